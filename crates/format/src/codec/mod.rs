@@ -1,0 +1,100 @@
+//! Codecs of an event stream: symbols in, bytes out, and back.
+//!
+//! An encoder lives on the probe's slow path: fixed size, valid when its memory is all zeros, no
+//! allocation, bounded work a symbol. A codec must be decodable after any prefix of symbols: what an
+//! encoder holds back is its *tail*, bytes which end the stream if they are put behind what was
+//! emitted so far ([`Encoder::tail`]).
+
+use crate::process::state::TAIL_ROOM;
+
+pub mod none;
+pub mod seed;
+
+/// The codecs, by the number that stands in a process file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// Every symbol as 4 bytes.
+    None = 0,
+    /// The paper's LZ+ZE with a hash of the last four values as key (v1): the default for now.
+    Seed = 1,
+    /// The paper's LZ+ZE with the current value as key, its literal reading.
+    SeedV0 = 2,
+    /// The original tool's own variant, as its real files show it.
+    SeedParlot = 3,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::None, Self::Seed, Self::SeedV0, Self::SeedParlot];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Seed => "seed",
+            Self::SeedV0 => "seed-v0",
+            Self::SeedParlot => "seed-parlot",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u32 == number)
+    }
+}
+
+/// Where an encoder puts its bytes.
+pub trait Sink {
+    /// Appends one byte. A sink that is full drops it and remembers that it did.
+    fn put(&mut self, byte: u8);
+}
+
+/// The bytes that end a stream at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tail {
+    /// The bytes, [`Tail::length`] of them in use.
+    pub bytes: [u8; TAIL_ROOM],
+    /// How many are in use.
+    pub length: usize,
+}
+
+impl Tail {
+    /// No bytes.
+    pub const EMPTY: Self = Self {
+        bytes: [0; TAIL_ROOM],
+        length: 0,
+    };
+}
+
+impl Sink for Tail {
+    fn put(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+}
+
+/// One direction of a codec. `Default`-constructed and all-zero memory are the same valid state.
+pub trait Encoder {
+    /// Encodes one symbol. False, and nothing changed, where the codec cannot express it.
+    fn push(&mut self, symbol: u32, sink: &mut impl Sink) -> bool;
+    /// The bytes that would end the stream here; the encoder goes on as if not asked.
+    fn tail(&self) -> Tail;
+}
+
+#[cfg(test)]
+impl Sink for Vec<u8> {
+    fn put(&mut self, byte: u8) {
+        self.push(byte);
+    }
+}

@@ -1,0 +1,1 @@
+//! ParLOT's LZ+ZE, to be written.

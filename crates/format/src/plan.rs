@@ -1,0 +1,300 @@
+//! The patch plan of one image: what to write where, relocatable, made by `patch` (which decodes
+//! instructions) and applied by the probe (which never does).
+//!
+//! Applying a plan: map an *arena* near the image, copy [`section::CODE`] into it, apply every
+//! [`fixup`], fill the routine table, make it executable; then for every [`site`] check that the
+//! text holds the expected bytes, and write the new ones. All or nothing per *group*: sites of one
+//! group are written only if all of them hold what they should.
+//!
+//! # The arena
+//!
+//! ```text
+//! 0                 128                       stubs_at (16-byte aligned)
+//! ┌─────────────────┬─────────────────────────┬────────┬────────┬────
+//! │ routine table   │ shadow import slots     │ stub   │ stub   │ ...
+//! │ 16 x u64        │ u64 each -> stub        │        │        │
+//! └─────────────────┴─────────────────────────┴────────┴────────┴────
+//! ```
+//!
+//! A rewritten displacement (`call *slot(%rip)`, `jmp *slot(%rip)`) points to a shadow slot, which
+//! holds the address of the import's stub; the stub calls through the real slot, read at call time.
+//! A patched function entry (`jmp rel32`) leads to the function's stub.
+//!
+//! # Stubs
+//!
+//! Every stub is entered with the stack as at a function's entry (`[rsp]` = return address R) and
+//! every routine preserves all registers except flags. Offsets from the stub's start S; the word at
+//! S + 32 is [`crate::symbol::staging_word`] of the function's symbol.
+//!
+//! ```text
+//! call-through (own function or import)      instant, jump, vfork (import or own)
+//! S+0   ff 15 ..      call *[ENTER]           S+0   ff 15 ..   call *[INSTANT | JUMP | VFORK]
+//! S+6   48 8d 64 24 08  lea 8(%rsp),%rsp      S+6   e9 ..      jmp S+40
+//! S+11  90 e8 ..      nop; call S+40 (own)    S+11  cc ...
+//!   or  ff 15 ..      call *[real slot]       S+32  staging word (u64)
+//! S+17  48 8d 64 24 f8  lea -8(%rsp),%rsp     S+40  body
+//! S+22  ff 15 ..      call *[EXIT]
+//! S+28  c3            ret                    hook (no event of its own)
+//! S+29  cc cc cc                              S+0   ff 15 ..   call *[RESTORE | MPI | END]
+//! S+32  staging word (u64)                    S+6   e9 ..      jmp S+40
+//! S+40  body                                  S+40  body
+//! ```
+//! *body*: of an own function (or hooked entry) the relocated first instructions and a jump back
+//! behind them; of an import `ff 25 ..`, `jmp *[real slot]`.
+//!
+//! ENTER finds its return address at `[rsp]` (= S + 6): the word is at +26, the body at +34 and the
+//! *hook*, the address that the callee will find as its return address, at +11 (= S + 17). Where it
+//! must not record (the recorder itself was interrupted), it goes on at the body with R in place:
+//! the stub is then a plain jump. Otherwise it keeps (R, slot address, hook, word) on the private
+//! shadow stack and returns to S + 6. EXIT is entered with rsp = slot - 8 (its own return address
+//! S + 28 there) and writes R back into the slot.
+//!
+//! ```text
+//!  at the stub       after ENTER, lea     in the body          back, lea -8       EXIT done, ret
+//!  rsp -> R          rsp -> caller args   rsp -> S + 17        rsp -> (old)       rsp -> R
+//!         args                                   caller args          args               args
+//! ```
+
+/// First bytes of a plan.
+pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
+/// Version of everything in this module.
+pub const VERSION: u32 = 1;
+
+/// Offsets in the header, [`header::SIZE`] bytes.
+pub mod header {
+    /// `[u8; 8]`
+    pub const MAGIC: usize = 0;
+    /// `u32`
+    pub const VERSION: usize = 8;
+    /// `u32`, CRC-32C of bytes 16 to the end of the file.
+    pub const CHECK: usize = 12;
+    /// `u32`, [`super::Role`] as a number.
+    pub const ROLE: usize = 16;
+    /// `u32`, number of symbols that the image needs (its functions and imports).
+    pub const SYMBOLS: usize = 20;
+    /// `u64`, lowest address of the image's loadable segments, as in the file (bias 0).
+    pub const LOW: usize = 24;
+    /// `u64`, end of its highest segment.
+    pub const HIGH: usize = 32;
+    /// `u32`, 1 where the file's addresses are absolute (not PIE).
+    pub const FIXED: usize = 40;
+    /// `u32`, bytes of build id in use, 0 where the image has none.
+    pub const BUILD_ID_LENGTH: usize = 44;
+    /// `[u8; 32]`
+    pub const BUILD_ID: usize = 48;
+    /// [`super::section::COUNT`] pairs of `u32`: offset from the file's start, length in bytes.
+    pub const SECTIONS: usize = 80;
+    /// Size of the header.
+    pub const SIZE: usize = 192;
+}
+
+/// Sections of a plan, by index in the header's table.
+pub mod section {
+    /// The arena's initial bytes, routine table included (as zeros).
+    pub const CODE: usize = 0;
+    /// Rows of [`super::fixup`].
+    pub const FIXUPS: usize = 1;
+    /// Rows of [`super::site`].
+    pub const SITES: usize = 2;
+    /// Rows of [`super::function`], one a symbol, in symbol order.
+    pub const FUNCTIONS: usize = 3;
+    /// Rows of [`super::refusal`].
+    pub const REFUSALS: usize = 4;
+    /// Rows of [`super::call_site`], by return address.
+    pub const CALL_SITES: usize = 5;
+    /// Text that rows point into (UTF-8 where the image's own names are).
+    pub const STRINGS: usize = 6;
+    /// Number of sections.
+    pub const COUNT: usize = 7;
+}
+
+/// What the image is to the probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Role {
+    /// The main program: own functions and calls into libraries.
+    Main = 0,
+    /// libgcc_s: the entries that begin to unwind restore the return addresses.
+    Unwinder = 1,
+    /// An MPI library: `MPI_Init` and `MPI_Init_thread` set a flag.
+    Mpi = 2,
+    /// libc: `_exit` tells how the process ended.
+    Libc = 3,
+}
+
+impl Role {
+    /// The role with this number.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Main),
+            1 => Some(Self::Unwinder),
+            2 => Some(Self::Mpi),
+            3 => Some(Self::Libc),
+            _ => None,
+        }
+    }
+
+    /// Its word in a facts line and on the command line of `__plan`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Unwinder => "unwinder",
+            Self::Mpi => "mpi",
+            Self::Libc => "libc",
+        }
+    }
+
+    /// The role that an image's file name gives it; `None` for libraries that are left alone.
+    #[must_use]
+    pub fn of_library(file_name: &str) -> Option<Self> {
+        let is = |stem: &str| {
+            file_name
+                .strip_prefix(stem)
+                .is_some_and(|rest| rest.starts_with(".so"))
+        };
+        if is("libgcc_s") {
+            Some(Self::Unwinder)
+        } else if is("libc") {
+            Some(Self::Libc)
+        } else if is("libmpi") || is("libmpich") || is("libmpi_cray") || is("libmpi_intel") {
+            Some(Self::Mpi)
+        } else {
+            None
+        }
+    }
+}
+
+/// Index in the routine table at the arena's start.
+pub mod routine {
+    /// Record a call, take the return address.
+    pub const ENTER: usize = 0;
+    /// Record the return, put the return address back.
+    pub const EXIT: usize = 1;
+    /// Record a call and its return at once (functions that return twice or read their caller).
+    pub const INSTANT: usize = 2;
+    /// Record a call that stays open, restore all return addresses (longjmp, exit, throw).
+    pub const JUMP: usize = 3;
+    /// As INSTANT, and record nothing until the child of vfork is gone.
+    pub const VFORK: usize = 4;
+    /// Restore all return addresses; no event.
+    pub const RESTORE: usize = 5;
+    /// MPI is being initialised; no event.
+    pub const MPI: usize = 6;
+    /// The process ends with the status in edi; no event.
+    pub const END: usize = 7;
+    /// Number of entries, used or not.
+    pub const COUNT: usize = 16;
+}
+
+/// A place in the arena that depends on where things are loaded; [`fixup::SIZE`] bytes.
+pub mod fixup {
+    /// `u32`, offset in the arena.
+    pub const AT: usize = 0;
+    /// `u32`, one of the kinds below.
+    pub const KIND: usize = 4;
+    /// `u64`
+    pub const VALUE: usize = 8;
+    /// Size of a row.
+    pub const SIZE: usize = 16;
+
+    /// 32-bit field = bias + value - (arena + at), wrapping; value includes what the instruction
+    /// adds (an address A as target of a field that ends its instruction is A - 4).
+    pub const RELATIVE_32: u32 = 0;
+    /// 64-bit field = bias + value: an address in the image.
+    pub const IMAGE_64: u32 = 1;
+    /// 64-bit field = arena + value: an address in the arena.
+    pub const ARENA_64: u32 = 2;
+    /// 64-bit field = staging word of symbol (first symbol of the image + value).
+    pub const SYMBOL_64: u32 = 3;
+}
+
+/// A place in the image's text to rewrite; [`site::SIZE`] bytes.
+pub mod site {
+    /// `u64`, address in the file (bias 0).
+    pub const ADDRESS: usize = 0;
+    /// `u32`, bytes to rewrite, at most 16.
+    pub const LENGTH: usize = 8;
+    /// `u32`, offset within the new bytes of a 32-bit field that becomes
+    /// arena + target - (bias + address + field + 4).
+    pub const FIELD: usize = 12;
+    /// `u32`, offset in the arena.
+    pub const TARGET: usize = 16;
+    /// `u32`, group: all sites of a group are written or none.
+    pub const GROUP: usize = 20;
+    /// `[u8; 16]`, bytes that must be there.
+    pub const OLD: usize = 24;
+    /// `[u8; 16]`, bytes to write, before the field is set.
+    pub const NEW: usize = 40;
+    /// Size of a row.
+    pub const SIZE: usize = 56;
+}
+
+/// A function of the image, or one that it imports; [`function::SIZE`] bytes.
+pub mod function {
+    /// `u64`, entry in the file (own), or address of its GOT slot (import).
+    pub const ADDRESS: usize = 0;
+    /// `u64`, size in bytes (own); 0 for imports.
+    pub const LENGTH: usize = 8;
+    /// `u32`, offset of the linkage name in the strings; a function without one has `+0x1234`.
+    pub const NAME: usize = 16;
+    /// `u32`, its length.
+    pub const NAME_LENGTH: usize = 20;
+    /// `u32`, [`OWN`] or [`IMPORT`].
+    pub const ORIGIN: usize = 24;
+    /// `u32`, [`super::mechanism`].
+    pub const MECHANISM: usize = 28;
+    /// Size of a row.
+    pub const SIZE: usize = 32;
+    /// The image's own function.
+    pub const OWN: u32 = 0;
+    /// A library function that the image calls.
+    pub const IMPORT: u32 = 1;
+}
+
+/// How a function is recorded.
+pub mod mechanism {
+    /// Call and return, by call-through.
+    pub const CALL_THROUGH: u32 = 0;
+    /// Call and return at once.
+    pub const INSTANT: u32 = 1;
+    /// Call; its return is inferred at the next event of the thread.
+    pub const JUMP: u32 = 2;
+    /// As INSTANT; the child is silent.
+    pub const VFORK: u32 = 3;
+}
+
+/// A function that is not recorded, and why; [`refusal::SIZE`] bytes.
+pub mod refusal {
+    /// `u64`, address in the file (0 where unknown).
+    pub const ADDRESS: usize = 0;
+    /// `u32`, offset of the name in the strings.
+    pub const NAME: usize = 8;
+    /// `u32`, its length.
+    pub const NAME_LENGTH: usize = 12;
+    /// `u32`, offset of the reason in the strings.
+    pub const REASON: usize = 16;
+    /// `u32`, its length.
+    pub const REASON_LENGTH: usize = 20;
+    /// Size of a row.
+    pub const SIZE: usize = 24;
+}
+
+/// A direct call in the image's text; [`call_site::SIZE`] bytes.
+///
+/// Return addresses of open frames are looked up here, and a call that is not open any more is
+/// placed by its caller and callee (exactly where the caller calls it in one place only).
+pub mod call_site {
+    /// `u64`, address behind the call instruction.
+    pub const RETURN: usize = 0;
+    /// `u32`, calling function, as a row of [`super::section::FUNCTIONS`].
+    pub const CALLER: usize = 8;
+    /// `u32`, called function likewise; `u32::MAX` for an indirect call.
+    pub const CALLEE: usize = 12;
+    /// Size of a row.
+    pub const SIZE: usize = 16;
+}
+
+mod view;
+pub use view::{CallSite, Fixup, Function, Plan, PlanError, Refusal, Site};

@@ -1,0 +1,289 @@
+//! A plan as it lies in memory, checked once, then read row by row.
+
+use super::{Role, call_site, fixup, function, header, refusal, section, site};
+use crate::bytes::{array, u32_at, u64_at};
+use crate::check;
+
+/// Why bytes are not a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanError {
+    /// The magic is not there.
+    Magic,
+    /// Another version, which is given.
+    Version(u32),
+    /// The checksum does not hold: cut off or damaged.
+    Check,
+    /// A section lies outside the file or is no whole number of rows.
+    Section(usize),
+    /// A row points outside what it points into: section and row.
+    Row(usize, usize),
+}
+
+/// A checked plan. Every row's offsets lie within what they point into.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    bytes: &'a [u8],
+    role: Role,
+    sections: [&'a [u8]; section::COUNT],
+}
+
+/// A row of [`super::fixup`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Fixup {
+    pub at: u32,
+    pub kind: u32,
+    pub value: u64,
+}
+
+/// A row of [`super::site`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Site {
+    pub address: u64,
+    pub length: u32,
+    pub field: u32,
+    pub target: u32,
+    pub group: u32,
+    pub old: [u8; 16],
+    pub new: [u8; 16],
+}
+
+/// A row of [`super::function`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Function<'a> {
+    pub address: u64,
+    pub length: u64,
+    pub name: &'a [u8],
+    pub origin: u32,
+    pub mechanism: u32,
+}
+
+/// A row of [`super::refusal`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Refusal<'a> {
+    pub address: u64,
+    pub name: &'a [u8],
+    pub reason: &'a [u8],
+}
+
+/// A row of [`super::call_site`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct CallSite {
+    pub return_address: u64,
+    pub caller: u32,
+    pub callee: u32,
+}
+
+const ROW_SIZES: [usize; section::COUNT] = [
+    1,
+    fixup::SIZE,
+    site::SIZE,
+    function::SIZE,
+    refusal::SIZE,
+    call_site::SIZE,
+    1,
+];
+
+impl<'a> Plan<'a> {
+    /// Checks `bytes` and every row in them.
+    ///
+    /// # Errors
+    /// What is wrong first; nothing of a wrong plan can be used.
+    pub fn new(bytes: &'a [u8]) -> Result<Self, PlanError> {
+        if array::<8>(bytes, header::MAGIC) != Some(super::MAGIC) {
+            return Err(PlanError::Magic);
+        }
+        let version = u32_at(bytes, header::VERSION).ok_or(PlanError::Check)?;
+        if version != super::VERSION {
+            return Err(PlanError::Version(version));
+        }
+        let body = bytes.get(header::SIZE..).ok_or(PlanError::Check)?;
+        // The header's own fields are covered too, except magic, version and the check itself.
+        let fields = bytes
+            .get(header::ROLE..header::SIZE)
+            .ok_or(PlanError::Check)?;
+        if u32_at(bytes, header::CHECK) != Some(check::extend(check::crc32c(fields), body)) {
+            return Err(PlanError::Check);
+        }
+        let role = u32_at(bytes, header::ROLE)
+            .and_then(Role::from_number)
+            .ok_or(PlanError::Check)?;
+        let mut sections: [&[u8]; section::COUNT] = [&[]; section::COUNT];
+        for (index, slot) in sections.iter_mut().enumerate() {
+            let row = header::SECTIONS + 8 * index;
+            let read = |at| u32_at(bytes, at).map(|value| value as usize);
+            *slot = read(row)
+                .zip(read(row + 4))
+                .and_then(|(start, length)| bytes.get(start..start.checked_add(length)?))
+                .filter(|section| section.len().is_multiple_of(ROW_SIZES[index]))
+                .ok_or(PlanError::Section(index))?;
+        }
+        let plan = Self {
+            bytes,
+            role,
+            sections,
+        };
+        plan.check_rows()?;
+        Ok(plan)
+    }
+
+    fn check_rows(&self) -> Result<(), PlanError> {
+        let code = self.code().len();
+        let functions = self.sections[section::FUNCTIONS].len() / function::SIZE;
+        if self.symbols() as usize != functions || code < 8 * super::routine::COUNT {
+            return Err(PlanError::Section(section::FUNCTIONS));
+        }
+        let strings = self.sections[section::STRINGS].len();
+        let text_in = |row: &[u8], at| {
+            u32_at(row, at)
+                .zip(u32_at(row, at + 4))
+                .is_some_and(|(start, length)| start as usize + length as usize <= strings)
+        };
+        for (index, row) in self.rows(section::FIXUPS).enumerate() {
+            let room = if u32_at(row, fixup::KIND) == Some(fixup::RELATIVE_32) {
+                4
+            } else {
+                8
+            };
+            let at = u32_at(row, fixup::AT).unwrap_or(u32::MAX) as usize;
+            if at + room > code || u32_at(row, fixup::KIND).unwrap_or(u32::MAX) > fixup::SYMBOL_64 {
+                return Err(PlanError::Row(section::FIXUPS, index));
+            }
+        }
+        for (index, site) in self.sites().enumerate() {
+            if site.length > 16 || site.field + 4 > site.length || site.target as usize >= code {
+                return Err(PlanError::Row(section::SITES, index));
+            }
+        }
+        for (index, row) in self.rows(section::FUNCTIONS).enumerate() {
+            if !text_in(row, function::NAME) {
+                return Err(PlanError::Row(section::FUNCTIONS, index));
+            }
+        }
+        for (index, row) in self.rows(section::REFUSALS).enumerate() {
+            if !text_in(row, refusal::NAME) || !text_in(row, refusal::REASON) {
+                return Err(PlanError::Row(section::REFUSALS, index));
+            }
+        }
+        for (index, site) in self.call_sites().enumerate() {
+            let known = |f: u32| (f as usize) < functions;
+            if !known(site.caller) || !(site.callee == u32::MAX || known(site.callee)) {
+                return Err(PlanError::Row(section::CALL_SITES, index));
+            }
+        }
+        Ok(())
+    }
+
+    fn rows(&self, index: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.sections[index].chunks_exact(ROW_SIZES[index])
+    }
+
+    /// What the image is.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Number of symbols that the image needs.
+    #[must_use]
+    pub fn symbols(&self) -> u32 {
+        u32_at(self.bytes, header::SYMBOLS).unwrap_or(0)
+    }
+
+    /// Addresses of the image in the file: lowest and end.
+    #[must_use]
+    pub fn extent(&self) -> (u64, u64) {
+        let read = |at| u64_at(self.bytes, at).unwrap_or(0);
+        (read(header::LOW), read(header::HIGH))
+    }
+
+    /// Whether the image is loaded at the file's own addresses (not PIE).
+    #[must_use]
+    pub fn is_fixed(&self) -> bool {
+        u32_at(self.bytes, header::FIXED) == Some(1)
+    }
+
+    /// The image's build id; empty where it has none.
+    #[must_use]
+    pub fn build_id(&self) -> &'a [u8] {
+        let length = u32_at(self.bytes, header::BUILD_ID_LENGTH)
+            .unwrap_or(0)
+            .min(32) as usize;
+        self.bytes
+            .get(header::BUILD_ID..header::BUILD_ID + length)
+            .unwrap_or(&[])
+    }
+
+    /// The arena's initial bytes.
+    #[must_use]
+    pub fn code(&self) -> &'a [u8] {
+        self.sections[section::CODE]
+    }
+
+    /// What to adjust in the arena.
+    pub fn fixups(&self) -> impl Iterator<Item = Fixup> + use<'a> {
+        self.rows(section::FIXUPS).map(|row| Fixup {
+            at: u32_at(row, fixup::AT).unwrap_or(0),
+            kind: u32_at(row, fixup::KIND).unwrap_or(0),
+            value: u64_at(row, fixup::VALUE).unwrap_or(0),
+        })
+    }
+
+    /// What to rewrite in the image.
+    pub fn sites(&self) -> impl Iterator<Item = Site> + use<'a> {
+        self.rows(section::SITES).map(|row| Site {
+            address: u64_at(row, site::ADDRESS).unwrap_or(0),
+            length: u32_at(row, site::LENGTH).unwrap_or(0),
+            field: u32_at(row, site::FIELD).unwrap_or(0),
+            target: u32_at(row, site::TARGET).unwrap_or(0),
+            group: u32_at(row, site::GROUP).unwrap_or(0),
+            old: array(row, site::OLD).unwrap_or([0; 16]),
+            new: array(row, site::NEW).unwrap_or([0; 16]),
+        })
+    }
+
+    fn text(&self, row: &[u8], at: usize) -> &'a [u8] {
+        u32_at(row, at)
+            .zip(u32_at(row, at + 4))
+            .and_then(|(start, length)| {
+                let start = start as usize;
+                self.sections[section::STRINGS].get(start..start.checked_add(length as usize)?)
+            })
+            .unwrap_or(&[])
+    }
+
+    /// The functions, in symbol order.
+    pub fn functions(&self) -> impl Iterator<Item = Function<'a>> + use<'a> {
+        let plan = *self;
+        self.rows(section::FUNCTIONS).map(move |row| Function {
+            address: u64_at(row, function::ADDRESS).unwrap_or(0),
+            length: u64_at(row, function::LENGTH).unwrap_or(0),
+            name: plan.text(row, function::NAME),
+            origin: u32_at(row, function::ORIGIN).unwrap_or(0),
+            mechanism: u32_at(row, function::MECHANISM).unwrap_or(0),
+        })
+    }
+
+    /// The functions that are not recorded.
+    pub fn refusals(&self) -> impl Iterator<Item = Refusal<'a>> + use<'a> {
+        let plan = *self;
+        self.rows(section::REFUSALS).map(move |row| Refusal {
+            address: u64_at(row, refusal::ADDRESS).unwrap_or(0),
+            name: plan.text(row, refusal::NAME),
+            reason: plan.text(row, refusal::REASON),
+        })
+    }
+
+    /// The direct calls in the text, by return address.
+    pub fn call_sites(&self) -> impl Iterator<Item = CallSite> + use<'a> {
+        self.rows(section::CALL_SITES).map(|row| CallSite {
+            return_address: u64_at(row, call_site::RETURN).unwrap_or(0),
+            caller: u32_at(row, call_site::CALLER).unwrap_or(0),
+            callee: u32_at(row, call_site::CALLEE).unwrap_or(0),
+        })
+    }
+}

@@ -1,0 +1,276 @@
+//! The process file: every event of every thread of one traced process.
+//!
+//! ```text
+//!  0        4096                              first extent ends at 256 KiB, then every 1 MiB
+//!  ┌────────┬────────┬────────┬──────────────┬───┬──────────────────
+//!  │ header │ facts  │ thread │ data         │ 0 │ data ...
+//!  └────────┴────────┴────────┴──────────────┴───┴──────────────────
+//!            chunks: 4 KiB aligned, never across an extent boundary; a zero magic ends an extent
+//! ```
+//!
+//! The file is grown by extents ([`extent_end`]), each allocated and mapped before use. A reader
+//! finds chunks by walking: a chunk header names its size; where no chunk header stands, the walk
+//! goes on at the next extent boundary.
+//!
+//! # What survives a kill
+//!
+//! The probe stores each event with one 8-byte store into the *staging area* of its thread's
+//! [`THREAD`](kind::THREAD) chunk ([`crate::symbol::staging_word`]); a full staging area is encoded
+//! and *committed*. The commit protocol (a redo log of one entry):
+//!
+//! 1. encoded bytes are written beyond `committed.bytes` of the stream;
+//! 2. the [`intent`](thread::INTENT) state is written: what `committed` shall become;
+//! 3. `phase = 1` (release): **this store is the commit**;
+//! 4. `committed` = `intent`; the staging area is cleared to zeros;
+//! 5. `phase = 0` (release).
+//!
+//! A reader takes `intent` and ignores staging where `phase` is 1, else takes `committed` and then
+//! the staging words up to the first zero. Stores of one thread become visible in program order,
+//! so nothing but the event in flight can be missing after `SIGKILL`.
+//!
+//! The stream of a thread is the data area of its thread chunk followed by the payloads of its data
+//! chunks in the order of their sequence numbers. `committed.bytes` of it are valid, and their
+//! CRC-32C is `committed.check`. They decode together with the `tail` (the bytes that would end the
+//! stream here: an open match, an unfinished group), which is kept in the state itself so that the
+//! codec never has to flush.
+
+/// First bytes of a process file.
+pub const MAGIC: [u8; 8] = *b"LOCKSTEP";
+/// Version of everything in this module; a reader refuses any other.
+pub const VERSION: u32 = 1;
+/// Stored as written by the host, to refuse a file of the other byte order.
+pub const BYTE_ORDER: u32 = 0x0102_0304;
+/// Size of the header and unit of chunk sizes and offsets, in bytes.
+pub const PAGE: u64 = 4096;
+/// Size of the first extent, header included.
+pub const FIRST_EXTENT: u64 = 256 * 1024;
+/// Size of every later extent, and the boundary at which each ends.
+pub const EXTENT: u64 = 1024 * 1024;
+/// Size of a data chunk, header included.
+pub const DATA_CHUNK: u64 = 64 * 1024;
+/// Size of a thread chunk.
+pub const THREAD_CHUNK: u64 = 4096;
+/// Suffix of a process file's name, which is `HOST-PID-STARTTIME-K` + this.
+pub const SUFFIX: &str = ".lockstep";
+
+/// Where the extent that contains `offset` ends: 256 KiB, 1 MiB, 2 MiB, ...
+#[must_use]
+pub const fn extent_end(offset: u64) -> u64 {
+    if offset < FIRST_EXTENT {
+        FIRST_EXTENT
+    } else {
+        (offset / EXTENT + 1) * EXTENT
+    }
+}
+
+/// Offsets in the header page.
+pub mod header {
+    /// `[u8; 8]`, [`super::MAGIC`].
+    pub const MAGIC: usize = 0;
+    /// `u32`, [`super::VERSION`].
+    pub const VERSION: usize = 8;
+    /// `u32`, [`super::BYTE_ORDER`].
+    pub const BYTE_ORDER: usize = 12;
+    /// `u32`, which codec: [`crate::codec::Kind`] as a number.
+    pub const CODEC: usize = 16;
+    /// `u32`, process id.
+    pub const PID: usize = 20;
+    /// `u32`, parent's process id.
+    pub const PARENT: usize = 24;
+    /// `u32`, how many programs this process ran before this one (exec), from 0.
+    pub const EXEC_COUNT: usize = 28;
+    /// `u64`, start time in clock ticks since boot (field 22 of /proc/self/stat).
+    pub const START_TIME: usize = 32;
+    /// `u64`, nanoseconds since the epoch at which the file was made.
+    pub const CREATED: usize = 40;
+    /// `u32`, CRC-32C of bytes 0 to 48.
+    pub const CHECK: usize = 48;
+
+    // Below here: rewritten while the process runs, so outside the check.
+
+    /// `u32`, bit 0: MPI was initialised in this process ([`super::flag`]).
+    pub const FLAGS: usize = 64;
+    /// `u32`, how the process ended, as it told itself: [`super::end`].
+    pub const END_KIND: usize = 72;
+    /// `u32`, its exit status where [`END_KIND`] is [`super::end::EXITED`].
+    pub const END_CODE: usize = 76;
+    /// `u64` x 16, events and functions lost, by [`super::loss`].
+    pub const LOSSES: usize = 128;
+    /// Number of loss counters.
+    pub const LOSS_COUNT: usize = 16;
+}
+
+/// Bits of [`header::FLAGS`].
+pub mod flag {
+    /// `MPI_Init` or `MPI_Init_thread` was called.
+    pub const MPI: u32 = 1;
+    /// This file begins in a forked child: each thread's first events are its inherited stack.
+    pub const FORKED: u32 = 2;
+}
+
+/// Values of [`header::END_KIND`].
+pub mod end {
+    /// No end seen by the process itself.
+    pub const NONE: u32 = 0;
+    /// `_exit` was called with the status in [`super::header::END_CODE`].
+    pub const EXITED: u32 = 1;
+    /// The process replaced itself by `exec` (written before the call; cleared if it fails).
+    pub const EXEC: u32 = 2;
+}
+
+/// Index of a counter in [`header::LOSSES`].
+pub mod loss {
+    /// Events for which the file could not grow: disk full, quota.
+    pub const NO_SPACE: usize = 0;
+    /// Events for which the file could not grow: RLIMIT_FSIZE.
+    pub const FILE_LIMIT: usize = 1;
+    /// Calls made by a signal handler that interrupted the recorder.
+    pub const IN_SIGNAL: usize = 2;
+    /// Events whose symbol the codec cannot express (the seed codec stops at 65,535).
+    pub const SYMBOL: usize = 3;
+    /// Events of threads for which no memory could be had.
+    pub const NO_MEMORY: usize = 4;
+    /// Calls in a vfork child before its exec.
+    pub const VFORK: usize = 5;
+    /// Calls below the deepest stack that can be shadowed.
+    pub const DEPTH: usize = 6;
+    /// Return addresses that were not where they were left (the program unwinds in its own way).
+    pub const MISMATCH: usize = 7;
+    /// Bytes that should have been in the program's text and were not: patch sites left alone.
+    pub const UNEXPECTED_TEXT: usize = 8;
+    /// Words for people, in the order of the counters.
+    pub const NAMES: [&str; 9] = [
+        "disk full or quota",
+        "file size limit",
+        "signal inside the recorder",
+        "symbol too large for the codec",
+        "out of memory",
+        "vfork child",
+        "call stack too deep",
+        "return address moved",
+        "text not as in the file",
+    ];
+}
+
+/// Kinds of chunk.
+pub mod kind {
+    /// Lines of text about the process; see [`super::fact`].
+    pub const FACTS: u32 = 1;
+    /// Control block, staging area, stack mirror and first bytes of one thread.
+    pub const THREAD: u32 = 2;
+    /// More bytes of a thread's stream.
+    pub const DATA: u32 = 3;
+}
+
+/// Offsets in a chunk header, [`chunk::SIZE`] bytes.
+pub mod chunk {
+    /// `u32`, [`MAGIC_VALUE`].
+    pub const MAGIC: usize = 0;
+    /// `u32`, [`super::kind`].
+    pub const KIND: usize = 4;
+    /// `u32`, size in bytes, header included; a multiple of [`super::PAGE`].
+    pub const LENGTH: usize = 8;
+    /// `u32`, thread index within the process, from 0 in the order of first events (0 for facts).
+    pub const THREAD: usize = 12;
+    /// `u32`, number of the chunk within its thread (the thread chunk is 0) or among the facts.
+    pub const SEQUENCE: usize = 16;
+    /// `u32`, bytes of payload in use (facts only; 0 elsewhere).
+    pub const USED: usize = 20;
+    /// `u32`, CRC-32C of the payload in use (facts only; 0 elsewhere).
+    pub const PAYLOAD_CHECK: usize = 24;
+    /// `u32`, CRC-32C of bytes 0 to 28. Written last.
+    pub const CHECK: usize = 28;
+    /// Size of the header; the payload follows.
+    pub const SIZE: usize = 64;
+    /// "LSCK" in little endian.
+    pub const MAGIC_VALUE: u32 = u32::from_le_bytes(*b"LSCK");
+}
+
+/// Offsets in a thread chunk (from the chunk's start; the chunk header comes first).
+pub mod thread {
+    /// `u32`, kernel thread id.
+    pub const TID: usize = 64;
+    /// `u32`, number of calls at the start of the stream that were open when this thread (of a
+    /// forked child) began: its inherited stack.
+    pub const INHERITED: usize = 68;
+    /// `u64`, nanoseconds on the monotonic clock at the first event.
+    pub const STARTED: usize = 72;
+    /// `u32`, CRC-32C of bytes 64 to 80.
+    pub const CHECK: usize = 80;
+    /// `u32`, 0 or 1: see the module's text.
+    pub const PHASE: usize = 128;
+    /// [`state`], what is decodable where the phase is 0.
+    pub const COMMITTED: usize = 136;
+    /// [`state`], what is decodable where the phase is 1.
+    pub const INTENT: usize = 216;
+    /// `u64` x [`STAGING_WORDS`]: events not yet encoded.
+    pub const STAGING: usize = 512;
+    /// How many events fit into the staging area.
+    pub const STAGING_WORDS: usize = 256;
+    /// `u64` x [`MIRROR_WORDS`]: return address of the open call at depth d, at index
+    /// d mod [`MIRROR_WORDS`], where depth 0 is the outermost. A copy for readers: an address whose
+    /// caller is not the function at depth d - 1 is left over from a deeper stack.
+    pub const MIRROR: usize = 2560;
+    /// How many return addresses are kept.
+    pub const MIRROR_WORDS: usize = 128;
+    /// First bytes of the stream, up to the chunk's end.
+    pub const DATA: usize = 3584;
+}
+
+/// Offsets in a thread's decodable state; [`state::SIZE`] bytes.
+pub mod state {
+    /// `u64`, valid bytes of the stream.
+    pub const BYTES: usize = 0;
+    /// `u64`, events that those bytes together with the tail decode to.
+    pub const EVENTS: usize = 8;
+    /// `u32`, CRC-32C of the valid bytes.
+    pub const STREAM_CHECK: usize = 16;
+    /// `u32`, number of tail bytes in use.
+    pub const TAIL_LENGTH: usize = 20;
+    /// `[u8; 32]`, the bytes that end the stream here.
+    pub const TAIL: usize = 24;
+    /// Room for the tail.
+    pub const TAIL_ROOM: usize = 32;
+    /// `u32`, CRC-32C of bytes 0 to 56 of this state.
+    pub const CHECK: usize = 56;
+    /// Size of the whole.
+    pub const SIZE: usize = 64;
+}
+
+/// Words that begin a line of a facts chunk; the values follow, separated by tabs. A tab, newline or
+/// backslash inside a value stands as `\t`, `\n`, `\\`; other bytes stand as they are.
+pub mod fact {
+    /// `host NAME`
+    pub const HOST: &str = "host";
+    /// `program PATH`, the executable as the kernel names it.
+    pub const PROGRAM: &str = "program";
+    /// `argument TEXT`, one line each, from argument 0.
+    pub const ARGUMENT: &str = "argument";
+    /// `environment NAME VALUE`: launcher variables only ([`crate::launcher`]).
+    pub const ENVIRONMENT: &str = "environment";
+    /// `image PATH PLAN ROLE FIRST COUNT BIAS`: an image with a plan: file name of its plan in the
+    /// run's `plans` directory, role (main, unwinder, mpi, libc), first symbol and number of symbols
+    /// reserved for it, and load bias (hexadecimal).
+    pub const IMAGE: &str = "image";
+    /// `untraced PATH REASON`: an image that should have been traced and was not.
+    pub const UNTRACED: &str = "untraced";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_do_not_overlap() {
+        assert!(thread::COMMITTED + state::SIZE <= thread::INTENT);
+        assert!(thread::INTENT + state::SIZE <= thread::STAGING);
+        assert_eq!(thread::STAGING + 8 * thread::STAGING_WORDS, thread::MIRROR);
+        assert_eq!(thread::MIRROR + 8 * thread::MIRROR_WORDS, thread::DATA);
+        assert!((thread::DATA as u64) < THREAD_CHUNK);
+        assert!(header::LOSSES + 8 * header::LOSS_COUNT <= PAGE as usize);
+        assert!(loss::NAMES.len() <= header::LOSS_COUNT);
+        assert_eq!(extent_end(0), FIRST_EXTENT);
+        assert_eq!(extent_end(FIRST_EXTENT), EXTENT);
+        assert_eq!(extent_end(EXTENT), 2 * EXTENT);
+    }
+}

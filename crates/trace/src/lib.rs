@@ -1,0 +1,17 @@
+//! Opens a run and gives its processes, threads, functions and events.
+//!
+//! The principal type is [`Run`]. A run is read as it lies: finished, killed, still growing, cut off
+//! or damaged; what could not be read is said in [`Run::notes`] and in the thread it concerns.
+//!
+//! *Guarantees*: nothing in a run directory is followed (no links out of it) or executed; no panic on
+//! any content. *Costs*: files are mapped, events are decoded as they are asked for.
+//! *Not for*: analysis (`calltree` and above).
+
+mod model;
+mod name;
+
+pub use model::{
+    Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
+    Thread,
+};
+pub use name::{ProcessName, ThreadName, TraceName};

@@ -1,0 +1,241 @@
+//! What a run is, once opened.
+
+use crate::name::{ProcessName, TraceName};
+use lockstep_format::codec::Kind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A function, as an index into [`Run::functions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// One event of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A function was called.
+    Call(FunctionId),
+    /// The innermost open call returned.
+    Return,
+    /// The innermost open call hands over to the next call and ends with it.
+    Tail,
+}
+
+/// A line of the source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceLine {
+    /// File, as the debug information names it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+/// A function of the program, or a library function that it calls.
+///
+/// Its identity across processes and runs is (`image`, `linkage`): the other run is usually another
+/// build of the same program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Name for people: demangled, without version; `image+0x1234` where there is none.
+    pub name: String,
+    /// Name in the symbol table; as `name` where there is none.
+    pub linkage: String,
+    /// File name of the image without path and version: the program's own name for its own
+    /// functions; `library` for functions that it calls in libraries.
+    pub image: String,
+    /// Whether it is a library function that the program calls.
+    pub imported: bool,
+    /// Where it is defined, if known.
+    pub source: Option<SourceLine>,
+    /// Direct calls that this function makes: callee and line, as far as known.
+    pub calls: Vec<(FunctionId, SourceLine)>,
+}
+
+/// An opened run.
+#[derive(Debug)]
+pub struct Run {
+    /// Where it lies.
+    pub directory: PathBuf,
+    /// The codec that it was recorded with.
+    pub codec: Kind,
+    /// Every function that a process could have called, each identity once.
+    pub functions: Vec<Function>,
+    /// Its processes in the order of their names.
+    pub processes: Vec<Process>,
+    /// Whether some process called `MPI_Init`; then commands look at those only.
+    pub is_mpi: bool,
+    /// What could not be read, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndKind {
+    /// By itself, with this status.
+    Exited,
+    /// By its own signal, with this number.
+    Signalled,
+    /// By SIGKILL, or nobody saw it end and it is gone.
+    Killed,
+    /// It is still there, or may be on another host.
+    Running,
+}
+
+/// The end of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// How.
+    pub kind: EndKind,
+    /// Exit status or signal number, where there is one.
+    pub code: Option<i32>,
+    /// False where nobody saw the end.
+    pub certain: bool,
+}
+
+/// A function that was not recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its name for people.
+    pub name: String,
+    /// Its image.
+    pub image: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What of a process was recorded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Coverage {
+    /// Functions that record.
+    pub traced: u64,
+    /// Functions that do not.
+    pub refused: Vec<Refused>,
+    /// Images that do not at all, with the reason.
+    pub untraced_images: Vec<(String, String)>,
+    /// Share of the dynamic calls that was recorded, 0..1, where it is known.
+    pub dynamic: Option<f64>,
+}
+
+/// One process of a run.
+#[derive(Debug)]
+pub struct Process {
+    /// Its name.
+    pub name: ProcessName,
+    /// MPI rank in its world, where it has one.
+    pub rank: Option<u32>,
+    /// Whether it called `MPI_Init`.
+    pub is_mpi: bool,
+    /// Process id on its host.
+    pub pid: u32,
+    /// Its host.
+    pub host: String,
+    /// Path of its program.
+    pub program: String,
+    /// How it ended.
+    pub end: End,
+    /// What was recorded of it.
+    pub coverage: Coverage,
+    /// Events lost, by reason in words.
+    pub losses: Vec<(String, u64)>,
+    /// Its threads in the order of their names.
+    pub threads: Vec<Thread>,
+}
+
+/// An open call at the end of a trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The function that was called.
+    pub function: FunctionId,
+    /// Where it was called, if known.
+    pub called_at: Option<SourceLine>,
+}
+
+/// The trace of one thread.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    /// Its name.
+    pub name: TraceName,
+    /// Kernel thread id.
+    pub tid: u32,
+    /// Number of events.
+    pub events: u64,
+    /// Bytes of the compressed stream (committed bytes and tail).
+    pub bytes: u64,
+    /// How many of the last events come from the live staging area, which no checksum covers yet.
+    pub unverified: u64,
+    /// What is damaged or missing, if anything.
+    pub damage: Option<String>,
+    /// Open calls at the end, outermost first.
+    pub open: Vec<Frame>,
+    pub(crate) stream: Arc<[Event]>,
+}
+
+impl Run {
+    /// The function with this id.
+    ///
+    /// # Panics
+    /// If the id is of another run.
+    #[must_use]
+    pub fn function(&self, id: FunctionId) -> &Function {
+        &self.functions[id.0 as usize]
+    }
+
+    /// The traces that commands look at: of MPI processes only where there are any, else of all.
+    pub fn traces(&self) -> impl Iterator<Item = &Thread> {
+        self.processes
+            .iter()
+            .filter(|process| !self.is_mpi || process.is_mpi)
+            .flat_map(|process| &process.threads)
+    }
+
+    /// The trace with this name, hidden processes included.
+    #[must_use]
+    pub fn trace(&self, name: TraceName) -> Option<&Thread> {
+        self.processes
+            .iter()
+            .flat_map(|process| &process.threads)
+            .find(|thread| thread.name == name)
+    }
+}
+
+impl Thread {
+    /// A trace made of events in memory: for tests, generators and importers. Open calls follow from
+    /// the events; their lines are unknown.
+    #[must_use]
+    pub fn from_events(name: TraceName, events: Vec<Event>) -> Self {
+        let mut open: Vec<Frame> = Vec::new();
+        let mut tail = false;
+        // A frame that handed over ends with its successor: only the successor stays.
+        for event in &events {
+            match event {
+                Event::Call(function) => {
+                    if std::mem::take(&mut tail) {
+                        open.pop();
+                    }
+                    open.push(Frame {
+                        function: *function,
+                        called_at: None,
+                    });
+                }
+                Event::Return => {
+                    open.pop();
+                }
+                Event::Tail => tail = true,
+            }
+        }
+        Self {
+            name,
+            tid: 0,
+            events: events.len() as u64,
+            bytes: 0,
+            unverified: 0,
+            damage: None,
+            open,
+            stream: events.into(),
+        }
+    }
+
+    /// The events, in order.
+    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
+        self.stream.iter().copied()
+    }
+}
