@@ -9,9 +9,11 @@
 
 mod model;
 mod name;
+mod select;
 
 pub use model::{
     Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
     Thread,
 };
 pub use name::{ProcessName, ThreadName, TraceName};
+pub use select::{NotASelection, Selection, ranges};

@@ -1,0 +1,202 @@
+//! Which traces a command looks at: `-t 6.4`, `-t '6.*'`, `-t 0-3.1-4`, `-t '5~1.0'`, `-t 1:6.4`,
+//! `-t 6.h1`; and the same thing the other way round, [`ranges`].
+
+use crate::{ProcessName, Run, Thread, ThreadName, TraceName};
+use std::fmt;
+use std::str::FromStr;
+
+/// A pattern over trace names. Where no job (or sibling) is written, it means the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Selection {
+    job: u32,
+    rank: Range,
+    sibling: u32,
+    thread: Range,
+    helper: bool,
+}
+
+/// First and last, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Range(u32, u32);
+
+impl Range {
+    const ALL: Self = Self(0, u32::MAX);
+
+    fn contains(self, number: u32) -> bool {
+        (self.0..=self.1).contains(&number)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            &Self::ALL => f.write_str("*"),
+            Self(first, last) if first == last => write!(f, "{first}"),
+            Self(first, last) => write!(f, "{first}-{last}"),
+        }
+    }
+}
+
+impl FromStr for Range {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text == "*" {
+            return Ok(Self::ALL);
+        }
+        let number = |text: &str| text.parse::<u32>().map_err(|_| ());
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let range = Self(number(first)?, number(last)?);
+        if range.0 > range.1 {
+            Err(())
+        } else {
+            Ok(range)
+        }
+    }
+}
+
+/// A text that is not a selection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected a trace such as 6.4, 6.*, 0-3.1-4, 5~1.0, 1:6.4 or 6.h1, found '{0}'")]
+pub struct NotASelection(pub String);
+
+impl FromStr for Selection {
+    type Err = NotASelection;
+
+    fn from_str(text: &str) -> Result<Self, NotASelection> {
+        parse(text).ok_or_else(|| NotASelection(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Selection> {
+    let (process, thread) = text.split_once('.')?;
+    let (job, process) = match process.split_once(':') {
+        Some((job, process)) => (job.parse().ok()?, process),
+        None => (0, process),
+    };
+    let (rank, sibling) = match process.split_once('~') {
+        Some((rank, sibling)) => (rank, sibling.parse().ok()?),
+        None => (process, 0),
+    };
+    let (helper, thread) = match thread.strip_prefix('h') {
+        Some(thread) => (true, thread),
+        None => (false, thread),
+    };
+    Some(Selection {
+        job,
+        rank: rank.parse().ok()?,
+        sibling,
+        thread: thread.parse().ok()?,
+        helper,
+    })
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.job > 0 {
+            write!(f, "{}:", self.job)?;
+        }
+        write!(f, "{}", self.rank)?;
+        if self.sibling > 0 {
+            write!(f, "~{}", self.sibling)?;
+        }
+        let helper = if self.helper { "h" } else { "" };
+        write!(f, ".{helper}{}", self.thread)
+    }
+}
+
+impl Selection {
+    /// Whether a trace of this name is meant.
+    #[must_use]
+    pub fn matches(&self, name: TraceName) -> bool {
+        let ProcessName { job, rank, sibling } = name.process;
+        let thread = match name.thread {
+            ThreadName::Main(number) => !self.helper && self.thread.contains(number),
+            ThreadName::Helper(number) => self.helper && self.thread.contains(number),
+        };
+        job == self.job && sibling == self.sibling && self.rank.contains(rank) && thread
+    }
+}
+
+impl Run {
+    /// The traces that any of `selections` means, in the order of the run; those that commands look
+    /// at without being told ([`Run::traces`]) where there is no selection. A selection that names a
+    /// hidden process finds it.
+    pub fn select<'a>(&'a self, selections: &'a [Selection]) -> impl Iterator<Item = &'a Thread> {
+        self.processes
+            .iter()
+            .flat_map(|process| process.threads.iter().map(move |thread| (process, thread)))
+            .filter(move |(process, thread)| {
+                if selections.is_empty() {
+                    !self.is_mpi || process.is_mpi
+                } else {
+                    selections.iter().any(|wanted| wanted.matches(thread.name))
+                }
+            })
+            .map(|(_, thread)| thread)
+    }
+}
+
+/// Numbers as people write them: `0-3,7`. They need not be sorted; duplicates count once.
+#[must_use]
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted
+        .chunk_by(|a, b| a.checked_add(1) == Some(*b))
+        .map(|run| match run {
+            [one] => one.to_string(),
+            [a, b] => format!("{a},{b}"),
+            [first, .., last] => format!("{first}-{last}"),
+            [] => String::new(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn means(selection: &str, name: &str) -> bool {
+        let wanted: Selection = selection.parse().unwrap();
+        wanted.matches(name.parse().unwrap())
+    }
+
+    #[test]
+    fn selections_of_the_contract() {
+        assert!(means("6.4", "6.4") && !means("6.4", "6.3"));
+        assert!(means("6.*", "6.0") && !means("6.*", "6.h1") && !means("6.*", "6~1.0"));
+        assert!(means("*.0", "11.0") && !means("*.0", "11.1"));
+        assert!(means("0-3.1-4", "3.1") && !means("0-3.1-4", "3.0") && !means("0-3.1-4", "4.1"));
+        assert!(means("5~1.0", "5~1.0") && !means("5~1.0", "5.0"));
+        assert!(means("1:6.4", "1:6.4") && !means("1:6.4", "6.4"));
+        assert!(means("6.h1", "6.h1") && !means("6.h1", "6.1"));
+        assert!(means("*.h*", "3.h2"));
+    }
+
+    #[test]
+    fn selections_print_as_they_were_written() {
+        for text in ["6.4", "6.*", "*.0", "0-3.1-4", "5~1.0", "1:6.4", "6.h1"] {
+            assert_eq!(text.parse::<Selection>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "", "6", "6.", ".4", "a.b", "4-2.0", "1-.0", "-1.0", "6.4.2", "6.+1x", "~.0",
+        ] {
+            assert!(text.parse::<Selection>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_as_ranges() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[7, 3, 2, 1, 0]), "0-3,7");
+        assert_eq!(ranges(&[1, 2, 2, 9, u32::MAX]), "1,2,9,4294967295");
+    }
+}
