@@ -1,1 +1,37 @@
-//! To be written.
+//! Compares runs: who behaves unlike before, and in what (DiffTrace).
+//!
+//! The principal function is [`compare`]; its result, [`Comparison`], says in one sentence which trace
+//! fell out of step, ranks the suspects with reasons, and holds the ranking table of the sweep.
+//! [`loops`], [`lattice`] and [`similarity`] show the steps on the way for one run.
+//!
+//! ```text
+//! events ─filter─► sequence ─NLR─► tokens ─attributes─► context ─┬► lattice
+//!                                                                └► JSM ─linkage─► clusters ─► B-score
+//! ```
+//!
+//! *Guarantees*: the same input gives the same output, whatever the number of cores; results are plain
+//! values (serde) whose keys are a contract. *Costs*: loops are recognised once per distinct sequence;
+//! similarity is quadratic in the number of traces, clustering at worst cubic.
+//! *Not for*: who waits for whom, or who is behind (`progress`).
+
+mod cluster;
+mod comparison;
+mod error;
+mod filter;
+mod lattice;
+mod loops;
+mod object;
+mod options;
+mod similarity;
+mod sweep;
+
+pub use cluster::{Dendrogram, Merge};
+pub use comparison::{Comparison, Reason, Suspect, View, compare};
+pub use error::Error;
+pub use filter::{Filter, FilterName};
+pub use lattice::{Concept, Lattice, context, lattice};
+pub use loops::{LoopBody, Loops, TraceLoops, loops};
+pub use object::ObjectName;
+pub use options::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
+pub use similarity::{Similarity, similarity};
+pub use sweep::Row;
