@@ -7,13 +7,22 @@
 //! any content. *Costs*: files are mapped, events are decoded as they are asked for.
 //! *Not for*: analysis (`calltree` and above).
 
+mod error;
+mod frames;
 mod model;
 mod name;
+mod open;
 mod select;
 
+pub use error::Error;
 pub use model::{
     Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
     Thread,
 };
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use select::{NotASelection, Selection, ranges};
+
+/// The file that makes a directory a run.
+pub const MARKER: &str = "lockstep.json";
+/// Version of the run directory's layout; any other is refused.
+pub const VERSION: u32 = lockstep_format::process::VERSION;

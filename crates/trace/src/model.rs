@@ -1,5 +1,6 @@
 //! What a run is, once opened.
 
+use crate::frames::Frames;
 use crate::name::{ProcessName, TraceName};
 use lockstep_format::codec::Kind;
 use std::path::PathBuf;
@@ -147,6 +148,9 @@ pub struct Frame {
     pub function: FunctionId,
     /// Where it was called, if known.
     pub called_at: Option<SourceLine>,
+    /// Whether it handed over to the next frame (a tail call) and ends with it. It is no frame of the
+    /// machine's stack any more; of a long chain the first and the latest are kept.
+    pub handed_over: bool,
 }
 
 /// The trace of one thread.
@@ -183,8 +187,15 @@ impl Run {
     pub fn traces(&self) -> impl Iterator<Item = &Thread> {
         self.processes
             .iter()
-            .filter(|process| !self.is_mpi || process.is_mpi)
+            .filter(|process| self.is_visible(process))
             .flat_map(|process| &process.threads)
+    }
+
+    /// Whether commands look at `process` unless told otherwise: every process of a run without MPI,
+    /// else those that initialised MPI.
+    #[must_use]
+    pub fn is_visible(&self, process: &Process) -> bool {
+        !self.is_mpi || process.is_mpi
     }
 
     /// The trace with this name, hidden processes included.
@@ -202,25 +213,9 @@ impl Thread {
     /// the events; their lines are unknown.
     #[must_use]
     pub fn from_events(name: TraceName, events: Vec<Event>) -> Self {
-        let mut open: Vec<Frame> = Vec::new();
-        let mut tail = false;
-        // A frame that handed over ends with its successor: only the successor stays.
+        let mut frames = Frames::default();
         for event in &events {
-            match event {
-                Event::Call(function) => {
-                    if std::mem::take(&mut tail) {
-                        open.pop();
-                    }
-                    open.push(Frame {
-                        function: *function,
-                        called_at: None,
-                    });
-                }
-                Event::Return => {
-                    open.pop();
-                }
-                Event::Tail => tail = true,
-            }
+            frames.apply(*event);
         }
         Self {
             name,
@@ -229,7 +224,7 @@ impl Thread {
             bytes: 0,
             unverified: 0,
             damage: None,
-            open,
+            open: frames.into_frames(),
             stream: events.into(),
         }
     }

@@ -121,16 +121,19 @@ impl Selection {
 impl Run {
     /// The traces that any of `selections` means, in the order of the run; those that commands look
     /// at without being told ([`Run::traces`]) where there is no selection. A selection that names a
-    /// hidden process finds it.
+    /// hidden process finds it; `*` does not.
     pub fn select<'a>(&'a self, selections: &'a [Selection]) -> impl Iterator<Item = &'a Thread> {
         self.processes
             .iter()
             .flat_map(|process| process.threads.iter().map(move |thread| (process, thread)))
             .filter(move |(process, thread)| {
+                let visible = self.is_visible(process);
                 if selections.is_empty() {
-                    !self.is_mpi || process.is_mpi
+                    visible
                 } else {
-                    selections.iter().any(|wanted| wanted.matches(thread.name))
+                    selections.iter().any(|wanted| {
+                        (visible || wanted.rank != Range::ALL) && wanted.matches(thread.name)
+                    })
                 }
             })
             .map(|(_, thread)| thread)
