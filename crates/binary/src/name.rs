@@ -1,0 +1,51 @@
+//! Names for people.
+
+/// The name that people write for a linkage name: Rust without its hash, C++ with its parameters;
+/// anything else as it is. A suffix that a compiler appended (`.constprop.0`) stays.
+#[must_use]
+pub fn display_name(linkage: &str) -> String {
+    // Demanglers are recursive descents over text of strangers: what is longer than any real name
+    // stays as it is.
+    if linkage.len() > 8192 {
+        return linkage.to_owned();
+    }
+    if let Ok(name) = rustc_demangle::try_demangle(linkage) {
+        return format!("{name:#}");
+    }
+    if linkage.starts_with("_Z") {
+        let (mangled, suffix) = linkage.split_once('.').unwrap_or((linkage, ""));
+        let options = cpp_demangle::DemangleOptions::default().no_return_type();
+        let name = cpp_demangle::Symbol::new(mangled)
+            .ok()
+            .and_then(|symbol| symbol.demangle_with_options(&options).ok());
+        return match name {
+            Some(name) if suffix.is_empty() => name,
+            Some(name) => format!("{name}.{suffix}"),
+            None => linkage.to_owned(),
+        };
+    }
+    linkage.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_languages() {
+        let cases = [
+            ("main", "main"),
+            ("MAIN__", "MAIN__"),
+            ("__solver_MOD_step", "__solver_MOD_step"),
+            ("_Z3fooi", "foo(int)"),
+            ("_Z3fooi.constprop.0", "foo(int).constprop.0"),
+            ("_ZN3foo3barEv", "foo::bar()"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_Zgarbage", "_Zgarbage"),
+            ("", ""),
+        ];
+        for (linkage, expected) in cases {
+            assert_eq!(display_name(linkage), expected);
+        }
+    }
+}
