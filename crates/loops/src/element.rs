@@ -1,0 +1,179 @@
+//! Elements of a folded sequence, and the way back to the tokens.
+
+use crate::body::{Bodies, BodyId, Key};
+
+/// An element of a folded sequence.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// A token that belongs to no loop here.
+    Symbol(u32),
+    /// A loop.
+    Loop(Loop),
+}
+
+/// A loop as it occurs in a sequence: which body, how often, and the trip counts within.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Loop {
+    pub(crate) body: BodyId,
+    pub(crate) count: u64,
+    pub(crate) inner: Vec<Trips>,
+}
+
+/// The trip counts of one loop of a body, over all the iterations of what surrounds it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Trips {
+    /// One count for each time the loop was entered, in order.
+    pub counts: Runs,
+    /// The loops within its own body, in the order of the body.
+    pub inner: Vec<Trips>,
+}
+
+/// A sequence of numbers as runs of equal ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Runs {
+    runs: Vec<(u64, u64)>,
+}
+
+impl Loop {
+    /// What is repeated.
+    #[must_use]
+    pub fn body(&self) -> BodyId {
+        self.body
+    }
+
+    /// How often it is repeated, at least 2.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The trip counts of the loops within the body, in the order of the body.
+    #[must_use]
+    pub fn inner(&self) -> &[Trips] {
+        &self.inner
+    }
+}
+
+impl Element {
+    /// The key of the element when counts are, or are not, part of it.
+    #[must_use]
+    pub fn key(&self, mode: crate::Mode) -> Key {
+        match (self, mode) {
+            (Self::Symbol(symbol), _) => Key::Symbol(*symbol),
+            (Self::Loop(looped), crate::Mode::Shape) => Key::Loop(looped.body),
+            (Self::Loop(looped), crate::Mode::Exact) => Key::Times(looped.body, looped.count),
+        }
+    }
+}
+
+impl Trips {
+    /// Adds what came later.
+    pub(crate) fn append(&mut self, later: Self) {
+        for (number, times) in later.counts.runs {
+            self.counts.push(number, times);
+        }
+        append_all(&mut self.inner, later.inner);
+    }
+
+    /// Adds one activation of the loop.
+    pub(crate) fn enter(&mut self, looped: Loop) {
+        self.counts.push(looped.count, 1);
+        append_all(&mut self.inner, looped.inner);
+    }
+}
+
+/// Adds the trip counts of later iterations, loop by loop.
+pub(crate) fn append_all(earlier: &mut Vec<Trips>, later: Vec<Trips>) {
+    if earlier.is_empty() {
+        *earlier = later;
+        return;
+    }
+    for (earlier, later) in earlier.iter_mut().zip(later) {
+        earlier.append(later);
+    }
+}
+
+impl Runs {
+    /// Adds `number`, `times` times.
+    pub fn push(&mut self, number: u64, times: u64) {
+        match self.runs.last_mut() {
+            Some((last, count)) if *last == number => *count += times,
+            _ if times > 0 => self.runs.push((number, times)),
+            _ => {}
+        }
+    }
+
+    /// The runs: number, and how often it stands there.
+    #[must_use]
+    pub fn runs(&self) -> &[(u64, u64)] {
+        &self.runs
+    }
+
+    /// The numbers one by one.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        self.runs
+            .iter()
+            .flat_map(|(number, times)| (0..*times).map(move |_| *number))
+    }
+}
+
+/// Gives the tokens of a folded sequence, in order, to `each`.
+///
+/// Linear in the number of tokens. Memory: the nesting depth, which is at most the logarithm of it.
+pub fn expand(sequence: &[Element], bodies: &Bodies, each: &mut dyn FnMut(u32)) {
+    for element in sequence {
+        match element {
+            Element::Symbol(symbol) => each(*symbol),
+            Element::Loop(looped) => {
+                let mut cursors: Vec<Cursor<'_>> = looped.inner.iter().map(Cursor::new).collect();
+                for _ in 0..looped.count {
+                    iteration(looped.body, bodies, &mut cursors, each);
+                }
+            }
+        }
+    }
+}
+
+/// Where the reading of [`Trips`] stands.
+struct Cursor<'a> {
+    runs: &'a [(u64, u64)],
+    taken: u64,
+    inner: Vec<Cursor<'a>>,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(trips: &'a Trips) -> Self {
+        Self {
+            runs: trips.counts.runs(),
+            taken: 0,
+            inner: trips.inner.iter().map(Cursor::new).collect(),
+        }
+    }
+
+    fn next(&mut self) -> u64 {
+        let Some((number, times)) = self.runs.first() else {
+            return 0;
+        };
+        self.taken += 1;
+        if self.taken == *times {
+            self.taken = 0;
+            self.runs = &self.runs[1..];
+        }
+        *number
+    }
+}
+
+fn iteration(body: BodyId, bodies: &Bodies, cursors: &mut [Cursor<'_>], each: &mut dyn FnMut(u32)) {
+    let mut cursors = cursors.iter_mut();
+    for key in bodies.keys(body) {
+        match key {
+            Key::Symbol(symbol) => each(*symbol),
+            Key::Loop(inner) | Key::Times(inner, _) => {
+                let Some(cursor) = cursors.next() else { return };
+                for _ in 0..cursor.next() {
+                    iteration(*inner, bodies, &mut cursor.inner, each);
+                }
+            }
+        }
+    }
+}
