@@ -16,6 +16,8 @@
 
 mod cluster;
 mod comparison;
+mod diff;
+mod divergence;
 mod error;
 mod filter;
 mod lattice;

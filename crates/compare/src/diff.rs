@@ -1,0 +1,1 @@
+//! diffNLR: what two traces have in common, loops aligned as loops.

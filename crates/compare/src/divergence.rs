@@ -1,0 +1,1 @@
+//! First divergence: where a faulty trace leaves what the normal one did.
