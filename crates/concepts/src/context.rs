@@ -1,13 +1,66 @@
-//! A formal context.
+//! Formal contexts.
+
+use crate::bits::{self, BitMatrix};
+use std::collections::HashMap;
 
 /// Objects, attributes, and which object has which attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     objects: Vec<String>,
     attributes: Vec<String>,
+    incidence: BitMatrix,
 }
 
 impl Context {
+    /// Objects with their attributes; attributes are numbered as they first appear.
+    #[must_use]
+    pub fn from_sets<A>(sets: impl IntoIterator<Item = (String, A)>) -> Self
+    where
+        A: IntoIterator<Item = String>,
+    {
+        let mut objects = Vec::new();
+        let mut attributes = Vec::new();
+        let mut numbers = HashMap::new();
+        let mut pairs = Vec::new();
+        for (object, set) in sets {
+            for attribute in set {
+                let number = *numbers.entry(attribute).or_insert_with_key(|attribute| {
+                    attributes.push(attribute.clone());
+                    attributes.len() - 1
+                });
+                pairs.push((objects.len(), number));
+            }
+            objects.push(object);
+        }
+        let mut incidence = BitMatrix::new(objects.len(), attributes.len());
+        for (object, attribute) in pairs {
+            incidence.set(object, attribute);
+        }
+        Self {
+            objects,
+            attributes,
+            incidence,
+        }
+    }
+
+    /// Objects and attributes by name, with one row an object and one column an attribute.
+    ///
+    /// # Panics
+    /// If the matrix has another size.
+    #[must_use]
+    pub fn new(objects: Vec<String>, attributes: Vec<String>, incidence: BitMatrix) -> Self {
+        assert_eq!(
+            (incidence.rows(), incidence.columns()),
+            (objects.len(), attributes.len()),
+            "size of a context"
+        );
+        Self {
+            objects,
+            attributes,
+            incidence,
+        }
+    }
+
     /// Names of the objects, in order.
     #[must_use]
     pub fn objects(&self) -> &[String] {
@@ -18,5 +71,38 @@ impl Context {
     #[must_use]
     pub fn attributes(&self) -> &[String] {
         &self.attributes
+    }
+
+    /// Which object (row) has which attribute (column).
+    #[must_use]
+    pub fn incidence(&self) -> &BitMatrix {
+        &self.incidence
+    }
+
+    /// Objects and attributes exchanged.
+    #[must_use]
+    pub fn dual(&self) -> Self {
+        Self {
+            objects: self.attributes.clone(),
+            attributes: self.objects.clone(),
+            incidence: self.incidence.transposed(),
+        }
+    }
+
+    /// Likeness of two objects (Jaccard): attributes that both have over attributes that one has, 0..1;
+    /// 1 where neither has any.
+    ///
+    /// # Panics
+    /// If there is no such object.
+    #[must_use]
+    pub fn jaccard(&self, a: usize, b: usize) -> f64 {
+        let (a, b) = (self.incidence.row(a), self.incidence.row(b));
+        let both = bits::and_count(a, b);
+        let either = bits::count(a) + bits::count(b) - both;
+        if either == 0 {
+            1.0
+        } else {
+            both as f64 / either as f64
+        }
     }
 }
