@@ -6,20 +6,26 @@ use crate::model::{Event, Frame, FunctionId};
 /// of tail calls hands over millions of times and is still one frame of the program's stack.
 const CHAIN: usize = 32;
 
-/// The open calls after the events so far.
+/// The open calls after the events so far. O(1) an event, memory of the deepest stack.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Frames {
+pub struct Frames {
     frames: Vec<Open>,
 }
 
+/// A frame of [`Frames`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Open {
+pub struct Open {
+    /// The function that was called.
     pub function: FunctionId,
+    /// Whether it handed over to the next frame (a tail call) and ends with it.
     pub handed_over: bool,
+    /// How many frames of its chain, right after this one, are not kept.
+    dropped: u64,
 }
 
 impl Frames {
-    pub fn apply(&mut self, event: Event) {
+    /// Lets one event go by; the number of calls that it ended, those that had handed over included.
+    pub fn apply(&mut self, event: Event) -> u64 {
         match event {
             Event::Call(function) => {
                 let chain = self
@@ -32,32 +38,45 @@ impl Frames {
                 if chain == CHAIN {
                     let second = self.frames.len() - CHAIN + 1;
                     self.frames.remove(second);
+                    self.frames[second - 1].dropped += 1;
                 }
                 self.frames.push(Open {
                     function,
                     handed_over: false,
+                    dropped: 0,
                 });
+                0
             }
             Event::Return => {
-                self.frames.pop();
-                while self.frames.last().is_some_and(|frame| frame.handed_over) {
-                    self.frames.pop();
+                let mut ended = u64::from(self.frames.pop().is_some());
+                while let Some(frame) = self.frames.pop_if(|frame| frame.handed_over) {
+                    ended += 1 + frame.dropped;
                 }
+                ended
             }
             Event::Tail => {
                 if let Some(top) = self.frames.last_mut() {
                     top.handed_over = true;
                 }
+                0
             }
         }
     }
 
     /// Outermost first.
+    #[must_use]
     pub fn open(&self) -> &[Open] {
         &self.frames
     }
 
+    /// The innermost open call.
+    #[must_use]
+    pub fn innermost(&self) -> Option<FunctionId> {
+        self.frames.last().map(|frame| frame.function)
+    }
+
     /// Outermost first, call lines unknown.
+    #[must_use]
     pub fn into_frames(self) -> Vec<Frame> {
         self.frames
             .into_iter()
@@ -110,5 +129,19 @@ mod tests {
         assert_eq!(open[1], (1, true));
         events.push(Return);
         assert_eq!(after(&events), [(0, false)]);
+    }
+
+    #[test]
+    fn the_calls_that_a_return_ends_are_counted() {
+        let mut frames = Frames::default();
+        for event in [Return, Tail, Call(FunctionId(0)), Call(FunctionId(1))] {
+            assert_eq!(frames.apply(event), 0);
+        }
+        for _ in 0..1000 {
+            assert_eq!(frames.apply(Tail) + frames.apply(Call(FunctionId(2))), 0);
+        }
+        assert_eq!(frames.innermost(), Some(FunctionId(2)));
+        assert_eq!(frames.apply(Return), 1001);
+        assert_eq!(frames.apply(Return), 1);
     }
 }

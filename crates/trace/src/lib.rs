@@ -7,6 +7,7 @@
 //! any content. *Costs*: files are mapped, events are decoded as they are asked for.
 //! *Not for*: analysis (`calltree` and above).
 
+mod calls;
 mod error;
 mod frames;
 mod model;
@@ -15,6 +16,7 @@ mod open;
 mod select;
 
 pub use error::Error;
+pub use frames::{Frames, Open};
 pub use model::{
     Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
     Thread,

@@ -119,6 +119,13 @@ impl Selection {
 }
 
 impl Run {
+    /// The same run with no process hidden (`--all-processes`).
+    #[must_use]
+    pub fn with_all_processes(mut self) -> Self {
+        self.is_mpi = false;
+        self
+    }
+
     /// The traces that any of `selections` means, in the order of the run; those that commands look
     /// at without being told ([`Run::traces`]) where there is no selection. A selection that names a
     /// hidden process finds it; `*` does not.
