@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn areas_do_not_overlap() {
-        assert!(thread::COMMITTED + state::SIZE <= thread::INTENT);
-        assert!(thread::INTENT + state::SIZE <= thread::STAGING);
+        const { assert!(thread::COMMITTED + state::SIZE <= thread::INTENT) };
+        const { assert!(thread::INTENT + state::SIZE <= thread::STAGING) };
         assert_eq!(thread::STAGING + 8 * thread::STAGING_WORDS, thread::MIRROR);
         assert_eq!(thread::MIRROR + 8 * thread::MIRROR_WORDS, thread::DATA);
         assert!((thread::DATA as u64) < THREAD_CHUNK);

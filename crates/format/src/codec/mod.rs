@@ -3,12 +3,18 @@
 //! An encoder lives on the probe's slow path: fixed size, valid when its memory is all zeros, no
 //! allocation, bounded work a symbol. A codec must be decodable after any prefix of symbols: what an
 //! encoder holds back is its *tail*, bytes which end the stream if they are put behind what was
-//! emitted so far ([`Encoder::tail`]).
+//! emitted so far ([`Encoder::tail`]). Decoders are pulled, allocate nothing, do bounded work a symbol and
+//! take any bytes: of a stream that is cut off they give a prefix of its symbols, and then the error.
 
 use crate::process::state::TAIL_ROOM;
 
+mod any;
+mod history;
 pub mod none;
 pub mod seed;
+pub mod zero;
+
+pub use any::{AnyDecoder, AnyEncoder};
 
 /// The codecs, by the number that stands in a process file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,9 +98,60 @@ pub trait Encoder {
     fn tail(&self) -> Tail;
 }
 
+/// Where a decoder takes its bytes from.
+pub trait Source {
+    /// The next byte, or `None` at the end.
+    fn take(&mut self) -> Option<u8>;
+    /// How many bytes there still are.
+    fn left(&self) -> u64;
+}
+
+impl Source for &[u8] {
+    fn take(&mut self) -> Option<u8> {
+        let (byte, rest) = self.split_first()?;
+        *self = rest;
+        Some(*byte)
+    }
+
+    fn left(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+/// Why bytes do not go on as a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodeError {
+    /// They end where more must come.
+    CutOff,
+    /// The last byte must tell how many words of the last group count, 1 to 4, and is this.
+    LastByte(u8),
+}
+
+impl core::fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::CutOff => f.write_str("the stream ends in the middle of a code"),
+            Self::LastByte(byte) => write!(f, "expected 1 to 4 as the last byte, found {byte}"),
+        }
+    }
+}
+
+/// The other direction.
+pub trait Decoder {
+    /// The next symbol; `None` where the stream ends.
+    ///
+    /// # Errors
+    /// Where the bytes do not go on as a stream. What was decoded before is right; what comes after
+    /// an error means nothing.
+    fn next(&mut self, source: &mut impl Source) -> Result<Option<u32>, DecodeError>;
+}
+
 #[cfg(test)]
-impl Sink for Vec<u8> {
+impl Sink for std::vec::Vec<u8> {
     fn put(&mut self, byte: u8) {
         self.push(byte);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! No compression: every symbol as 4 bytes, little endian.
 
-use super::{Encoder, Sink, Tail};
+use super::{DecodeError, Decoder, Encoder, Sink, Source, Tail};
 
-/// The encoder; it holds nothing back.
-#[derive(Debug, Default)]
+/// Both directions; it holds nothing back.
+#[derive(Debug, Clone, Default)]
 pub struct Plain;
 
 impl Encoder for Plain {
@@ -16,5 +16,18 @@ impl Encoder for Plain {
 
     fn tail(&self) -> Tail {
         Tail::EMPTY
+    }
+}
+
+impl Decoder for Plain {
+    fn next(&mut self, source: &mut impl Source) -> Result<Option<u32>, DecodeError> {
+        if source.left() == 0 {
+            return Ok(None);
+        }
+        let mut bytes = [0; 4];
+        for byte in &mut bytes {
+            *byte = source.take().ok_or(DecodeError::CutOff)?;
+        }
+        Ok(Some(u32::from_le_bytes(bytes)))
     }
 }
