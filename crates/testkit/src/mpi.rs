@@ -1,0 +1,73 @@
+//! The MPI libraries of this machine, side by side.
+
+use crate::recipe::Recipe;
+use crate::tools;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// One MPI library with its compilers and its launcher, under the names that Debian gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mpi {
+    /// Open MPI.
+    OpenMpi,
+    /// MPICH.
+    Mpich,
+}
+
+impl Mpi {
+    /// Both.
+    pub const ALL: [Mpi; 2] = [Mpi::OpenMpi, Mpi::Mpich];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Mpi::OpenMpi => "openmpi",
+            Mpi::Mpich => "mpich",
+        }
+    }
+
+    /// Its compiler for C.
+    #[must_use]
+    pub fn compiler(self) -> String {
+        format!("mpicc.{}", self.suffix())
+    }
+
+    /// Its compiler for Fortran.
+    #[must_use]
+    pub fn fortran(self) -> String {
+        format!("mpif90.{}", self.suffix())
+    }
+
+    /// Its launcher.
+    #[must_use]
+    pub fn launcher(self) -> String {
+        format!("mpirun.{}", self.suffix())
+    }
+
+    /// The words that start `ranks` ranks of the command that follows.
+    #[must_use]
+    pub fn launch(self, ranks: usize) -> Vec<String> {
+        vec![self.launcher(), "-n".to_owned(), ranks.to_string()]
+    }
+
+    /// Whether it is installed; said aloud if not.
+    #[must_use]
+    pub fn is_here(self) -> bool {
+        tools::require(&[&self.compiler(), &self.launcher()])
+    }
+
+    /// A program of `programs/mpi` for this library.
+    #[must_use]
+    pub fn recipe(self, source: &str) -> Recipe {
+        let recipe = Recipe::new(&format!("mpi/{source}"));
+        if source.ends_with(".f90") {
+            recipe.compiler(&self.fortran())
+        } else {
+            recipe.compiler(&self.compiler())
+        }
+    }
+}
+
+/// Held by a test while its ranks run: many ranks that poll on few cores are slow enough alone.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}

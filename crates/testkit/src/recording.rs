@@ -1,0 +1,177 @@
+//! Runs `lockstep` and reads what it says.
+
+use crate::artifacts;
+use crate::command::{self, Outcome, Running};
+use crate::scratch::Scratch;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// `lockstep` with these arguments, ready to be run; what surrounds a test (a batch job's variables,
+/// options of the user's) is taken out of its environment.
+#[must_use]
+pub fn lockstep<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(artifacts::lockstep());
+    command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let family = [
+            "LOCKSTEP_",
+            "SLURM_",
+            "PMI_",
+            "PMIX_",
+            "OMPI_",
+            "PALS_",
+            "FLUX_",
+            "MV2_",
+        ];
+        if family.iter().any(|prefix| text.starts_with(prefix)) {
+            command.env_remove(&name);
+        }
+    }
+    // Open MPI refuses root, and more ranks than cores, unless told otherwise.
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("RUST_BACKTRACE", "0");
+    command
+}
+
+/// A run that was recorded, and how the command ended.
+#[derive(Debug)]
+pub struct Recording {
+    /// The run directory.
+    pub directory: PathBuf,
+    /// How `lockstep record` ended, with the program's own output.
+    pub outcome: Outcome,
+}
+
+/// Records `words` with `options` into a new directory in `scratch`, and waits for the end.
+#[must_use]
+pub fn record<S: AsRef<OsStr>>(scratch: &Scratch, options: &[&str], words: &[S]) -> Recording {
+    let directory = next_directory(scratch);
+    let outcome = command::run(&mut record_command(&directory, options, words));
+    Recording { directory, outcome }
+}
+
+/// `lockstep record -o DIRECTORY OPTIONS -- WORDS`, ready to be run.
+#[must_use]
+pub fn record_command<S: AsRef<OsStr>>(directory: &Path, options: &[&str], words: &[S]) -> Command {
+    let mut command = lockstep(&["record", "-o"]);
+    command.arg(directory).args(options).arg("--").args(words);
+    command
+}
+
+fn next_directory(scratch: &Scratch) -> PathBuf {
+    let mut number = 0;
+    loop {
+        let directory = scratch.join(format!("run-{number}"));
+        if !directory.exists() {
+            return directory;
+        }
+        number += 1;
+    }
+}
+
+impl Recording {
+    /// Records a command that will hang: ends it with SIGTERM one second after some thread has an
+    /// open call of `function`.
+    ///
+    /// # Panics
+    /// If that has not come within [`command::LIMIT`].
+    #[must_use]
+    pub fn until_open<S: AsRef<OsStr>>(
+        scratch: &Scratch,
+        options: &[&str],
+        words: &[S],
+        function: &str,
+    ) -> Self {
+        let directory = next_directory(scratch);
+        let running = Running::start(&mut record_command(&directory, options, words));
+        Self::stop_when_open(directory, running, function)
+    }
+
+    /// The same for a command that was started already.
+    ///
+    /// # Panics
+    /// If no call of `function` is open within [`command::LIMIT`].
+    #[must_use]
+    pub fn stop_when_open(directory: PathBuf, running: Running, function: &str) -> Self {
+        let deadline = Instant::now() + command::LIMIT;
+        let wanted = format!("\"{function}\"");
+        loop {
+            std::thread::sleep(Duration::from_millis(300));
+            let mut info = lockstep(&["info", "--json"]);
+            if command::run(info.arg(&directory)).stdout.contains(&wanted) {
+                break;
+            }
+            if Instant::now() > deadline {
+                let outcome = running.stop();
+                panic!("{function} was never open: {outcome:#?}");
+            }
+        }
+        // The others come to where they wait.
+        std::thread::sleep(Duration::from_secs(1));
+        Self {
+            directory,
+            outcome: running.stop(),
+        }
+    }
+
+    /// What `lockstep SUBCOMMAND RUN ARGUMENTS` prints, where `arguments` are the subcommand and
+    /// what follows the run.
+    ///
+    /// # Panics
+    /// If it fails with 2, or crashes.
+    #[must_use]
+    pub fn text(&self, arguments: &[&str]) -> String {
+        let mut command = lockstep(&arguments[..1]);
+        let outcome = command::run(command.arg(&self.directory).args(&arguments[1..]));
+        assert!(outcome.status < 2, "lockstep {arguments:?}: {outcome:#?}");
+        outcome.stdout
+    }
+
+    /// The same with `--json`, parsed.
+    ///
+    /// # Panics
+    /// If it fails, or is not JSON.
+    #[must_use]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let mut all = arguments.to_vec();
+        all.push("--json");
+        let text = self.text(&all);
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+    }
+
+    /// `lockstep compare`, this run being the normal one: exit status and result.
+    ///
+    /// # Panics
+    /// If it is not JSON.
+    #[must_use]
+    pub fn compare(&self, faulty: &Recording, options: &[&str]) -> (i32, Value) {
+        let mut command = lockstep(&["compare", "--json"]);
+        command
+            .arg(&self.directory)
+            .arg(&faulty.directory)
+            .args(options);
+        let outcome = command::run(&mut command);
+        let value = serde_json::from_str(&outcome.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {outcome:#?}"));
+        (outcome.status, value)
+    }
+
+    /// The names of all traces, as `info` lists them.
+    #[must_use]
+    pub fn traces(&self) -> Vec<String> {
+        let info = self.json(&["info"]);
+        let processes = info["processes"].as_array().cloned().unwrap_or_default();
+        processes
+            .iter()
+            .flat_map(|process| process["threads"].as_array().cloned().unwrap_or_default())
+            .filter_map(|thread| thread["trace"].as_str().map(str::to_owned))
+            .collect()
+    }
+}
