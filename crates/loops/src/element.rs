@@ -8,7 +8,7 @@ pub enum Element {
     /// A token that belongs to no loop here.
     Symbol(u32),
     /// A loop.
-    Loop(Loop),
+    Loop(Box<Loop>),
 }
 
 /// A loop as it occurs in a sequence: which body, how often, and the trip counts within.
@@ -28,10 +28,18 @@ pub struct Trips {
     pub inner: Vec<Trips>,
 }
 
+/// How far [`Trips`] reached at some moment.
+#[derive(Debug, Clone)]
+pub struct TripsMark {
+    length: u64,
+    inner: Vec<TripsMark>,
+}
+
 /// A sequence of numbers as runs of equal ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Runs {
     runs: Vec<(u64, u64)>,
+    length: u64,
 }
 
 impl Loop {
@@ -75,6 +83,25 @@ impl Trips {
         append_all(&mut self.inner, later.inner);
     }
 
+    /// How far the counts of each loop reach.
+    pub(crate) fn marks(trips: &[Self]) -> Vec<TripsMark> {
+        trips
+            .iter()
+            .map(|trips| TripsMark {
+                length: trips.counts.len(),
+                inner: Self::marks(&trips.inner),
+            })
+            .collect()
+    }
+
+    /// Adds what came since the marks, `times` times more.
+    pub(crate) fn again(trips: &mut [Self], marks: &[TripsMark], times: u64) {
+        for (trips, mark) in trips.iter_mut().zip(marks) {
+            trips.counts.again(mark.length, times);
+            Self::again(&mut trips.inner, &mark.inner, times);
+        }
+    }
+
     /// Adds one activation of the loop.
     pub(crate) fn enter(&mut self, looped: Loop) {
         self.counts.push(looped.count, 1);
@@ -96,10 +123,53 @@ pub(crate) fn append_all(earlier: &mut Vec<Trips>, later: Vec<Trips>) {
 impl Runs {
     /// Adds `number`, `times` times.
     pub fn push(&mut self, number: u64, times: u64) {
+        self.length += times;
         match self.runs.last_mut() {
             Some((last, count)) if *last == number => *count += times,
             _ if times > 0 => self.runs.push((number, times)),
             _ => {}
+        }
+    }
+
+    /// How many numbers there are.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The runs from number `start` on.
+    fn since(&self, start: u64) -> Vec<(u64, u64)> {
+        let mut wanted = self.length - start;
+        let mut tail = Vec::new();
+        for (number, times) in self.runs.iter().rev() {
+            if wanted == 0 {
+                break;
+            }
+            let take = wanted.min(*times);
+            tail.push((*number, take));
+            wanted -= take;
+        }
+        tail.reverse();
+        tail
+    }
+
+    /// Adds what stands there since `start`, `times` times more.
+    fn again(&mut self, start: u64, times: u64) {
+        match self.since(start).as_slice() {
+            [] => {}
+            [(number, count)] => self.push(*number, count * times),
+            tail => {
+                for _ in 0..times {
+                    tail.iter()
+                        .for_each(|(number, count)| self.push(*number, *count));
+                }
+            }
         }
     }
 

@@ -50,10 +50,10 @@ mod stack;
 pub mod reference;
 
 pub use body::{Bodies, BodyId, Key};
-pub use element::{Element, Loop, Runs, Trips, expand};
+pub use element::{Element, Loop, Runs, Trips, TripsMark, expand};
 pub use hash::Hasher128;
 pub use names::Names;
-pub use stack::{Content, Stack, fold};
+pub use stack::{Content, Counts, Repeat, Stack, fold};
 
 /// Whether trip counts of loops within a body are part of what the body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]

@@ -76,11 +76,11 @@ fn create(stack: &mut Vec<Element>, k: usize, mode: Mode, bodies: &mut Bodies) -
         for copy in (0..COPIES).rev() {
             blocks.insert(0, stack.split_off(start + copy * length));
         }
-        stack.push(Element::Loop(Loop {
+        stack.push(Element::Loop(Box::new(Loop {
             body: bodies.intern(&body),
             count: COPIES as u64,
             inner: trips(blocks),
-        }));
+        })));
         return true;
     }
     false
@@ -91,7 +91,7 @@ fn trips(blocks: Vec<Vec<Element>>) -> Vec<Trips> {
     let mut all: Vec<Trips> = Vec::new();
     for block in blocks {
         let loops = block.into_iter().filter_map(|element| match element {
-            Element::Loop(looped) => Some(looped),
+            Element::Loop(looped) => Some(*looped),
             Element::Symbol(_) => None,
         });
         for (index, looped) in loops.enumerate() {

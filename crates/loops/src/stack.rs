@@ -1,7 +1,7 @@
 //! The fast folding: the same rules, with the impossible body lengths left out.
 
 use crate::body::{Bodies, BodyId, Key};
-use crate::element::{Element, Loop, Trips, append_all};
+use crate::element::{Element, Loop, Trips, TripsMark, append_all};
 use crate::{COPIES, Mode};
 
 /// What elements carry beside their keys, and how it is put together when elements become loops.
@@ -19,6 +19,15 @@ pub trait Content {
 
     /// Rule M: the last two items are loops with the same body and become one.
     fn merge(&mut self, items: &mut Vec<Self::Item>);
+
+    /// How far a loop has got, for [`Content::again`].
+    type Mark;
+
+    /// How far a loop has got.
+    fn mark(&self, looped: &Self::Item) -> Self::Mark;
+
+    /// The iterations that a loop got since `mark` come `times` times more.
+    fn again(&mut self, looped: &mut Self::Item, mark: &Self::Mark, times: u64);
 }
 
 /// A sequence while it is folded. [`fold`] is the ordinary way; this is for own [`Content`].
@@ -32,6 +41,23 @@ pub struct Stack<T> {
     items: Vec<T>,
     /// Indices of the loops.
     loops: Vec<usize>,
+    /// How short the stack has been since the last look: what is below has not been touched.
+    low: usize,
+}
+
+/// Something that is pushed again and again, see [`Stack::repeat`].
+#[derive(Debug, Clone)]
+pub struct Repeat<M> {
+    /// The top of the stack before this time.
+    window: Vec<Key>,
+    /// Its height then.
+    height: usize,
+    /// `low` of whatever is around this repetition.
+    outer_low: usize,
+    /// The height above which the last time has only rebuilt what was there before.
+    steady: Option<usize>,
+    /// How far the loop below that height had got before this time.
+    mark: Option<M>,
 }
 
 /// A number that differs for keys that differ, except rarely for exact loops.
@@ -58,6 +84,7 @@ impl<T> Stack<T> {
             codes: Vec::new(),
             items: Vec::new(),
             loops: Vec::new(),
+            low: 0,
         }
     }
 
@@ -85,6 +112,7 @@ impl<T> Stack<T> {
         self.codes.clear();
         self.items.clear();
         self.loops.clear();
+        self.low = 0;
     }
 
     /// Adds a symbol and applies the rules.
@@ -101,6 +129,70 @@ impl<T> Stack<T> {
         while self.merge(content) || self.extend(bodies, content) || self.create(bodies, content) {}
     }
 
+    /// Announces that the same symbols are about to be pushed several times. After each time, ask
+    /// [`Stack::repeat`] how often they are still to be pushed.
+    ///
+    /// A thousand iterations then cost about as much as four: once a time has left the stack as it
+    /// found it, except that the loop at its top got longer, all further ones will do the same.
+    pub fn start<M>(&mut self) -> Repeat<M> {
+        let mut repeat = Repeat {
+            window: Vec::new(),
+            height: 0,
+            outer_low: self.low,
+            steady: None,
+            mark: None,
+        };
+        self.look(&mut repeat);
+        repeat
+    }
+
+    fn look<M>(&mut self, repeat: &mut Repeat<M>) {
+        repeat.height = self.keys.len();
+        repeat.window.clear();
+        // A partial iteration on top of its loop has less than K elements.
+        let start = repeat.height.saturating_sub(self.k);
+        repeat.window.extend_from_slice(&self.keys[start..]);
+        self.low = repeat.height;
+    }
+
+    /// The symbols have been pushed once more and would have to be `left` times again: how often they
+    /// really must be. With 0 the repetition is over, and must be brought to this end.
+    pub fn repeat<C: Content<Item = T>>(
+        &mut self,
+        repeat: &mut Repeat<C::Mark>,
+        left: u64,
+        content: &mut C,
+    ) -> u64 {
+        let low = self.low;
+        repeat.outer_low = repeat.outer_low.min(low);
+        let window = repeat.height - repeat.window.len();
+        let unchanged = self.mode == Mode::Shape
+            && self.keys.len() == repeat.height
+            && low > window.max(0)
+            && self.keys[low..] == repeat.window[low - window..];
+        // The first unchanged time may have finished an iteration that began differently; the second
+        // one consists of these symbols alone, and so will every further one.
+        if unchanged && repeat.steady == Some(low) {
+            if let (Some(looped), Some(mark)) = (self.items.get_mut(low - 1), &repeat.mark) {
+                content.again(looped, mark, left);
+                self.low = repeat.outer_low;
+                return 0;
+            }
+        }
+        if left == 0 {
+            self.low = repeat.outer_low;
+            return 0;
+        }
+        repeat.steady = unchanged.then_some(low);
+        repeat.mark = if unchanged && matches!(self.keys[low - 1], Key::Loop(_)) {
+            Some(content.mark(&self.items[low - 1]))
+        } else {
+            None
+        };
+        self.look(repeat);
+        left
+    }
+
     fn push_key(&mut self, key: Key) {
         if !matches!(key, Key::Symbol(_)) {
             self.loops.push(self.keys.len());
@@ -111,6 +203,7 @@ impl<T> Stack<T> {
 
     /// Drops keys down to `length`; the items are the content's to drop.
     fn truncate_keys(&mut self, length: usize) {
+        self.low = self.low.min(length);
         self.keys.truncate(length);
         self.codes.truncate(length);
         while self.loops.last().is_some_and(|index| *index >= length) {
@@ -211,14 +304,15 @@ pub fn fold(
     stack.into_items()
 }
 
-/// Keeps the trip counts of inner loops.
-struct Counts;
+/// Content of an ordinary sequence: the trip counts of loops.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts;
 
 impl Counts {
     /// Adds a block as one iteration.
     fn enter(inner: &mut Vec<Trips>, block: impl Iterator<Item = Element>) {
         let loops = block.filter_map(|element| match element {
-            Element::Loop(looped) => Some(looped),
+            Element::Loop(looped) => Some(*looped),
             Element::Symbol(_) => None,
         });
         for (index, looped) in loops.enumerate() {
@@ -241,11 +335,11 @@ impl Content for Counts {
             Self::enter(&mut inner, block.by_ref().take(length));
         }
         drop(block);
-        items.push(Element::Loop(Loop {
+        items.push(Element::Loop(Box::new(Loop {
             body,
             count: COPIES as u64,
             inner,
-        }));
+        })));
     }
 
     fn extend(&mut self, items: &mut Vec<Element>, length: usize) {
@@ -267,6 +361,22 @@ impl Content for Counts {
         {
             looped.count += later.count;
             append_all(&mut looped.inner, later.inner);
+        }
+    }
+
+    type Mark = (u64, Vec<TripsMark>);
+
+    fn mark(&self, looped: &Element) -> Self::Mark {
+        match looped {
+            Element::Symbol(_) => (0, Vec::new()),
+            Element::Loop(looped) => (looped.count, Trips::marks(&looped.inner)),
+        }
+    }
+
+    fn again(&mut self, looped: &mut Element, (count, marks): &Self::Mark, times: u64) {
+        if let Element::Loop(looped) = looped {
+            looped.count += (looped.count - count) * times;
+            Trips::again(&mut looped.inner, marks, times);
         }
     }
 }

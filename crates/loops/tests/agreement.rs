@@ -1,6 +1,6 @@
 //! The fast folding against the rules followed to the letter.
 
-use lockstep_loops::{Bodies, Mode, expand, fold, reference};
+use lockstep_loops::{Bodies, Counts, Mode, Stack, expand, fold, reference};
 use proptest::prelude::*;
 
 /// Random letters, and (so that deep nesting occurs) random programs of nested loops run for real.
@@ -35,7 +35,7 @@ fn check(tokens: &[u32], k: usize, mode: Mode) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 50_000, ..ProptestConfig::default() })]
 
     #[test]
     fn fast_is_as_slow(tokens in strings(), k in 1usize..13) {
@@ -70,4 +70,90 @@ fn a_loop_in_one_table_is_the_loop_in_another() {
         _ => panic!("one loop"),
     };
     assert_eq!(hash(&a, &one), hash(&b, &two));
+}
+
+/// A program: tokens, and loops over programs.
+#[derive(Debug, Clone)]
+enum Part {
+    Token(u32),
+    Times(u64, Vec<Part>),
+}
+
+fn programs() -> impl Strategy<Value = Vec<Part>> {
+    let token = (0u32..3).prop_map(Part::Token);
+    let part = token.prop_recursive(4, 20, 4, |inner| {
+        let body = prop::collection::vec(inner, 1..4);
+        (1u64..9, body).prop_map(|(times, body)| Part::Times(times, body))
+    });
+    prop::collection::vec(part, 0..6)
+}
+
+fn push_all(
+    parts: &[Part],
+    stack: &mut Stack<lockstep_loops::Element>,
+    bodies: &mut Bodies,
+    pushed: &mut u64,
+) {
+    for part in parts {
+        match part {
+            Part::Token(token) => {
+                *pushed += 1;
+                let element = lockstep_loops::Element::Symbol(*token);
+                stack.push(*token, element, bodies, &mut Counts);
+            }
+            Part::Times(times, body) => {
+                let mut left = *times;
+                let mut repeat = stack.start();
+                while left > 0 {
+                    push_all(body, stack, bodies, pushed);
+                    left = stack.repeat(&mut repeat, left - 1, &mut Counts);
+                }
+            }
+        }
+    }
+}
+
+fn written_out(parts: &[Part], out: &mut Vec<u32>) {
+    for part in parts {
+        match part {
+            Part::Token(token) => out.push(*token),
+            Part::Times(times, body) => (0..*times).for_each(|_| written_out(body, out)),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn repeating_is_as_pushing_again(program in programs(), k in 1usize..13, shape in any::<bool>()) {
+        let mode = if shape { Mode::Shape } else { Mode::Exact };
+        let mut tokens = Vec::new();
+        written_out(&program, &mut tokens);
+        let mut bodies = Bodies::new();
+        let plain = fold(tokens.iter().copied(), k, mode, &mut bodies);
+        let mut stack = Stack::new(k, mode);
+        push_all(&program, &mut stack, &mut bodies, &mut 0);
+        prop_assert_eq!(stack.into_items(), plain);
+    }
+}
+
+#[test]
+fn many_iterations_cost_as_much_as_a_few() {
+    let inner = Part::Times(1_000_000, vec![Part::Token(1), Part::Token(2)]);
+    let program = [
+        Part::Token(2),
+        Part::Times(1_000_000_000, vec![Part::Token(0), inner]),
+    ];
+    let (mut stack, mut pushed) = (Stack::new(10, Mode::Shape), 0);
+    push_all(&program, &mut stack, &mut Bodies::new(), &mut pushed);
+    assert!(pushed < 100, "{pushed} tokens pushed");
+    let [_, lockstep_loops::Element::Loop(looped)] = stack.items() else {
+        panic!("a token and a loop")
+    };
+    assert_eq!(looped.count(), 1_000_000_000);
+    assert_eq!(
+        looped.inner()[0].counts.runs(),
+        [(1_000_000, 1_000_000_000)]
+    );
 }
