@@ -129,7 +129,10 @@ impl Run {
     /// The traces that any of `selections` means, in the order of the run; those that commands look
     /// at without being told ([`Run::traces`]) where there is no selection. A selection that names a
     /// hidden process finds it; `*` does not.
-    pub fn select<'a>(&'a self, selections: &'a [Selection]) -> impl Iterator<Item = &'a Thread> {
+    pub fn select<'a, 'b>(
+        &'a self,
+        selections: &'b [Selection],
+    ) -> impl Iterator<Item = &'a Thread> + use<'a, 'b> {
         self.processes
             .iter()
             .flat_map(|process| process.threads.iter().map(move |thread| (process, thread)))

@@ -1,0 +1,201 @@
+//! `lockstep compare`: who fell out of step, where, and why.
+
+use crate::options::Analysis;
+use crate::output::{Style, styled};
+use crate::{output, report, run};
+use anyhow::Result;
+use clap::Args;
+use lockstep_compare::{Comparison, Row, compare};
+use lockstep_trace::{Run, TraceName};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Compare a faulty run with a normal one: who fell out of step, where, and why
+///
+/// Without options of a single set (--filter, -k, --attributes, ...), all sets of options are tried. Ends with 1 where
+/// the runs differ: in structure (loop bodies, order of calls, open calls, missing or extra traces), or with several
+/// normal runs where the p-value is below --level.
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep compare good bad
+  lockstep compare good bad --html report.html
+  lockstep compare good bad --normal good2 --normal good3 --json
+  lockstep compare good bad --filter mpi --attributes double --linkage average
+")]
+pub struct Compare {
+    /// Directory of the normal run
+    normal: PathBuf,
+    /// Directory of the faulty run
+    faulty: PathBuf,
+    /// Another normal run (repeatable)
+    #[arg(long = "normal", value_name = "DIR")]
+    more: Vec<PathBuf>,
+    /// Try all sets of options (what happens unless one of them is given)
+    #[arg(long, conflicts_with_all = [
+        "filter", "keep_returns", "keep_plt", "k", "attributes", "frequency", "linkage", "distance", "clusters", "b_score",
+    ])]
+    sweep: bool,
+    /// Trip counts alone are a difference, too
+    #[arg(long)]
+    counts: bool,
+    /// Functions to leave out (repeatable)
+    #[arg(long, value_name = "REGEX")]
+    ignore: Vec<String>,
+    /// p-value below which runs differ, with several normal runs
+    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    level: f64,
+    #[command(flatten)]
+    analysis: Analysis,
+    /// Write everything into one self-contained page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How much of long lists is printed; `--json` has all.
+const SUSPECTS: usize = 5;
+const ROWS: usize = 10;
+
+impl Compare {
+    pub fn run(self) -> Result<ExitCode> {
+        let normals = std::iter::once(&self.normal)
+            .chain(&self.more)
+            .map(|directory| run::open_with(directory, self.analysis.all_processes))
+            .collect::<Result<Vec<Run>>>()?;
+        let normals: Vec<&Run> = normals.iter().collect();
+        let faulty = run::open_with(&self.faulty, self.analysis.all_processes)?;
+        let all: Vec<&Run> = normals.iter().copied().chain([&faulty]).collect();
+        let mut options = self.analysis.options(&all)?;
+        options.sweep = self.sweep || !self.analysis.is_single_set();
+        options.ignore.clone_from(&self.ignore);
+        options.counts = self.counts;
+        options.level = self.level;
+        let bar = output::progress("comparing");
+        let found = compare(&normals, &faulty, &options, &|done, of| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        let found = found?;
+        if let Some(file) = &self.html {
+            report::write_comparison(file, normals[0], &faulty, &options, &found)?;
+        }
+        if self.json {
+            output::json(&found)?;
+        } else {
+            let text = self.text(&found);
+            output::print(|out| out.write_all(text.as_bytes()))?;
+        }
+        Ok(output::found(found.differs))
+    }
+
+    fn text(&self, found: &Comparison) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_text(&mut text, found);
+        text
+    }
+
+    fn write_text(&self, text: &mut String, found: &Comparison) -> std::fmt::Result {
+        writeln!(
+            text,
+            "{}",
+            styled(
+                Style::Bold,
+                output::wrapped(&output::printable(&found.verdict), 0)
+            )
+        )?;
+        for note in &found.notes {
+            writeln!(
+                text,
+                "{}",
+                output::wrapped(&format!("Note: {}", output::printable(note)), 6)
+            )?;
+        }
+        if !found.suspects.is_empty() {
+            writeln!(text, "\nSUSPECTS, most suspicious first")?;
+        }
+        for suspect in found.suspects.iter().take(SUSPECTS) {
+            let name = styled(Style::Faulty, suspect.trace);
+            writeln!(text, "  {name}  (confidence {:.2})", suspect.confidence)?;
+            for reason in &suspect.reasons {
+                writeln!(
+                    text,
+                    "    {}",
+                    output::wrapped(&format!("- {}", output::printable(reason)), 6)
+                )?;
+            }
+        }
+        let rest: Vec<TraceName> = found
+            .suspects
+            .iter()
+            .skip(SUSPECTS)
+            .map(|suspect| suspect.trace)
+            .collect();
+        if !rest.is_empty() {
+            writeln!(text, "  and {} more: {}", rest.len(), run::in_short(&rest))?;
+        }
+        if !found.table.is_empty() {
+            let shown = found.table.len().min(ROWS);
+            writeln!(
+                text,
+                "\nRANKING, lowest B-score first ({shown} of {} rows)",
+                found.table.len()
+            )?;
+            writeln!(text, "{}", ranking(&found.table[..shown]))?;
+        }
+        if let (Some(first), true) = (found.suspects.first(), found.differs) {
+            let next = format!(
+                "lockstep diff {} {} -t {}",
+                self.normal.display(),
+                self.faulty.display(),
+                first.trace
+            );
+            writeln!(text, "\nNext: {}", output::printable(&next))?;
+        }
+        if let Some(file) = &self.html {
+            writeln!(
+                text,
+                "Page: {}",
+                output::printable(&file.display().to_string())
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn ranking(rows: &[Row]) -> String {
+    let header = [
+        "FILTER",
+        "ATTRIBUTES",
+        "LINKAGE",
+        "CUT",
+        "B",
+        "CLUSTERS",
+        "CANDIDATES",
+    ];
+    output::table(
+        &header,
+        &[3, 4],
+        rows.iter().map(|row| {
+            let sizes: Vec<String> = row.cluster_sizes.iter().map(ToString::to_string).collect();
+            vec![
+                row.filter.clone(),
+                format!("{}.{}", row.attributes, row.frequency),
+                row.linkage.to_string(),
+                row.clusters.to_string(),
+                if row.b_score.is_nan() {
+                    "-".to_owned()
+                } else {
+                    format!("{:.3}", row.b_score)
+                },
+                sizes.join("+"),
+                run::in_short(&row.threads),
+            ]
+        }),
+    )
+}

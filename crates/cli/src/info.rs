@@ -1,0 +1,341 @@
+//! `lockstep info`: what a run holds, how its processes ended, what was not recorded and why.
+
+use crate::{output, run};
+use anyhow::Result;
+use clap::Args;
+use lockstep_trace::{End, EndKind, Process, Run, Thread};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show what a run holds: how each process and thread ended, events, bytes, losses
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep info bad
+  lockstep info bad --refused
+  lockstep info bad --json | jq '.processes[5].threads[0].open'
+")]
+pub struct Info {
+    /// Directory of the run
+    run: PathBuf,
+    /// List every function that was not recorded, with the reason
+    #[arg(long)]
+    refused: bool,
+    /// Show every process, not only those that called MPI_Init
+    #[arg(long)]
+    all_processes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Info {
+    pub fn run(self) -> Result<ExitCode> {
+        let run = run::open(&self.run)?;
+        if self.json {
+            output::json(&document(&run))?;
+        } else {
+            let text = self.text(&run);
+            output::print(|out| std::io::Write::write_all(out, text.as_bytes()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn text(&self, run: &Run) -> String {
+        let shown: Vec<&Process> = run
+            .processes
+            .iter()
+            .filter(|process| self.all_processes || run.is_visible(process))
+            .collect();
+        let mut text = summary(run, &shown);
+        text.push_str(&processes(&shown));
+        text.push_str(&threads(run, &shown));
+        text.push_str(&losses(&shown));
+        text.push_str(&refused(&shown, self.refused));
+        text
+    }
+}
+
+/// Raw size as the ParLOT paper counts it: 2 bytes an event.
+fn raw_bytes(events: u64) -> u64 {
+    2 * events
+}
+
+fn ratio(events: u64, bytes: u64) -> String {
+    if bytes == 0 {
+        return "-".to_owned();
+    }
+    format!("{:.1}", raw_bytes(events) as f64 / bytes as f64)
+}
+
+fn summary(run: &Run, shown: &[&Process]) -> String {
+    let threads = || shown.iter().flat_map(|process| &process.threads);
+    let (events, bytes) = threads().fold((0, 0), |(events, bytes), thread: &Thread| {
+        (events + thread.events, bytes + thread.bytes)
+    });
+    let hidden = run.processes.len() - shown.len();
+    let mut text = format!(
+        "{}{}, {}, {} events in {} bytes (codec {}, {} times smaller than 2 bytes an event)\n",
+        if run.is_mpi { "MPI: " } else { "" },
+        plural(shown.len(), "process"),
+        plural(threads().count(), "thread"),
+        output::grouped(events),
+        output::grouped(bytes),
+        run.codec.name(),
+        ratio(events, bytes),
+    );
+    if hidden > 0 {
+        text.push_str(&format!(
+            "{} without MPI_Init not shown (--all-processes)\n",
+            plural(hidden, "process")
+        ));
+    }
+    text
+}
+
+fn plural(number: usize, what: &str) -> String {
+    match (number, what.ends_with('s')) {
+        (1, _) => format!("1 {what}"),
+        (_, true) => format!("{number} {what}es"),
+        (_, false) => format!("{number} {what}s"),
+    }
+}
+
+/// The end of a process in words.
+pub fn end(end: &End) -> String {
+    let certain = if end.certain { "" } else { "?" };
+    match (end.kind, end.code) {
+        (EndKind::Exited, Some(code)) => format!("exit {code}{certain}"),
+        (EndKind::Exited, None) => format!("exited{certain}"),
+        (EndKind::Signalled, Some(signal)) => format!("signal {signal}{certain}"),
+        (EndKind::Signalled, None) => format!("signalled{certain}"),
+        (EndKind::Killed, _) => format!("killed{certain}"),
+        (EndKind::Running, _) => format!("running{certain}"),
+    }
+}
+
+/// One row for processes alike, their names in short.
+fn processes(shown: &[&Process]) -> String {
+    let mut alike: BTreeMap<Vec<String>, Vec<&Process>> = BTreeMap::new();
+    for process in shown {
+        let program = PathBuf::from(&process.program);
+        let program = program
+            .file_name()
+            .map_or_else(|| "?".into(), |name| name.to_string_lossy());
+        let key = vec![
+            program.into_owned(),
+            process.host.clone(),
+            end(&process.end),
+            process.coverage.traced.to_string(),
+            process.coverage.refused.len().to_string(),
+            process
+                .losses
+                .iter()
+                .map(|(_, events)| events)
+                .sum::<u64>()
+                .to_string(),
+        ];
+        alike.entry(key).or_default().push(process);
+    }
+    let mut rows: Vec<(&Process, Vec<String>)> = alike
+        .into_iter()
+        .map(|(key, of)| {
+            let names: Vec<_> = of
+                .iter()
+                .map(|process| lockstep_trace::TraceName {
+                    process: process.name,
+                    thread: lockstep_trace::ThreadName::Main(0),
+                })
+                .collect();
+            let short = run::in_short(&names)
+                .split(' ')
+                .map(|name| name.trim_end_matches(".0"))
+                .collect::<Vec<_>>()
+                .join(" ");
+            (of[0], std::iter::once(short).chain(key).collect())
+        })
+        .collect();
+    rows.sort_by_key(|(first, _)| first.name);
+    let header = [
+        "PROCESS", "PROGRAM", "HOST", "END", "TRACED", "REFUSED", "LOST",
+    ];
+    format!(
+        "\n{}\n",
+        output::table(&header, &[4, 5, 6], rows.into_iter().map(|(_, row)| row))
+    )
+}
+
+/// One row for threads alike.
+fn threads(run: &Run, shown: &[&Process]) -> String {
+    let mut alike: BTreeMap<Vec<String>, Vec<&Thread>> = BTreeMap::new();
+    for thread in shown.iter().flat_map(|process| &process.threads) {
+        let open = run::open_calls(run, thread);
+        let key = vec![
+            output::grouped(thread.events),
+            output::grouped(thread.bytes),
+            ratio(thread.events, thread.bytes),
+            if open.is_empty() {
+                "-".to_owned()
+            } else {
+                open
+            },
+            thread.damage.clone().unwrap_or_default(),
+        ];
+        alike.entry(key).or_default().push(thread);
+    }
+    let mut rows: Vec<(&Thread, Vec<String>)> = alike
+        .into_iter()
+        .map(|(mut key, of)| {
+            let names: Vec<_> = of.iter().map(|thread| thread.name).collect();
+            let damage = key.pop().filter(|damage| !damage.is_empty());
+            if let (Some(open), Some(damage)) = (key.last_mut(), damage) {
+                open.push_str(&format!(" ({damage})"));
+            }
+            (
+                of[0],
+                std::iter::once(run::in_short(&names)).chain(key).collect(),
+            )
+        })
+        .collect();
+    rows.sort_by_key(|(first, _)| first.name);
+    let header = ["TRACE", "EVENTS", "BYTES", "RATIO", "OPEN AT THE END"];
+    let table = output::table(&header, &[1, 2, 3], rows.into_iter().map(|(_, row)| row));
+    let unverified = shown
+        .iter()
+        .flat_map(|process| &process.threads)
+        .map(|thread| thread.unverified)
+        .sum::<u64>();
+    let note = match unverified {
+        0 => String::new(),
+        events => format!(
+            "{events} of the last events come from live staging areas, which no checksum covers\n"
+        ),
+    };
+    format!("\n{table}\n{note}")
+}
+
+fn losses(shown: &[&Process]) -> String {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for (reason, events) in shown.iter().flat_map(|process| &process.losses) {
+        *reasons.entry(reason).or_default() += events;
+    }
+    if reasons.is_empty() {
+        return String::new();
+    }
+    let rows = reasons
+        .into_iter()
+        .map(|(reason, events)| vec![output::grouped(events), reason.to_owned()]);
+    format!(
+        "\n{}\n",
+        output::table(&["EVENTS LOST", "REASON"], &[0], rows)
+    )
+}
+
+/// What was not recorded: reasons with counts, or every function.
+fn refused(shown: &[&Process], every: bool) -> String {
+    let mut functions: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for refused in shown.iter().flat_map(|process| &process.coverage.refused) {
+        functions
+            .entry((&refused.image, &refused.reason))
+            .or_default()
+            .push(&refused.name);
+    }
+    let mut text = String::new();
+    if !functions.is_empty() {
+        let rows: Vec<Vec<String>> = functions
+            .into_iter()
+            .flat_map(|((image, reason), mut names)| {
+                names.sort_unstable();
+                names.dedup();
+                if every {
+                    names
+                        .iter()
+                        .map(|name| vec![(*name).to_owned(), image.to_owned(), reason.to_owned()])
+                        .collect()
+                } else {
+                    vec![vec![
+                        names.len().to_string(),
+                        image.to_owned(),
+                        reason.to_owned(),
+                    ]]
+                }
+            })
+            .collect();
+        let table = if every {
+            output::table(&["NOT RECORDED", "IMAGE", "REASON"], &[], rows)
+        } else {
+            output::table(&["NOT RECORDED", "IMAGE", "REASON"], &[0], rows)
+        };
+        text.push_str(&format!("\n{table}\n"));
+    }
+    let mut images: Vec<&(String, String)> = shown
+        .iter()
+        .flat_map(|process| &process.coverage.untraced_images)
+        .collect();
+    images.sort_unstable();
+    images.dedup();
+    for (image, reason) in images {
+        text.push_str(&format!(
+            "{} was not recorded: {}\n",
+            output::printable(image),
+            output::printable(reason)
+        ));
+    }
+    text
+}
+
+fn document(run: &Run) -> Value {
+    json!({
+        "codec": run.codec.name(),
+        "mpi": run.is_mpi,
+        "notes": run.notes,
+        "processes": run.processes.iter().map(|process| of_process(run, process)).collect::<Vec<_>>(),
+    })
+}
+
+fn of_process(run: &Run, process: &Process) -> Value {
+    let kind = match process.end.kind {
+        EndKind::Exited => "exited",
+        EndKind::Signalled => "signalled",
+        EndKind::Killed => "killed",
+        EndKind::Running => "running",
+    };
+    json!({
+        "process": run::process_json(process.name),
+        "rank": process.rank,
+        "mpi": process.is_mpi,
+        "pid": process.pid,
+        "host": process.host,
+        "program": process.program,
+        "end": {"kind": kind, "code": process.end.code, "certain": process.end.certain},
+        "coverage_dynamic": process.coverage.dynamic,
+        "events_lost": process.losses.iter().map(|(_, events)| events).sum::<u64>(),
+        "losses": process.losses.iter()
+            .map(|(reason, events)| json!({"reason": reason, "events": events}))
+            .collect::<Vec<_>>(),
+        "functions": {
+            "traced": process.coverage.traced,
+            "refused": process.coverage.refused.iter()
+                .map(|it| json!({"name": it.name, "image": it.image, "reason": it.reason}))
+                .collect::<Vec<_>>(),
+        },
+        "untraced_images": process.coverage.untraced_images.iter()
+            .map(|(image, reason)| json!({"image": image, "reason": reason}))
+            .collect::<Vec<_>>(),
+        "threads": process.threads.iter().map(|thread| of_thread(run, thread)).collect::<Vec<_>>(),
+    })
+}
+
+fn of_thread(run: &Run, thread: &Thread) -> Value {
+    json!({
+        "trace": thread.name.to_string(),
+        "tid": thread.tid,
+        "events": thread.events,
+        "bytes": thread.bytes,
+        "raw_bytes": raw_bytes(thread.events),
+        "unverified": thread.unverified,
+        "damage": thread.damage,
+        "open": thread.open.iter().map(|frame| &run.function(frame.function).name).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,117 @@
+//! The options that `loops`, `lattice`, `similarity`, `compare` and `diff` share.
+
+use crate::run;
+use anyhow::Result;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lockstep_compare::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
+use lockstep_trace::{Run, Selection};
+
+/// One of the words of `$choice`, listed in the help.
+macro_rules! word_of {
+    ($choice:ty) => {
+        PossibleValuesParser::new(<$choice>::ALL.iter().map(|value| value.word()))
+            .try_map(|word| word.parse::<$choice>())
+    };
+}
+
+#[derive(Debug, Args)]
+pub struct Analysis {
+    /// Functions that count: names joined by commas, or the papers' form (11.mem.ompcrit.cust.0K10)
+    ///
+    /// Names: mpi, mpi-all, mpi-internal, mpi-collectives, mpi-p2p, omp, omp-critical, omp-mutex, memory, network, poll,
+    /// string, plt, custom (with --custom), everything.
+    #[arg(long, value_name = "FILTER", help_heading = "What is looked at")]
+    filter: Option<String>,
+    /// Keep returns, as the token `return`
+    #[arg(long, help_heading = "What is looked at")]
+    keep_returns: bool,
+    /// Keep functions whose names end in @plt (imported runs)
+    #[arg(long, help_heading = "What is looked at")]
+    keep_plt: bool,
+    /// The functions of the filter `custom`
+    #[arg(long, value_name = "REGEX", help_heading = "What is looked at")]
+    custom: Option<String>,
+    /// Only these traces: 6.4, '6.*', 0-3.1-4, 5~1.0, 1:6.4, 6.h1 (repeatable)
+    #[arg(short = 't', value_name = "TRACE", help_heading = "What is looked at")]
+    pub traces: Vec<Selection>,
+    /// Include processes that did not call MPI_Init
+    #[arg(long, help_heading = "What is looked at")]
+    pub all_processes: bool,
+    /// Only from the first call of F on
+    #[arg(long, value_name = "F", help_heading = "What is looked at")]
+    from: Option<String>,
+    /// Only up to the next call of F
+    #[arg(long, value_name = "F", help_heading = "What is looked at")]
+    to: Option<String>,
+    /// One object P.T@k for each piece between calls of F
+    #[arg(long, value_name = "F", help_heading = "What is looked at")]
+    split_at: Option<String>,
+    /// Longest loop body [default: 10]
+    #[arg(short, value_name = "LENGTH", help_heading = "How it is analysed")]
+    k: Option<usize>,
+    /// What an attribute is made of: one entry or two neighbours [default: single]
+    #[arg(long, value_parser = word_of!(Attributes), help_heading = "How it is analysed")]
+    attributes: Option<Attributes>,
+    /// What of its frequency an attribute carries [default: none]
+    #[arg(long, value_parser = word_of!(Frequency), help_heading = "How it is analysed")]
+    frequency: Option<Frequency>,
+    /// Linkage of the clustering [default: ward]
+    #[arg(long, value_parser = word_of!(Linkage), help_heading = "How it is analysed")]
+    linkage: Option<Linkage>,
+    /// How similarities become distances [default: by the linkage]
+    #[arg(long, value_parser = word_of!(Distance), help_heading = "How it is analysed")]
+    distance: Option<Distance>,
+    /// Number of clusters, the papers' Thresh [default: 4]
+    #[arg(long, value_name = "NUMBER", help_heading = "How it is analysed")]
+    clusters: Option<usize>,
+    /// How two clusterings are compared [default: cut]
+    #[arg(long, value_parser = word_of!(BScore), help_heading = "How it is analysed")]
+    b_score: Option<BScore>,
+}
+
+impl Analysis {
+    /// These options for an analysis of `runs` with one set of options.
+    pub fn options(&self, runs: &[&Run]) -> Result<Options> {
+        let mut options = Options {
+            sweep: false,
+            ..Options::default()
+        };
+        match (&self.filter, &self.custom) {
+            (Some(filter), _) => options.set_filter(filter)?,
+            (None, Some(_)) => options.set_filter("custom")?,
+            (None, None) => {}
+        }
+        options.filter.custom.clone_from(&self.custom);
+        options.keep_returns |= self.keep_returns;
+        options.keep_plt |= self.keep_plt;
+        options.k = self.k.unwrap_or(options.k);
+        options.attributes = self.attributes.unwrap_or(options.attributes);
+        options.frequency = self.frequency.unwrap_or(options.frequency);
+        options.linkage = self.linkage.unwrap_or(options.linkage);
+        options.distance = self.distance;
+        options.clusters = self.clusters.unwrap_or(options.clusters);
+        options.b_score = self.b_score.unwrap_or(options.b_score);
+        options.traces = run::selected(runs, &self.traces)?;
+        options.part = Part {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            split_at: self.split_at.clone(),
+        };
+        Ok(options)
+    }
+
+    /// Whether an option of a single set was given, so that `compare` does not sweep.
+    pub fn is_single_set(&self) -> bool {
+        self.filter.is_some()
+            || self.keep_returns
+            || self.keep_plt
+            || self.k.is_some()
+            || self.attributes.is_some()
+            || self.frequency.is_some()
+            || self.linkage.is_some()
+            || self.distance.is_some()
+            || self.clusters.is_some()
+            || self.b_score.is_some()
+    }
+}

@@ -1,0 +1,218 @@
+//! Everything that leaves this program: results on stdout, remarks on stderr, tables, colour.
+
+use anyhow::Result;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Where results are written.
+pub type Out<'a> = BufWriter<io::StdoutLock<'a>>;
+
+/// Runs `write` on stdout. A reader that went away (`| head`) is no failure: the rest is not
+/// written, and the command ends with the status that it would have had.
+pub fn print(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let result = write(&mut out).and_then(|()| out.flush());
+    // What is left in the buffer after a failure would be tried again on drop.
+    let _ = out.into_parts();
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(anyhow::Error::new(error).context("stdout could not be written")),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints one JSON document and a newline.
+pub fn json(value: &impl serde::Serialize) -> Result<()> {
+    print(|out| {
+        serde_json::to_writer(&mut *out, value)?;
+        writeln!(out)
+    })
+}
+
+/// One line on stderr.
+pub fn complain(message: &str) {
+    let line = message
+        .split('\n')
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(" ");
+    // Nothing can be done where stderr is closed.
+    let _ = writeln!(io::stderr(), "lockstep: {}", printable(line.trim_end()));
+}
+
+/// What the reader should know besides the result: notes of an opened run, say. One line each.
+pub fn remark(notes: &[String]) {
+    for note in notes {
+        complain(note);
+    }
+}
+
+/// Status 0 where nothing was found, 1 where something was.
+pub fn found(something: bool) -> ExitCode {
+    ExitCode::from(u8::from(something))
+}
+
+/// A name from a stranger's program as it may be shown on a terminal: control characters (which
+/// could steer the terminal or break a line) become `\u{..}`.
+pub fn printable(text: &str) -> String {
+    if !text.chars().any(char::is_control) {
+        return text.to_owned();
+    }
+    text.chars()
+        .map(|c| {
+            if c.is_control() {
+                c.escape_default().to_string()
+            } else {
+                c.to_string()
+            }
+        })
+        .collect()
+}
+
+/// How a piece of text stands out on a terminal.
+#[derive(Clone, Copy)]
+pub enum Style {
+    /// The sentence that matters.
+    Bold,
+    /// In both runs.
+    Common,
+    /// In the normal run only.
+    Normal,
+    /// In the faulty run only.
+    Faulty,
+    /// Beside the point.
+    Faint,
+}
+
+/// Whether colour is wanted: stdout is a terminal and `NO_COLOR` is unset or empty.
+pub fn coloured() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// `text` in that style, as it is where colour is not wanted.
+pub fn styled(style: Style, text: impl Display) -> String {
+    if !coloured() {
+        return text.to_string();
+    }
+    let code = match style {
+        Style::Bold => "1",
+        Style::Common => "32",
+        Style::Normal => "34",
+        Style::Faulty => "31",
+        Style::Faint => "2",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// Columns of the terminal; `None` where stdout is none (then nothing is wrapped).
+pub fn width() -> Option<u16> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
+}
+
+/// A table without lines: columns two blanks apart, those named in `numbers` to the right. Cells are
+/// wrapped only on a terminal.
+pub fn table(
+    header: &[&str],
+    numbers: &[usize],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| printable(cell)));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if numbers.contains(&index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    if let Some(width) = width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width);
+    }
+    table.trim_fmt()
+}
+
+/// `text` broken at blanks to fit the terminal, later lines indented; as it is where there is none.
+pub fn wrapped(text: &str, indent: usize) -> String {
+    let Some(width) = width() else {
+        return text.to_owned();
+    };
+    wrap(text, usize::from(width), indent)
+}
+
+fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let mut lines = String::new();
+    let mut column = indent;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > width {
+            lines.push('\n');
+            lines.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        } else if !lines.is_empty() {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines
+}
+
+/// A bar on stderr, hidden where that is no terminal.
+pub fn progress(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what);
+    bar
+}
+
+/// 1234567 as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_in_groups() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn text_is_wrapped_at_blanks() {
+        assert_eq!(wrap("one two three", 80, 0), "one two three");
+        assert_eq!(wrap("one two three", 8, 2), "one\n  two\n  three");
+        assert_eq!(
+            wrap("unbreakablelongword x", 5, 0),
+            "unbreakablelongword\nx"
+        );
+    }
+
+    #[test]
+    fn hostile_names_cannot_steer_the_terminal() {
+        assert_eq!(printable("plain::name<T>"), "plain::name<T>");
+        assert_eq!(printable("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
+    }
+}

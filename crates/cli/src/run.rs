@@ -1,0 +1,202 @@
+//! Opening runs, and what several subcommands say of their traces.
+
+use crate::output;
+use anyhow::{Result, bail};
+use lockstep_trace::{
+    FunctionId, ProcessName, Run, Selection, Thread, ThreadName, TraceName, ranges,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Opens a run; what should be known about it goes to stderr.
+pub fn open(directory: &Path) -> Result<Run> {
+    let run = Run::open(directory)?;
+    output::remark(&run.notes);
+    Ok(run)
+}
+
+/// [`open`], with no process hidden where `all_processes`.
+pub fn open_with(directory: &Path, all_processes: bool) -> Result<Run> {
+    let run = open(directory)?;
+    Ok(if all_processes {
+        run.with_all_processes()
+    } else {
+        run
+    })
+}
+
+/// The one trace of this name.
+pub fn trace<'a>(run: &'a Run, name: &Selection) -> Result<&'a Thread> {
+    let name = std::slice::from_ref(name);
+    let found: Vec<&Thread> = run.select(name).collect();
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => bail!(no_trace(&[run], name)),
+        several => bail!(
+            "expected one trace, found that {} means {}",
+            name[0],
+            several.len()
+        ),
+    }
+}
+
+/// The traces of any of `runs` that the selections mean, in order; `None` without a selection. Each
+/// selection must mean one.
+pub fn selected(runs: &[&Run], selections: &[Selection]) -> Result<Option<Vec<TraceName>>> {
+    if selections.is_empty() {
+        return Ok(None);
+    }
+    let mut names = BTreeSet::new();
+    for selection in selections.chunks(1) {
+        let mut found = runs
+            .iter()
+            .flat_map(|run| run.select(selection))
+            .map(|thread| thread.name)
+            .peekable();
+        if found.peek().is_none() {
+            bail!(no_trace(runs, selection));
+        }
+        names.extend(found);
+    }
+    Ok(Some(names.into_iter().collect()))
+}
+
+fn no_trace(runs: &[&Run], wanted: &[Selection]) -> String {
+    let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    let places: Vec<String> = runs
+        .iter()
+        .map(|run| run.directory.display().to_string())
+        .collect();
+    let names: Vec<TraceName> = runs
+        .iter()
+        .flat_map(|run| run.traces())
+        .map(|thread| thread.name)
+        .collect();
+    let found = if names.is_empty() {
+        "no trace at all".to_owned()
+    } else {
+        in_short(&names)
+    };
+    format!(
+        "expected a trace {} in {}, found {found}",
+        wanted.join(" or "),
+        places.join(" or ")
+    )
+}
+
+/// A process as JSON has it: its rank as a number, or its name where it is more than a rank.
+pub fn process_json(name: ProcessName) -> serde_json::Value {
+    if name == ProcessName::rank(name.rank) {
+        name.rank.into()
+    } else {
+        name.to_string().into()
+    }
+}
+
+/// Trace names in short, those of one thread number together: `0-3.0, 0-3.1-4, 5~1.0`.
+pub fn in_short(traces: &[TraceName]) -> String {
+    let mut rest = traces.to_vec();
+    rest.sort_unstable();
+    let mut parts: Vec<(Vec<TraceName>, String)> = Vec::new();
+    // Threads of each process, then processes with the same threads.
+    for process in rest.chunk_by(|a, b| a.process == b.process) {
+        let (main, helpers): (Vec<u32>, Vec<u32>) = process.iter().fold(
+            (Vec::new(), Vec::new()),
+            |(mut main, mut helpers), trace| {
+                match trace.thread {
+                    ThreadName::Main(number) => main.push(number),
+                    ThreadName::Helper(number) => helpers.push(number),
+                }
+                (main, helpers)
+            },
+        );
+        for (prefix, numbers) in [("", main), ("h", helpers)] {
+            if numbers.is_empty() {
+                continue;
+            }
+            let threads = format!("{prefix}{}", ranges(&numbers));
+            match parts.iter_mut().find(|(of, text)| {
+                *text == threads
+                    && of.first().is_some_and(|first| {
+                        first.process.job == process[0].process.job
+                            && first.process.sibling == process[0].process.sibling
+                    })
+            }) {
+                Some((of, _)) => of.push(process[0]),
+                None => parts.push((vec![process[0]], threads)),
+            }
+        }
+    }
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(of, threads)| {
+            let ranks: Vec<u32> = of.iter().map(|trace| trace.process.rank).collect();
+            let ProcessName { job, sibling, .. } = of[0].process;
+            let job = if job > 0 {
+                format!("{job}:")
+            } else {
+                String::new()
+            };
+            let sibling = if sibling > 0 {
+                format!("~{sibling}")
+            } else {
+                String::new()
+            };
+            format!("{job}{}{sibling}.{threads}", ranges(&ranks))
+        })
+        .collect();
+    parts.join(" ")
+}
+
+/// [`in_short`] of names as text; those that are more than a trace (pieces `P.T@k`) stay as they are.
+pub fn names_in_short(names: &[String]) -> String {
+    let traces: Vec<TraceName> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    if traces.len() == names.len() {
+        in_short(&traces)
+    } else {
+        names.join(" ")
+    }
+}
+
+/// The name of a function, fit for a terminal.
+pub fn function_name(run: &Run, id: FunctionId) -> String {
+    output::printable(&run.function(id).name)
+}
+
+/// The open calls of a trace on one line, outermost first.
+pub fn open_calls(run: &Run, thread: &Thread) -> String {
+    thread
+        .open
+        .iter()
+        .map(|frame| function_name(run, frame.function))
+        .collect::<Vec<_>>()
+        .join(" > ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn trace_names_in_short() {
+        let short = |names: &[&str]| {
+            in_short(
+                &names
+                    .iter()
+                    .map(|name| name.parse().unwrap())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(short(&["0.0"]), "0.0");
+        assert_eq!(short(&["2.0", "0.0", "1.0", "7.0"]), "0-2,7.0");
+        assert_eq!(
+            short(&["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]),
+            "0,1.0-2"
+        );
+        assert_eq!(
+            short(&["0.0", "0.h1", "5~1.0", "1:2.0"]),
+            "0.0 0.h1 5~1.0 1:2.0"
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! `lockstep runs` and `lockstep rm`: what lies in `lockstep-runs`, and removing it.
+
+use crate::output;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lockstep_trace::MARKER;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where `record` puts a run that was given no directory.
+const DEFAULT: &str = "lockstep-runs";
+/// Far more than a marker needs.
+const MARKER_LIMIT: u64 = 1 << 20;
+
+/// List the runs in lockstep-runs
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep runs
+  lockstep runs results
+")]
+pub struct Runs {
+    /// Directory that holds runs
+    #[arg(default_value = DEFAULT)]
+    directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Remove a run (a directory that record wrote, and nothing else)
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep rm lockstep-runs/app-1
+  lockstep rm good bad
+")]
+pub struct Rm {
+    /// Directories of the runs
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+}
+
+/// A run as its directory shows it; its traces are not read.
+struct Entry {
+    directory: PathBuf,
+    command: Option<String>,
+    bytes: u64,
+    modified: SystemTime,
+}
+
+impl Runs {
+    pub fn run(self) -> Result<ExitCode> {
+        let mut entries = match fs::read_dir(&self.directory) {
+            Ok(entries) => entries
+                .filter_map(|entry| Entry::of(&entry.ok()?.path()))
+                .collect::<Vec<_>>(),
+            // That nobody has recorded anything yet is no failure.
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound
+                    && self.directory == Path::new(DEFAULT) =>
+            {
+                Vec::new()
+            }
+            Err(error) => {
+                return Err(error).with_context(|| {
+                    format!("{}: expected a directory of runs", self.directory.display())
+                });
+            }
+        };
+        entries.sort_by(|a, b| {
+            b.modified
+                .cmp(&a.modified)
+                .then_with(|| a.directory.cmp(&b.directory))
+        });
+        if self.json {
+            output::json(&json!({"runs": entries.iter().map(Entry::json).collect::<Vec<_>>()}))?;
+        } else if entries.is_empty() {
+            output::complain(&format!("no runs in {}", self.directory.display()));
+        } else {
+            let rows = entries.iter().map(|entry| {
+                vec![
+                    entry.directory.display().to_string(),
+                    age(entry.modified),
+                    output::grouped(entry.bytes),
+                    entry.command.clone().unwrap_or_else(|| "?".to_owned()),
+                ]
+            });
+            let table = output::table(&["RUN", "AGE", "BYTES", "COMMAND"], &[1, 2], rows);
+            output::print(|out| writeln!(out, "{table}"))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Rm {
+    pub fn run(self) -> Result<ExitCode> {
+        // All are looked at before any is removed.
+        for run in &self.runs {
+            if let Some(found) = not_a_run(run) {
+                bail!(
+                    "{}: expected a run (a directory with {MARKER}), found {found}; nothing was removed",
+                    run.display()
+                );
+            }
+        }
+        for run in &self.runs {
+            // Removes links that lie in it, and does not follow them.
+            fs::remove_dir_all(run)
+                .with_context(|| format!("{}: could not be removed", run.display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What lies there instead of a run, in words; `None` where it is one. Links are not followed.
+fn not_a_run(path: &Path) -> Option<String> {
+    let kind = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.file_type());
+    match kind(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Some("nothing".to_owned());
+        }
+        Err(error) => return Some(error.to_string()),
+        Ok(kind) if kind.is_symlink() => return Some("a symbolic link".to_owned()),
+        Ok(kind) if !kind.is_dir() => return Some("no directory".to_owned()),
+        Ok(_) => {}
+    }
+    match kind(&path.join(MARKER)) {
+        Ok(kind) if kind.is_file() => None,
+        _ => Some(format!("a directory without {MARKER}")),
+    }
+}
+
+impl Entry {
+    fn of(directory: &Path) -> Option<Self> {
+        if not_a_run(directory).is_some() {
+            return None;
+        }
+        Some(Self {
+            directory: directory.to_owned(),
+            command: command(&directory.join(MARKER)),
+            bytes: bytes_below(directory),
+            modified: fs::symlink_metadata(directory)
+                .and_then(|it| it.modified())
+                .unwrap_or(UNIX_EPOCH),
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "directory": self.directory.display().to_string(),
+            "command": self.command,
+            "bytes": self.bytes,
+            "modified": self.modified.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64()),
+        })
+    }
+}
+
+/// The command line that a marker tells.
+fn command(marker: &Path) -> Option<String> {
+    let mut text = String::new();
+    fs::File::open(marker)
+        .ok()?
+        .take(MARKER_LIMIT)
+        .read_to_string(&mut text)
+        .ok()?;
+    let marker: Value = serde_json::from_str(&text).ok()?;
+    let words: Vec<&str> = marker
+        .get("command")?
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    Some(words.join(" "))
+}
+
+/// Space that the files below take on disk, in bytes; links are not followed.
+fn bytes_below(directory: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = fs::read_dir(directory) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+            Ok(metadata) => 512 * metadata.blocks(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// How long ago, in the largest unit that fits.
+fn age(time: SystemTime) -> String {
+    let seconds = SystemTime::now()
+        .duration_since(time)
+        .map_or(0, |age| age.as_secs());
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}

@@ -1,0 +1,115 @@
+//! `lockstep stack`: the calls that are open at an event, or at the end.
+
+use crate::output::{self, Style};
+use crate::run;
+use anyhow::{Context, Result};
+use clap::Args;
+use lockstep_trace::{Frame, Run, Selection, Thread};
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show the call stack of a trace: at an event, or the calls that are open at its end
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep stack bad -t 5.0
+  lockstep stack bad -t 5.0 --at 1000
+")]
+pub struct Stack {
+    /// Directory of the run
+    run: PathBuf,
+    /// The trace, such as 6.4
+    #[arg(short = 't', value_name = "P.T")]
+    trace: Selection,
+    /// The stack right after this event, counted from 0
+    #[arg(long, value_name = "N")]
+    at: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stack {
+    pub fn run(self) -> Result<ExitCode> {
+        let run = run::open(&self.run)?;
+        let thread = run::trace(&run, &self.trace)?;
+        let frames = self.frames(thread)?;
+        if self.json {
+            self.print_json(&run, thread, &frames)?;
+        } else {
+            output::print(|out| self.print_text(out, &run, thread, &frames))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn frames(&self, thread: &Thread) -> Result<Vec<Frame>> {
+        let Some(at) = self.at else {
+            return Ok(thread.open.clone());
+        };
+        thread.stack_at(at).with_context(|| {
+            format!(
+                "expected --at below {}, the number of events of {}, found {at}",
+                thread.events, thread.name
+            )
+        })
+    }
+
+    fn print_json(&self, run: &Run, thread: &Thread, frames: &[Frame]) -> Result<()> {
+        let stack: Vec<_> = frames
+            .iter()
+            .map(|frame| &run.function(frame.function).name)
+            .collect();
+        let frames: Vec<_> = frames
+            .iter()
+            .map(|frame| {
+                let function = run.function(frame.function);
+                json!({
+                    "name": function.name,
+                    "image": function.image,
+                    "handed_over": frame.handed_over,
+                    "called_at": frame.called_at.as_ref().map(|at| json!({"file": at.file, "line": at.line})),
+                })
+            })
+            .collect();
+        output::json(&json!({
+            "trace": thread.name.to_string(), "at": self.at, "stack": stack, "frames": frames
+        }))
+    }
+
+    fn print_text(
+        &self,
+        out: &mut output::Out<'_>,
+        run: &Run,
+        thread: &Thread,
+        frames: &[Frame],
+    ) -> std::io::Result<()> {
+        let place = match self.at {
+            Some(at) => format!("at event {at}"),
+            None => format!(
+                "at the end, after {} events",
+                output::grouped(thread.events)
+            ),
+        };
+        writeln!(out, "{} {place}, outermost first:", thread.name)?;
+        if frames.is_empty() {
+            writeln!(out, "  nothing is open")?;
+        }
+        let mut arrow = "";
+        for (depth, frame) in frames.iter().enumerate() {
+            let name = run::function_name(run, frame.function);
+            let at = frame.called_at.as_ref().map_or_else(String::new, |at| {
+                let place = format!("  called at {}:{}", output::printable(&at.file), at.line);
+                output::styled(Style::Faint, place)
+            });
+            writeln!(
+                out,
+                "  {:indent$}{arrow}{name}{at}",
+                "",
+                indent = 2 * depth.min(20)
+            )?;
+            arrow = if frame.handed_over { "~> " } else { "" };
+        }
+        Ok(())
+    }
+}
