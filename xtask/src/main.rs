@@ -1,2 +1,53 @@
-//! To be written.
-fn main() {}
+//! The repository's own commands: `cargo xtask demo | test | bench | campaign`.
+//!
+//! *Guarantees*: says what it does before it does it, and installs nothing but Debian packages, and
+//! those only as root or with a `sudo` that asks no password; otherwise it says what to install and
+//! goes on with what can run.
+//!
+//! *Costs*: depends on nothing but `anyhow`, so that the first words come within seconds.
+//!
+//! *Not for* logic: measuring and fault injection live in `bench` and `lockstep-testkit`.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod demo;
+mod setup;
+mod shell;
+mod test;
+
+use anyhow::Result;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask COMMAND
+
+  demo                   install what is missing, build, record a healthy and a faulty run of a real
+                         MPI program, and say which rank fell out of step
+  test                   install what is missing, then run every test
+  bench [OPTION|PROGRAM]...
+                         slowdown, events per second and bytes per event beside callgrind and
+                         uftrace on the same programs; `cargo xtask bench --help` says more
+  campaign kill [COUNT] [--seed N]
+                         SIGKILL at random moments: what had happened must be in the trace
+";
+
+fn main() -> Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = words.split_first() else {
+        eprint!("{USAGE}");
+        return Ok(ExitCode::from(2));
+    };
+    match command.as_str() {
+        "demo" => demo::run(),
+        "test" => test::everything(rest),
+        "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
+        "campaign" => test::harness("lockstep-testkit", "campaign", rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => {
+            eprint!("xtask: no command `{other}`\n\n{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    }
+}

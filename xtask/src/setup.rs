@@ -1,0 +1,150 @@
+//! What the demo and the tests need of the machine, and how to get it.
+
+use crate::shell::{find, run, say};
+use std::process::{Command, Stdio};
+
+/// A tool, the Debian package that brings it, and what for.
+pub struct Need {
+    tool: &'static str,
+    package: &'static str,
+    purpose: &'static str,
+}
+
+const fn need(tool: &'static str, package: &'static str, purpose: &'static str) -> Need {
+    Need {
+        tool,
+        package,
+        purpose,
+    }
+}
+
+/// For the demo.
+pub const DEMO: &[Need] = &[
+    need("gcc", "gcc", "compiles the test programs"),
+    need("mpirun.openmpi", "openmpi-bin", "runs the demo's ranks"),
+    need(
+        "mpicc.openmpi",
+        "libopenmpi-dev",
+        "compiles the demo's MPI program",
+    ),
+];
+
+/// For the tests, beyond the demo's.
+pub const TEST: &[Need] = &[
+    need("g++", "g++", "C++ programs"),
+    need("gfortran", "gfortran", "Fortran programs"),
+    need("clang", "clang", "the second C compiler"),
+    need("mpirun.mpich", "mpich", "the second MPI"),
+    need("mpicc.mpich", "libmpich-dev", "the second MPI"),
+    need("strip", "binutils", "stripped twins"),
+    need("valgrind", "valgrind", "callgrind, to compare with"),
+    need("uftrace", "uftrace", "to compare with"),
+    need("chromium", "chromium", "opens the report"),
+    need("python3", "python3", "reference results"),
+    need("scipy", "python3-scipy", "reference results"),
+];
+
+impl Need {
+    fn is_here(&self) -> bool {
+        if self.tool == "scipy" {
+            return quiet("python3", &["-c", "import scipy"]);
+        }
+        // Ubuntu and other browsers' names for the same thing.
+        let other_names: &[&str] = match self.tool {
+            "chromium" => &["chromium-browser", "google-chrome"],
+            _ => &[],
+        };
+        find(self.tool).is_some() || other_names.iter().any(|name| find(name).is_some())
+    }
+}
+
+/// Installs what is missing where that is possible, says what is missing where it is not, and gives
+/// the tools that are still missing.
+pub fn provide(needs: &[&[Need]]) -> Vec<&'static str> {
+    let missing = || -> Vec<&Need> {
+        let all = needs.iter().copied().flatten();
+        all.filter(|need| !need.is_here()).collect()
+    };
+    let wanted = missing();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    say("Missing on this machine:");
+    for need in &wanted {
+        println!(
+            "    {:<16} {} (package {})",
+            need.tool, need.purpose, need.package
+        );
+    }
+    let mut packages: Vec<&str> = wanted.iter().map(|need| need.package).collect();
+    packages.dedup();
+    match installer() {
+        Some(prefix) => install(&prefix, &packages),
+        None => println!(
+            "Neither root nor sudo without a password: please run\n    \
+             sudo apt-get install --no-install-recommends {}\n\
+             Going on with what can run without.",
+            packages.join(" ")
+        ),
+    }
+    let left: Vec<&'static str> = missing().iter().map(|need| need.tool).collect();
+    if !left.is_empty() {
+        println!("Still missing: {}.", left.join(", "));
+    }
+    left
+}
+
+/// The words before `apt-get` with which we may install, if any.
+fn installer() -> Option<Vec<&'static str>> {
+    find("apt-get")?;
+    let root = Command::new("id").arg("-u").output().ok()?.stdout == b"0\n";
+    if root {
+        return Some(Vec::new());
+    }
+    quiet("sudo", &["-n", "true"]).then(|| vec!["sudo", "-n"])
+}
+
+/// Installs all at once; if that fails, one by one, since one unknown name spoils the whole list.
+fn install(prefix: &[&str], packages: &[&str]) {
+    say(&format!("Installing through apt: {}", packages.join(" ")));
+    let apt = |arguments: &[&str]| {
+        let mut words = prefix.to_vec();
+        words.extend([
+            "env",
+            "DEBIAN_FRONTEND=noninteractive",
+            "apt-get",
+            "-q",
+            "-y",
+        ]);
+        words.extend(arguments);
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).stdout(Stdio::null());
+        run(&mut command).is_ok_and(|status| status == 0)
+    };
+    let one = |packages: &[&str]| {
+        let mut arguments = vec!["install", "--no-install-recommends"];
+        arguments.extend(packages);
+        apt(&arguments)
+    };
+    if !apt(&["update"]) {
+        println!("apt-get update failed; trying with the lists that are here.");
+    }
+    if one(packages) {
+        return;
+    }
+    for package in packages {
+        if !one(&[package]) {
+            println!("{package} could not be installed.");
+        }
+    }
+}
+
+fn quiet(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

@@ -1,0 +1,101 @@
+//! `cargo xtask test`: every check and every test, from a clean clone; and the harnesses that are
+//! programs of their own.
+
+use crate::setup;
+use crate::shell::{cargo, must, run, say, target};
+use anyhow::{Context, Result};
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// Installs what is missing, checks format and lints, builds, and runs all tests. What `rest` holds
+/// goes to `cargo test`.
+pub fn everything(rest: &[String]) -> Result<ExitCode> {
+    let start = Instant::now();
+    let left = setup::provide(&[setup::DEMO, setup::TEST]);
+    let mut failed = Vec::new();
+    let mut check = |name: &'static str, arguments: &[&str]| -> Result<()> {
+        say(&format!("{name} ({} s)", start.elapsed().as_secs()));
+        if run(&mut cargo(arguments))? != 0 {
+            failed.push(name);
+        }
+        Ok(())
+    };
+    check("Format", &["fmt", "--all", "--check"])?;
+    check(
+        "Lints",
+        &[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )?;
+    say(&format!("Build ({} s)", start.elapsed().as_secs()));
+    build()?;
+    say(&format!("Tests ({} s)", start.elapsed().as_secs()));
+    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    tests.args(rest).env("LOCKSTEP_TEST_RELEASE", "1");
+    if left.is_empty() {
+        // Everything is here, so a test that skips itself has a reason that somebody must see.
+        tests.env("LOCKSTEP_TEST_SKIPS", "never");
+    }
+    // Last, so that cargo's own words close the log.
+    if run(&mut tests)? != 0 {
+        failed.push("Tests");
+    }
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("failed: {}", failed.join(", "));
+    Ok(ExitCode::FAILURE)
+}
+
+/// The release build of `lockstep`, with the probe beside it.
+pub fn build() -> Result<()> {
+    must(&mut cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "lockstep",
+        "--bin",
+        "lockstep",
+    ]))?;
+    must(&mut cargo(&[
+        "build",
+        "--profile",
+        "probe",
+        "--package",
+        "lockstep-probe",
+    ]))?;
+    let name = "liblockstep_probe.so";
+    let release = target().join("release");
+    // Beside it first and then renamed: a program that runs may have the old one mapped.
+    let fresh = release.join("liblockstep_probe.new");
+    std::fs::copy(target().join("probe").join(name), &fresh)
+        .and_then(|_| std::fs::rename(&fresh, release.join(name)))
+        .with_context(|| format!("{name} could not be put into {}", release.display()))
+}
+
+/// Builds everything and runs the program `binary` of `package` with `arguments`.
+pub fn harness(package: &str, binary: &str, arguments: &[String]) -> Result<ExitCode> {
+    build()?;
+    let mut command = cargo(&[
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        package,
+        "--bin",
+        binary,
+        "--",
+    ]);
+    command.args(arguments).env("LOCKSTEP_TEST_RELEASE", "1");
+    // Paths on the command line are relative to where the user stands.
+    command.current_dir(std::env::current_dir()?);
+    Ok(ExitCode::from(
+        u8::try_from(run(&mut command)?).unwrap_or(1),
+    ))
+}
