@@ -168,16 +168,17 @@ impl<T> Stack<T> {
         let window = repeat.height - repeat.window.len();
         let unchanged = self.mode == Mode::Shape
             && self.keys.len() == repeat.height
-            && low > window.max(0)
+            && low > window
             && self.keys[low..] == repeat.window[low - window..];
         // The first unchanged time may have finished an iteration that began differently; the second
         // one consists of these symbols alone, and so will every further one.
-        if unchanged && repeat.steady == Some(low) {
-            if let (Some(looped), Some(mark)) = (self.items.get_mut(low - 1), &repeat.mark) {
-                content.again(looped, mark, left);
-                self.low = repeat.outer_low;
-                return 0;
-            }
+        if unchanged
+            && repeat.steady == Some(low)
+            && let (Some(looped), Some(mark)) = (self.items.get_mut(low - 1), &repeat.mark)
+        {
+            content.again(looped, mark, left);
+            self.low = repeat.outer_low;
+            return 0;
         }
         if left == 0 {
             self.low = repeat.outer_low;

@@ -142,8 +142,8 @@ proptest! {
 fn many_iterations_cost_as_much_as_a_few() {
     let inner = Part::Times(1_000_000, vec![Part::Token(1), Part::Token(2)]);
     let program = [
-        Part::Token(2),
-        Part::Times(1_000_000_000, vec![Part::Token(0), inner]),
+        Part::Token(3),
+        Part::Times(1_000_000_000, vec![inner, Part::Token(0)]),
     ];
     let (mut stack, mut pushed) = (Stack::new(10, Mode::Shape), 0);
     push_all(&program, &mut stack, &mut Bodies::new(), &mut pushed);
