@@ -1,5 +1,7 @@
 //! `lockstep lattice`: the concept lattice of the traces and their attributes.
 
+use crate::attribute::{Kind, Table};
+use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
 use crate::{Error, Options};
 use lockstep_concepts::Context;
 use lockstep_trace::Run;
@@ -15,7 +17,7 @@ pub struct Lattice {
 }
 
 /// A maximal set of objects that share a maximal set of attributes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Concept {
     /// Its objects.
     pub extent: Vec<String>,
@@ -33,8 +35,14 @@ pub struct Concept {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
-    let _ = (run, options);
-    Err(Error::Nothing("lattice: not built yet".into()))
+    let mut alphabet = Alphabet::new(options)?;
+    let traces = Traces::new(run, &mut alphabet, options);
+    let lens = Lens::of(options);
+    let mut folding = Folding::default();
+    let objects = Objects::new(&traces, &alphabet, &lens, &mut folding);
+    objects.refuse_nothing(&folding, &lens)?;
+    let table = Table::new(&folding, Kind::of(options));
+    Ok(table.context(&objects, &folding, &alphabet))
 }
 
 /// The concept lattice of a context, of at most `limit` concepts.
@@ -42,6 +50,38 @@ pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
 /// # Errors
 /// A context with more concepts.
 pub fn lattice(context: &Context, limit: usize) -> Result<Lattice, Error> {
-    let _ = (context, limit);
-    Err(Error::Nothing("lattice: not built yet".into()))
+    let lattice = lockstep_concepts::Lattice::new(context, limit).map_err(|error| {
+        Error::TooLarge(format!(
+            "{error}: expected fewer from {} objects with {} attributes; a narrower --filter, or --frequency none, gives a smaller one",
+            context.objects().len(),
+            context.attributes().len()
+        ))
+    })?;
+    let mut concepts: Vec<Concept> = (0..lattice.len())
+        .map(|concept| Concept {
+            extent: lattice
+                .extent(concept)
+                .map(|object| context.objects()[object].clone())
+                .collect(),
+            intent: lattice
+                .intent(concept)
+                .map(|attribute| context.attributes()[attribute].clone())
+                .collect(),
+            ..Concept::default()
+        })
+        .collect();
+    for (object, concept) in lattice.object_concepts(context).into_iter().enumerate() {
+        concepts[concept]
+            .own_objects
+            .push(context.objects()[object].clone());
+    }
+    for (attribute, concept) in lattice.attribute_concepts(context).into_iter().enumerate() {
+        concepts[concept]
+            .own_attributes
+            .push(context.attributes()[attribute].clone());
+    }
+    Ok(Lattice {
+        concepts,
+        covers: lattice.covers(),
+    })
 }

@@ -14,6 +14,8 @@
 //! similarity is quadratic in the number of traces, clustering at worst cubic.
 //! *Not for*: who waits for whom, or who is behind (`progress`).
 
+mod attribute;
+mod b_score;
 mod cluster;
 mod comparison;
 mod diff;
@@ -24,6 +26,7 @@ mod lattice;
 mod loops;
 mod object;
 mod options;
+mod sequence;
 mod similarity;
 mod sweep;
 

@@ -1,7 +1,10 @@
 //! `lockstep similarity`: the Jaccard similarity matrix (JSM), and the difference of two (JSM_D).
 
+use crate::attribute::{Kind, Table};
+use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
 use crate::{Error, ObjectName, Options};
 use lockstep_trace::Run;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// A symmetric matrix over traces, entries in 0..1.
@@ -18,8 +21,14 @@ pub struct Similarity {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn similarity(run: &Run, options: &Options) -> Result<Similarity, Error> {
-    let _ = (run, options);
-    Err(Error::Nothing("similarity: not built yet".into()))
+    let mut alphabet = Alphabet::new(options)?;
+    let traces = Traces::new(run, &mut alphabet, options);
+    let lens = Lens::of(options);
+    let mut folding = Folding::default();
+    let objects = Objects::new(&traces, &alphabet, &lens, &mut folding);
+    objects.refuse_nothing(&folding, &lens)?;
+    let table = Table::new(&folding, Kind::of(options));
+    Ok(ClassMatrix::jaccard(&table, &objects.sequences).named(&objects.names))
 }
 
 impl Similarity {
@@ -46,4 +55,100 @@ impl Similarity {
     pub fn row_sums(&self) -> Vec<f64> {
         self.matrix.iter().map(|row| row.iter().sum()).collect()
     }
+}
+
+/// A symmetric matrix over objects, of which many are alike: one row a class.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClassMatrix {
+    /// The class of each object.
+    classes: Vec<usize>,
+    count: usize,
+    values: Vec<f64>,
+}
+
+impl ClassMatrix {
+    fn new(classes: Vec<usize>, count: usize, value: impl Fn(usize, usize) -> f64) -> Self {
+        let mut values = vec![0.0; count * count];
+        for a in 0..count {
+            for b in a..count {
+                let value = value(a, b);
+                values[a * count + b] = value;
+                values[b * count + a] = value;
+            }
+        }
+        Self {
+            classes,
+            count,
+            values,
+        }
+    }
+
+    /// The JSM of objects, given by their sequences.
+    pub(crate) fn jaccard(table: &Table, sequences: &[usize]) -> Self {
+        let (classes, members) = number(sequences.iter().map(|index| table.rows.row(*index)));
+        Self::new(classes, members.len(), |a, b| {
+            table.jaccard(sequences[members[a]], sequences[members[b]])
+        })
+    }
+
+    /// The JSM_D of two matrices over the same objects.
+    pub(crate) fn difference(&self, other: &Self) -> Self {
+        let (classes, members) = number(self.classes.iter().zip(&other.classes));
+        Self::new(classes, members.len(), |a, b| {
+            (self.get(members[a], members[b]) - other.get(members[a], members[b])).abs()
+        })
+    }
+
+    /// The entry of two objects.
+    pub(crate) fn get(&self, a: usize, b: usize) -> f64 {
+        self.values[self.classes[a] * self.count + self.classes[b]]
+    }
+
+    /// Number of objects.
+    pub(crate) fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The sum of each row.
+    pub(crate) fn row_sums(&self) -> Vec<f64> {
+        let mut sizes = vec![0.0; self.count];
+        for class in &self.classes {
+            sizes[*class] += 1.0;
+        }
+        let sums: Vec<f64> = (0..self.count)
+            .map(|a| {
+                let row = &self.values[a * self.count..(a + 1) * self.count];
+                row.iter()
+                    .zip(&sizes)
+                    .map(|(value, size)| value * size)
+                    .sum()
+            })
+            .collect();
+        self.classes.iter().map(|class| sums[*class]).collect()
+    }
+
+    pub(crate) fn named(&self, names: &[ObjectName]) -> Similarity {
+        Similarity {
+            traces: names.to_vec(),
+            matrix: (0..self.len())
+                .map(|a| (0..self.len()).map(|b| self.get(a, b)).collect())
+                .collect(),
+        }
+    }
+}
+
+/// Equal items get equal numbers, in order of first occurrence; and the first place of each.
+fn number<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> (Vec<usize>, Vec<usize>) {
+    let mut numbers: FxHashMap<T, usize> = FxHashMap::default();
+    let mut first = Vec::new();
+    let classes = items
+        .enumerate()
+        .map(|(place, item)| {
+            *numbers.entry(item).or_insert_with(|| {
+                first.push(place);
+                first.len() - 1
+            })
+        })
+        .collect();
+    (classes, first)
 }
