@@ -1,9 +1,16 @@
-//! The ranking table: one row for each set of options.
+//! The ranking table: one row for each set of options (thesis 3.3.3.1).
 
+use crate::attribute::{Kind, Table};
+use crate::b_score::b_score;
+use crate::filter::{Filter, FilterName};
 use crate::object::{serialize_processes, serialize_traces};
-use crate::{Attributes, Frequency, Linkage};
-use lockstep_trace::{ProcessName, TraceName};
+use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
+use crate::similarity::ClassMatrix;
+use crate::{Attributes, Dendrogram, Frequency, Linkage, ObjectName, Options};
+use lockstep_trace::{ProcessName, ThreadName, TraceName};
+use rayon::prelude::*;
 use serde::Serialize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One set of options, and whom it suspects.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -22,10 +29,245 @@ pub struct Row {
     pub b_score: f64,
     /// Sizes of the clusters of the JSM_D, largest first.
     pub cluster_sizes: Vec<usize>,
-    /// Candidate processes: those whose traces lie in the smallest clusters.
+    /// Candidate processes: those whose thread 0 is a candidate, most changed first.
     #[serde(serialize_with = "serialize_processes")]
     pub processes: Vec<ProcessName>,
-    /// Candidate threads: the members of the smallest clusters.
+    /// Candidates: members of the smallest clusters, most changed first.
     #[serde(serialize_with = "serialize_traces")]
     pub threads: Vec<TraceName>,
+}
+
+/// The filters of a sweep, those that keep nothing included.
+const FILTERS: [FilterName; 10] = [
+    FilterName::Mpi,
+    FilterName::MpiCollectives,
+    FilterName::MpiP2p,
+    FilterName::Omp,
+    FilterName::OmpCritical,
+    FilterName::OmpMutex,
+    FilterName::Memory,
+    FilterName::String,
+    FilterName::Everything,
+    FilterName::Custom,
+];
+
+const CLUSTERS: [usize; 3] = [2, 3, 4];
+
+/// A candidate's cluster has at most one object in this many (and one object always is few): the
+/// papers list clusters of 5 among 40 traces, and none of 6.
+const FEW: usize = 8;
+
+/// Two runs under one lens: the objects that both have, and their sequences over one table of bodies.
+pub(crate) struct Pair {
+    pub(crate) lens: Lens,
+    pub(crate) names: Vec<ObjectName>,
+    pub(crate) normal: Vec<usize>,
+    pub(crate) faulty: Vec<usize>,
+    pub(crate) folding: Folding,
+}
+
+impl Pair {
+    pub(crate) fn new(
+        normal: &Traces<'_>,
+        faulty: &Traces<'_>,
+        alphabet: &Alphabet,
+        lens: Lens,
+    ) -> Self {
+        let mut folding = Folding::default();
+        let left = Objects::new(normal, alphabet, &lens, &mut folding);
+        let right = Objects::new(faulty, alphabet, &lens, &mut folding);
+        let mut pair = Self {
+            lens,
+            names: Vec::new(),
+            normal: Vec::new(),
+            faulty: Vec::new(),
+            folding,
+        };
+        for (name, sequence) in left.names.iter().zip(left.sequences) {
+            if let Some(place) = right.names.iter().position(|other| other == name) {
+                pair.names.push(*name);
+                pair.normal.push(sequence);
+                pair.faulty.push(right.sequences[place]);
+            }
+        }
+        pair
+    }
+
+    /// Whether the lens leaves nothing of either run.
+    pub(crate) fn is_empty(&self) -> bool {
+        let mut sequences = self.normal.iter().chain(&self.faulty);
+        sequences.all(|index| self.folding.sequences[*index].is_empty())
+    }
+
+    /// Under one kind of attributes: the two JSM and the JSM_D.
+    pub(crate) fn matrices(&self, kind: Kind) -> [ClassMatrix; 3] {
+        let table = Table::new(&self.folding, kind);
+        let normal = ClassMatrix::jaccard(&table, &self.normal);
+        let faulty = ClassMatrix::jaccard(&table, &self.faulty);
+        let difference = faulty.difference(&normal);
+        [normal, faulty, difference]
+    }
+}
+
+/// The trees of the two JSM and of the JSM_D.
+pub(crate) fn trees(
+    matrices: &[ClassMatrix; 3],
+    linkage: Linkage,
+    options: &Options,
+) -> [Dendrogram; 3] {
+    let distance = options.distance.unwrap_or(linkage.distance());
+    let [normal, faulty, difference] = matrices;
+    let tree = |distances| Dendrogram::new(linkage, normal.len(), distances);
+    [
+        tree(distance.of_similarity(normal)),
+        tree(distance.of_similarity(faulty)),
+        tree(distance.of_difference(difference)),
+    ]
+}
+
+/// What a sweep finds.
+pub(crate) struct Ranking {
+    /// Lowest B-score first.
+    pub(crate) rows: Vec<Row>,
+    /// For each object its row sum of the JSM_D, mean over filters and attributes.
+    pub(crate) row_sums: Vec<(ObjectName, f64)>,
+}
+
+/// Every set of options of the sweep; or the given one alone.
+pub(crate) fn sweep(
+    pairs: &[Pair],
+    options: &Options,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Ranking {
+    let kinds: Vec<Kind> = if options.sweep {
+        Attributes::ALL
+            .iter()
+            .flat_map(|attributes| {
+                Frequency::ALL.iter().map(|frequency| Kind {
+                    attributes: *attributes,
+                    frequency: *frequency,
+                })
+            })
+            .collect()
+    } else {
+        vec![Kind::of(options)]
+    };
+    let (linkages, clusters): (&[Linkage], &[usize]) = if options.sweep {
+        (Linkage::ALL, &CLUSTERS)
+    } else {
+        (&[options.linkage], &[options.clusters])
+    };
+    let tasks: Vec<(&Pair, Kind)> = pairs
+        .iter()
+        .flat_map(|pair| kinds.iter().map(move |kind| (pair, *kind)))
+        .collect();
+    let total = tasks.len() * linkages.len() * clusters.len();
+    let done = AtomicUsize::new(0);
+    let results: Vec<(Vec<Row>, Vec<f64>)> = tasks
+        .par_iter()
+        .map(|(pair, kind)| {
+            let matrices = pair.matrices(*kind);
+            let sums = matrices[2].row_sums();
+            let mut rows = Vec::new();
+            for linkage in linkages {
+                let trees = trees(&matrices, *linkage, options);
+                for clusters in clusters {
+                    rows.push(row(
+                        pair, *kind, *linkage, *clusters, &trees, &sums, options,
+                    ));
+                }
+            }
+            let done = done.fetch_add(rows.len(), Ordering::Relaxed) + rows.len();
+            progress(done, total);
+            (rows, sums)
+        })
+        .collect();
+    let mut rows = Vec::with_capacity(total);
+    let mut row_sums: Vec<(ObjectName, f64)> = Vec::new();
+    for ((pair, _), (some, sums)) in tasks.iter().zip(results) {
+        rows.extend(some);
+        if row_sums.is_empty() {
+            row_sums = pair.names.iter().map(|name| (*name, 0.0)).collect();
+        }
+        for (mean, sum) in row_sums.iter_mut().zip(sums) {
+            mean.1 += sum / tasks.len() as f64;
+        }
+    }
+    // Stable: rows of equal score stay in the order of the sweep. NaN comes last.
+    rows.sort_by(|a, b| {
+        a.b_score
+            .is_nan()
+            .cmp(&b.b_score.is_nan())
+            .then(a.b_score.total_cmp(&b.b_score))
+    });
+    Ranking { rows, row_sums }
+}
+
+fn row(
+    pair: &Pair,
+    kind: Kind,
+    linkage: Linkage,
+    clusters: usize,
+    [normal, faulty, difference]: &[Dendrogram; 3],
+    sums: &[f64],
+    options: &Options,
+) -> Row {
+    let labels = difference.cut(clusters);
+    let mut sizes = vec![0usize; labels.iter().max().map_or(0, |last| last + 1)];
+    for label in &labels {
+        sizes[*label] += 1;
+    }
+    let few = (labels.len() / FEW).max(1);
+    let mut candidates: Vec<usize> = (0..labels.len())
+        .filter(|object| sizes[labels[*object]] <= few)
+        // A cluster that did not change is small by chance.
+        .filter(|object| sums[*object] > 0.0)
+        .collect();
+    candidates.sort_by(|a, b| sums[*b].total_cmp(&sums[*a]));
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let mut threads: Vec<TraceName> = Vec::new();
+    for candidate in candidates {
+        let trace = pair.names[candidate].trace;
+        if !threads.contains(&trace) {
+            threads.push(trace);
+        }
+    }
+    Row {
+        filter: pair.lens.paper(),
+        attributes: kind.attributes,
+        frequency: kind.frequency,
+        linkage,
+        clusters,
+        b_score: b_score(options.b_score, clusters, normal, faulty),
+        cluster_sizes: sizes,
+        processes: threads
+            .iter()
+            .filter(|trace| trace.thread == ThreadName::Main(0))
+            .map(|trace| trace.process)
+            .collect(),
+        threads,
+    }
+}
+
+/// The lenses of a sweep, or the given one alone. Those that keep nothing are left to be dropped.
+pub(crate) fn lenses(options: &Options) -> Vec<Lens> {
+    if !options.sweep {
+        return vec![Lens::of(options)];
+    }
+    FILTERS
+        .iter()
+        .filter(|name| **name != FilterName::Custom || options.filter.custom.is_some())
+        .flat_map(|name| {
+            [false, true].map(|keep_returns| {
+                let mut filter = Filter::of([*name]);
+                filter.custom.clone_from(&options.filter.custom);
+                Lens {
+                    filter,
+                    keep_returns,
+                    keep_plt: options.keep_plt,
+                    k: options.k,
+                }
+            })
+        })
+        .collect()
 }
