@@ -29,6 +29,7 @@
 pub mod artifacts;
 pub mod command;
 pub mod elf;
+pub mod kill;
 pub mod mpi;
 mod recipe;
 mod recording;

@@ -1,0 +1,94 @@
+//! `cargo xtask campaign kill [COUNT] [--seed N]`: the kill campaign, with a table of all its rows in
+//! `target/campaign`. A campaign that was broken off goes on where it stopped.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use anyhow::{Context, Result, bail, ensure};
+use lockstep_testkit::kill::Trial;
+use lockstep_testkit::{Scratch, artifacts, mpi::Mpi};
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (mut count, mut seed) = (1500, 1);
+    let mut rest = words.iter();
+    ensure!(
+        rest.next().map(String::as_str) == Some("kill"),
+        "expected: campaign kill [COUNT] [--seed N]"
+    );
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--seed" => seed = rest.next().context("--seed needs a number")?.parse()?,
+            number => match number.parse() {
+                Ok(number) => count = number,
+                Err(_) => bail!("expected a number of kills, found `{number}`"),
+            },
+        }
+    }
+    kill(count, seed)
+}
+
+fn kill(count: u64, seed: u64) -> Result<ExitCode> {
+    let directory = artifacts::target().join("campaign");
+    std::fs::create_dir_all(&directory)?;
+    let path = directory.join(format!("kill-{seed}.csv"));
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let done = before
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').next()?.parse::<u64>().ok())
+        .max()
+        .map_or(0, |last| last + 1);
+    let mut table = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)?;
+    if before.is_empty() {
+        writeln!(table, "{}", Trial::HEADS)?;
+    }
+    let launchers = launchers();
+    let scratch = Scratch::below(&directory, "kill");
+    let mut faults = before
+        .lines()
+        .skip(1)
+        .filter(|line| !line.ends_with(','))
+        .count();
+    let mut rows = before.lines().count().saturating_sub(1);
+    for number in done..count {
+        let trial = Trial::draw(seed, number, &launchers);
+        for row in trial.run(&scratch) {
+            writeln!(table, "{}", trial.csv(&row))?;
+            rows += 1;
+            if let Some(fault) = &row.fault {
+                faults += 1;
+                println!(
+                    "{trial}, process {}: {fault}; told {:?}, traced {:?}",
+                    row.process, row.told, row.traced
+                );
+            }
+        }
+        if (number + 1) % 100 == 0 {
+            println!(
+                "{} of {count} kills, {rows} traces, {faults} faults",
+                number + 1
+            );
+        }
+    }
+    println!(
+        "{count} kills, {rows} traces, {faults} faults; every row in {}",
+        path.display()
+    );
+    Ok(if faults == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The launchers of the MPI libraries that are here.
+fn launchers() -> Vec<Vec<String>> {
+    let all = Mpi::ALL.into_iter();
+    all.filter(|mpi| mpi.is_here())
+        .map(|mpi| vec![mpi.launcher()])
+        .collect()
+}
