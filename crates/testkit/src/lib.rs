@@ -32,7 +32,7 @@ pub mod elf;
 pub mod kill;
 pub mod mpi;
 mod recipe;
-mod recording;
+pub mod recording;
 mod scratch;
 pub mod stepper;
 pub mod tools;
