@@ -308,7 +308,7 @@ impl Dynamic {
             elf::DT_INIT => self.init = value,
             elf::DT_FINI => self.fini = value,
             elf::DT_SONAME => self.has_soname = true,
-            elf::DT_FLAGS_1 => self.says_pie = value & u64::from(elf::DF_1_PIE.0) != 0,
+            elf::DT_FLAGS_1 => self.says_pie = value & elf::DF_1_PIE.0 != 0,
             _ => {}
         }
     }

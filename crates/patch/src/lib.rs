@@ -11,7 +11,21 @@
 //! *Not for*: writing into memory (the probe does, byte by byte as the plan says).
 #![forbid(unsafe_code)]
 
+mod arena;
+mod domain;
+mod entry;
+mod explain;
+mod imports;
+mod library;
+mod make;
+
+mod relocate;
+mod survey;
+mod write;
+
 use lockstep_format::plan::Role;
+
+pub use explain::explain;
 
 /// Which functions to record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,9 +61,7 @@ pub enum PlanFailure {
 /// # Errors
 /// Why there can be no plan. A function that cannot be recorded is no error but a refusal in the plan.
 pub fn plan(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8>, PlanFailure> {
-    let _ = (role, options);
-    let _image = lockstep_binary::Image::parse(bytes)?;
-    Ok(Vec::new())
+    make::make(bytes, role, options)
 }
 
 /// What identifies a file that has no build id.
@@ -80,11 +92,4 @@ pub fn image_key(build_id: &[u8], file: &FileIdentity<'_>) -> String {
         file.size,
         extend(check, &lockstep_format::plan::VERSION.to_le_bytes())
     )
-}
-
-/// A plan as text for people: counts, refusals by reason, and one line a function.
-#[must_use]
-pub fn explain(plan: &lockstep_format::plan::Plan<'_>) -> String {
-    let _ = plan;
-    String::new()
 }

@@ -1,0 +1,146 @@
+//! Which ranges are functions, and which belong to one: the `.cold` parts.
+
+use std::borrow::Cow;
+
+use iced_x86::{Code, Decoder, DecoderOptions, Register};
+use lockstep_binary::{Image, RangeKind};
+use rustc_hash::FxHashMap;
+
+use crate::survey::{BranchKind, Survey};
+
+/// A function of the image.
+#[derive(Debug, Clone)]
+pub(crate) struct Function<'a> {
+    /// Its entry's range.
+    pub range: usize,
+    /// Linkage name, or `+0x1234`.
+    pub name: Cow<'a, [u8]>,
+}
+
+/// The functions by address, and the function that each range belongs to.
+pub(crate) struct Domain<'a> {
+    pub functions: Vec<Function<'a>>,
+    /// By range; `None` for what is no function's.
+    pub owner: Vec<Option<u32>>,
+}
+
+impl<'a> Domain<'a> {
+    pub(crate) fn new(image: &Image<'a>, survey: &Survey<'a>) -> Self {
+        let mut owner: Vec<Option<u32>> = vec![None; survey.ranges.len()];
+        let parents = parents(survey);
+        let main = main_of(image, survey);
+        let mut functions = Vec::new();
+        for (index, range) in survey.ranges.iter().enumerate() {
+            if range.kind != RangeKind::Function || parents[index].is_some() {
+                continue;
+            }
+            owner[index] = Some(functions.len() as u32);
+            let name = match range.name {
+                Some(name) => Cow::Borrowed(name),
+                None if main == Some(range.address) => Cow::Borrowed(&b"main"[..]),
+                None => Cow::Owned(format!("+{:#x}", range.address).into_bytes()),
+            };
+            functions.push(Function { range: index, name });
+        }
+        // A part of a part is a part of the whole; damaged files may have circles.
+        for index in 0..survey.ranges.len() {
+            let mut at = index;
+            for _ in 0..8 {
+                let Some(parent) = parents[at] else { break };
+                at = parent;
+            }
+            owner[index] = owner[at];
+        }
+        Self { functions, owner }
+    }
+}
+
+/// For each range that is a part: the range that it is a part of.
+fn parents(survey: &Survey<'_>) -> Vec<Option<usize>> {
+    let mut by_name: FxHashMap<&[u8], Vec<usize>> = FxHashMap::default();
+    for (index, range) in survey.ranges.iter().enumerate() {
+        if let Some(name) = range.name.filter(|_| range.kind == RangeKind::Function) {
+            by_name.entry(name).or_default().push(index);
+        }
+    }
+    let parent_of = |index: usize| {
+        let range = survey.ranges[index];
+        match range.kind {
+            RangeKind::Part => match range.parent_name().and_then(|name| by_name.get(name)) {
+                Some(named) if named.len() == 1 => named.first().copied(),
+                Some(named) => jumping_ranges(survey, index)
+                    .find(|from| named.contains(from))
+                    .or(named.first().copied()),
+                None => jumping_ranges(survey, index).next(),
+            },
+            RangeKind::Function if range.name.is_none() => unnamed_parent(survey, index),
+            _ => None,
+        }
+    };
+    (0..survey.ranges.len()).map(parent_of).collect()
+}
+
+/// The other ranges that jump into a range, by the address jumped to.
+fn jumping_ranges<'s>(survey: &'s Survey<'_>, index: usize) -> impl Iterator<Item = usize> + 's {
+    let range = survey.ranges[index];
+    survey
+        .branches_to(range.address, range.end())
+        .iter()
+        .filter(move |branch| branch.kind != BranchKind::Call && branch.range as usize != index)
+        .map(|branch| branch.range as usize)
+}
+
+/// In stripped files, a part that needs no frame looks like a function. It is a part where nothing
+/// calls it or takes its address, one other range alone jumps there, and either a condition leads
+/// there (compilers make tail calls unconditional as a rule) or it jumps back into that range.
+fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
+    let range = survey.ranges[index];
+    let known = |list: &[u64]| list.binary_search(&range.address).is_ok();
+    if known(&survey.computed) || known(&survey.taken) {
+        return None;
+    }
+    let mut parent = None;
+    let mut is_conditional = false;
+    for branch in survey.branches_to(range.address, range.end()) {
+        let from = branch.range as usize;
+        if from == index {
+            continue;
+        }
+        if branch.kind == BranchKind::Call || parent.is_some_and(|parent| parent != from) {
+            return None;
+        }
+        parent = Some(from);
+        is_conditional |= branch.kind == BranchKind::Conditional;
+    }
+    let parent = parent?;
+    let whole = survey.ranges[parent];
+    let jumps_back = || {
+        survey
+            .branches_to(whole.address + 1, whole.end())
+            .iter()
+            .any(|branch| branch.range as usize == index && branch.kind != BranchKind::Call)
+    };
+    (is_conditional || jumps_back()).then_some(parent)
+}
+
+/// The address of `main`: what `_start` passes to the C library as first argument.
+fn main_of(image: &Image<'_>, survey: &Survey<'_>) -> Option<u64> {
+    let start = survey
+        .ranges
+        .get(survey.range_starting_at(image.entry())?)?;
+    let bytes = image.bytes_at(start.address, start.size)?;
+    let mut found = None;
+    for instruction in Decoder::with_ip(64, bytes, start.address, DecoderOptions::NONE) {
+        let address = match instruction.code() {
+            Code::Lea_r64_m if instruction.is_ip_rel_memory_operand() => {
+                instruction.ip_rel_memory_address()
+            }
+            Code::Mov_rm64_imm32 | Code::Mov_r32_imm32 => instruction.immediate(1),
+            _ => continue,
+        };
+        if matches!(instruction.op0_register(), Register::RDI | Register::EDI) {
+            found = Some(address);
+        }
+    }
+    found.filter(|address| survey.range_starting_at(*address).is_some())
+}

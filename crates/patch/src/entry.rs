@@ -1,0 +1,262 @@
+//! Patching a function's entry.
+//!
+//! ```text
+//!        image                              arena
+//!  E     endbr64 (stays)              S     head (see the plan's stubs)
+//!  P     jmp S          ───────────►  S+40  the first instructions, relocated
+//!  P+5   ...            ◄───────────        jmp W
+//!  W     goes on here
+//! ```
+//! The *window* P..W holds the instructions that were moved: at least the five bytes that the jump
+//! overwrites. Whatever else of the image branches into the overwritten bytes would execute rubbish,
+//! so every such branch is found and led to the moved copy:
+//!
+//! * a branch with a 32-bit displacement gets the copy as target (a site of the same group);
+//! * one with 8 bits cannot reach the arena: the window grows until it contains the branch, which is
+//!   then moved with the rest. What it leaves behind must be dead, so nothing else may lead into a
+//!   grown window;
+//! * a jump from the function itself to its first byte is a loop, not a call, and led to the copy too;
+//! * what is not a direct branch (pointers in data, jump tables, symbols inside) cannot be led
+//!   anywhere: such a function is refused.
+//!
+//! Return addresses and landing pads cannot lie in the window: a call may only stand at its end.
+
+use iced_x86::{Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction};
+use lockstep_binary::Image;
+
+use crate::domain::Domain;
+use crate::relocate::{Moved, Place, relocate};
+use crate::survey::{Branch, BranchKind, Survey};
+
+/// Bytes of `jmp rel32`.
+pub(crate) const JUMP: u64 = 5;
+/// A window that would have to grow beyond this is given up.
+const LARGEST_WINDOW: u64 = 256;
+
+/// What is to be moved for one function.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// E: the function's first byte.
+    entry: u64,
+    /// P: where the jump is written.
+    pub start: u64,
+    /// W: where execution goes on behind the moved instructions.
+    pub end: u64,
+    /// Branches elsewhere in the function to lead to the copy.
+    pub redirected: Vec<Branch>,
+    instructions: Vec<Instruction>,
+}
+
+impl Window {
+    /// Chooses the window of the function whose entry is range `range`.
+    ///
+    /// # Errors
+    /// Why the function cannot be patched.
+    pub(crate) fn choose(
+        image: &Image<'_>,
+        survey: &Survey<'_>,
+        domain: &Domain<'_>,
+        range: usize,
+    ) -> Result<Self, String> {
+        let whole = survey.ranges[range];
+        if let Some(at) = survey.bodies[range].undecodable {
+            return Err(format!("the bytes at {at:#x} are no instruction"));
+        }
+        let bytes = image
+            .bytes_at(whole.address, whole.size)
+            .unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, bytes, whole.address, DecoderOptions::NONE);
+        let mut window = Self {
+            entry: whole.address,
+            start: whole.address,
+            end: whole.address,
+            redirected: Vec::new(),
+            instructions: Vec::new(),
+        };
+        let mut goal = JUMP;
+        loop {
+            while window.end < window.start + goal && decoder.can_decode() {
+                let instruction = decoder.decode();
+                window.end = instruction.next_ip();
+                if instruction.code() == Opcode::Endbr64 && window.instructions.is_empty() {
+                    window.start = window.end;
+                } else {
+                    window.instructions.push(instruction);
+                }
+            }
+            if window.end < window.start + JUMP {
+                check_padding(image, survey, window.end, window.start + JUMP)?;
+            }
+            match window.find_redirected(survey, domain, range)? {
+                Some(last) if last - window.start > LARGEST_WINDOW => {
+                    return Err(format!(
+                        "the short branch at {last:#x} leads back into its first bytes from too far"
+                    ));
+                }
+                Some(last) => goal = last - window.start + 1,
+                None => break,
+            }
+        }
+        window.check_computed(survey)?;
+        Ok(window)
+    }
+
+    /// Moves the window's instructions.
+    ///
+    /// # Errors
+    /// Why they cannot be moved.
+    pub(crate) fn relocate(
+        &self,
+        place: Place,
+        shadow: impl Fn(u64) -> Option<u64>,
+    ) -> Result<Moved, String> {
+        let mut instructions = self.instructions.clone();
+        for instruction in &mut instructions {
+            // A loop back to the endbr64 that stays behind goes to what follows it.
+            let is_loop = crate::survey::has_near_branch(instruction)
+                && instruction.flow_control() != FlowControl::Call
+                && instruction.near_branch_target() == self.entry;
+            if is_loop {
+                instruction.set_near_branch64(self.start);
+            }
+        }
+        let moved = relocate(&instructions, self.end, place, shadow)?;
+        for branch in &self.redirected {
+            if moved.offset_of(self.copy_of(branch.target)).is_none() {
+                return Err(format!(
+                    "the branch at {:#x} leads between its first instructions",
+                    branch.from
+                ));
+            }
+        }
+        Ok(moved)
+    }
+
+    /// The instruction that a branch to `target` means: the endbr64 has no copy.
+    pub(crate) fn copy_of(&self, target: u64) -> u64 {
+        target.max(self.start)
+    }
+
+    /// End of the bytes that the jump overwrites.
+    pub(crate) fn overwritten_end(&self) -> u64 {
+        self.start + JUMP
+    }
+
+    fn has_grown(&self) -> bool {
+        self.instructions
+            .last()
+            .is_some_and(|last| last.ip() >= self.overwritten_end())
+    }
+
+    /// Fills `redirected`; `Some(address)` where the window must grow to hold the branch there.
+    fn find_redirected(
+        &mut self,
+        survey: &Survey<'_>,
+        domain: &Domain<'_>,
+        range: usize,
+    ) -> Result<Option<u64>, String> {
+        let limit = if self.has_grown() {
+            self.end
+        } else {
+            self.overwritten_end()
+        };
+        let mut redirected = Vec::new();
+        let mut grow = None;
+        for branch in survey.branches_to(self.entry, limit) {
+            let is_own = domain.owner[branch.range as usize] == domain.owner[range]
+                && domain.owner[range].is_some()
+                || branch.range as usize == range;
+            let is_call = branch.kind == BranchKind::Call;
+            if branch.target <= self.start && (is_call || !is_own) {
+                continue;
+            }
+            let is_inside = (self.start..self.end).contains(&branch.from);
+            if is_inside {
+                continue;
+            }
+            if !is_own {
+                return Err(format!(
+                    "the branch at {:#x}, in another function, leads into its first bytes",
+                    branch.from
+                ));
+            }
+            if branch.field == 0 {
+                if branch.range as usize != range || branch.from < self.start {
+                    return Err(format!(
+                        "the short branch at {:#x} leads into its first bytes",
+                        branch.from
+                    ));
+                }
+                grow = grow.max(Some(branch.from));
+            } else {
+                redirected.push(*branch);
+            }
+        }
+        self.redirected = redirected;
+        Ok(grow)
+    }
+
+    fn check_computed(&self, survey: &Survey<'_>) -> Result<(), String> {
+        let end = if self.has_grown() {
+            self.end
+        } else {
+            self.overwritten_end()
+        };
+        if let Some(address) = survey.computed_in(self.start + 1, end) {
+            return Err(format!(
+                "a pointer, a jump table or a symbol leads to {address:#x}, among its first bytes"
+            ));
+        }
+        // In a grown window the original behind the five bytes must be dead.
+        let returns = |instruction: &&Instruction| {
+            matches!(
+                instruction.flow_control(),
+                FlowControl::Call | FlowControl::IndirectCall
+            )
+        };
+        match self.instructions.iter().find(returns) {
+            Some(call) if self.has_grown() => Err(format!(
+                "the call at {:#x} stands in a loop that leads back into its first bytes",
+                call.ip()
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes `from..to` behind a short function must be padding that nothing leads to.
+fn check_padding(image: &Image<'_>, survey: &Survey<'_>, from: u64, to: u64) -> Result<(), String> {
+    let short = |why: &str| Err(format!("too short for a jump, and {why}"));
+    let Some(bytes) = image.bytes_at(from, to - from) else {
+        return short("its segment ends");
+    };
+    let next = survey.ranges.partition_point(|range| range.address < from);
+    if survey
+        .ranges
+        .get(next)
+        .is_some_and(|range| range.address < to)
+    {
+        return short("the next function follows");
+    }
+    let decoder = Decoder::with_ip(
+        64,
+        image.bytes_from(from).unwrap_or(bytes),
+        from,
+        DecoderOptions::NONE,
+    );
+    for instruction in decoder {
+        if instruction.ip() >= to {
+            break;
+        }
+        let is_padding = instruction.mnemonic() == iced_x86::Mnemonic::Nop
+            || instruction.code() == Opcode::Int3
+            || instruction.code() == Opcode::Nopw;
+        if !is_padding {
+            return short("what follows is no padding");
+        }
+    }
+    if survey.computed_in(from, to).is_some() || !survey.branches_to(from, to).is_empty() {
+        return short("something leads to what follows");
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! Calls into libraries: which slots are called where, and which of those places can be rewritten.
+
+use lockstep_binary::{Image, Import};
+use lockstep_format::plan::mechanism;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::library::{is_untouched, of_import};
+use crate::survey::{SlotUse, SlotUseKind, Survey};
+
+/// A library function that the image calls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row<'a> {
+    pub name: &'a [u8],
+    /// The slot that the stub calls through.
+    pub slot: u64,
+    pub mechanism: u32,
+}
+
+/// A library function whose uses cannot all be rewritten.
+#[derive(Debug)]
+pub(crate) struct Missed<'a> {
+    pub name: &'a [u8],
+    pub slot: u64,
+    pub reason: String,
+}
+
+/// The library functions that the image calls, by name, and the instructions to rewrite.
+#[derive(Debug, Default)]
+pub(crate) struct Imports<'a> {
+    pub rows: Vec<Row<'a>>,
+    /// Instructions whose displacement shall lead to a shadow slot: (instruction, row).
+    pub sites: Vec<(SlotUse, u32)>,
+    pub missed: Vec<Missed<'a>>,
+    by_slot: FxHashMap<u64, u32>,
+    by_address: FxHashMap<u64, u32>,
+}
+
+impl<'a> Imports<'a> {
+    /// Chooses among the image's imports those that `wanted` accepts. `own_unwinder`: nothing may
+    /// replace return addresses (see [`has_own_unwinder`]).
+    pub(crate) fn choose(
+        imports: &[Import<'a>],
+        survey: &Survey<'_>,
+        own_unwinder: bool,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Self {
+        let mut uses: FxHashMap<u64, Vec<SlotUse>> = FxHashMap::default();
+        for slot_use in &survey.slot_uses {
+            uses.entry(slot_use.slot).or_default().push(*slot_use);
+        }
+        // One symbol may have a slot for its PLT stub and another for its address: one row.
+        let mut symbols: Vec<&Import<'a>> = imports
+            .iter()
+            .filter(|i| !i.is_defined && !is_untouched(i.name) && wanted(i.name))
+            .collect();
+        symbols.sort_by_key(|import| (import.name, import.symbol, import.slot));
+        let mut chosen = Self::default();
+        for slots in symbols.chunk_by(|a, b| (a.name, a.symbol) == (b.name, b.symbol)) {
+            let (name, slot) = (slots[0].name, slots[0].slot);
+            let row = chosen.rows.len() as u32;
+            let before = chosen.sites.len();
+            let mut others = 0;
+            for slot_use in slots.iter().filter_map(|i| uses.get(&i.slot)).flatten() {
+                let is_call = matches!(slot_use.kind, SlotUseKind::Call | SlotUseKind::Jump);
+                if is_call && slot_use.field != 0 {
+                    chosen.sites.push((*slot_use, row));
+                    chosen.by_address.insert(slot_use.address, row);
+                } else {
+                    others += 1;
+                }
+            }
+            let sites = chosen.sites.len() - before;
+            if others > 0 {
+                let all = sites + others;
+                let reason = format!(
+                    "{others} of {all} places take its address: calls through that are not seen"
+                );
+                chosen.missed.push(Missed { name, slot, reason });
+            }
+            if sites > 0 {
+                let mechanism = match of_import(name) {
+                    mechanism::CALL_THROUGH if own_unwinder => mechanism::JUMP,
+                    mechanism => mechanism,
+                };
+                chosen.rows.push(Row {
+                    name,
+                    slot,
+                    mechanism,
+                });
+                chosen.by_slot.extend(slots.iter().map(|i| (i.slot, row)));
+            }
+        }
+        chosen.sites.sort_by_key(|(slot_use, _)| slot_use.address);
+        chosen
+    }
+
+    /// The row whose shadow slot the instruction at `address` shall use.
+    pub(crate) fn row_of_instruction(&self, address: u64) -> Option<u32> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// The row that a slot belongs to.
+    pub(crate) fn row_of_slot(&self, slot: u64) -> Option<u32> {
+        self.by_slot.get(&slot).copied()
+    }
+}
+
+/// Whether the image has an unwinder of its own (`-static-libgcc`): then exceptions pass through its
+/// frames without any entry that restores return addresses, so none may be replaced. Every function
+/// is recorded by the routine JUMP instead: its call is an event, its return is inferred at the
+/// thread's next event, and the stack stays as the program made it.
+///
+/// A statically linked unwinder finds frame descriptions by asking the loader, and imports none of
+/// the unwinder's functions. That some other program does so too costs it nothing but exactness of
+/// the last returns of a thread.
+pub(crate) fn has_own_unwinder(image: &Image<'_>, imports: &[Import<'_>]) -> bool {
+    let imported: FxHashSet<&[u8]> = imports.iter().map(|import| import.name).collect();
+    let imports_unwinder = imported.iter().any(|name| name.starts_with(b"_Unwind_"));
+    let asks_loader = [&b"dl_iterate_phdr"[..], b"_dl_find_object"]
+        .iter()
+        .any(|name| imported.contains(name));
+    let defines_unwinder = || {
+        let symbols = image.function_symbols();
+        symbols
+            .iter()
+            .any(|symbol| symbol.name == b"_Unwind_RaiseException")
+    };
+    (asks_loader && !imports_unwinder) || defines_unwinder()
+}

@@ -1,0 +1,173 @@
+//! How a library function is recorded, by its name.
+
+use lockstep_format::plan::{mechanism, routine};
+
+/// Not calls of the program, or functions that count on their return address being the caller's
+/// and do nothing but read it: left alone.
+const UNTOUCHED: [&[u8]; 8] = [
+    b"__libc_start_main",
+    b"__cxa_finalize",
+    b"__gmon_start__",
+    b"mcount",
+    b"_mcount",
+    b"__fentry__",
+    b"__morestack",
+    b"backtrace",
+];
+
+/// Read their return address (to find the calling object), or keep it for a second return: call and
+/// return at once.
+const INSTANT: [&[u8]; 12] = [
+    b"getcontext",
+    b"clone",
+    b"clone3",
+    b"dlopen",
+    b"dlmopen",
+    b"dlsym",
+    b"dlvsym",
+    b"dlclose",
+    b"dladdr",
+    b"dladdr1",
+    b"dlinfo",
+    b"dlerror",
+];
+
+/// Never return to their caller by the way they came.
+const JUMP: [&[u8]; 17] = [
+    b"exit",
+    b"_exit",
+    b"_Exit",
+    b"quick_exit",
+    b"abort",
+    b"pthread_exit",
+    b"thrd_exit",
+    b"__cxa_throw",
+    b"__cxa_rethrow",
+    b"__pthread_unwind_next",
+    b"_Unwind_RaiseException",
+    b"_Unwind_Resume",
+    b"_Unwind_Resume_or_Rethrow",
+    b"_Unwind_ForcedUnwind",
+    b"_Unwind_SjLj_Resume",
+    b"swapcontext",
+    b"setcontext",
+];
+
+/// Whether calls of this library function are left as they are.
+pub(crate) fn is_untouched(name: &[u8]) -> bool {
+    UNTOUCHED.contains(&name) || name.starts_with(b"_ITM_")
+}
+
+/// The mechanism for the library function `name`.
+pub(crate) fn of_import(name: &[u8]) -> u32 {
+    let contains = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+    if name == b"vfork" || name == b"__vfork" {
+        mechanism::VFORK
+    } else if INSTANT.contains(&name) || name.ends_with(b"setjmp") {
+        mechanism::INSTANT
+    } else if JUMP.contains(&name) || contains(b"longjmp") {
+        mechanism::JUMP
+    } else {
+        mechanism::CALL_THROUGH
+    }
+}
+
+/// The routine that serves a mechanism other than call-through.
+pub(crate) fn routine(mechanism: u32) -> usize {
+    match mechanism {
+        mechanism::INSTANT => routine::INSTANT,
+        mechanism::VFORK => routine::VFORK,
+        _ => routine::JUMP,
+    }
+}
+
+/// The hooked entries of a library, and what they run.
+pub(crate) fn hook(role: lockstep_format::plan::Role, name: &[u8]) -> Option<usize> {
+    use lockstep_format::plan::Role;
+    let any = |names: &[&[u8]]| names.contains(&name);
+    let (hooked, routine) = match role {
+        Role::Main => (false, routine::RESTORE),
+        Role::Unwinder => (
+            any(&[
+                b"_Unwind_RaiseException",
+                b"_Unwind_Resume",
+                b"_Unwind_Resume_or_Rethrow",
+                b"_Unwind_ForcedUnwind",
+                b"_Unwind_Backtrace",
+            ]),
+            routine::RESTORE,
+        ),
+        Role::Mpi => (is_mpi_init(name), routine::MPI),
+        Role::Libc => (any(&[b"_exit", b"_Exit"]), routine::END),
+    };
+    hooked.then_some(routine)
+}
+
+/// `MPI_Init`, `PMPI_Init_thread`, `mpi_init_`, `MPI_INIT`, `pmpi_init_f08_`...
+fn is_mpi_init(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let stem = lower.strip_prefix(b"p").unwrap_or(&lower);
+    let Some(stem) = stem.strip_prefix(b"mpi_init") else {
+        return false;
+    };
+    let stem = stem.strip_prefix(b"_thread").unwrap_or(stem);
+    let fortran: [&[u8]; 7] = [b"", b"_", b"__", b"_f", b"_f08", b"_f08_", b"_f_"];
+    fortran.contains(&stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mechanisms_by_name() {
+        let cases: [(&[u8], u32); 10] = [
+            (b"__sigsetjmp", mechanism::INSTANT),
+            (b"_setjmp", mechanism::INSTANT),
+            (b"siglongjmp", mechanism::JUMP),
+            (b"__longjmp_chk", mechanism::JUMP),
+            (b"vfork", mechanism::VFORK),
+            (b"fork", mechanism::CALL_THROUGH),
+            (b"dlsym", mechanism::INSTANT),
+            (b"dl_iterate_phdr", mechanism::CALL_THROUGH),
+            (b"__cxa_throw", mechanism::JUMP),
+            (b"MPI_Send", mechanism::CALL_THROUGH),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(
+                of_import(name),
+                expected,
+                "{}",
+                String::from_utf8_lossy(name)
+            );
+        }
+        assert!(is_untouched(b"_ITM_registerTMCloneTable"));
+    }
+
+    #[test]
+    fn initialisation_in_every_spelling() {
+        let yes: [&[u8]; 9] = [
+            b"MPI_Init",
+            b"PMPI_Init",
+            b"MPI_Init_thread",
+            b"mpi_init_",
+            b"mpi_init__",
+            b"MPI_INIT_THREAD",
+            b"mpi_init_thread_f08_",
+            b"pmpi_init_f",
+            b"mpi_init",
+        ];
+        for name in yes {
+            assert!(is_mpi_init(name), "{}", String::from_utf8_lossy(name));
+        }
+        let no: [&[u8]; 4] = [
+            b"MPI_Initialized",
+            b"mpi_initialized_",
+            b"ompi_mpi_init",
+            b"mpir_init",
+        ];
+        for name in no {
+            assert!(!is_mpi_init(name), "{}", String::from_utf8_lossy(name));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Moving instructions into the arena.
+//!
+//! A block is encoded as if the arena began at a made-up address near the image, where every
+//! displacement fits; then the result is decoded again, and each displacement that leads out of the
+//! arena becomes a fix-up. So the arena may lie anywhere in reach of the image when the plan is
+//! applied.
+
+use iced_x86::{
+    BlockEncoder, BlockEncoderOptions, Code as Opcode, ConstantOffsets, Decoder, DecoderOptions,
+    FlowControl, Instruction, InstructionBlock, MemoryOperand, Register,
+};
+use lockstep_format::plan::fixup;
+
+use crate::arena::{Code, Fixup};
+use crate::survey::has_near_branch;
+
+/// Displacements into the image and into the arena are told apart by this distance.
+const GAP: u64 = 1 << 28;
+
+/// Largest image that near displacements serve, GAP and arena included.
+pub(crate) const LARGEST_IMAGE: u64 = 1 << 30;
+
+/// Where a block is going to lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    arena: u64,
+    offset: u64,
+}
+
+/// A moved block.
+#[derive(Debug, Clone)]
+pub(crate) struct Moved {
+    pub code: Code,
+    /// Offset of each instruction in the code, by its former address; `None` where it became
+    /// several and is no target any more.
+    pub offsets: Vec<(u64, Option<u32>)>,
+}
+
+impl Moved {
+    /// Where the instruction that was at `address` begins now.
+    pub(crate) fn offset_of(&self, address: u64) -> Option<u32> {
+        let found = self.offsets.iter().find(|(from, _)| *from == address);
+        found.and_then(|(_, offset)| *offset)
+    }
+}
+
+impl Place {
+    /// `offset` bytes into the arena of an image that ends at `high`.
+    pub(crate) fn new(high: u64, offset: u64) -> Self {
+        Self {
+            arena: high.next_multiple_of(1 << 12) + GAP,
+            offset,
+        }
+    }
+
+    fn address(&self) -> u64 {
+        self.arena + self.offset
+    }
+
+    fn is_arena(&self, target: u64) -> bool {
+        (self.arena..self.arena + LARGEST_IMAGE).contains(&target)
+    }
+
+    /// Whether a displacement to `target` can only mean the image or its surroundings.
+    fn is_near_image(&self, target: u64) -> bool {
+        (-(GAP as i64)..self.arena as i64).contains(&(target as i64))
+    }
+}
+
+/// Moves `instructions`, which stand one behind the other and end at `end`, to `place`. Where
+/// execution can reach `end`, a jump there follows. `shadow` gives the arena offset of the shadow
+/// slot that an instruction shall use instead of the slot it names.
+///
+/// A call may only stand last. The address behind it in the image is pushed, then comes a jump:
+/// whoever unwinds or looks up its caller finds the place where the image has the call.
+///
+/// # Errors
+/// Why an instruction cannot be moved.
+pub(crate) fn relocate(
+    instructions: &[Instruction],
+    end: u64,
+    place: Place,
+    shadow: impl Fn(u64) -> Option<u64>,
+) -> Result<Moved, String> {
+    let mut block = Vec::with_capacity(instructions.len() + 2);
+    let mut literal = None;
+    for instruction in instructions {
+        let mut moved = *instruction;
+        check(&moved, place)?;
+        if let Some(slot) = shadow(moved.ip()) {
+            moved.set_memory_displacement64(place.arena + slot);
+        }
+        let is_call = matches!(
+            moved.flow_control(),
+            FlowControl::Call | FlowControl::IndirectCall
+        );
+        if is_call {
+            if moved.next_ip() != end {
+                return Err("a call among its first bytes returns into them".into());
+            }
+            literal = Some(moved.next_ip());
+            block.push(push_literal(place.address(), moved.ip())?);
+            block.push(jump_like(&moved)?);
+        } else {
+            block.push(moved);
+        }
+    }
+    let ends = |instruction: &Instruction| {
+        matches!(
+            instruction.flow_control(),
+            FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Return
+        )
+    };
+    if !block.last().is_some_and(ends) {
+        block.push(branch(Opcode::Jmp_rel32_64, end, end)?);
+    }
+    let mut moved = encode(&block, place)?;
+    if let Some(address) = literal {
+        // The literal follows the code, whose length does not depend on where the literal is.
+        let at = moved.code.bytes.len() as u64;
+        for instruction in &mut block {
+            if instruction.code() == Opcode::Push_rm64
+                && instruction.is_ip_rel_memory_operand()
+                && instruction.ip_rel_memory_address() == place.address()
+            {
+                instruction.set_memory_displacement64(place.address() + at);
+            }
+        }
+        moved = encode(&block, place)?;
+        moved.code.fixups.push(Fixup {
+            at: at as u32,
+            kind: fixup::IMAGE_64,
+            value: address,
+        });
+        moved.code.bytes.extend_from_slice(&[0; 8]);
+    }
+    Ok(moved)
+}
+
+fn check(instruction: &Instruction, place: Place) -> Result<(), String> {
+    let refuse = |what: &str| Err(format!("{what} at {:#x} cannot be moved", instruction.ip()));
+    match instruction.flow_control() {
+        FlowControl::XbeginXabortXend => return refuse("a transaction"),
+        FlowControl::Call | FlowControl::IndirectCall => match instruction.code() {
+            Opcode::Call_rel32_64 => {}
+            Opcode::Call_rm64 if instruction.memory_base() != Register::RSP => {}
+            _ => return refuse("this form of call"),
+        },
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+            if !has_near_branch(instruction) =>
+        {
+            return refuse("a far jump");
+        }
+        FlowControl::IndirectBranch if instruction.code() != Opcode::Jmp_rm64 => {
+            return refuse("a far jump");
+        }
+        _ => {}
+    }
+    let target = if instruction.is_ip_rel_memory_operand() {
+        instruction.ip_rel_memory_address()
+    } else if has_near_branch(instruction) {
+        instruction.near_branch_target()
+    } else {
+        return Ok(());
+    };
+    if place.is_near_image(target) {
+        Ok(())
+    } else {
+        refuse("an instruction that refers to an address far outside the image")
+    }
+}
+
+fn unexpected(error: &impl ToString) -> String {
+    format!(
+        "its first instructions cannot be encoded elsewhere: {}",
+        error.to_string()
+    )
+}
+
+fn branch(code: Opcode, target: u64, at: u64) -> Result<Instruction, String> {
+    let mut instruction = Instruction::with_branch(code, target).map_err(|e| unexpected(&e))?;
+    instruction.set_ip(at);
+    Ok(instruction)
+}
+
+fn push_literal(literal: u64, at: u64) -> Result<Instruction, String> {
+    let operand = MemoryOperand::with_base_displ(Register::RIP, literal as i64);
+    let push = Instruction::with1(Opcode::Push_rm64, operand);
+    let mut push = push.map_err(|e| unexpected(&e))?;
+    push.set_ip(at);
+    Ok(push)
+}
+
+/// The jump to where a call goes. It stands one byte behind the call's address, for the encoder
+/// tells instructions apart by address.
+fn jump_like(call: &Instruction) -> Result<Instruction, String> {
+    let at = call.ip() + 1;
+    if call.code() == Opcode::Call_rel32_64 {
+        return branch(Opcode::Jmp_rel32_64, call.near_branch_target(), at);
+    }
+    let mut jump = *call;
+    jump.set_code(Opcode::Jmp_rm64);
+    jump.set_ip(at);
+    Ok(jump)
+}
+
+fn encode(block: &[Instruction], place: Place) -> Result<Moved, String> {
+    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
+    let result = BlockEncoder::encode(64, InstructionBlock::new(block, place.address()), options)
+        .map_err(|error| unexpected(&error))?;
+    let bytes = result.code_buffer;
+    let offsets = block.iter().zip(result.new_instruction_offsets);
+    let offsets = offsets
+        .map(|(instruction, at)| (instruction.ip(), (at != u32::MAX).then_some(at)))
+        .collect();
+    let fixups = fixups(&bytes, place)?;
+    Ok(Moved {
+        code: Code { bytes, fixups },
+        offsets,
+    })
+}
+
+/// One fix-up for each displacement in `bytes` that leads into the image.
+fn fixups(bytes: &[u8], place: Place) -> Result<Vec<Fixup>, String> {
+    let mut decoder = Decoder::with_ip(64, bytes, place.address(), DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    let mut fixups = Vec::new();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let offsets: ConstantOffsets = decoder.get_constant_offsets(&instruction);
+        let (target, field, size) = if has_near_branch(&instruction) {
+            let field = offsets.immediate_offset();
+            (
+                instruction.near_branch_target(),
+                field,
+                offsets.immediate_size(),
+            )
+        } else if instruction.is_ip_rel_memory_operand() {
+            let field = offsets.displacement_offset();
+            (
+                instruction.ip_rel_memory_address(),
+                field,
+                offsets.displacement_size(),
+            )
+        } else {
+            continue;
+        };
+        if place.is_arena(target) {
+            continue;
+        }
+        if size != 4 {
+            return Err("its first instructions have no near form".into());
+        }
+        let trailing = instruction.len() - field - 4;
+        let start = instruction.ip() - place.address();
+        fixups.push(Fixup {
+            at: start as u32 + field as u32,
+            kind: fixup::RELATIVE_32,
+            value: target.wrapping_sub(4 + trailing as u64),
+        });
+    }
+    Ok(fixups)
+}

@@ -1,0 +1,370 @@
+//! One linear decode of everything that has a frame description: who branches where, which slots
+//! are called, read or passed on, and what a computed jump can reach.
+
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use lockstep_binary::{CodeRange, Image, Kind, RangeKind};
+use lockstep_format::bytes::{u32_at, u64_at};
+use rustc_hash::FxHashMap;
+
+/// How a direct branch goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BranchKind {
+    Call,
+    Jump,
+    Conditional,
+}
+
+/// A direct branch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Branch {
+    pub from: u64,
+    pub target: u64,
+    pub range: u32,
+    pub length: u8,
+    /// Offset of the 32-bit displacement in the instruction; 0 for an 8-bit one.
+    pub field: u8,
+    pub kind: BranchKind,
+}
+
+/// What an instruction does with an import's slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlotUseKind {
+    Call,
+    Jump,
+    /// `mov slot(%rip), register`
+    Load(Register),
+    Other,
+}
+
+/// An instruction that reads an import's slot.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotUse {
+    pub address: u64,
+    pub slot: u64,
+    pub length: u8,
+    /// Offset of the displacement in the instruction; 0 where it is not relative to rip.
+    pub field: u8,
+    pub kind: SlotUseKind,
+}
+
+/// What is known of one range's bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Body {
+    /// First address that is no instruction.
+    pub undecodable: Option<u64>,
+}
+
+/// The whole image, decoded.
+pub(crate) struct Survey<'a> {
+    pub ranges: Vec<CodeRange<'a>>,
+    pub bodies: Vec<Body>,
+    /// By target.
+    pub branches: Vec<Branch>,
+    /// Calls that are not direct, by address: (address behind, range).
+    pub indirect_calls: Vec<(u64, u32)>,
+    /// By address.
+    pub slot_uses: Vec<SlotUse>,
+    /// Entry of a PLT stub -> slot.
+    pub plt: FxHashMap<u64, u64>,
+    /// Addresses in code that something other than a direct branch may reach, sorted: pointers in
+    /// data, jump tables, symbols.
+    pub computed: Vec<u64>,
+    /// Starts of ranges whose address instructions take, sorted.
+    pub taken: Vec<u64>,
+}
+
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+
+impl<'a> Survey<'a> {
+    pub(crate) fn new(image: &Image<'a>, slots: &FxHashMap<u64, u32>) -> Self {
+        let ranges = image.ranges();
+        let mut survey = Self {
+            bodies: vec![Body::default(); ranges.len()],
+            ranges,
+            branches: Vec::new(),
+            indirect_calls: Vec::new(),
+            slot_uses: Vec::new(),
+            plt: FxHashMap::default(),
+            computed: image.code_pointers(),
+            taken: Vec::new(),
+        };
+        survey
+            .computed
+            .extend(image.function_symbols().iter().map(|s| s.address));
+        let mut tables = Tables::default();
+        for index in 0..survey.ranges.len() {
+            if survey.ranges[index].kind != RangeKind::Plt {
+                survey.decode_range(image, slots, index, &mut tables);
+            }
+        }
+        tables.read(image, &survey.ranges, &mut survey.computed);
+        for (start, end) in image.plt_sections() {
+            survey.decode_plt(image, slots, start, end);
+        }
+        survey
+            .branches
+            .sort_by_key(|branch| (branch.target, branch.from));
+        survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
+        for list in [&mut survey.computed, &mut survey.taken] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        survey
+    }
+
+    fn decode_range(
+        &mut self,
+        image: &Image<'a>,
+        slots: &FxHashMap<u64, u32>,
+        index: usize,
+        tables: &mut Tables,
+    ) {
+        let range = self.ranges[index];
+        let bytes = image
+            .bytes_at(range.address, range.size)
+            .unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let first = tables.mentioned.len();
+        let mut computes_jumps = false;
+        let at = index as u32;
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                self.bodies[index].undecodable = Some(instruction.ip());
+                break;
+            }
+            self.take_addresses(image, &instruction, &mut tables.mentioned);
+            match instruction.flow_control() {
+                FlowControl::IndirectBranch => computes_jumps = true,
+                FlowControl::IndirectCall => self.indirect_calls.push((instruction.next_ip(), at)),
+                FlowControl::Next => {}
+                _ => self.take_branch(&decoder, &instruction, at),
+            }
+            if let Some(slot_use) = slot_use(&decoder, &instruction, slots) {
+                self.slot_uses.push(slot_use);
+            }
+        }
+        if computes_jumps {
+            let candidates = &tables.mentioned[first..];
+            tables
+                .candidates
+                .extend(candidates.iter().map(|table| (*table, at)));
+        }
+    }
+
+    fn take_branch(&mut self, decoder: &Decoder<'_>, instruction: &Instruction, range: u32) {
+        if !has_near_branch(instruction) {
+            return;
+        }
+        let kind = match instruction.flow_control() {
+            FlowControl::Call => BranchKind::Call,
+            FlowControl::UnconditionalBranch => BranchKind::Jump,
+            // Conditional jumps, loop, jcxz, and xbegin with its abort target.
+            _ => BranchKind::Conditional,
+        };
+        let offsets = decoder.get_constant_offsets(instruction);
+        let is_wide = offsets.immediate_size() == 4;
+        self.branches.push(Branch {
+            from: instruction.ip(),
+            target: instruction.near_branch_target(),
+            range,
+            length: instruction.len() as u8,
+            field: if is_wide {
+                offsets.immediate_offset() as u8
+            } else {
+                0
+            },
+            kind,
+        });
+    }
+
+    /// Addresses that the instruction mentions without branching there: of functions, and of what
+    /// may be a jump table.
+    fn take_addresses(
+        &mut self,
+        image: &Image<'a>,
+        instruction: &Instruction,
+        mentioned: &mut Vec<u64>,
+    ) {
+        if instruction.is_ip_rel_memory_operand() {
+            let address = instruction.ip_rel_memory_address();
+            if instruction.code() == Code::Lea_r64_m {
+                self.take_address(address);
+                if !image.is_code(address) {
+                    mentioned.push(address);
+                }
+            }
+        } else if instruction.op_count() > 0
+            && instruction.memory_base() == Register::None
+            && instruction.memory_displacement64() > 4096
+        {
+            mentioned.push(instruction.memory_displacement64());
+        }
+        if image.kind() == Kind::Fixed {
+            for operand in 0..instruction.op_count() {
+                let kind = instruction.op_kind(operand);
+                if matches!(
+                    kind,
+                    OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64
+                ) {
+                    self.take_address(instruction.immediate(operand));
+                }
+            }
+        }
+    }
+
+    fn take_address(&mut self, address: u64) {
+        if self.range_starting_at(address).is_some() {
+            self.taken.push(address);
+        }
+    }
+
+    fn decode_plt(&mut self, image: &Image<'a>, slots: &FxHashMap<u64, u32>, start: u64, end: u64) {
+        let Some(bytes) = image.bytes_at(start, end.saturating_sub(start)) else {
+            return;
+        };
+        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            let Some(slot_use) = slot_use(&decoder, &instruction, slots) else {
+                continue;
+            };
+            self.slot_uses.push(slot_use);
+            if slot_use.kind == SlotUseKind::Jump {
+                // ┌ endbr64 (may be absent)
+                // └ jmp *slot(%rip)
+                let at = instruction.ip();
+                self.plt.insert(at, slot_use.slot);
+                if image.bytes_at(at.wrapping_sub(4), 4) == Some(&ENDBR64) {
+                    self.plt.insert(at - 4, slot_use.slot);
+                }
+            }
+        }
+    }
+
+    /// Index of the range that begins at `address`.
+    pub(crate) fn range_starting_at(&self, address: u64) -> Option<usize> {
+        self.ranges
+            .binary_search_by_key(&address, |range| range.address)
+            .ok()
+    }
+
+    /// The direct branches to addresses in `from..to`.
+    pub(crate) fn branches_to(&self, from: u64, to: u64) -> &[Branch] {
+        let first = self.branches.partition_point(|branch| branch.target < from);
+        let end = self.branches.partition_point(|branch| branch.target < to);
+        &self.branches[first..end.max(first)]
+    }
+
+    /// Whether something other than a direct branch may reach an address in `from..to`.
+    pub(crate) fn computed_in(&self, from: u64, to: u64) -> Option<u64> {
+        let first = self.computed.partition_point(|address| *address < from);
+        self.computed
+            .get(first)
+            .copied()
+            .filter(|found| *found < to)
+    }
+}
+
+/// Addresses in data that code mentions, and those among them that may be jump tables.
+#[derive(Debug, Default)]
+struct Tables {
+    mentioned: Vec<u64>,
+    /// Address, and the range whose computed jumps may use it.
+    candidates: Vec<(u64, u32)>,
+}
+
+/// Words read of all tables together: no real image comes near, and hostile files get no further.
+const MOST_TABLE_WORDS: usize = 1 << 22;
+
+impl Tables {
+    /// Adds the addresses that the tables lead to.
+    ///
+    /// Compilers write tables of 32-bit offsets from the table's start (position independent) or of
+    /// 64-bit addresses; each candidate is read as both. A table ends at the first word that leads
+    /// out of its function, and at the latest where another mentioned address begins.
+    fn read(mut self, image: &Image<'_>, ranges: &[CodeRange<'_>], found: &mut Vec<u64>) {
+        self.mentioned.sort_unstable();
+        self.candidates.sort_unstable();
+        self.candidates.dedup();
+        let mut words = MOST_TABLE_WORDS;
+        for (table, range) in self.candidates {
+            let range = &ranges[range as usize];
+            let next = self.mentioned.partition_point(|address| *address <= table);
+            let end = self.mentioned.get(next).copied().unwrap_or(u64::MAX);
+            let Some(bytes) = image.bytes_from(table) else {
+                continue;
+            };
+            let size = bytes.len().min((end - table) as usize);
+            let is_inside = |target: &u64| (range.address..range.end()).contains(target);
+            let bytes = &bytes[..size];
+            let narrow = bytes
+                .chunks_exact(4)
+                .filter_map(|word| u32_at(word, 0))
+                .map(|word| table.wrapping_add_signed(i64::from(word as i32)))
+                .take_while(is_inside);
+            let wide = bytes
+                .chunks_exact(8)
+                .filter_map(|word| u64_at(word, 0))
+                .take_while(is_inside);
+            let before = found.len();
+            found.extend(narrow.chain(wide).take(words));
+            words -= found.len() - before;
+        }
+    }
+}
+
+pub(crate) fn has_near_branch(instruction: &Instruction) -> bool {
+    instruction.op_count() > 0
+        && matches!(
+            instruction.op0_kind(),
+            OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+        )
+}
+
+fn slot_use(
+    decoder: &Decoder<'_>,
+    instruction: &Instruction,
+    slots: &FxHashMap<u64, u32>,
+) -> Option<SlotUse> {
+    let has_memory =
+        (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
+    if !has_memory {
+        return None;
+    }
+    let relative = instruction.is_ip_rel_memory_operand();
+    let absolute = instruction.memory_base() == Register::None
+        && instruction.memory_index() == Register::None
+        && instruction.memory_segment() != Register::FS
+        && instruction.memory_segment() != Register::GS;
+    if !relative && !absolute {
+        return None;
+    }
+    let slot = if relative {
+        instruction.ip_rel_memory_address()
+    } else {
+        instruction.memory_displacement64()
+    };
+    slots.get(&slot)?;
+    let kind = match instruction.code() {
+        _ if !relative => SlotUseKind::Other,
+        Code::Call_rm64 => SlotUseKind::Call,
+        Code::Jmp_rm64 => SlotUseKind::Jump,
+        Code::Mov_r64_rm64 => SlotUseKind::Load(instruction.op0_register()),
+        _ => SlotUseKind::Other,
+    };
+    let offsets = decoder.get_constant_offsets(instruction);
+    let is_wide = relative && offsets.displacement_size() == 4;
+    Some(SlotUse {
+        address: instruction.ip(),
+        slot,
+        length: instruction.len() as u8,
+        field: if is_wide {
+            offsets.displacement_offset() as u8
+        } else {
+            0
+        },
+        kind,
+    })
+}
