@@ -1,0 +1,247 @@
+//! The forest: many traces, one set of nodes.
+
+use crate::build::Builder;
+use crate::function::{Function, FunctionKey, Functions};
+use crate::node::{Item, Label, Node, NodeId, Nodes, Shapes, own};
+use lockstep_loops::{Bodies, Key, Names};
+use lockstep_trace::{FunctionId, Run, Thread, TraceName};
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// Call trees of many traces of one or several runs, with everything equal stored once.
+#[derive(Debug, Clone, Default)]
+pub struct Forest {
+    pub(crate) functions: Functions,
+    pub(crate) nodes: Nodes,
+    pub(crate) shapes: Shapes,
+    /// Loop bodies over shapes.
+    pub(crate) bodies: Bodies,
+}
+
+/// The functions of one run in a forest.
+#[derive(Debug, Clone)]
+pub struct FunctionMap {
+    keys: Vec<FunctionKey>,
+    unknown: FunctionKey,
+}
+
+/// A trace and its tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trace {
+    /// Its name.
+    pub name: TraceName,
+    /// Its tree.
+    pub root: NodeId,
+}
+
+impl FunctionMap {
+    /// The function of the forest for one of the run.
+    #[must_use]
+    pub fn key(&self, id: FunctionId) -> FunctionKey {
+        self.keys
+            .get(id.0 as usize)
+            .copied()
+            .unwrap_or(self.unknown)
+    }
+
+    /// The function of the run for one of the forest, if the run has it.
+    #[must_use]
+    pub fn id(&self, key: FunctionKey) -> Option<FunctionId> {
+        let index = self.keys.iter().position(|other| *other == key)?;
+        Some(FunctionId(index as u32))
+    }
+}
+
+impl Forest {
+    /// A forest without trees.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the functions of a run. Where all its processes run one program, that program's own
+    /// functions belong to the image "", so that a build under another name has the same.
+    pub fn add_functions(&mut self, run: &Run) -> FunctionMap {
+        let programs: BTreeSet<&OsStr> = run
+            .processes
+            .iter()
+            .filter(|process| run.is_visible(process))
+            .filter_map(|process| Path::new(&process.program).file_name())
+            .collect();
+        let program = match programs.into_iter().collect::<Vec<_>>().as_slice() {
+            [program] => program.to_str(),
+            _ => None,
+        };
+        let mut intern = |function: Function| self.functions.intern(function);
+        let keys = run
+            .functions
+            .iter()
+            .map(|function| {
+                let own = !function.imported && Some(function.image.as_str()) == program;
+                intern(Function {
+                    name: function.name.clone(),
+                    linkage: function.linkage.clone(),
+                    image: if own {
+                        String::new()
+                    } else {
+                        function.image.clone()
+                    },
+                    imported: function.imported,
+                })
+            })
+            .collect();
+        let unknown = intern(Function {
+            name: "?".to_owned(),
+            linkage: "?".to_owned(),
+            image: "?".to_owned(),
+            imported: false,
+        });
+        FunctionMap { keys, unknown }
+    }
+
+    /// Adds a function, or finds the one of that identity.
+    pub fn add_function(&mut self, function: Function) -> FunctionKey {
+        self.functions.intern(function)
+    }
+
+    /// Adds the tree of one trace.
+    pub fn add_trace(&mut self, functions: &FunctionMap, thread: &Thread) -> Trace {
+        let mut builder = Builder::new(self);
+        for event in thread.events() {
+            builder.event(event, functions);
+        }
+        Trace {
+            name: thread.name,
+            root: builder.finish(),
+        }
+    }
+
+    /// Adds the trees of the traces that commands look at ([`Run::traces`]), in their order.
+    pub fn add_run(&mut self, run: &Run) -> Vec<Trace> {
+        let functions = self.add_functions(run);
+        run.traces()
+            .map(|thread| self.add_trace(&functions, thread))
+            .collect()
+    }
+
+    /// Every function of every run that was added.
+    #[must_use]
+    pub fn functions(&self) -> &[Function] {
+        self.functions.list()
+    }
+
+    /// A function.
+    ///
+    /// # Panics
+    /// If `key` is of another forest.
+    #[must_use]
+    pub fn function(&self, key: FunctionKey) -> &Function {
+        &self.functions.list()[key.0 as usize]
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A node.
+    ///
+    /// # Panics
+    /// If `id` is of another forest.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Node<'_> {
+        self.nodes.get(id)
+    }
+
+    /// The content address of a node: equal for equal behaviour, in whatever forest.
+    #[must_use]
+    pub fn hash(&self, id: NodeId) -> u128 {
+        self.nodes.hash(id)
+    }
+
+    /// The loop bodies. Their symbols are shapes, without meaning outside.
+    #[must_use]
+    pub fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
+    /// Whether two calls, loops or traces are equal but for trip counts.
+    #[must_use]
+    pub fn same_shape(&self, a: NodeId, b: NodeId) -> bool {
+        if a == b {
+            return true;
+        }
+        match (self.nodes.label(a), self.nodes.label(b)) {
+            (Label::Loop(a), Label::Loop(b)) => a == b,
+            (Label::Call(_) | Label::Trace, Label::Call(_) | Label::Trace) => {
+                self.nodes.shape(a) == self.nodes.shape(b)
+            }
+            (Label::Iteration, Label::Iteration) => {
+                let (a, b) = (self.nodes.items(a), self.nodes.items(b));
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|(a, b)| self.same_shape(a.node, b.node))
+            }
+            _ => false,
+        }
+    }
+
+    /// Names the loops of a tree that have no name yet, in the order in which they begin, those within
+    /// a loop before it. Name the trees of all traces in order (normal runs first, rank, thread).
+    pub fn name_loops(&self, root: NodeId, names: &mut Names) {
+        enum Step {
+            Enter(NodeId),
+            Name(NodeId),
+        }
+        let mut seen = HashSet::new();
+        let mut steps = vec![Step::Enter(root)];
+        while let Some(step) = steps.pop() {
+            match step {
+                Step::Enter(id) => {
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                    let node = self.node(id);
+                    if let Label::Loop(_) = node.label {
+                        steps.push(Step::Name(id));
+                    }
+                    steps.extend(node.items.iter().rev().map(|item| Step::Enter(item.node)));
+                }
+                Step::Name(id) => {
+                    if let Label::Loop(body) = self.nodes.label(id) {
+                        names.add(body, &self.bodies);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The node of a finished call or trace.
+    pub(crate) fn close(&mut self, label: Label, items: &[Item], keys: &[Key]) -> NodeId {
+        let (node, shape) = match label {
+            Label::Call(call) => (
+                own::call(&self.functions, call),
+                own::call(
+                    &self.functions,
+                    crate::node::Call {
+                        tail: false,
+                        ..call
+                    },
+                ),
+            ),
+            Label::Return => (own::RETURN, own::RETURN),
+            _ => (own::TRACE, own::TRACE),
+        };
+        let shape = self.shapes.intern(shape, keys, &self.bodies);
+        self.nodes.intern(label, node, items, shape)
+    }
+}
