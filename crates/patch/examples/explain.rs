@@ -17,9 +17,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = lockstep_patch::plan(&image, role, &lockstep_patch::Options::default())?;
     let elapsed = start.elapsed();
     let plan = Plan::new(&bytes).map_err(|error| format!("{error:?}"))?;
+    let checked = lockstep_patch::check(&plan, &image, bias(&plan), bias(&plan) + 0x4000_0000)?;
     let text = lockstep_patch::explain(&plan);
     let mut out = std::io::stdout().lock();
     writeln!(out, "planned in {elapsed:?}, {} bytes", bytes.len())?;
+    writeln!(out, "{checked:?}")?;
     out.write_all(text.as_bytes())?;
     Ok(())
+}
+
+fn bias(plan: &Plan<'_>) -> u64 {
+    if plan.is_fixed() { 0 } else { 0x5555_5555_0000 }
 }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod check;
 mod domain;
 mod entry;
 mod explain;
@@ -25,6 +26,7 @@ mod write;
 
 use lockstep_format::plan::Role;
 
+pub use check::{Checked, check};
 pub use explain::explain;
 
 /// Which functions to record.

@@ -57,6 +57,12 @@ impl Place {
         self.arena + self.offset
     }
 
+    /// The former address of instructions that had none: the encoder takes a branch to the former
+    /// address of another instruction as one to that instruction, so it must be nobody's target.
+    fn nowhere(&self) -> u64 {
+        self.arena - 1
+    }
+
     fn is_arena(&self, target: u64) -> bool {
         (self.arena..self.arena + LARGEST_IMAGE).contains(&target)
     }
@@ -100,7 +106,7 @@ pub(crate) fn relocate(
             }
             literal = Some(moved.next_ip());
             block.push(push_literal(place.address(), moved.ip())?);
-            block.push(jump_like(&moved)?);
+            block.push(jump_like(&moved, place.nowhere())?);
         } else {
             block.push(moved);
         }
@@ -112,7 +118,7 @@ pub(crate) fn relocate(
         )
     };
     if !block.last().is_some_and(ends) {
-        block.push(branch(Opcode::Jmp_rel32_64, end, end)?);
+        block.push(branch(Opcode::Jmp_rel32_64, end, place.nowhere())?);
     }
     let mut moved = encode(&block, place)?;
     if let Some(address) = literal {
@@ -191,10 +197,8 @@ fn push_literal(literal: u64, at: u64) -> Result<Instruction, String> {
     Ok(push)
 }
 
-/// The jump to where a call goes. It stands one byte behind the call's address, for the encoder
-/// tells instructions apart by address.
-fn jump_like(call: &Instruction) -> Result<Instruction, String> {
-    let at = call.ip() + 1;
+/// The jump to where a call goes.
+fn jump_like(call: &Instruction, at: u64) -> Result<Instruction, String> {
     if call.code() == Opcode::Call_rel32_64 {
         return branch(Opcode::Jmp_rel32_64, call.near_branch_target(), at);
     }
