@@ -8,12 +8,20 @@
 //! *Not for*: analysis (`calltree` and above).
 
 mod calls;
+mod catalogue;
+mod container;
+mod ends;
 mod error;
 mod frames;
+mod map;
+mod mirror;
 mod model;
 mod name;
+mod naming;
 mod open;
 mod select;
+mod stream;
+mod symbols;
 
 pub use error::Error;
 pub use frames::{Frames, Open};
@@ -23,6 +31,7 @@ pub use model::{
 };
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use select::{NotASelection, Selection, ranges};
+pub use stream::Events;
 
 /// The file that makes a directory a run.
 pub const MARKER: &str = "lockstep.json";

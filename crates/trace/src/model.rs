@@ -2,9 +2,9 @@
 
 use crate::frames::Frames;
 use crate::name::{ProcessName, TraceName};
+use crate::stream::{Events, Stream};
 use lockstep_format::codec::Kind;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// A function, as an index into [`Run::functions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -170,7 +170,7 @@ pub struct Thread {
     pub damage: Option<String>,
     /// Open calls at the end, outermost first.
     pub open: Vec<Frame>,
-    pub(crate) stream: Arc<[Event]>,
+    pub(crate) stream: Stream,
 }
 
 impl Run {
@@ -225,12 +225,12 @@ impl Thread {
             unverified: 0,
             damage: None,
             open: frames.into_frames(),
-            stream: events.into(),
+            stream: Stream::Memory(events.into()),
         }
     }
 
-    /// The events, in order.
-    pub fn events(&self) -> impl Iterator<Item = Event> + '_ {
-        self.stream.iter().copied()
+    /// The events, in order, decoded as they are asked for: O(1) an event, 150 kB in all.
+    pub fn events(&self) -> Events<'_> {
+        self.stream.events()
     }
 }

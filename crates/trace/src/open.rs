@@ -1,8 +1,36 @@
 //! From a directory to a [`Run`].
+//!
+//! ```text
+//! lockstep.json ── version ─────────────────────────────────────────────┐
+//! processes/*  ── container ── naming ── catalogue (plans, lines) ── stream::scan ── Run
+//! ends/*       ── ends ─────────────────────────────────────────────────┘
+//! ```
+//! Files are taken apart and streams scanned in parallel; what is decided from several of them
+//! (names, functions) is decided in between.
 
+use crate::catalogue::{Catalogue, Image};
+use crate::container::{self, ProcessFile};
+use crate::ends;
 use crate::error::Error;
-use crate::model::Run;
+use crate::map::{Folder, Mapped};
+use crate::mirror::place_calls;
+use crate::model::{Coverage, Process, Run, Thread};
+use crate::name::{ProcessName, TraceName};
+use crate::naming::{self, Place, Program};
+use crate::stream::{self, FileStream, Scan, Stream};
+use crate::symbols::Symbols;
+use crate::{MARKER, VERSION};
+use lockstep_format::codec::Kind;
+use lockstep_format::process::{SUFFIX, flag, loss};
+use rayon::prelude::*;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
+
+/// A marker is a page of text.
+const MOST_MARKER: u64 = 1 << 20;
+/// A live process may take a new chunk between our look at the chunks and at a thread's state.
+const TRIES: usize = 5;
 
 impl Run {
     /// Opens the run in `directory`: reads names, ends and plans, checks every process file and
@@ -12,9 +40,396 @@ impl Run {
     /// # Errors
     /// Where there is no run, or one of another version. A damaged run opens, with notes.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        Err(Error::NotARun {
-            path: directory.to_owned(),
-            found: "a version of this reader that cannot read yet".to_owned(),
+        let root = Folder::open(directory).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
+            io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
+            _ => Error::Read {
+                path: directory.to_owned(),
+                source: error,
+            },
+        })?;
+        let codec = read_marker(&root)?;
+        let mut notes = Vec::new();
+        let loaded = load_processes(&root, &mut notes);
+
+        let ends = optional(&root, "ends", &mut notes);
+        let plans = optional(&root, "plans", &mut notes);
+        let lines = optional(&root, "lines", &mut notes);
+
+        let mut ordered = name(loaded);
+        ordered.sort_by(|a, b| (a.name, &a.loaded.file_name).cmp(&(b.name, &b.loaded.file_name)));
+        let mut catalogue = Catalogue::new(plans.as_ref(), lines.as_ref());
+        let mut processes: Vec<Opened> = ordered
+            .into_iter()
+            .map(|named| Opened::new(named, &mut catalogue))
+            .collect();
+        processes
+            .par_iter_mut()
+            .for_each(|process| process.scan_all());
+        for process in &mut processes {
+            process.name_strays(&mut catalogue, &mut notes);
+        }
+
+        let is_mpi = processes.iter().any(|process| process.named.is_mpi());
+        let codec = codec
+            .or_else(|| {
+                processes
+                    .first()
+                    .map(|process| process.named.loaded.file.codec)
+            })
+            .unwrap_or(Kind::Seed);
+        notes.append(&mut catalogue.notes);
+        let processes = processes
+            .into_iter()
+            .map(|process| process.finish(ends.as_ref(), &mut notes))
+            .collect();
+        Ok(Self {
+            directory: directory.to_owned(),
+            codec,
+            functions: catalogue.finish(),
+            processes,
+            is_mpi,
+            notes,
         })
     }
+}
+
+fn not_a_run(path: &Path, found: &str) -> Error {
+    Error::NotARun {
+        path: path.to_owned(),
+        found: found.to_owned(),
+    }
+}
+
+/// Checks the version; the codec, where the marker names one that we know.
+fn read_marker(root: &Folder) -> Result<Option<Kind>, Error> {
+    let path = root.path.join(MARKER);
+    let bytes = root
+        .read(MARKER, MOST_MARKER)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => not_a_run(&root.path, "a directory without it"),
+            _ => Error::Read {
+                path: path.clone(),
+                source: error,
+            },
+        })?;
+    let marker: serde_json::Value = serde_json::from_slice(&bytes)
+        .map_err(|error| not_a_run(&root.path, &format!("{MARKER} that is no JSON ({error})")))?;
+    let version = marker.get("version");
+    if version.and_then(serde_json::Value::as_u64) != Some(u64::from(VERSION)) {
+        return Err(Error::Version {
+            path,
+            expected: VERSION,
+            found: version.map_or_else(|| "none".to_owned(), ToString::to_string),
+        });
+    }
+    Ok(marker
+        .get("codec")
+        .and_then(serde_json::Value::as_str)
+        .and_then(Kind::from_name))
+}
+
+/// A directory of the run that need not be there.
+fn optional(root: &Folder, name: &str, notes: &mut Vec<String>) -> Option<Folder> {
+    match root.folder(name) {
+        Ok(folder) => Some(folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => {
+            notes.push(format!("{name}: {error}"));
+            None
+        }
+    }
+}
+
+/// A process file that could be read.
+struct Loaded {
+    file_name: String,
+    mapped: Arc<Mapped>,
+    file: ProcessFile,
+    host: String,
+}
+
+/// `HOST-PID-START` of `HOST-PID-START-K.lockstep`, and its host.
+fn process_key(file_name: &str) -> (&str, &str) {
+    let stem = file_name.strip_suffix(SUFFIX).unwrap_or(file_name);
+    let key = stem.rsplit_once('-').map_or(stem, |(key, _)| key);
+    let host = key.rsplitn(3, '-').nth(2).unwrap_or(key);
+    (key, host)
+}
+
+fn load_processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
+    let Some(folder) = optional(root, "processes", notes) else {
+        notes.push("no process was recorded".to_owned());
+        return Vec::new();
+    };
+    let names = folder.names().unwrap_or_else(|error| {
+        notes.push(format!("processes: {error}"));
+        Vec::new()
+    });
+    let results: Vec<Result<Loaded, String>> = names
+        .par_iter()
+        .filter(|name| name.ends_with(SUFFIX))
+        .map(|name| load(&folder, name).map_err(|text| format!("processes/{name}: {text}")))
+        .collect();
+    let mut loaded = Vec::new();
+    for result in results {
+        match result {
+            Ok(process) => loaded.push(process),
+            Err(note) => notes.push(note),
+        }
+    }
+    if loaded.is_empty() {
+        notes.push("no process was recorded".to_owned());
+    }
+    loaded
+}
+
+fn load(folder: &Folder, name: &str) -> Result<Loaded, String> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mapped = folder.map(name).map_err(|error| error.to_string())?;
+        let file = container::read(mapped.bytes(), |at| mapped.control(at))
+            .map_err(|finding| finding.to_string())?;
+        let is_whole = file.threads.iter().all(|thread| thread.check.is_some());
+        if is_whole || tries == TRIES {
+            let host = file.facts.host.clone();
+            return Ok(Loaded {
+                file_name: name.to_owned(),
+                mapped: Arc::new(mapped),
+                host: host.unwrap_or_else(|| process_key(name).1.to_owned()),
+                file,
+            });
+        }
+    }
+}
+
+/// A process with its name.
+struct Named {
+    name: ProcessName,
+    rank: Option<u32>,
+    has_successor: bool,
+    loaded: Loaded,
+}
+
+impl Named {
+    fn is_mpi(&self) -> bool {
+        self.loaded.file.flags & flag::MPI != 0
+    }
+}
+
+fn name(loaded: Vec<Loaded>) -> Vec<Named> {
+    let programs: Vec<Program> = loaded
+        .iter()
+        .map(|process| Program {
+            host: process.host.clone(),
+            pid: process.file.pid,
+            start_time: process.file.start_time,
+            exec_count: process.file.exec_count,
+            created: process.file.created,
+            is_mpi: process.file.flags & flag::MPI != 0,
+            place: Place::from_environment(&process.file.facts.environment),
+        })
+        .collect();
+    naming::name_processes(&programs)
+        .into_iter()
+        .zip(&programs)
+        .zip(loaded)
+        .map(|(((name, rank), program), loaded)| Named {
+            name,
+            rank,
+            has_successor: programs
+                .iter()
+                .any(|other| other.is_process_of(program) && other.exec_count > program.exec_count),
+            loaded,
+        })
+        .collect()
+}
+
+/// A process whose symbols are known.
+struct Opened {
+    named: Named,
+    symbols: Symbols,
+    /// Where an image with call sites was loaded.
+    images: Vec<(u64, Arc<Image>)>,
+    coverage: Coverage,
+    scans: Vec<Scan>,
+}
+
+impl Opened {
+    fn new(named: Named, catalogue: &mut Catalogue<'_>) -> Self {
+        let facts = &named.loaded.file.facts;
+        let mut symbols = Symbols::default();
+        let mut images = Vec::new();
+        let mut coverage = Coverage {
+            untraced_images: facts.untraced.clone(),
+            ..Coverage::default()
+        };
+        for fact in &facts.images {
+            let Some(image) = catalogue.image(fact) else {
+                continue;
+            };
+            // What the process did not reserve is not its.
+            let count = image.functions.len().min(fact.count as usize);
+            let functions = if count == image.functions.len() {
+                Arc::clone(&image.functions)
+            } else {
+                image.functions.iter().copied().take(count).collect()
+            };
+            symbols.add_image(fact.first, functions);
+            coverage.traced += count as u64;
+            coverage.refused.extend(image.refused.iter().cloned());
+            images.push((fact.bias, image));
+        }
+        Self {
+            named,
+            symbols,
+            images,
+            coverage,
+            scans: Vec::new(),
+        }
+    }
+
+    fn scan_all(&mut self) {
+        let Loaded { mapped, file, .. } = &self.named.loaded;
+        let symbols = &self.symbols;
+        self.scans = file
+            .threads
+            .par_iter()
+            .map(|thread| stream::scan(mapped.bytes(), file.codec, thread, symbols))
+            .collect();
+    }
+
+    /// Gives functions to symbols that no image has, and scans again where there were any.
+    fn name_strays(&mut self, catalogue: &mut Catalogue<'_>, notes: &mut Vec<String>) {
+        let mut strays: Vec<u32> = self
+            .scans
+            .iter()
+            .flat_map(|scan| scan.unknown.iter().copied())
+            .collect();
+        strays.sort_unstable();
+        strays.dedup();
+        if strays.is_empty() {
+            return;
+        }
+        let facts = &self.named.loaded.file.facts;
+        let program = facts.program.as_deref().unwrap_or("unknown");
+        for symbol in &strays {
+            let function = catalogue.intern_stray(*symbol, &facts.images, program);
+            self.symbols.add_stray(*symbol, function);
+        }
+        notes.push(format!(
+            "processes/{}: {} symbols that no plan has, the first of them {}",
+            self.named.loaded.file_name,
+            strays.len(),
+            strays.first().copied().unwrap_or(0),
+        ));
+        self.scan_all();
+    }
+
+    fn finish(self, ends: Option<&Folder>, notes: &mut Vec<String>) -> Process {
+        let is_mpi = self.named.is_mpi();
+        let Named {
+            name,
+            rank,
+            has_successor,
+            loaded,
+        } = self.named;
+        let Loaded {
+            file_name,
+            mapped,
+            file,
+            host,
+        } = loaded;
+        let seen = ends::read(ends, process_key(&file_name).0, notes);
+        let end = ends::settle(has_successor, seen, (file.end_kind, file.end_code), || {
+            ends::presence(&host, &file)
+        });
+        for finding in &file.findings {
+            notes.push(format!("processes/{file_name}: {finding}"));
+        }
+
+        let symbols = Arc::new(self.symbols);
+        let created: Vec<(u32, u64)> = file
+            .threads
+            .iter()
+            .map(|thread| (thread.tid, thread.started))
+            .collect();
+        let thread_names = naming::name_threads(file.pid, &created);
+        let mut threads: Vec<Thread> = Vec::with_capacity(file.threads.len());
+        for ((thread, scan), thread_name) in
+            file.threads.into_iter().zip(self.scans).zip(thread_names)
+        {
+            let name = TraceName {
+                process: name,
+                thread: thread_name,
+            };
+            if thread.is_committing {
+                notes.push(format!(
+                    "processes/{file_name}: thread {name} was inside a commit, read as committed"
+                ));
+            }
+            let damage: Vec<String> = thread
+                .findings
+                .iter()
+                .map(ToString::to_string)
+                .chain(scan.damage)
+                .collect();
+            notes.extend(
+                damage
+                    .iter()
+                    .map(|text| format!("processes/{file_name}: thread {name}: {text}")),
+            );
+            let is_whole = scan.decoded == thread.events;
+            threads.push(Thread {
+                name,
+                tid: thread.tid,
+                events: scan.events,
+                bytes: thread.bytes(),
+                unverified: if is_whole {
+                    thread.staged.len() as u64
+                } else {
+                    0
+                },
+                damage: (!damage.is_empty()).then(|| damage.join("; ")),
+                open: place_calls(scan.frames, &scan.owners, &thread.mirror, &self.images),
+                stream: Stream::File(Arc::new(FileStream {
+                    file: Arc::clone(&mapped),
+                    codec: file.codec,
+                    pieces: thread.pieces,
+                    tail: thread.tail,
+                    decoded: scan.decoded,
+                    staged: if is_whole { thread.staged } else { Vec::new() },
+                    symbols: Arc::clone(&symbols),
+                })),
+            });
+        }
+        threads.sort_by_key(|thread| thread.name);
+        Process {
+            name,
+            rank,
+            is_mpi,
+            pid: file.pid,
+            host,
+            program: file.facts.program.unwrap_or_default(),
+            end,
+            coverage: self.coverage,
+            losses: losses(&file.losses),
+            threads,
+        }
+    }
+}
+
+fn losses(counters: &[u64]) -> Vec<(String, u64)> {
+    counters
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count > 0)
+        .map(|(index, count)| {
+            let name = loss::NAMES
+                .get(index)
+                .map_or_else(|| format!("reason {index}"), |name| (*name).to_owned());
+            (name, *count)
+        })
+        .collect()
 }

@@ -1,0 +1,170 @@
+//! How processes ended, by whoever saw it.
+
+use crate::container::ProcessFile;
+use crate::map::Folder;
+use crate::model::{End, EndKind};
+use lockstep_format::process::end;
+use std::fs;
+
+const SIGKILL: i32 = 9;
+/// An end is one short line.
+const MOST: u64 = 4096;
+
+/// What the recorder or its watcher saw, from `ends/HOST-PID-START.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+pub(crate) struct Seen {
+    kind: SeenKind,
+    code: i32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SeenKind {
+    Exited,
+    Signalled,
+}
+
+/// Whether a process is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    Here,
+    Gone,
+    OnAnotherHost,
+}
+
+/// Settles the end of a process: a program that was replaced by exec ended then; else what a witness
+/// saw counts, then what the process said itself, then whether it is there.
+pub(crate) fn settle(
+    has_successor: bool,
+    seen: Option<Seen>,
+    (kind, code): (u32, u32),
+    presence: impl Fn() -> Presence,
+) -> End {
+    let (kind, code, certain) = if has_successor {
+        (EndKind::Exited, None, true)
+    } else if let Some(seen) = seen {
+        let kind = match seen.kind {
+            SeenKind::Exited => EndKind::Exited,
+            SeenKind::Signalled if seen.code == SIGKILL => EndKind::Killed,
+            SeenKind::Signalled => EndKind::Signalled,
+        };
+        (kind, Some(seen.code), true)
+    } else if kind == end::EXITED {
+        (EndKind::Exited, Some(code.cast_signed()), true)
+    } else {
+        match presence() {
+            Presence::Here => (EndKind::Running, None, true),
+            Presence::OnAnotherHost => (EndKind::Running, None, false),
+            Presence::Gone => (EndKind::Killed, None, false),
+        }
+    };
+    End {
+        kind,
+        code,
+        certain,
+    }
+}
+
+/// Reads what was seen of the process `HOST-PID-START`; `None` and a note where it cannot be read.
+pub(crate) fn read(
+    folder: Option<&Folder>,
+    process: &str,
+    notes: &mut Vec<String>,
+) -> Option<Seen> {
+    let folder = folder?;
+    let name = format!("{process}.json");
+    if !folder.has(&name) {
+        return None;
+    }
+    let seen = folder
+        .read(&name, MOST)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
+    match seen {
+        Ok(seen) => Some(seen),
+        Err(error) => {
+            notes.push(format!("ends/{name}: {error}"));
+            None
+        }
+    }
+}
+
+/// Whether the process of `file` is there; `host` is its host.
+pub(crate) fn presence(host: &str, file: &ProcessFile) -> Presence {
+    let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if here.trim() != host {
+        return Presence::OnAnotherHost;
+    }
+    let stat = fs::read_to_string(format!("/proc/{}/stat", file.pid)).unwrap_or_default();
+    match parse_stat(&stat) {
+        // A zombie has ended, though nobody asked how yet.
+        Some((state, start)) if start == file.start_time && state != 'Z' && state != 'X' => {
+            Presence::Here
+        }
+        _ => Presence::Gone,
+    }
+}
+
+/// State and start time: fields 3 and 22 of a line whose field 2, a name in parentheses, may hold
+/// anything.
+fn parse_stat(stat: &str) -> Option<(char, u64)> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split(' ');
+    let state = fields.next()?.chars().next()?;
+    let start = fields.nth(18)?.parse().ok()?;
+    Some((state, start))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn seen(text: &str) -> Option<Seen> {
+        serde_json::from_str(text).ok()
+    }
+
+    #[test]
+    fn who_saw_it_best_is_believed() {
+        let gone = || Presence::Gone;
+        let none = (end::NONE, 0);
+        let end = |end: End| (end.kind, end.code, end.certain);
+        let abort = seen(r#"{"kind":"signalled","code":6}"#);
+        let kill = seen(r#"{"kind":"signalled","code":9}"#);
+        assert_eq!(
+            end(settle(false, abort, none, gone)),
+            (EndKind::Signalled, Some(6), true)
+        );
+        assert_eq!(
+            end(settle(false, kill, (end::EXITED, 0), gone)),
+            (EndKind::Killed, Some(9), true)
+        );
+        assert_eq!(
+            end(settle(false, None, (end::EXITED, 3), gone)),
+            (EndKind::Exited, Some(3), true)
+        );
+        assert_eq!(
+            end(settle(true, abort, none, gone)),
+            (EndKind::Exited, None, true)
+        );
+        assert_eq!(
+            end(settle(false, None, none, gone)),
+            (EndKind::Killed, None, false)
+        );
+        let end_if = |presence| end(settle(false, None, none, || presence));
+        assert_eq!(end_if(Presence::Here), (EndKind::Running, None, true));
+        assert_eq!(
+            end_if(Presence::OnAnotherHost),
+            (EndKind::Running, None, false)
+        );
+    }
+
+    #[test]
+    fn a_stat_line_with_any_name() {
+        let line = "7 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
+        assert_eq!(parse_stat(line), Some(('S', 4242)));
+        assert_eq!(parse_stat(""), None);
+        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        assert!(parse_stat(&own).unwrap().1 > 0);
+    }
+}

@@ -1,0 +1,163 @@
+//! The edge to the file system: files of a run, opened without following anything, and mapped.
+
+use crate::container::Control;
+use memmap2::Mmap;
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A directory that was opened; names are looked up in it, links are not followed.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    descriptor: OwnedFd,
+    /// For messages only.
+    pub path: PathBuf,
+}
+
+impl Folder {
+    /// The run's directory itself: the one path that is followed.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self {
+            descriptor: fs::open(path, flags, Mode::empty())?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// A directory in it.
+    pub fn folder(&self, name: &str) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(Self {
+            descriptor: fs::openat(&self.descriptor, plain(name)?, flags, Mode::empty())?,
+            path: self.path.join(name),
+        })
+    }
+
+    /// Names of what is in it, sorted; what is no UTF-8 is not ours.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(self.descriptor.as_fd())? {
+            let entry = entry?;
+            match entry.file_name().to_str() {
+                Ok("." | "..") | Err(_) => {}
+                Ok(name) => names.push(name.to_owned()),
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Whether something of this name is there.
+    pub fn has(&self, name: &str) -> bool {
+        plain(name)
+            .is_ok_and(|name| fs::statat(&self.descriptor, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    fn file(&self, name: &str) -> io::Result<(File, u64)> {
+        // Non-blocking: a pipe in the place of a file must not hold us.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let descriptor = fs::openat(&self.descriptor, plain(name)?, flags, Mode::empty())?;
+        let status = fs::fstat(&descriptor)?;
+        if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
+            return Err(io::Error::other("expected a regular file"));
+        }
+        Ok((File::from(descriptor), status.st_size.unsigned_abs()))
+    }
+
+    /// The content of a file of at most `most` bytes.
+    pub fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let (file, size) = self.file(name)?;
+        if size > most {
+            return Err(io::Error::other(format!(
+                "expected at most {most} bytes, found {size}"
+            )));
+        }
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A file, mapped.
+    pub fn map(&self, name: &str) -> io::Result<Mapped> {
+        let (file, size) = self.file(name)?;
+        if size == 0 {
+            return Ok(Mapped::Memory(Vec::new()));
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: the file may be written while it is mapped (by the process that it is of, and then
+        // only beyond what its states name as committed, or in control blocks, which are copied word
+        // by word before use). Every offset is checked and every value is taken as a stranger's.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Mapped::File(map))
+    }
+}
+
+/// Names that stand in a run's files must name something in that very directory.
+fn plain(name: &str) -> io::Result<&str> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+        return Err(io::Error::other(format!(
+            "expected a plain file name, found {name:?}"
+        )));
+    }
+    Ok(name)
+}
+
+/// A file's content.
+#[derive(Debug)]
+pub(crate) enum Mapped {
+    /// Mapped.
+    File(Mmap),
+    /// Copied; an empty file cannot be mapped.
+    Memory(Vec<u8>),
+}
+
+impl Mapped {
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::File(map) => map,
+            Self::Memory(bytes) => bytes,
+        }
+    }
+
+    /// Copies the control block at `at`, which its thread may be writing: word by word, again and
+    /// again until the states at its front were the same before and after the rest was copied.
+    pub fn control(&self, at: usize) -> Option<Box<Control>> {
+        use lockstep_format::process::state;
+        use lockstep_format::process::thread::{INTENT, PHASE};
+        const TRIES: usize = 200;
+        const FRONT: usize = INTENT + state::SIZE;
+        let area = self
+            .bytes()
+            .get(at..at.checked_add(size_of::<Control>())?)?;
+        let mut control: Box<Control> = Box::new([0; size_of::<Control>()]);
+        let mut front = [0; FRONT];
+        for _ in 0..TRIES {
+            copy(area, &mut control[..]);
+            copy(area, &mut front);
+            let is_settled = front.get(PHASE) == Some(&0);
+            if is_settled && control.get(..FRONT) == Some(&front[..]) {
+                break;
+            }
+        }
+        Some(control)
+    }
+}
+
+/// Copies the first bytes of memory that somebody else may be writing: in ascending order, each
+/// aligned 8-byte word at once. The length of `to` is a multiple of 8, and no longer than `from`.
+fn copy(from: &[u8], to: &mut [u8]) {
+    for (word, place) in from.chunks_exact(8).zip(to.chunks_exact_mut(8)) {
+        let pointer = word.as_ptr().cast::<u64>();
+        if !pointer.is_aligned() {
+            // Never in a mapping: control blocks lie at page boundaries.
+            place.copy_from_slice(word);
+            continue;
+        }
+        #[allow(unsafe_code)]
+        // SAFETY: eight bytes of a live slice, aligned.
+        let value = unsafe { pointer.read_volatile() };
+        place.copy_from_slice(&value.to_ne_bytes());
+    }
+}

@@ -1,0 +1,266 @@
+//! The events of one thread, decoded from where they lie.
+
+use crate::container::ThreadFile;
+use crate::frames::Frames;
+use crate::map::Mapped;
+use crate::mirror::Owners;
+use crate::model::Event;
+use crate::symbols::Symbols;
+use lockstep_format::check;
+use lockstep_format::codec::{AnyDecoder, DecodeError, Decoder, Kind, Source};
+use lockstep_format::symbol;
+use rustc_hash::FxHashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where a thread's events come from.
+#[derive(Debug, Clone)]
+pub(crate) enum Stream {
+    /// From memory.
+    Memory(Arc<[Event]>),
+    /// From a process file.
+    File(Arc<FileStream>),
+}
+
+/// A stream in a process file.
+#[derive(Debug)]
+pub(crate) struct FileStream {
+    pub file: Arc<Mapped>,
+    pub codec: Kind,
+    pub pieces: Vec<Range<usize>>,
+    pub tail: Vec<u8>,
+    /// How many symbols the stream gives, as counted when it was opened.
+    pub decoded: u64,
+    pub staged: Vec<u32>,
+    pub symbols: Arc<Symbols>,
+}
+
+/// The bytes of a stream: its pieces, then its tail.
+#[derive(Debug, Clone)]
+pub(crate) struct Bytes<'a> {
+    file: &'a [u8],
+    pieces: std::slice::Iter<'a, Range<usize>>,
+    here: &'a [u8],
+    tail: &'a [u8],
+    left: u64,
+}
+
+impl<'a> Bytes<'a> {
+    pub fn new(file: &'a [u8], pieces: &'a [Range<usize>], tail: &'a [u8]) -> Self {
+        let length: usize = pieces.iter().map(Range::len).sum();
+        Self {
+            file,
+            pieces: pieces.iter(),
+            here: &[],
+            tail,
+            left: (length + tail.len()) as u64,
+        }
+    }
+}
+
+impl Source for Bytes<'_> {
+    #[inline]
+    fn take(&mut self) -> Option<u8> {
+        loop {
+            if let Some((byte, rest)) = self.here.split_first() {
+                self.here = rest;
+                self.left -= 1;
+                return Some(*byte);
+            }
+            self.here = match self.pieces.next() {
+                Some(piece) => self.file.get(piece.clone())?,
+                None if self.tail.is_empty() => return None,
+                None => std::mem::take(&mut self.tail),
+            };
+        }
+    }
+
+    #[inline]
+    fn left(&self) -> u64 {
+        self.left
+    }
+}
+
+/// The events of a thread, in order; decodes as it goes. About 150 kB while it lives.
+pub struct Events<'a>(Inner<'a>);
+
+enum Inner<'a> {
+    Memory(std::iter::Copied<std::slice::Iter<'a, Event>>),
+    File(Box<FromFile<'a>>),
+}
+
+struct FromFile<'a> {
+    stream: &'a FileStream,
+    decoder: AnyDecoder,
+    bytes: Bytes<'a>,
+    left: u64,
+    staged: std::iter::Copied<std::slice::Iter<'a, u32>>,
+}
+
+impl Stream {
+    pub fn events(&self) -> Events<'_> {
+        Events(match self {
+            Self::Memory(events) => Inner::Memory(events.iter().copied()),
+            Self::File(stream) => Inner::File(Box::new(FromFile {
+                stream,
+                decoder: AnyDecoder::new(stream.codec),
+                bytes: Bytes::new(stream.file.bytes(), &stream.pieces, &stream.tail),
+                left: stream.decoded,
+                staged: stream.staged.iter().copied(),
+            })),
+        })
+    }
+}
+
+impl FromFile<'_> {
+    fn symbol(&mut self) -> Option<u32> {
+        if self.left > 0 {
+            self.left -= 1;
+            if let Ok(Some(symbol)) = self.decoder.next(&mut self.bytes) {
+                return Some(symbol);
+            }
+            // A file that changed since it was opened.
+            self.left = 0;
+            return None;
+        }
+        self.staged.next()
+    }
+}
+
+impl Iterator for Events<'_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        match &mut self.0 {
+            Inner::Memory(events) => events.next(),
+            Inner::File(from) => loop {
+                let symbol = from.symbol()?;
+                if let Some(event) = from.stream.symbols.event(symbol) {
+                    return Some(event);
+                }
+            },
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.0 {
+            Inner::Memory(events) => events.size_hint(),
+            Inner::File(from) => {
+                let most = usize::try_from(from.left)
+                    .ok()
+                    .and_then(|left| left.checked_add(from.staged.len()));
+                (0, most)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Events<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+/// What one pass over a thread's stream finds.
+#[derive(Debug, Default)]
+pub(crate) struct Scan {
+    /// How many symbols the committed stream gives.
+    pub decoded: u64,
+    /// How many events those and the staged ones are.
+    pub events: u64,
+    /// Open calls at the end.
+    pub frames: Frames,
+    /// Whose return addresses the mirror holds.
+    pub owners: Owners,
+    /// Function symbols that no image has.
+    pub unknown: FxHashSet<u32>,
+    /// What does not hold.
+    pub damage: Vec<String>,
+}
+
+/// Decodes everything once and checks it.
+pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symbols) -> Scan {
+    let mut scan = Scan::default();
+    if let Some(expected) = thread.check {
+        let found = thread.pieces.iter().fold(0, |sum, piece| {
+            check::extend(sum, file.get(piece.clone()).unwrap_or(&[]))
+        });
+        if found != expected {
+            scan.damage.push(format!(
+                "expected a stream with check {expected:08x}, found {found:08x}: some events are wrong"
+            ));
+        }
+    }
+    let mut decoder = Box::new(AnyDecoder::new(codec));
+    let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
+    let mut reserved = 0u64;
+    let mut error = None;
+    while scan.decoded < thread.events {
+        match decoder.next(&mut bytes) {
+            Ok(Some(symbol)) => {
+                scan.decoded += 1;
+                reserved += u64::from(!scan.apply(symbol, symbols));
+            }
+            Ok(None) => break,
+            Err(found) => {
+                error = Some(found);
+                break;
+            }
+        }
+    }
+    scan.compare(thread, error, &bytes, &mut decoder);
+    // Events behind a gap would be calls in the wrong place.
+    if scan.decoded == thread.events {
+        for symbol in &thread.staged {
+            reserved += u64::from(!scan.apply(*symbol, symbols));
+        }
+    }
+    if reserved > 0 {
+        scan.damage.push(format!(
+            "{reserved} events of kinds that this version does not know, left out"
+        ));
+    }
+    scan
+}
+
+impl Scan {
+    /// False where the symbol is none that we know.
+    fn apply(&mut self, symbol: u32, symbols: &Symbols) -> bool {
+        match symbols.event(symbol) {
+            Some(event) => {
+                self.frames.apply(event);
+                self.owners.apply(event);
+                self.events += 1;
+            }
+            None if symbol >= symbol::FIRST_FUNCTION => {
+                self.unknown.insert(symbol);
+            }
+            None => return false,
+        }
+        true
+    }
+
+    fn compare(
+        &mut self,
+        thread: &ThreadFile,
+        error: Option<DecodeError>,
+        bytes: &Bytes<'_>,
+        decoder: &mut AnyDecoder,
+    ) {
+        let expected = thread.events;
+        if let Some(error) = error {
+            self.damage.push(format!(
+                "expected {expected} events, found {} and then: {error}",
+                self.decoded
+            ));
+        } else if self.decoded < expected {
+            self.damage.push(format!(
+                "expected {expected} events, found {}",
+                self.decoded
+            ));
+        } else if bytes.left > 0 || !matches!(decoder.next(&mut bytes.clone()), Ok(None)) {
+            self.damage
+                .push(format!("expected {expected} events, found more"));
+        }
+    }
+}
