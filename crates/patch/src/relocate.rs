@@ -20,6 +20,14 @@ const GAP: u64 = 1 << 28;
 /// Largest image that near displacements serve, GAP and arena included.
 pub(crate) const LARGEST_IMAGE: u64 = 1 << 30;
 
+/// The encoder takes whatever refers to the address of an instruction in the block as referring to
+/// its copy. That is right for branches and wrong for `lea self(%rip)`, whose result is a pointer;
+/// so the instructions get addresses that nothing refers to, and the branches among them likewise.
+const FORMER: u64 = 1 << 62;
+
+/// The former address of instructions that had none.
+const NOWHERE: u64 = 1 << 61;
+
 /// Where a block is going to lie.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
@@ -57,12 +65,6 @@ impl Place {
         self.arena + self.offset
     }
 
-    /// The former address of instructions that had none: the encoder takes a branch to the former
-    /// address of another instruction as one to that instruction, so it must be nobody's target.
-    fn nowhere(&self) -> u64 {
-        self.arena - 1
-    }
-
     fn is_arena(&self, target: u64) -> bool {
         (self.arena..self.arena + LARGEST_IMAGE).contains(&target)
     }
@@ -96,17 +98,24 @@ pub(crate) fn relocate(
         if let Some(slot) = shadow(moved.ip()) {
             moved.set_memory_displacement64(place.arena + slot);
         }
+        let target = moved.near_branch_target();
+        let is_moved = |target| instructions.iter().any(|other| other.ip() == target);
+        if has_near_branch(&moved) && moved.flow_control() != FlowControl::Call && is_moved(target)
+        {
+            moved.set_near_branch64(target | FORMER);
+        }
+        moved.set_ip(instruction.ip() | FORMER);
         let is_call = matches!(
             moved.flow_control(),
             FlowControl::Call | FlowControl::IndirectCall
         );
         if is_call {
-            if moved.next_ip() != end {
+            if instruction.next_ip() != end {
                 return Err("a call among its first bytes returns into them".into());
             }
-            literal = Some(moved.next_ip());
+            literal = Some(end);
             block.push(push_literal(place.address(), moved.ip())?);
-            block.push(jump_like(&moved, place.nowhere())?);
+            block.push(jump_like(&moved, NOWHERE)?);
         } else {
             block.push(moved);
         }
@@ -118,7 +127,7 @@ pub(crate) fn relocate(
         )
     };
     if !block.last().is_some_and(ends) {
-        block.push(branch(Opcode::Jmp_rel32_64, end, place.nowhere())?);
+        block.push(branch(Opcode::Jmp_rel32_64, end, NOWHERE)?);
     }
     let mut moved = encode(&block, place)?;
     if let Some(address) = literal {
@@ -215,7 +224,7 @@ fn encode(block: &[Instruction], place: Place) -> Result<Moved, String> {
     let bytes = result.code_buffer;
     let offsets = block.iter().zip(result.new_instruction_offsets);
     let offsets = offsets
-        .map(|(instruction, at)| (instruction.ip(), (at != u32::MAX).then_some(at)))
+        .map(|(instruction, at)| (instruction.ip() & !FORMER, (at != u32::MAX).then_some(at)))
         .collect();
     let fixups = fixups(&bytes, place)?;
     Ok(Moved {
