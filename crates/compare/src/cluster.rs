@@ -137,7 +137,7 @@ impl Dendrogram {
             merges.push(Merge {
                 left: renamed[left],
                 right: renamed[right],
-                height: clamp(step.dissimilarity),
+                height: step.dissimilarity,
                 size: nodes[leaves + index].1,
             });
             arrive(leaves + index, &mut missing, &mut ready);
@@ -195,13 +195,10 @@ impl Dendrogram {
     }
 }
 
-/// Centroid and median linkage of distances that are not Euclidean can give a negative square, whose
-/// root is NaN: taken as 0.
-fn clamp(height: f64) -> f64 {
-    if height.is_nan() { 0.0 } else { height }
-}
-
 /// Heights that differ by rounding alone are one level.
 fn level(height: f64) -> i64 {
-    (clamp(height) * 1e9).round() as i64
+    (height * 1e9).round() as i64
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,6 +83,12 @@ impl ClassMatrix {
         }
     }
 
+    /// A matrix of objects that are all different.
+    #[cfg(test)]
+    pub(crate) fn from_values(count: usize, value: impl Fn(usize, usize) -> f64) -> Self {
+        Self::new((0..count).collect(), count, value)
+    }
+
     /// The JSM of objects, given by their sequences.
     pub(crate) fn jaccard(table: &Table, sequences: &[usize]) -> Self {
         let (classes, members) = number(sequences.iter().map(|index| table.rows.row(*index)));

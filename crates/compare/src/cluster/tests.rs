@@ -1,0 +1,289 @@
+//! The linkages against their definitions, and against SciPy where there is one.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use super::*;
+use proptest::prelude::*;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// The linkages by definition, O(n³): at every step the nearest two clusters merge. Points are in the
+/// plane, since centroids are.
+fn naive(linkage: Linkage, points: &[[f64; 2]]) -> Dendrogram {
+    struct Cluster {
+        members: Vec<usize>,
+        node: usize,
+        /// Where median linkage takes it to be.
+        middle: [f64; 2],
+        /// Weighted linkage: the cluster as a tree of halves.
+        weights: Vec<f64>,
+    }
+    let gap = |a: [f64; 2], b: [f64; 2]| (a[0] - b[0]).hypot(a[1] - b[1]);
+    let centroid = |cluster: &Cluster| {
+        let sum = |axis: usize| {
+            cluster
+                .members
+                .iter()
+                .map(|member| points[*member][axis])
+                .sum::<f64>()
+        };
+        let count = cluster.members.len() as f64;
+        [sum(0) / count, sum(1) / count]
+    };
+    let distance = |a: &Cluster, b: &Cluster| {
+        let pairs = || {
+            a.members.iter().zip(&a.weights).flat_map(|(i, v)| {
+                b.members
+                    .iter()
+                    .zip(&b.weights)
+                    .map(move |(j, w)| (gap(points[*i], points[*j]), v * w))
+            })
+        };
+        let (m, n) = (a.members.len() as f64, b.members.len() as f64);
+        match linkage {
+            Linkage::Single => pairs().map(|(d, _)| d).fold(f64::INFINITY, f64::min),
+            Linkage::Complete => pairs().map(|(d, _)| d).fold(0.0, f64::max),
+            Linkage::Average => pairs().map(|(d, _)| d).sum::<f64>() / (m * n),
+            Linkage::Weighted => pairs().map(|(d, w)| d * w).sum(),
+            Linkage::Centroid => gap(centroid(a), centroid(b)),
+            Linkage::Median => gap(a.middle, b.middle),
+            Linkage::Ward => (2.0 * m * n / (m + n)).sqrt() * gap(centroid(a), centroid(b)),
+        }
+    };
+    let mut clusters: Vec<Cluster> = (0..points.len())
+        .map(|leaf| Cluster {
+            members: vec![leaf],
+            node: leaf,
+            middle: points[leaf],
+            weights: vec![1.0],
+        })
+        .collect();
+    let mut merges = Vec::new();
+    while clusters.len() > 1 {
+        let mut best = (f64::INFINITY, 0, 0);
+        for b in 0..clusters.len() {
+            for a in 0..b {
+                let d = distance(&clusters[a], &clusters[b]);
+                if d < best.0 {
+                    best = (d, a, b);
+                }
+            }
+        }
+        let (height, a, b) = best;
+        let right = clusters.remove(b);
+        let left = clusters.remove(a);
+        let mut members = [left.members, right.members].concat();
+        let mut weights: Vec<f64> = [left.weights, right.weights].concat();
+        weights.iter_mut().for_each(|weight| *weight /= 2.0);
+        let mut both: Vec<(usize, f64)> = members.iter().copied().zip(weights).collect();
+        both.sort_by_key(|(member, _)| *member);
+        (members, weights) = both.into_iter().unzip();
+        let size = members.len();
+        merges.push(Merge {
+            left: left.node,
+            right: right.node,
+            height,
+            size,
+        });
+        clusters.push(Cluster {
+            members,
+            node: points.len() + merges.len() - 1,
+            middle: [
+                (left.middle[0] + right.middle[0]) / 2.0,
+                (left.middle[1] + right.middle[1]) / 2.0,
+            ],
+            weights,
+        });
+        clusters.sort_by_key(|cluster| cluster.members[0]);
+    }
+    Dendrogram {
+        leaves: points.len(),
+        merges,
+    }
+}
+
+fn distances(points: &[[f64; 2]]) -> Vec<f64> {
+    condensed(points.len(), |a, b| {
+        (points[a][0] - points[b][0]).hypot(points[a][1] - points[b][1])
+    })
+}
+
+fn close(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .zip(b)
+            .all(|(a, b)| (a - b).abs() <= 1e-9 * (1.0 + b.abs()))
+}
+
+proptest! {
+    #[test]
+    fn linkages_follow_their_definitions(points in proptest::collection::vec(proptest::array::uniform2(-100.0..100.0f64), 0..14)) {
+        for linkage in Linkage::ALL {
+            let ours = Dendrogram::new(*linkage, points.len(), distances(&points));
+            let slow = naive(*linkage, &points);
+            prop_assert!(close(&ours.cophenetic(), &slow.cophenetic()), "{}: {:?} {:?}", linkage, ours, slow);
+            for clusters in 1..=points.len() {
+                prop_assert_eq!(ours.cut(clusters), slow.cut(clusters), "{} cut at {}", linkage, clusters);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_gives_that_many_clusters(cells in proptest::collection::vec(0u8..3, 190), leaves in 0usize..20) {
+        // Few distinct distances: ties everywhere.
+        let tied: Vec<f64> = cells.iter().take(leaves * leaves.saturating_sub(1) / 2).map(|cell| f64::from(*cell)).collect();
+        for linkage in Linkage::ALL {
+            let tree = Dendrogram::new(*linkage, leaves, tied.clone());
+            prop_assert_eq!(tree.merges.len(), leaves.saturating_sub(1));
+            for clusters in 1..25 {
+                let labels = tree.cut(clusters);
+                let mut seen = 0;
+                for label in &labels {
+                    prop_assert!(*label <= seen);
+                    seen = seen.max(label + 1);
+                }
+                prop_assert_eq!(seen, clusters.min(leaves));
+            }
+        }
+    }
+}
+
+#[test]
+fn ties_go_to_the_smallest_members() {
+    let tree = Dendrogram::new(Linkage::Single, 4, vec![1.0; 6]);
+    assert_eq!(tree.cut(2), [0, 0, 0, 1]);
+    assert_eq!(tree.cut(3), [0, 0, 1, 2]);
+}
+
+/// What SciPy is asked: one line a case, `linkage reading n` and the square similarity matrix.
+const SCRIPT: &str = r"
+import sys
+import numpy as np
+from scipy.cluster.hierarchy import linkage, cophenet
+from scipy.spatial.distance import squareform
+for line in sys.stdin:
+    method, reading, n, *values = line.split()
+    n = int(n)
+    similarity = np.array([float(value) for value in values]).reshape(n, n)
+    if reading == 'rows':
+        tree = linkage(similarity, method)
+    else:
+        distance = 1 - similarity
+        if reading == 'sqrt':
+            distance = np.sqrt(distance)
+        np.fill_diagonal(distance, 0)
+        tree = linkage(squareform(distance, checks=False), method)
+    print(*cophenet(tree))
+    # Not cut_tree: it goes by height, and takes trees with inversions apart in the wrong order.
+    labels = []
+    for clusters in [2, 3, 4]:
+        members = {leaf: [leaf] for leaf in range(n)}
+        for step, (left, right, *_) in enumerate(tree[:n - clusters]):
+            members[n + step] = members.pop(left) + members.pop(right)
+        cut = [0] * n
+        for label, cluster in enumerate(members.values()):
+            for leaf in cluster:
+                cut[leaf] = label
+        labels += cut
+    print(*labels)
+";
+
+/// The same clusters, whatever their numbers.
+fn canonical(labels: &[usize]) -> Vec<usize> {
+    let mut seen = Vec::new();
+    labels
+        .iter()
+        .map(|label| {
+            seen.iter()
+                .position(|other| other == label)
+                .unwrap_or_else(|| {
+                    seen.push(*label);
+                    seen.len() - 1
+                })
+        })
+        .collect()
+}
+
+#[test]
+fn scipy_agrees() {
+    let python = std::env::var("LOCKSTEP_PYTHON").unwrap_or_else(|_| "python3".into());
+    let there = Command::new(&python).args(["-c", "import scipy"]).output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: no SciPy in {python}; clusterings are checked against definitions only"
+        );
+        return;
+    }
+    // Random similarities without ties, from a linear congruential generator.
+    let mut state = 1u64;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64
+    };
+    let mut input = String::new();
+    let mut cases = Vec::new();
+    for case in 0..40 {
+        let n = 5 + case % 20;
+        let cells: Vec<f64> = (0..n * n).map(|_| random()).collect();
+        let value = |a: usize, b: usize| {
+            if a == b {
+                1.0
+            } else {
+                cells[a.min(b) * n + a.max(b)]
+            }
+        };
+        let matrix = ClassMatrix::from_values(n, value);
+        for linkage in Linkage::ALL {
+            for reading in Distance::ALL {
+                input.push_str(&format!("{linkage} {reading} {n}"));
+                for a in 0..n {
+                    for b in 0..n {
+                        input.push_str(&format!(" {:e}", matrix.get(a, b)));
+                    }
+                }
+                input.push('\n');
+                cases.push((*linkage, *reading, matrix.clone()));
+            }
+        }
+    }
+    let mut child = Command::new(&python)
+        .args(["-c", SCRIPT])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    let output = String::from_utf8(output.stdout).unwrap();
+    let mut lines = output.lines();
+    for (linkage, reading, matrix) in cases {
+        let tree = Dendrogram::new(linkage, matrix.len(), reading.of_similarity(&matrix));
+        let cophenetic: Vec<f64> = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .map(|value| value.parse().unwrap())
+            .collect();
+        let cuts: Vec<usize> = lines
+            .next()
+            .unwrap()
+            .split(' ')
+            .map(|value| value.parse().unwrap())
+            .collect();
+        assert!(
+            close(&tree.cophenetic(), &cophenetic),
+            "{linkage} {reading}"
+        );
+        for (cut, clusters) in cuts.chunks(matrix.len()).zip(2..) {
+            assert_eq!(
+                tree.cut(clusters),
+                canonical(cut),
+                "{linkage} {reading} {clusters}"
+            );
+        }
+    }
+}
