@@ -4,8 +4,9 @@
 //! The count of a function is how often it stands there as a plain entry, that of a loop the sum of its
 //! trip counts, that of a pair how often it stands there. The papers leave this open.
 
-use crate::sequence::{Alphabet, Folding, Objects, symbol};
+use crate::sequence::{Folding, Objects, Trees};
 use crate::{Attributes, Frequency, Options};
+use lockstep_calltree::Token;
 use lockstep_concepts::{BitMatrix, Context, and_count};
 use lockstep_loops::{BodyId, Element, Names};
 use rustc_hash::FxHashMap;
@@ -42,7 +43,7 @@ impl Kind {
 
 fn attributes(sequence: &[Element], kind: Kind) -> Vec<Attribute> {
     let entry = |element: &Element| match element {
-        Element::Symbol(token) => (Entry::Function(symbol(*token)), 1),
+        Element::Symbol(symbol) => (Entry::Function(plain(*symbol)), 1),
         Element::Loop(looped) => (Entry::Loop(looped.body()), looped.count()),
     };
     let mut order = Vec::new();
@@ -79,6 +80,13 @@ fn attributes(sequence: &[Element], kind: Kind) -> Vec<Attribute> {
             },
         })
         .collect()
+}
+
+/// The symbol of a call, open or not.
+fn plain(symbol: u32) -> u32 {
+    Token::from_symbol(symbol)
+        .function()
+        .map_or(symbol, |function| Token::Call(function).symbol())
 }
 
 /// The attributes of each sequence of a folding: one row a sequence.
@@ -129,18 +137,13 @@ impl Table {
     }
 
     /// The formal context of some objects, with names for people.
-    pub(crate) fn context(
-        &self,
-        objects: &Objects,
-        folding: &Folding,
-        alphabet: &Alphabet,
-    ) -> Context {
+    pub(crate) fn context(&self, objects: &Objects, folding: &Folding, trees: &Trees) -> Context {
         let mut names = Names::new();
         for index in &objects.sequences {
             names.scan(&folding.sequences[*index], &folding.bodies);
         }
         let entry = |entry: Entry| match entry {
-            Entry::Function(number) => alphabet.name(number << 1).to_owned(),
+            Entry::Function(symbol) => trees.name(symbol).to_owned(),
             Entry::Loop(body) => names.label(body),
         };
         let attributes = self

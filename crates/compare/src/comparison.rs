@@ -2,7 +2,7 @@
 
 use crate::attribute::Kind;
 use crate::object::{serialize_process, serialize_trace, serialize_traces};
-use crate::sequence::{Alphabet, Lens, Traces};
+use crate::sequence::{Lens, Trees};
 use crate::sweep::{self, Pair};
 use crate::{Dendrogram, Error, Options, Row, Similarity};
 use lockstep_trace::{ProcessName, Run, TraceName};
@@ -103,19 +103,14 @@ pub fn compare(
             "compare: expected a normal run, found none".into(),
         ));
     };
-    let mut alphabet = Alphabet::new(options)?;
-    let left = Traces::new(normal, &mut alphabet, options);
-    let right = Traces::new(faulty, &mut alphabet, options);
+    let trees = Trees::new(&[*normal, faulty], options)?;
     let pairs: Vec<Pair> = sweep::lenses(options)
         .into_par_iter()
-        .map(|lens| Pair::new(&left, &right, &alphabet, lens))
+        .map(|lens| Pair::new(&trees, 0, 1, lens))
         .filter(|pair| !pair.is_empty())
         .collect();
     let ranking = sweep::sweep(&pairs, options, progress);
-    let view = view(
-        &Pair::new(&left, &right, &alphabet, Lens::of(options)),
-        options,
-    );
+    let view = view(&Pair::new(&trees, 0, 1, Lens::of(options)), options);
     // Until the first divergence is known: whom the similarities single out.
     let top = ranking.row_sums.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let differs = top.is_some_and(|(_, sum)| *sum > 0.0);

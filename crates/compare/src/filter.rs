@@ -1,7 +1,6 @@
 //! Which functions count: the filters by name, the papers' spelling of them, and their test.
 
 use crate::Error;
-use lockstep_trace::Function;
 use regex::Regex;
 use std::borrow::Cow;
 use std::fmt;
@@ -315,20 +314,20 @@ impl Groups {
         })
     }
 
-    /// The filters that keep a function, as bits; 0 if it is ignored.
-    pub(crate) fn of(&self, function: &Function) -> u16 {
-        let name = c_name(&function.name);
+    /// The filters that keep a function, by its name and image, as bits; 0 if it is ignored.
+    pub(crate) fn of(&self, recorded: &str, image: &str) -> u16 {
+        let name = c_name(recorded);
         if self
             .ignore
             .iter()
-            .any(|regex| regex.is_match(&function.name) || regex.is_match(&name))
+            .any(|regex| regex.is_match(recorded) || regex.is_match(&name))
         {
             return 0;
         }
         let mut bits = FilterName::Everything.bit();
         for (filter, regex) in &self.patterns {
             let subject = if *filter == FilterName::Plt {
-                function.name.as_str()
+                recorded
             } else {
                 &name
             };
@@ -336,7 +335,7 @@ impl Groups {
                 bits |= filter.bit();
             }
         }
-        if self.mpi_images.is_match(&function.image) {
+        if self.mpi_images.is_match(image) {
             bits |= FilterName::MpiInternal.bit();
         }
         bits
@@ -369,15 +368,7 @@ mod tests {
 
     fn groups(name: &str) -> Vec<&'static str> {
         let groups = Groups::new(Some("^CPU_Exec$"), &[]).unwrap();
-        let function = Function {
-            name: name.into(),
-            linkage: name.into(),
-            image: "program".into(),
-            imported: false,
-            source: None,
-            calls: Vec::new(),
-        };
-        let bits = groups.of(&function);
+        let bits = groups.of(name, "program");
         FilterName::all()
             .filter(|filter| bits & filter.bit() != 0)
             .map(FilterName::word)

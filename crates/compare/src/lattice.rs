@@ -1,7 +1,7 @@
 //! `lockstep lattice`: the concept lattice of the traces and their attributes.
 
 use crate::attribute::{Kind, Table};
-use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
+use crate::sequence::{Folding, Lens, Trees};
 use crate::{Error, Options};
 use lockstep_concepts::Context;
 use lockstep_trace::Run;
@@ -35,14 +35,13 @@ pub struct Concept {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
-    let mut alphabet = Alphabet::new(options)?;
-    let traces = Traces::new(run, &mut alphabet, options);
+    let trees = Trees::new(&[run], options)?;
     let lens = Lens::of(options);
     let mut folding = Folding::default();
-    let objects = Objects::new(&traces, &alphabet, &lens, &mut folding);
+    let objects = trees.objects(0, &lens, &mut folding);
     objects.refuse_nothing(&folding, &lens)?;
     let table = Table::new(&folding, Kind::of(options));
-    Ok(table.context(&objects, &folding, &alphabet))
+    Ok(table.context(&objects, &folding, &trees))
 }
 
 /// The concept lattice of a context, of at most `limit` concepts.

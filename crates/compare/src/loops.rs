@@ -1,7 +1,8 @@
 //! `lockstep loops`: each trace as a nested loop representation, and the loop table.
 
-use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
+use crate::sequence::{Folding, Lens, Trees};
 use crate::{Error, ObjectName, Options};
+use lockstep_calltree::Token;
 use lockstep_loops::{Bodies, BodyId, Hasher128, Key, Names};
 use lockstep_trace::Run;
 use rustc_hash::FxHashMap;
@@ -38,8 +39,6 @@ pub struct TraceLoops {
     pub tokens: Vec<String>,
     /// Calls that pass the filter and never returned, outermost first.
     pub open: Vec<String>,
-    /// Number of entries before folding.
-    pub entries: u64,
 }
 
 /// Folds the loops of every trace of a run.
@@ -47,42 +46,37 @@ pub struct TraceLoops {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn loops(run: &Run, options: &Options) -> Result<Loops, Error> {
-    let mut alphabet = Alphabet::new(options)?;
-    let traces = Traces::new(run, &mut alphabet, options);
+    let trees = Trees::new(&[run], options)?;
     let lens = Lens::of(options);
     let mut folding = Folding::default();
-    let mut names = Names::new();
-    let mut rows = Vec::new();
-    let mut objects = Objects {
-        names: Vec::new(),
-        sequences: Vec::new(),
-    };
-    for filtered in traces.filtered(&alphabet, &lens) {
-        let open = filtered
-            .open()
-            .map(|token| alphabet.name(token).to_owned())
-            .collect();
-        let entries = filtered.tokens.len() as u64;
-        let index = folding.add(filtered.tokens, lens.k);
-        let sequence = &folding.sequences[index];
-        names.scan(sequence, &folding.bodies);
-        rows.push(TraceLoops {
-            trace: filtered.object,
-            tokens: names.tokens(sequence, |token| alphabet.name(token)),
-            open,
-            entries,
-        });
-        objects.names.push(filtered.object);
-        objects.sequences.push(index);
-    }
+    let objects = trees.objects(0, &lens, &mut folding);
     objects.refuse_nothing(&folding, &lens)?;
+    let mut names = Names::new();
+    let traces = objects
+        .names
+        .iter()
+        .zip(&objects.sequences)
+        .map(|(trace, index)| {
+            let sequence = &folding.sequences[*index];
+            names.scan(sequence, &folding.bodies);
+            let open = folding.open(*index);
+            TraceLoops {
+                trace: *trace,
+                tokens: names.tokens(sequence, |symbol| trees.name(symbol)),
+                open: open
+                    .into_iter()
+                    .map(|symbol| trees.name(symbol).to_owned())
+                    .collect(),
+            }
+        })
+        .collect();
     Ok(Loops {
-        loops: table(&names, &folding.bodies, &alphabet),
-        traces: rows,
+        loops: table(&names, &folding.bodies, &trees),
+        traces,
     })
 }
 
-fn table(names: &Names, bodies: &Bodies, alphabet: &Alphabet) -> Vec<LoopBody> {
+fn table(names: &Names, bodies: &Bodies, trees: &Trees) -> Vec<LoopBody> {
     let mut contents = FxHashMap::default();
     let mut families = FxHashMap::default();
     names
@@ -90,13 +84,13 @@ fn table(names: &Names, bodies: &Bodies, alphabet: &Alphabet) -> Vec<LoopBody> {
         .iter()
         .map(|body| {
             // Inner loops have their names, and so their contents, before the loop around them.
-            let content = content(bodies.keys(*body), &contents, alphabet);
+            let content = content(bodies.keys(*body), &contents, trees);
             contents.insert(*body, content);
             let first = families.entry(bodies.family(*body)).or_insert(*body);
             LoopBody {
                 id: format!("{content:032x}"),
                 name: names.label(*body),
-                body: names.body(*body, bodies, |token| alphabet.name(token)),
+                body: names.body(*body, bodies, |symbol| trees.name(symbol)),
                 family: names.label(*first),
             }
         })
@@ -104,21 +98,25 @@ fn table(names: &Names, bodies: &Bodies, alphabet: &Alphabet) -> Vec<LoopBody> {
 }
 
 /// The content address of a body by names: token numbers depend on what else a run contains.
-fn content(keys: &[Key], inner: &FxHashMap<BodyId, u128>, alphabet: &Alphabet) -> u128 {
+fn content(keys: &[Key], inner: &FxHashMap<BodyId, u128>, trees: &Trees) -> u128 {
     let mut hasher = Hasher128::new();
     let known = |body: &BodyId| inner.get(body).copied().unwrap_or_default();
     for key in keys {
         match key {
-            Key::Symbol(token) => {
-                hasher.number(u64::from(token & 1));
-                hasher.bytes(alphabet.name(*token).as_bytes());
+            Key::Symbol(symbol) => {
+                hasher.number(match Token::from_symbol(*symbol) {
+                    Token::Call(_) => 0,
+                    Token::Open(_) => 1,
+                    Token::Return => 2,
+                });
+                hasher.bytes(trees.name(*symbol).as_bytes());
             }
             Key::Loop(body) => {
-                hasher.number(2);
+                hasher.number(3);
                 hasher.hash(known(body));
             }
             Key::Times(body, count) => {
-                hasher.number(3);
+                hasher.number(4);
                 hasher.hash(known(body));
                 hasher.number(*count);
             }

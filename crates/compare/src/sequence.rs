@@ -1,31 +1,20 @@
-//! From events to folded sequences: what a filter leaves of a trace, with its loops recognised.
-//!
-//! Functions are known by their names here, since the runs may be of two builds. A call that never
-//! returned is a token of its own, so that no loop absorbs it: `L1^7 MPI_Send` is not `L1^7` and half
-//! an iteration.
+//! From call trees to folded sequences: what a filter leaves of a trace, with its loops recognised.
 
 use crate::filter::{self, Filter, Groups};
 use crate::{Error, ObjectName, Options, Part};
-use lockstep_loops::{Bodies, Element, Mode, fold};
-use lockstep_trace::{Event, FunctionId, Run, Thread};
+use lockstep_calltree::{Forest, Projection, Token, Trace};
+use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand, fold};
+use lockstep_trace::Run;
 use regex::Regex;
 use rustc_hash::FxHashMap;
 
-/// Function names as numbers, common to all runs of a comparison, each with the filters that keep it.
-pub(crate) struct Alphabet {
-    names: Vec<String>,
-    groups: Vec<u16>,
-    numbers: FxHashMap<String, u32>,
+/// The traces of all runs of a comparison as trees in one forest.
+pub(crate) struct Trees {
+    pub(crate) forest: Forest,
+    /// The traces of each run, in the order of their names.
+    pub(crate) runs: Vec<Vec<Trace>>,
     filters: Groups,
     part: PartRegex,
-}
-
-/// The token of a kept return.
-const RETURN: u32 = 0;
-
-/// A token: the number of a name, and whether that call is open.
-pub(crate) fn symbol(token: u32) -> u32 {
-    token >> 1
 }
 
 #[derive(Default)]
@@ -49,50 +38,141 @@ impl PartRegex {
             split_at: compile("--split-at", &part.split_at)?,
         })
     }
+
+    fn is_whole(&self) -> bool {
+        self.from.is_none() && self.to.is_none() && self.split_at.is_none()
+    }
 }
 
-impl Alphabet {
+impl Trees {
+    /// Reads the traces that the options choose. O(events).
+    ///
     /// # Errors
     /// A pattern that does not parse.
-    pub(crate) fn new(options: &Options) -> Result<Self, Error> {
+    pub(crate) fn new(runs: &[&Run], options: &Options) -> Result<Self, Error> {
+        let filters = Groups::new(options.filter.custom.as_deref(), &options.ignore)?;
+        let part = PartRegex::new(&options.part)?;
+        let mut forest = Forest::new();
+        let runs = runs
+            .iter()
+            .map(|run| {
+                let functions = forest.add_functions(run);
+                let mut threads: Vec<_> = match &options.traces {
+                    None => run.traces().collect(),
+                    Some(names) => names.iter().filter_map(|name| run.trace(*name)).collect(),
+                };
+                threads.sort_by_key(|thread| thread.name);
+                threads.dedup_by_key(|thread| thread.name);
+                threads
+                    .into_iter()
+                    .map(|thread| forest.add_trace(&functions, thread))
+                    .collect()
+            })
+            .collect();
         Ok(Self {
-            names: vec!["return".into()],
-            groups: vec![0],
-            numbers: FxHashMap::default(),
-            filters: Groups::new(options.filter.custom.as_deref(), &options.ignore)?,
-            part: PartRegex::new(&options.part)?,
+            forest,
+            runs,
+            filters,
+            part,
         })
     }
 
-    /// The number of each function of a run.
-    pub(crate) fn add(&mut self, run: &Run) -> Vec<u32> {
-        run.functions
-            .iter()
-            .map(|function| {
-                let groups = self.filters.of(function);
-                let number = match self.numbers.get(&function.name) {
-                    Some(number) => *number,
-                    None => {
-                        let number = self.names.len() as u32;
-                        self.numbers.insert(function.name.clone(), number);
-                        self.names.push(function.name.clone());
-                        self.groups.push(0);
-                        number
-                    }
-                };
-                self.groups[number as usize] |= groups;
-                number
-            })
-            .collect()
+    /// What a lens keeps.
+    pub(crate) fn projection(&self, lens: &Lens) -> Projection {
+        let bits = lens.filter.bits();
+        self.forest.projection(|function| {
+            self.filters.of(&function.name, &function.image) & bits != 0
+                && (lens.keep_plt || !function.name.ends_with("@plt"))
+        })
+    }
+
+    /// What is not ignored.
+    pub(crate) fn everything(&self) -> Projection {
+        self.forest
+            .projection(|function| self.filters.of(&function.name, &function.image) != 0)
     }
 
     /// The name behind a token.
-    pub(crate) fn name(&self, token: u32) -> &str {
-        &self.names[symbol(token) as usize]
+    pub(crate) fn name(&self, symbol: u32) -> &str {
+        match Token::from_symbol(symbol).function() {
+            Some(function) => &self.forest.function(function).name,
+            None => "return",
+        }
+    }
+
+    /// One run under a lens: every trace, or every piece of one, with its folded sequence.
+    pub(crate) fn objects(&self, run: usize, lens: &Lens, folding: &mut Folding) -> Objects {
+        let projection = self.projection(lens);
+        let mut names = Vec::new();
+        let mut sequences = Vec::new();
+        for trace in &self.runs[run] {
+            if self.part.is_whole() {
+                names.push(trace.name.into());
+                sequences.push(folding.add_tree(self, trace, lens, &projection));
+            } else {
+                let split = self.part.split_at.is_some();
+                for (tokens, piece) in self.pieces(trace, lens, &projection).into_iter().zip(0..) {
+                    names.push(ObjectName {
+                        trace: trace.name,
+                        piece: split.then_some(piece),
+                    });
+                    sequences.push(folding.add_tokens(&tokens, lens.k));
+                }
+            }
+        }
+        Objects { names, sequences }
+    }
+
+    /// The parts of a trace that are looked at, token by token: markers count whether they are kept or
+    /// not.
+    fn pieces(&self, trace: &Trace, lens: &Lens, kept: &Projection) -> Vec<Vec<u32>> {
+        let is = |regex: &Option<Regex>, name: &str| {
+            regex
+                .as_ref()
+                .is_some_and(|regex| regex.is_match(&filter::c_name(name)))
+        };
+        let mut pieces = vec![Vec::new()];
+        let mut inside = self.part.from.is_none();
+        let mut over = false;
+        let mut open = Vec::new();
+        let all = self.forest.projection(|_| true);
+        self.forest.tokens(trace.root, &all, true, &mut |token| {
+            let Some(function) = token.function() else {
+                // Its call may lie before the part; then it does not belong to it either.
+                let belongs = open.pop().unwrap_or(false);
+                if lens.keep_returns
+                    && belongs
+                    && !over
+                    && let Some(piece) = pieces.last_mut()
+                {
+                    piece.push(token.symbol());
+                }
+                return;
+            };
+            let name = &self.forest.function(function).name;
+            if inside && !over && is(&self.part.to, name) {
+                over = true;
+            }
+            if !inside && is(&self.part.from, name) {
+                inside = true;
+            }
+            if inside && !over && is(&self.part.split_at, name) {
+                pieces.push(Vec::new());
+            }
+            let belongs = inside && !over && kept.keeps(function);
+            if belongs && let Some(piece) = pieces.last_mut() {
+                piece.push(token.symbol());
+            }
+            if matches!(token, Token::Call(_)) {
+                open.push(belongs);
+            }
+        });
+        pieces
     }
 }
 
-/// What is looked at: a filter, and what becomes of returns and `@plt` names.
+/// What is looked at: a filter, what becomes of returns and `@plt` names, and how far loops are
+/// recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Lens {
     pub(crate) filter: Filter,
@@ -115,158 +195,6 @@ impl Lens {
     pub(crate) fn paper(&self) -> String {
         self.filter.paper(self.keep_returns, self.keep_plt, self.k)
     }
-
-    /// Whether each name of the alphabet is kept.
-    fn kept(&self, alphabet: &Alphabet) -> Vec<bool> {
-        let bits = self.filter.bits();
-        alphabet
-            .names
-            .iter()
-            .zip(&alphabet.groups)
-            .map(|(name, groups)| groups & bits != 0 && (self.keep_plt || !name.ends_with("@plt")))
-            .collect()
-    }
-}
-
-/// The traces of one run that are looked at.
-pub(crate) struct Traces<'a> {
-    pub(crate) threads: Vec<&'a Thread>,
-    numbers: Vec<u32>,
-}
-
-impl<'a> Traces<'a> {
-    pub(crate) fn new(run: &'a Run, alphabet: &mut Alphabet, options: &Options) -> Self {
-        let threads = match &options.traces {
-            None => run.traces().collect(),
-            Some(names) => {
-                let mut threads: Vec<_> =
-                    names.iter().filter_map(|name| run.trace(*name)).collect();
-                threads.sort_by_key(|thread| thread.name);
-                threads.dedup_by_key(|thread| thread.name);
-                threads
-            }
-        };
-        Self {
-            threads,
-            numbers: alphabet.add(run),
-        }
-    }
-
-    fn number(&self, function: FunctionId) -> u32 {
-        self.numbers
-            .get(function.0 as usize)
-            .copied()
-            .unwrap_or(RETURN)
-    }
-
-    /// Whether each name of the alphabet is called by some trace.
-    pub(crate) fn called(&self, alphabet: &Alphabet) -> Vec<bool> {
-        let mut called = vec![false; alphabet.names.len()];
-        for thread in &self.threads {
-            for event in thread.events() {
-                if let Event::Call(function) = event {
-                    called[self.number(function) as usize] = true;
-                }
-            }
-        }
-        called
-    }
-
-    /// What the lens leaves of each trace, as tokens.
-    pub(crate) fn filtered(&self, alphabet: &Alphabet, lens: &Lens) -> Vec<Filtered> {
-        let kept = lens.kept(alphabet);
-        self.threads
-            .iter()
-            .flat_map(|thread| self.filter(thread, alphabet, lens, &kept))
-            .collect()
-    }
-
-    fn filter(
-        &self,
-        thread: &Thread,
-        alphabet: &Alphabet,
-        lens: &Lens,
-        kept: &[bool],
-    ) -> Vec<Filtered> {
-        let part = &alphabet.part;
-        let is = |regex: &Option<Regex>, number: u32| {
-            regex.as_ref().is_some_and(|regex| {
-                regex.is_match(&filter::c_name(&alphabet.names[number as usize]))
-            })
-        };
-        let mut pieces = vec![Vec::new()];
-        let mut inside = part.from.is_none();
-        let mut done = false;
-        // Where the token of each open call stands (piece, place); `None` where it is not kept.
-        let mut open: Vec<(Option<(usize, usize)>, bool)> = Vec::new();
-        let mut handed_over = false;
-        for event in thread.events() {
-            match event {
-                Event::Call(function) => {
-                    let number = self.number(function);
-                    if !done && inside && is(&part.to, number) {
-                        done = true;
-                    } else if !inside && is(&part.from, number) {
-                        inside = true;
-                    }
-                    if inside && !done && is(&part.split_at, number) {
-                        pieces.push(Vec::new());
-                    }
-                    let last = pieces.len() - 1;
-                    let mut place = None;
-                    if inside && !done && kept[number as usize] {
-                        place = Some((last, pieces[last].len()));
-                        pieces[last].push(number << 1);
-                    }
-                    open.push((place, std::mem::take(&mut handed_over)));
-                }
-                Event::Tail => handed_over = true,
-                Event::Return => {
-                    // A frame that handed over returns right after the one it handed over to.
-                    handed_over = false;
-                    while let Some((place, more)) = open.pop() {
-                        if place.is_some() && lens.keep_returns && inside && !done {
-                            let last = pieces.len() - 1;
-                            pieces[last].push(RETURN << 1);
-                        }
-                        if !more {
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        for (place, _) in &open {
-            if let Some((piece, place)) = place {
-                pieces[*piece][*place] |= 1;
-            }
-        }
-        let split = part.split_at.is_some();
-        pieces
-            .into_iter()
-            .enumerate()
-            .map(|(piece, tokens)| Filtered {
-                object: ObjectName {
-                    trace: thread.name,
-                    piece: split.then_some(piece as u32),
-                },
-                tokens,
-            })
-            .collect()
-    }
-}
-
-/// What a lens leaves of a trace.
-pub(crate) struct Filtered {
-    pub(crate) object: ObjectName,
-    pub(crate) tokens: Vec<u32>,
-}
-
-impl Filtered {
-    /// The open calls, outermost first.
-    pub(crate) fn open(&self) -> impl Iterator<Item = u32> + '_ {
-        self.tokens.iter().copied().filter(|token| token & 1 == 1)
-    }
 }
 
 /// Sequences with their loops folded, each distinct one once, over one table of bodies.
@@ -274,16 +202,67 @@ impl Filtered {
 pub(crate) struct Folding {
     pub(crate) bodies: Bodies,
     pub(crate) sequences: Vec<Vec<Element>>,
-    numbers: FxHashMap<Vec<u32>, usize>,
+    numbers: FxHashMap<Vec<Element>, usize>,
+    /// Equal trees need not be looked at again.
+    trees: FxHashMap<lockstep_calltree::NodeId, usize>,
 }
 
 impl Folding {
-    /// The number of the folded sequence of these tokens.
-    pub(crate) fn add(&mut self, tokens: Vec<u32>, k: usize) -> usize {
-        let (bodies, sequences) = (&mut self.bodies, &mut self.sequences);
-        *self.numbers.entry(tokens).or_insert_with_key(|tokens| {
-            sequences.push(fold(tokens.iter().copied(), k, Mode::Shape, bodies));
+    fn add(&mut self, sequence: Vec<Element>) -> usize {
+        let sequences = &mut self.sequences;
+        *self.numbers.entry(sequence).or_insert_with_key(|sequence| {
+            sequences.push(sequence.clone());
             sequences.len() - 1
+        })
+    }
+
+    fn add_tree(&mut self, trees: &Trees, trace: &Trace, lens: &Lens, kept: &Projection) -> usize {
+        if let Some(number) = self.trees.get(&trace.root) {
+            return *number;
+        }
+        let sequence = trees.forest.flat(
+            trace.root,
+            kept,
+            lens.keep_returns,
+            lens.k,
+            Mode::Shape,
+            &mut self.bodies,
+        );
+        let number = self.add(sequence);
+        self.trees.insert(trace.root, number);
+        number
+    }
+
+    fn add_tokens(&mut self, tokens: &[u32], k: usize) -> usize {
+        let sequence = fold(tokens.iter().copied(), k, Mode::Shape, &mut self.bodies);
+        self.add(sequence)
+    }
+
+    /// The open calls of a sequence, outermost first.
+    pub(crate) fn open(&self, sequence: usize) -> Vec<u32> {
+        let mut open = Vec::new();
+        let is_open = |symbol: u32| matches!(Token::from_symbol(symbol), Token::Open(_));
+        for element in &self.sequences[sequence] {
+            match element {
+                Element::Symbol(symbol) if is_open(*symbol) => open.push(*symbol),
+                Element::Loop(looped) if self.has(looped.body(), &is_open) => {
+                    expand(std::slice::from_ref(element), &self.bodies, &mut |symbol| {
+                        if is_open(symbol) {
+                            open.push(symbol);
+                        }
+                    });
+                }
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// Whether a loop body contains such a token.
+    fn has(&self, body: BodyId, wanted: &impl Fn(u32) -> bool) -> bool {
+        self.bodies.keys(body).iter().any(|key| match key {
+            Key::Symbol(symbol) => wanted(*symbol),
+            Key::Loop(inner) | Key::Times(inner, _) => self.has(*inner, wanted),
         })
     }
 }
@@ -296,25 +275,13 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    pub(crate) fn new(
-        traces: &Traces<'_>,
-        alphabet: &Alphabet,
-        lens: &Lens,
-        folding: &mut Folding,
-    ) -> Self {
-        let (names, sequences) = traces
-            .filtered(alphabet, lens)
-            .into_iter()
-            .map(|filtered| (filtered.object, folding.add(filtered.tokens, lens.k)))
-            .unzip();
-        Self { names, sequences }
-    }
-
     /// # Errors
     /// No object, or nothing in any of them.
     pub(crate) fn refuse_nothing(&self, folding: &Folding, lens: &Lens) -> Result<(), Error> {
         if self.names.is_empty() {
-            return Err(Error::Nothing("no trace to look at".into()));
+            return Err(Error::Nothing(
+                "expected a trace to look at, found none".into(),
+            ));
         }
         if self
             .sequences

@@ -1,7 +1,7 @@
 //! `lockstep similarity`: the Jaccard similarity matrix (JSM), and the difference of two (JSM_D).
 
 use crate::attribute::{Kind, Table};
-use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
+use crate::sequence::{Folding, Lens, Trees};
 use crate::{Error, ObjectName, Options};
 use lockstep_trace::Run;
 use rustc_hash::FxHashMap;
@@ -21,11 +21,10 @@ pub struct Similarity {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn similarity(run: &Run, options: &Options) -> Result<Similarity, Error> {
-    let mut alphabet = Alphabet::new(options)?;
-    let traces = Traces::new(run, &mut alphabet, options);
+    let trees = Trees::new(&[run], options)?;
     let lens = Lens::of(options);
     let mut folding = Folding::default();
-    let objects = Objects::new(&traces, &alphabet, &lens, &mut folding);
+    let objects = trees.objects(0, &lens, &mut folding);
     objects.refuse_nothing(&folding, &lens)?;
     let table = Table::new(&folding, Kind::of(options));
     Ok(ClassMatrix::jaccard(&table, &objects.sequences).named(&objects.names))

@@ -4,7 +4,7 @@ use crate::attribute::{Kind, Table};
 use crate::b_score::b_score;
 use crate::filter::{Filter, FilterName};
 use crate::object::{serialize_processes, serialize_traces};
-use crate::sequence::{Alphabet, Folding, Lens, Objects, Traces};
+use crate::sequence::{Folding, Lens, Trees};
 use crate::similarity::ClassMatrix;
 use crate::{Attributes, Dendrogram, Frequency, Linkage, ObjectName, Options};
 use lockstep_trace::{ProcessName, ThreadName, TraceName};
@@ -67,15 +67,11 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    pub(crate) fn new(
-        normal: &Traces<'_>,
-        faulty: &Traces<'_>,
-        alphabet: &Alphabet,
-        lens: Lens,
-    ) -> Self {
+    /// Of two runs of `trees`, given by their numbers.
+    pub(crate) fn new(trees: &Trees, normal: usize, faulty: usize, lens: Lens) -> Self {
         let mut folding = Folding::default();
-        let left = Objects::new(normal, alphabet, &lens, &mut folding);
-        let right = Objects::new(faulty, alphabet, &lens, &mut folding);
+        let left = trees.objects(normal, &lens, &mut folding);
+        let right = trees.objects(faulty, &lens, &mut folding);
         let mut pair = Self {
             lens,
             names: Vec::new(),
