@@ -90,7 +90,8 @@ impl Calls {
         let name = |id: FunctionId| run.function(id).name.clone();
         let mut rows: Vec<_> = pairs
             .into_iter()
-            .map(|((caller, callee), calls)| (caller.map(name), name(callee), calls))
+            // What is outermost has no caller.
+            .filter_map(|((caller, callee), calls)| Some((name(caller?), name(callee), calls)))
             .collect();
         rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
         if self.json {
@@ -100,13 +101,9 @@ impl Calls {
                 .collect();
             return output::json(&json!({"edges": edges}));
         }
-        let rows = rows.into_iter().map(|(caller, callee, calls)| {
-            vec![
-                output::grouped(calls),
-                caller.unwrap_or_else(|| "-".to_owned()),
-                callee,
-            ]
-        });
+        let rows = rows
+            .into_iter()
+            .map(|(caller, callee, calls)| vec![output::grouped(calls), caller, callee]);
         let table = output::table(&["CALLS", "CALLER", "CALLEE"], &[0], rows);
         output::print(|out| writeln!(out, "{table}"))
     }

@@ -6,7 +6,7 @@ use crate::{output, report, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_compare::{Comparison, Row, compare};
-use lockstep_trace::{Run, TraceName};
+use lockstep_trace::{Run, TraceName, in_short};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -137,7 +137,7 @@ impl Compare {
             .map(|suspect| suspect.trace)
             .collect();
         if !rest.is_empty() {
-            writeln!(text, "  and {} more: {}", rest.len(), run::in_short(&rest))?;
+            writeln!(text, "  and {} more: {}", rest.len(), in_short(&rest))?;
         }
         if !found.table.is_empty() {
             let shown = found.table.len().min(ROWS);
@@ -194,7 +194,7 @@ fn ranking(rows: &[Row]) -> String {
                     format!("{:.3}", row.b_score)
                 },
                 sizes.join("+"),
-                run::in_short(&row.threads),
+                in_short(&row.threads),
             ]
         }),
     )

@@ -3,7 +3,7 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{End, EndKind, Process, Run, Thread};
+use lockstep_trace::{End, EndKind, Process, Run, Thread, in_short};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -148,7 +148,7 @@ fn processes(shown: &[&Process]) -> String {
                     thread: lockstep_trace::ThreadName::Main(0),
                 })
                 .collect();
-            let short = run::in_short(&names)
+            let short = in_short(&names)
                 .split(' ')
                 .map(|name| name.trim_end_matches(".0"))
                 .collect::<Vec<_>>()
@@ -194,7 +194,7 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
             }
             (
                 of[0],
-                std::iter::once(run::in_short(&names)).chain(key).collect(),
+                std::iter::once(in_short(&names)).chain(key).collect(),
             )
         })
         .collect();

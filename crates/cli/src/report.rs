@@ -1,9 +1,16 @@
 //! `lockstep report`: everything about a run, or about two, in one self-contained page.
 
-use anyhow::{Result, bail};
+use crate::lattice::write;
+use crate::options::Analysis;
+use crate::{output, run};
+use anyhow::Result;
 use clap::Args;
-use lockstep_compare::{Comparison, Options};
-use lockstep_trace::Run;
+use lockstep_calltree::{Forest, NodeId};
+use lockstep_compare::{Comparison, Lattice, Loops, Options, Similarity};
+use lockstep_compare::{compare, context, lattice, loops, similarity};
+use lockstep_loops::Names;
+use lockstep_report::{CallTree, Page, RunPart};
+use lockstep_trace::{Run, TraceName};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,6 +19,7 @@ use std::process::ExitCode;
 #[command(before_help = "EXAMPLES
   lockstep report bad -o bad.html
   lockstep report good bad -o report.html
+  lockstep report good bad --filter mpi -o report.html
 ")]
 pub struct Report {
     /// Directory of the run, or of the normal run and the faulty one
@@ -20,12 +28,83 @@ pub struct Report {
     /// The page to write
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    analysis: Analysis,
 }
+
+/// Call trees on a page.
+const TREES: usize = 6;
+/// A lattice with more concepts is not drawn anyway.
+const CONCEPTS: usize = 1000;
 
 impl Report {
     pub fn run(self) -> Result<ExitCode> {
-        bail!("report: not built yet")
+        let runs = self
+            .runs
+            .iter()
+            .map(|directory| run::open_with(directory, self.analysis.all_processes))
+            .collect::<Result<Vec<Run>>>()?;
+        let options = self.analysis.options(&runs.iter().collect::<Vec<_>>())?;
+        match runs.as_slice() {
+            [normal, faulty] => {
+                let options = Options {
+                    sweep: !self.analysis.is_single_set(),
+                    ..options
+                };
+                let bar = output::progress("comparing");
+                let found = compare(&[normal], faulty, &options, &|done, of| {
+                    bar.set_length(of as u64);
+                    bar.set_position(done as u64);
+                });
+                bar.finish_and_clear();
+                write_comparison(&self.output, normal, faulty, &options, &found?)?;
+            }
+            runs => write_run(&self.output, &runs[0], &options)?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What is shown of one run; a part that cannot be made for this run is left out.
+struct Parts<'a> {
+    run: &'a Run,
+    loops: Option<Loops>,
+    similarity: Option<Similarity>,
+    lattice: Option<Lattice>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(run: &'a Run, options: &Options) -> Self {
+        let context = context(run, options);
+        Self {
+            run,
+            loops: loops(run, options).ok(),
+            similarity: similarity(run, options).ok(),
+            lattice: context.and_then(|context| lattice(&context, CONCEPTS)).ok(),
+        }
+    }
+
+    fn shown<'b>(&'b self, label: &'b str) -> RunPart<'b> {
+        RunPart {
+            label,
+            run: self.run,
+            loops: self.loops.as_ref(),
+            similarity: self.similarity.as_ref(),
+            lattice: self.lattice.as_ref(),
+        }
+    }
+}
+
+fn write_run(file: &Path, run: &Run, options: &Options) -> Result<()> {
+    let parts = Parts::of(run, options);
+    let label = run.directory.display().to_string();
+    let page = Page {
+        title: label.clone(),
+        runs: vec![parts.shown(&label)],
+        comparison: None,
+        trees: call_trees(&[(&label, run)], &[]),
+    };
+    write(file, &page.html())
 }
 
 /// The page of a comparison.
@@ -36,6 +115,65 @@ pub fn write_comparison(
     options: &Options,
     found: &Comparison,
 ) -> Result<()> {
-    let _ = (file, normal, faulty, options, found);
-    bail!("report: not built yet")
+    let parts = [normal, faulty].map(|run| Parts::of(run, options));
+    let page = Page {
+        title: format!(
+            "{} and {}",
+            normal.directory.display(),
+            faulty.directory.display()
+        ),
+        runs: vec![parts[0].shown("normal"), parts[1].shown("faulty")],
+        comparison: Some(found),
+        trees: call_trees(
+            &[("normal", normal), ("faulty", faulty)],
+            &found
+                .suspects
+                .iter()
+                .map(|suspect| suspect.trace)
+                .collect::<Vec<_>>(),
+        ),
+    };
+    write(file, &page.html())
+}
+
+/// The call trees of the runs, equal ones once; those of `first` before others.
+fn call_trees(runs: &[(&str, &Run)], first: &[TraceName]) -> Vec<CallTree> {
+    let mut forest = Forest::new();
+    let mut names = Names::new();
+    let mut trees: Vec<(usize, NodeId, CallTree)> = Vec::new();
+    for (label, run) in runs {
+        for trace in forest.add_run(run) {
+            let place = first
+                .iter()
+                .position(|name| *name == trace.name)
+                .unwrap_or(first.len());
+            match trees
+                .iter_mut()
+                .find(|(_, root, tree)| *root == trace.root && tree.label == *label)
+            {
+                Some((best, _, tree)) => {
+                    *best = place.min(*best);
+                    tree.traces.push(trace.name);
+                }
+                None => {
+                    forest.name_loops(trace.root, &mut names);
+                    let tree = CallTree {
+                        label: (*label).to_owned(),
+                        traces: vec![trace.name],
+                        lines: Vec::new(),
+                    };
+                    trees.push((place, trace.root, tree));
+                }
+            }
+        }
+    }
+    trees.sort_by_key(|(place, ..)| *place);
+    trees.truncate(TREES);
+    trees
+        .into_iter()
+        .map(|(_, root, tree)| CallTree {
+            lines: forest.outline(root, &names),
+            ..tree
+        })
+        .collect()
 }

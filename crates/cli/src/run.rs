@@ -2,9 +2,7 @@
 
 use crate::output;
 use anyhow::{Result, bail};
-use lockstep_trace::{
-    FunctionId, ProcessName, Run, Selection, Thread, ThreadName, TraceName, ranges,
-};
+use lockstep_trace::{FunctionId, ProcessName, Run, Selection, Thread, TraceName, in_short};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -93,61 +91,6 @@ pub fn process_json(name: ProcessName) -> serde_json::Value {
     }
 }
 
-/// Trace names in short, those of one thread number together: `0-3.0, 0-3.1-4, 5~1.0`.
-pub fn in_short(traces: &[TraceName]) -> String {
-    let mut rest = traces.to_vec();
-    rest.sort_unstable();
-    let mut parts: Vec<(Vec<TraceName>, String)> = Vec::new();
-    // Threads of each process, then processes with the same threads.
-    for process in rest.chunk_by(|a, b| a.process == b.process) {
-        let (main, helpers): (Vec<u32>, Vec<u32>) = process.iter().fold(
-            (Vec::new(), Vec::new()),
-            |(mut main, mut helpers), trace| {
-                match trace.thread {
-                    ThreadName::Main(number) => main.push(number),
-                    ThreadName::Helper(number) => helpers.push(number),
-                }
-                (main, helpers)
-            },
-        );
-        for (prefix, numbers) in [("", main), ("h", helpers)] {
-            if numbers.is_empty() {
-                continue;
-            }
-            let threads = format!("{prefix}{}", ranges(&numbers));
-            match parts.iter_mut().find(|(of, text)| {
-                *text == threads
-                    && of.first().is_some_and(|first| {
-                        first.process.job == process[0].process.job
-                            && first.process.sibling == process[0].process.sibling
-                    })
-            }) {
-                Some((of, _)) => of.push(process[0]),
-                None => parts.push((vec![process[0]], threads)),
-            }
-        }
-    }
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|(of, threads)| {
-            let ranks: Vec<u32> = of.iter().map(|trace| trace.process.rank).collect();
-            let ProcessName { job, sibling, .. } = of[0].process;
-            let job = if job > 0 {
-                format!("{job}:")
-            } else {
-                String::new()
-            };
-            let sibling = if sibling > 0 {
-                format!("~{sibling}")
-            } else {
-                String::new()
-            };
-            format!("{job}{}{sibling}.{threads}", ranges(&ranks))
-        })
-        .collect();
-    parts.join(" ")
-}
-
 /// [`in_short`] of names as text; those that are more than a trace (pieces `P.T@k`) stay as they are.
 pub fn names_in_short(names: &[String]) -> String {
     let traces: Vec<TraceName> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -171,32 +114,4 @@ pub fn open_calls(run: &Run, thread: &Thread) -> String {
         .map(|frame| function_name(run, frame.function))
         .collect::<Vec<_>>()
         .join(" > ")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn trace_names_in_short() {
-        let short = |names: &[&str]| {
-            in_short(
-                &names
-                    .iter()
-                    .map(|name| name.parse().unwrap())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        assert_eq!(short(&["0.0"]), "0.0");
-        assert_eq!(short(&["2.0", "0.0", "1.0", "7.0"]), "0-2,7.0");
-        assert_eq!(
-            short(&["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]),
-            "0,1.0-2"
-        );
-        assert_eq!(
-            short(&["0.0", "0.h1", "5~1.0", "1:2.0"]),
-            "0.0 0.h1 5~1.0 1:2.0"
-        );
-    }
 }

@@ -73,7 +73,7 @@ fn text(found: &Found) -> String {
             None => classes.push((index, vec![trace.to_string()])),
         }
     }
-    let letters: Vec<String> = (0..classes.len()).map(|class| letter(class)).collect();
+    let letters: Vec<String> = (0..classes.len()).map(letter).collect();
     let mut header = vec!["", "TRACES"];
     header.extend(letters.iter().map(String::as_str));
     let rows = classes.iter().zip(&letters).map(|((row, names), letter)| {

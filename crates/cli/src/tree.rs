@@ -1,16 +1,74 @@
-//! `lockstep tree`.
+//! `lockstep tree`: the call tree of a trace, loops folded.
 
-use anyhow::{Result, bail};
+use crate::output::{self, Style, styled};
+use crate::run;
+use anyhow::Result;
 use clap::Args;
+use lockstep_calltree::{Forest, OutlineLine};
+use lockstep_loops::Names;
+use lockstep_trace::Selection;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// To be written
+/// Show the call tree of a trace, loops folded, with counts
 #[derive(Debug, Args)]
-#[command(before_help = "EXAMPLES\n")]
-pub struct Tree {}
+#[command(before_help = "EXAMPLES
+  lockstep tree bad -t 5.0
+  lockstep tree bad -t 5.0 --depth 3
+")]
+pub struct Tree {
+    /// Directory of the run
+    run: PathBuf,
+    /// The trace, such as 6.4
+    #[arg(short = 't', value_name = "P.T")]
+    trace: Selection,
+    /// Show no more levels than this
+    #[arg(long, value_name = "LEVELS")]
+    depth: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
 impl Tree {
     pub fn run(self) -> Result<ExitCode> {
-        bail!("not built yet")
+        let run = run::open(&self.run)?;
+        let thread = run::trace(&run, &self.trace)?;
+        let mut forest = Forest::new();
+        let functions = forest.add_functions(&run);
+        let trace = forest.add_trace(&functions, thread);
+        let mut names = Names::new();
+        forest.name_loops(trace.root, &mut names);
+        let mut lines = forest.outline(trace.root, &names);
+        lines.retain(|line| self.depth.is_none_or(|depth| line.depth < depth));
+        if self.json {
+            output::json(&json!({"trace": thread.name.to_string(), "tree": lines}))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        output::print(|out| {
+            writeln!(out, "{:>10}  CALL TREE of {}", "TIMES", thread.name)?;
+            for line in &lines {
+                writeln!(
+                    out,
+                    "{:>10}  {}",
+                    output::grouped(line.occurrences),
+                    text(line)
+                )?;
+            }
+            Ok(())
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// A line in its colour: loops and open calls stand out.
+fn text(line: &OutlineLine) -> String {
+    let text = output::printable(&line.to_string());
+    match line.kind {
+        "loop" => styled(Style::Normal, text),
+        "open" => styled(Style::Faulty, text),
+        _ => text,
     }
 }

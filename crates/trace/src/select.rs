@@ -2,6 +2,7 @@
 //! `-t 6.h1`; and the same thing the other way round, [`ranges`].
 
 use crate::{ProcessName, Run, Thread, ThreadName, TraceName};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -168,6 +169,49 @@ pub fn ranges(numbers: &[u32]) -> String {
         .join(",")
 }
 
+/// Trace names as people write them, processes with the same threads together: `0-3,7.0-4 5~1.0`.
+#[must_use]
+pub fn in_short(traces: &[TraceName]) -> String {
+    // Numbers of threads of each process, then processes with equal ones.
+    let mut threads: BTreeMap<(bool, ProcessName), Vec<u32>> = BTreeMap::new();
+    for trace in traces {
+        let (helper, number) = match trace.thread {
+            ThreadName::Main(number) => (false, number),
+            ThreadName::Helper(number) => (true, number),
+        };
+        threads
+            .entry((helper, trace.process))
+            .or_default()
+            .push(number);
+    }
+    let mut groups: Vec<(ProcessName, String, Vec<u32>)> = Vec::new();
+    for ((helper, process), numbers) in threads {
+        let text = format!("{}{}", if helper { "h" } else { "" }, ranges(&numbers));
+        let alike = |(other, other_text, _): &&mut (ProcessName, String, Vec<u32>)| {
+            (other.job, other.sibling) == (process.job, process.sibling) && *other_text == text
+        };
+        match groups.iter_mut().find(alike) {
+            Some((_, _, ranks)) => ranks.push(process.rank),
+            None => groups.push((process, text, vec![process.rank])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(process, threads, ranks)| {
+            let job = match process.job {
+                0 => String::new(),
+                job => format!("{job}:"),
+            };
+            let sibling = match process.sibling {
+                0 => String::new(),
+                sibling => format!("~{sibling}"),
+            };
+            format!("{job}{}{sibling}.{threads}", ranges(&ranks))
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -211,5 +255,27 @@ mod tests {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[7, 3, 2, 1, 0]), "0-3,7");
         assert_eq!(ranges(&[1, 2, 2, 9, u32::MAX]), "1,2,9,4294967295");
+    }
+
+    #[test]
+    fn trace_names_in_short() {
+        let short = |names: &[&str]| {
+            in_short(
+                &names
+                    .iter()
+                    .map(|name| name.parse().unwrap())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(short(&["0.0"]), "0.0");
+        assert_eq!(short(&["2.0", "0.0", "1.0", "7.0"]), "0-2,7.0");
+        assert_eq!(
+            short(&["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]),
+            "0,1.0-2"
+        );
+        assert_eq!(
+            short(&["0.0", "0.h1", "5~1.0", "1:2.0"]),
+            "0.0 5~1.0 1:2.0 0.h1"
+        );
     }
 }

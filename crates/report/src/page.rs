@@ -1,0 +1,464 @@
+//! The page: its parts in order of what one wants to know first.
+
+use crate::heatmap::Scale;
+use crate::text::{grouped, shown};
+use crate::{STYLE, dendrogram, heatmap, lattice, tree};
+use lockstep_calltree::OutlineLine;
+use lockstep_compare::{Comparison, Dendrogram, Lattice, Loops, Row, Similarity, Suspect};
+use lockstep_trace::{EndKind, Process, Run, TraceName, in_short};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// What a page shows. Parts that are absent or empty are left out.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// What it is about: the runs' names, say.
+    pub title: String,
+    /// One run, or the normal one and the faulty one.
+    pub runs: Vec<RunPart<'a>>,
+    /// What came of comparing them.
+    pub comparison: Option<&'a Comparison>,
+    /// Call trees, the most interesting first.
+    pub trees: Vec<CallTree>,
+}
+
+/// The call tree of traces that did the same.
+#[derive(Debug)]
+pub struct CallTree {
+    /// `normal`, `faulty`, or the run's name.
+    pub label: String,
+    /// The traces.
+    pub traces: Vec<TraceName>,
+    /// The tree.
+    pub lines: Vec<OutlineLine>,
+}
+
+/// What is shown of one run.
+#[derive(Debug)]
+pub struct RunPart<'a> {
+    /// `normal`, `faulty`, or the run's name.
+    pub label: &'a str,
+    /// The run.
+    pub run: &'a Run,
+    /// Its traces with loops folded.
+    pub loops: Option<&'a Loops>,
+    /// How alike its traces are (in a comparison the matrices of that are shown instead).
+    pub similarity: Option<&'a Similarity>,
+    /// Its concept lattice.
+    pub lattice: Option<&'a Lattice>,
+}
+
+/// Rows of the ranking that are shown.
+const ROWS: usize = 50;
+/// Suspects with a card of their own.
+const SUSPECTS: usize = 12;
+
+/// Nothing is loaded, nothing is run; style stands in the page itself.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+impl Page<'_> {
+    /// The whole document.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let sections = self.sections();
+        let title = shown(&self.title);
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (title) " - lockstep" }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    header {
+                        div.lead {
+                            h1 { (title) }
+                            span.faint { "lockstep " (env!("CARGO_PKG_VERSION")) }
+                        }
+                        @if let Some(comparison) = self.comparison { (verdict(comparison)) }
+                        nav aria-label="Parts of this page" {
+                            @for section in &sections { a href=(format!("#{}", section.id)) { (section.title) } }
+                        }
+                    }
+                    main {
+                        @for section in &sections {
+                            section {
+                                h2 id=(section.id) { (section.title) }
+                                (section.body)
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        .into_string()
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        if let Some(comparison) = self.comparison {
+            sections.extend([
+                Section::new("suspects", "Suspects", suspects(&comparison.suspects)),
+                Section::new("similarity", "Similarity", matrices(comparison)),
+                Section::new("clusters", "Clusters", trees(comparison)),
+            ]);
+        } else {
+            sections.push(Section::new(
+                "similarity",
+                "Similarity",
+                self.similarities(),
+            ));
+        }
+        sections.push(Section::new("lattice", "Concept lattice", self.lattices()));
+        sections.push(Section::new("loops", "Loops", self.loops()));
+        if let Some(comparison) = self.comparison {
+            sections.push(Section::new(
+                "ranking",
+                "Ranking table",
+                ranking(&comparison.table),
+            ));
+        }
+        sections.push(Section::new("trees", "Call trees", self.call_trees()));
+        sections.push(Section::new("processes", "Processes", self.processes()));
+        sections.retain(|section| !section.body.0.is_empty());
+        sections
+    }
+
+    fn similarities(&self) -> Markup {
+        let parts: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|part| Some((part.label, part.similarity?)))
+            .collect();
+        if parts.is_empty() {
+            return html! {};
+        }
+        html! {
+            p { "How many attributes two traces have in common, of all that either has." }
+            div.figures {
+                @for (label, matrix) in parts { (heat(label, "", matrix, Scale::Likeness)) }
+            }
+        }
+    }
+
+    fn lattices(&self) -> Markup {
+        let parts: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|part| Some((part.label, part.lattice?)))
+            .collect();
+        if parts.is_empty() {
+            return html! {};
+        }
+        html! {
+            p {
+                "Each box is a group of traces that share a group of attributes. It has the attributes written in it and in "
+                "all boxes above it, and holds the traces written in it and in all boxes below it."
+            }
+            div.figures {
+                @for (label, it) in parts {
+                    figure {
+                        figcaption { (shown(label)) " " span.faint { "(" (it.concepts.len()) " concepts)" } }
+                        div.scroll tabindex="0" { (lattice::svg(it)) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn loops(&self) -> Markup {
+        let parts: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|part| Some((part.label, part.loops?)))
+            .collect();
+        html! {
+            @for (label, loops) in parts {
+                details.block open[self.runs.len() == 1] {
+                    summary { (shown(label)) ": " (loops.loops.len()) " loop bodies, " (loops.traces.len()) " traces" }
+                    (folded(loops))
+                }
+            }
+        }
+    }
+
+    fn call_trees(&self) -> Markup {
+        html! {
+            @for (index, it) in self.trees.iter().enumerate() {
+                details.block open[index == 0] {
+                    summary { (shown(&it.label)) ": " (in_short(&it.traces)) }
+                    div.scroll tabindex="0" { (tree::html(&it.lines)) }
+                }
+            }
+        }
+    }
+
+    fn processes(&self) -> Markup {
+        html! {
+            @for part in &self.runs {
+                details.block open {
+                    summary { (shown(part.label)) ": " (shown(&part.run.directory.display().to_string())) }
+                    @if !part.run.notes.is_empty() {
+                        ul.notes { @for note in &part.run.notes { li { (shown(note)) } } }
+                    }
+                    (process_table(part.run))
+                }
+            }
+        }
+    }
+}
+
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    body: Markup,
+}
+
+impl Section {
+    fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
+        Self { id, title, body }
+    }
+}
+
+fn verdict(comparison: &Comparison) -> Markup {
+    html! {
+        p class=(if comparison.differs { "verdict differs" } else { "verdict" }) role="status" { (shown(&comparison.verdict)) }
+        @if let Some(p) = comparison.p {
+            p.faint { "Empirical p-value " (format!("{p:.3}")) }
+        }
+        @if !comparison.notes.is_empty() {
+            ul.notes { @for note in &comparison.notes { li { (shown(note)) } } }
+        }
+    }
+}
+
+fn suspects(suspects: &[Suspect]) -> Markup {
+    if suspects.is_empty() {
+        return html! {};
+    }
+    let rest: Vec<TraceName> = suspects
+        .iter()
+        .skip(SUSPECTS)
+        .map(|suspect| suspect.trace)
+        .collect();
+    html! {
+        ol.suspects {
+            @for suspect in suspects.iter().take(SUSPECTS) {
+                li {
+                    span.name.mono { (suspect.trace.to_string()) }
+                    label.faint {
+                        "confidence " (format!("{:.2}", suspect.confidence)) " "
+                        meter min="0" max="1" value=(format!("{:.3}", suspect.confidence)) {}
+                    }
+                    ul { @for reason in &suspect.reasons { li { (shown(reason)) } } }
+                }
+            }
+        }
+        @if !rest.is_empty() { p.faint { "and " (rest.len()) " more: " (in_short(&rest)) } }
+    }
+}
+
+fn heat(label: &str, what: &str, matrix: &Similarity, scale: Scale) -> Markup {
+    html! {
+        figure {
+            figcaption { (shown(label)) " " span.faint { (what) } }
+            (heatmap::svg(matrix, scale))
+        }
+    }
+}
+
+fn matrices(comparison: &Comparison) -> Markup {
+    let view = &comparison.view;
+    html! {
+        p {
+            "How many attributes two traces have in common, of all that either has, and how much that changed; filter "
+            code { (shown(&view.filter)) } "."
+        }
+        div.figures {
+            (heat("normal", "", &view.normal, Scale::Likeness))
+            (heat("faulty", "", &view.faulty, Scale::Likeness))
+            (heat("difference", "of the two", &view.difference, Scale::Difference))
+        }
+    }
+}
+
+fn trees(comparison: &Comparison) -> Markup {
+    let view = &comparison.view;
+    let tree = |label: &str, tree: &Dendrogram, of: &Similarity| {
+        html! {
+            figure {
+                figcaption { (label) }
+                (dendrogram::svg(tree, &of.traces))
+            }
+        }
+    };
+    html! {
+        p { "Traces that behave alike join early (left), others late." }
+        div.figures {
+            (tree("normal", &view.normal_tree, &view.normal))
+            (tree("faulty", &view.faulty_tree, &view.faulty))
+            (tree("difference", &view.difference_tree, &view.difference))
+        }
+    }
+}
+
+fn ranking(rows: &[Row]) -> Markup {
+    if rows.is_empty() {
+        return html! {};
+    }
+    html! {
+        p {
+            "One row for each set of options, lowest B-score first: a low one says that the traces fall into other groups than before. "
+            "Candidates are the members of the smallest clusters of the difference."
+        }
+        details.block {
+            summary { (rows.len().min(ROWS)) " of " (rows.len()) " rows" }
+            div.scroll tabindex="0" {
+                table {
+                    thead { tr {
+                        @for name in ["Filter", "Attributes", "Linkage"] { th { (name) } }
+                        th.number { "Cut" } th.number { "B-score" }
+                        th { "Cluster sizes" } th { "Candidates" }
+                    } }
+                    tbody {
+                        @for row in rows.iter().take(ROWS) {
+                            tr {
+                                td.mono { (shown(&row.filter)) }
+                                td { (row.attributes) "." (row.frequency) }
+                                td { (row.linkage) }
+                                td.number { (row.clusters) }
+                                td.number { @if row.b_score.is_nan() { "-" } @else { (format!("{:.3}", row.b_score)) } }
+                                td { (row.cluster_sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ")) }
+                                td.mono { (in_short(&row.threads)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Traces with loops folded, those alike in one row.
+fn folded(loops: &Loops) -> Markup {
+    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+    for trace in &loops.traces {
+        let mut text = trace.tokens.join(" ");
+        if !trace.open.is_empty() {
+            text.push_str(&format!(" (open: {})", trace.open.join(" > ")));
+        }
+        match rows.iter_mut().find(|(_, of)| *of == text) {
+            Some((names, _)) => names.push(trace.trace.to_string()),
+            None => rows.push((vec![trace.trace.to_string()], text)),
+        }
+    }
+    let short = |names: &[String]| {
+        let traces: Vec<TraceName> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        if traces.len() == names.len() {
+            in_short(&traces)
+        } else {
+            names.join(" ")
+        }
+    };
+    html! {
+        div.scroll tabindex="0" {
+            @if !loops.loops.is_empty() {
+                table {
+                    thead { tr { th { "Loop" } th { "Body" } } }
+                    tbody {
+                        @for body in &loops.loops {
+                            tr { td.mono { (shown(&body.name)) } td.mono { (shown(&body.body.join(" "))) } }
+                        }
+                    }
+                }
+            }
+            table {
+                thead { tr { th { "Traces" } th { "With loops folded" } } }
+                tbody {
+                    @for (names, text) in &rows {
+                        tr { td.mono { (short(names)) } td.mono { (shown(text)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One row for traces alike.
+fn process_table(run: &Run) -> Markup {
+    let mut rows: Vec<([String; 6], Vec<TraceName>)> = Vec::new();
+    let visible = run
+        .processes
+        .iter()
+        .filter(|process| run.is_visible(process));
+    for (process, thread) in
+        visible.flat_map(|it| it.threads.iter().map(move |thread| (it, thread)))
+    {
+        let mut open: Vec<String> = thread
+            .open
+            .iter()
+            .map(|frame| shown(&run.function(frame.function).name))
+            .collect();
+        open.extend(
+            thread
+                .damage
+                .iter()
+                .map(|damage| format!("({})", shown(damage))),
+        );
+        let cells = [
+            shown(&process.program),
+            shown(&process.host),
+            end(process),
+            grouped(thread.events),
+            grouped(thread.bytes),
+            open.join(" > "),
+        ];
+        match rows.iter_mut().find(|(other, _)| *other == cells) {
+            Some((_, names)) => names.push(thread.name),
+            None => rows.push((cells, vec![thread.name])),
+        }
+    }
+    html! {
+        div.scroll tabindex="0" {
+            table {
+                thead { tr {
+                    th { "Traces" } th { "Program" } th { "Host" } th { "End" }
+                    th.number { "Events" } th.number { "Bytes" } th { "Open at the end" }
+                } }
+                tbody {
+                    @for ([program, host, end, events, bytes, open], names) in &rows {
+                        tr {
+                            td.mono { (in_short(names)) }
+                            td.mono { (program) }
+                            td { (host) }
+                            td { (end) }
+                            td.number { (events) }
+                            td.number { (bytes) }
+                            td.mono { (open) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn end(process: &Process) -> String {
+    let how = match (process.end.kind, process.end.code) {
+        (EndKind::Exited, Some(code)) => format!("exit {code}"),
+        (EndKind::Exited, None) => "exited".to_owned(),
+        (EndKind::Signalled, Some(signal)) => format!("signal {signal}"),
+        (EndKind::Signalled, None) => "signalled".to_owned(),
+        (EndKind::Killed, _) => "killed".to_owned(),
+        (EndKind::Running, _) => "running".to_owned(),
+    };
+    if process.end.certain {
+        how
+    } else {
+        format!("{how} (not seen)")
+    }
+}
