@@ -1,1 +1,290 @@
 //! First divergence: where a faulty trace leaves what the normal one did.
+//!
+//! Both traces are call trees of one [`Forest`], so equal parts are equal nodes and are passed in one
+//! step. Trip counts are free at first: the normal tree is read as a pattern in which every loop may run
+//! once or more, and the divergence is the furthest event of the faulty trace up to which it can still
+//! be explained by that pattern. Only where structure agrees to the end do counts decide.
+//!
+//! ```text
+//!  normal   Init  L1^16 ............................  Finalize        L1 = Recv Send
+//!  faulty   Init  L1^7 ......... Send Recv Send ...   Finalize
+//!                               ▲ iteration 8 of L1: Send instead of Recv
+//! ```
+
+use crate::object::serialize_trace;
+use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
+use lockstep_loops::Names;
+use lockstep_trace::{Run, SourceLine, Thread, TraceName};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+mod matching;
+
+use matching::{Counts, Mismatch, Next, first_mismatch};
+
+/// In what way a trace leaves the normal one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DivergenceKind {
+    /// It makes another call, or returns where the normal one calls, or the other way round.
+    OtherCall,
+    /// It ends where the normal one goes on: it is stuck in an open call, or was stopped.
+    EndsEarly,
+    /// It goes on where the normal one ended.
+    GoesOn,
+    /// A loop runs more or less often; all else is as before.
+    Counts,
+}
+
+/// Where a faulty trace leaves the normal one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Divergence {
+    /// The trace.
+    #[serde(serialize_with = "serialize_trace")]
+    pub trace: TraceName,
+    /// In what way.
+    pub kind: DivergenceKind,
+    /// The first event of the faulty trace that is not as before, from 0; the number of its events
+    /// where it ends early.
+    pub event: u64,
+    /// The event of the normal trace that was expected there.
+    pub normal_event: u64,
+    /// The calls around it in the faulty trace, outermost first.
+    pub stack: Vec<String>,
+    /// What the normal trace did: the name of a function, `return`, or nothing where it ended.
+    pub normal: Option<String>,
+    /// What the faulty trace did instead.
+    pub faulty: Option<String>,
+    /// Whether the call that the faulty trace made instead never returned.
+    pub faulty_is_open: bool,
+    /// The loops around it, outermost first, and the iteration, from 1: `[["L1", 8]]`.
+    #[serde(rename = "loop")]
+    pub loops: Vec<(String, u64)>,
+    /// Lines of the source where the faulty call is made, as far as known: one, or candidates.
+    #[serde(serialize_with = "serialize_lines")]
+    pub source: Vec<SourceLine>,
+    #[serde(skip)]
+    caller: Option<FunctionKey>,
+    #[serde(skip)]
+    callee: Option<FunctionKey>,
+    #[serde(skip)]
+    depth: usize,
+}
+
+fn serialize_lines<S: Serializer>(lines: &[SourceLine], serializer: S) -> Result<S::Ok, S::Error> {
+    let text = lines
+        .iter()
+        .map(|line| format!("{}:{}", line.file, line.line));
+    serializer.collect_seq(text)
+}
+
+/// What a comparison of two traces finds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Divergences {
+    /// The first difference of structure.
+    pub structure: Option<Divergence>,
+    /// Where structure does not differ: the first difference of trip counts.
+    pub counts: Option<Divergence>,
+}
+
+impl Divergences {
+    /// What counts as a difference: structure, and with `counts` (`--counts`) trip counts too.
+    #[must_use]
+    pub fn difference(&self, counts: bool) -> Option<&Divergence> {
+        self.structure
+            .as_ref()
+            .or(self.counts.as_ref().filter(|_| counts))
+    }
+}
+
+/// A trace of a run, as a tree and under the filter that is compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Side {
+    /// The tree of the whole trace.
+    pub whole: NodeId,
+    /// Its projection; the same where nothing is ignored.
+    pub root: NodeId,
+}
+
+impl Side {
+    /// A trace of which nothing is ignored.
+    #[must_use]
+    pub const fn whole(root: NodeId) -> Self {
+        Self { whole: root, root }
+    }
+
+    /// A trace under a filter (`--ignore`: functions that are removed before anything is compared).
+    pub fn projected(forest: &mut Forest, whole: NodeId, projection: &mut Projection) -> Self {
+        let root = forest.project(whole, projection);
+        Self { whole, root }
+    }
+}
+
+/// Where `faulty` first leaves `normal`. `projection` is the filter with which the sides were made,
+/// `names` must know the loops of both roots ([`Forest::name_loops`]).
+///
+/// Events are those of the whole traces; stack and loops are those under the filter. Costs what
+/// differs up to that point, the depth of calls there, and little for each changed trip count before.
+#[must_use]
+pub fn first_divergence(
+    forest: &Forest,
+    trace: TraceName,
+    normal: Side,
+    faulty: Side,
+    projection: Option<&mut Projection>,
+    names: &Names,
+) -> Divergences {
+    let (mismatch, of_counts) = match first_mismatch(forest, normal.root, faulty.root, Counts::Free)
+    {
+        Some(mismatch) => (Some(mismatch), false),
+        None => (
+            first_mismatch(forest, normal.root, faulty.root, Counts::Exact),
+            true,
+        ),
+    };
+    let Some(mismatch) = mismatch else {
+        return Divergences::default();
+    };
+    let mut found = describe(forest, trace, &mismatch, names);
+    if let Some(projection) = projection {
+        found.event = forest.origin(faulty.whole, projection, found.event);
+        found.normal_event = forest.origin(normal.whole, projection, found.normal_event);
+    }
+    if of_counts {
+        found.kind = DivergenceKind::Counts;
+        return Divergences {
+            structure: None,
+            counts: Some(found),
+        };
+    }
+    Divergences {
+        structure: Some(found),
+        counts: None,
+    }
+}
+
+fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Names) -> Divergence {
+    let name = |next: Next| match next {
+        Next::Call { function, .. } => Some(forest.function(function).name.clone()),
+        Next::Return => Some("return".to_owned()),
+        Next::End => None,
+    };
+    let kind = match (mismatch.normal, mismatch.faulty) {
+        (_, Next::End) => DivergenceKind::EndsEarly,
+        (Next::End, _) => DivergenceKind::GoesOn,
+        _ => DivergenceKind::OtherCall,
+    };
+    Divergence {
+        trace,
+        kind,
+        event: mismatch.faulty_event,
+        normal_event: mismatch.normal_event,
+        stack: mismatch
+            .stack
+            .iter()
+            .map(|function| forest.function(*function).name.clone())
+            .collect(),
+        normal: name(mismatch.normal),
+        faulty: name(mismatch.faulty),
+        faulty_is_open: matches!(mismatch.faulty, Next::Call { open: true, .. }),
+        loops: mismatch
+            .loops
+            .iter()
+            .map(|(body, iteration)| (names.label(*body), *iteration))
+            .collect(),
+        source: Vec::new(),
+        caller: mismatch.stack.last().copied(),
+        callee: match mismatch.faulty {
+            Next::Call { function, .. } => Some(function),
+            Next::Return | Next::End => None,
+        },
+        depth: mismatch.stack.len(),
+    }
+}
+
+impl Divergence {
+    /// Looks up where in the source of the faulty run the diverging call is made: where the open call
+    /// was called, if it is one; else every line from which its caller calls that function.
+    pub fn locate(&mut self, run: &Run, functions: &FunctionMap, thread: &Thread) {
+        let open = if self.faulty.is_none() {
+            thread
+                .open
+                .iter()
+                .rev()
+                .find_map(|frame| frame.called_at.clone())
+        } else if self.faulty_is_open {
+            thread
+                .open
+                .iter()
+                .filter(|frame| Some(functions.key(frame.function)) == self.callee)
+                .find_map(|frame| frame.called_at.clone())
+        } else {
+            None
+        };
+        self.source = match open {
+            Some(line) => vec![line],
+            None => self.candidates(run, functions),
+        };
+    }
+
+    fn candidates(&self, run: &Run, functions: &FunctionMap) -> Vec<SourceLine> {
+        let Some(caller) = self.caller.and_then(|caller| functions.id(caller)) else {
+            return Vec::new();
+        };
+        let mut lines: Vec<SourceLine> = Vec::new();
+        for (callee, line) in &run.function(caller).calls {
+            if Some(functions.key(*callee)) == self.callee && !lines.contains(line) {
+                lines.push(line.clone());
+            }
+        }
+        lines
+    }
+
+    /// How many calls are around it.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+impl fmt::Display for Divergence {
+    /// `calls MPI_Send (and never returns from it) where it called MPI_Recv, in iteration 8 of L1, in
+    /// main, at sort.c:41`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let does = |what: &str| match what {
+            "return" => "returns".to_owned(),
+            name => format!("calls {name}"),
+        };
+        match (&self.faulty, self.stack.last()) {
+            (Some(what), _) => write!(f, "{}", does(what))?,
+            (None, Some(function)) => write!(f, "stops in {function}")?,
+            (None, None) => write!(f, "stops")?,
+        }
+        if self.faulty_is_open {
+            write!(f, " (and never returns from it)")?;
+        }
+        match self.normal.as_deref() {
+            Some("return") => write!(f, " where it returned")?,
+            Some(name) => write!(f, " where it called {name}")?,
+            None => write!(f, " where it had ended")?,
+        }
+        for (number, (name, iteration)) in self.loops.iter().rev().enumerate() {
+            let word = if number == 0 { ", in" } else { " of" };
+            write!(f, "{word} iteration {iteration} of {name}")?;
+        }
+        if let (Some(function), true) = (self.stack.last(), self.faulty.is_some()) {
+            write!(f, ", in {function}")?;
+        }
+        match self.source.as_slice() {
+            [] => Ok(()),
+            [line] => write!(f, ", at {}:{}", line.file, line.line),
+            [line, ..] => write!(
+                f,
+                ", at {}:{} or {} other places",
+                line.file,
+                line.line,
+                self.source.len() - 1
+            ),
+        }
+    }
+}

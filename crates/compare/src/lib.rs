@@ -32,6 +32,7 @@ mod sweep;
 
 pub use cluster::{Dendrogram, Merge};
 pub use comparison::{Comparison, Reason, Suspect, View, compare};
+pub use divergence::{Divergence, DivergenceKind, Divergences, Side, first_divergence};
 pub use error::Error;
 pub use filter::{Filter, FilterName};
 pub use lattice::{Concept, Lattice, context, lattice};
