@@ -1,39 +1,34 @@
 //! The codec of this process, as one type that fits into zeroed memory.
 
-use lockstep_format::codec::none::Plain;
-use lockstep_format::codec::{Encoder, Kind, Sink, Tail};
+use lockstep_format::codec::{AnyEncoder, Kind, Sink, Tail};
 
-/// Bytes that a thread's encoder may take.
-pub const ENCODER_ROOM: usize = 4096;
+/// Bytes that a thread's encoder takes, in whole pages.
+pub const ENCODER_ROOM: usize = size_of::<AnyEncoder>().next_multiple_of(4096);
 
 /// A thread's encoder at work.
-pub enum Encoding<'a> {
-    Plain(&'a mut Plain),
+pub struct Encoding<'a> {
+    kind: Kind,
+    encoder: &'a mut AnyEncoder,
 }
 
 impl<'a> Encoding<'a> {
-    /// The encoder of `kind` whose state lies in `room`; zeros are its beginning.
+    /// The encoder of `kind` whose state lies in `room`, which is page-aligned; zeros are its
+    /// beginning.
     pub fn new(kind: Kind, room: &'a mut [u8; ENCODER_ROOM]) -> Self {
-        let _ = kind;
-        let at = room.as_mut_ptr();
-        // SAFETY: the room is page-aligned, large enough (asserted below), used for one codec only,
-        // and zeros are a valid encoder (`lockstep_format::codec`).
-        unsafe { Self::Plain(&mut *at.cast()) }
+        let at = room.as_mut_ptr().cast::<AnyEncoder>();
+        debug_assert!(at.is_aligned());
+        // SAFETY: aligned, large enough, and all-zero memory is a valid encoder (its contract).
+        let encoder = unsafe { &mut *at };
+        Self { kind, encoder }
     }
 
     /// Encodes one symbol; false where the codec cannot express it.
     pub fn push(&mut self, symbol: u32, sink: &mut impl Sink) -> bool {
-        match self {
-            Self::Plain(encoder) => encoder.push(symbol, sink),
-        }
+        self.encoder.push(self.kind, symbol, sink)
     }
 
     /// The bytes that would end the stream here.
     pub fn tail(&self) -> Tail {
-        match self {
-            Self::Plain(encoder) => encoder.tail(),
-        }
+        self.encoder.tail(self.kind)
     }
 }
-
-const _: () = assert!(size_of::<Plain>() <= ENCODER_ROOM);

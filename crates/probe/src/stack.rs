@@ -154,6 +154,11 @@ impl Thread {
         (low..high).contains(&a)
     }
 
+    /// Whether `slot` lies above `other` on the same stack.
+    pub fn is_above(&mut self, slot: u64, other: u64) -> bool {
+        slot > other && self.is_same_stack(other, slot)
+    }
+
     /// The mapping that contains `address`; empty where there is none.
     fn segment(&mut self, address: u64) -> (u64, u64) {
         for segment in &self.segments {
