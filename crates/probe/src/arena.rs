@@ -89,7 +89,10 @@ fn fill(
 ) -> Result<(), &'static str> {
     const DAMAGED: &str = "the plan is damaged";
     let code = plan.code();
-    bytes.get_mut(..code.len()).ok_or(DAMAGED)?.copy_from_slice(code);
+    bytes
+        .get_mut(..code.len())
+        .ok_or(DAMAGED)?
+        .copy_from_slice(code);
     for fixup in plan.fixups() {
         let at = fixup.at as usize;
         let value = match fixup.kind {
@@ -161,7 +164,10 @@ fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'stat
     // SAFETY: just mapped, zeros.
     let is_bad = unsafe { core::slice::from_raw_parts_mut(bad, groups) };
 
-    let mut pages = [Pages { start: 0, length: 0 }; MOST_SEGMENTS];
+    let mut pages = [Pages {
+        start: 0,
+        length: 0,
+    }; MOST_SEGMENTS];
     let texts = || image.segments().iter().filter(|segment| segment.is_text());
     for (index, segment) in texts().enumerate().take(MOST_SEGMENTS) {
         let start = image.bias.wrapping_add(segment.address);
@@ -225,7 +231,9 @@ fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'stat
         }
         // SAFETY: checked to lie in text, which is writable now; the plan's check keeps the length
         // within the array.
-        unsafe { core::ptr::copy_nonoverlapping(new.as_ptr(), at as *mut u8, site.length as usize) };
+        unsafe {
+            core::ptr::copy_nonoverlapping(new.as_ptr(), at as *mut u8, site.length as usize)
+        };
     }
     let mut result = Ok(());
     for range in pages {

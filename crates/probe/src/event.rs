@@ -116,12 +116,7 @@ fn heal(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
     Ok(())
 }
 
-fn enter(
-    thread: &mut Thread,
-    process: &Process,
-    frame: &mut Frame,
-    slot: u64,
-) -> Result<(), Stop> {
+fn enter(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -> Result<(), Stop> {
     let word = frame.word();
     if is_tail(thread, frame, slot) {
         thread.make_room(process, 2)?;

@@ -142,7 +142,11 @@ impl Process {
                 self.state.store(state, Ordering::Release);
             }
         });
-        if self.is_ready() { Ok(()) } else { Err(Stop::NoFile) }
+        if self.is_ready() {
+            Ok(())
+        } else {
+            Err(Stop::NoFile)
+        }
     }
 
     fn create(&self, file: &mut File, flags: u32) -> Result<(), Stop> {
@@ -191,11 +195,7 @@ impl Process {
         // SAFETY: the first extent is mapped, and longer than header and facts (`Setup` sees to it).
         unsafe {
             let chunk_at = head.add(PAGE as usize);
-            core::ptr::copy_nonoverlapping(
-                facts.as_ptr(),
-                chunk_at.add(chunk::SIZE),
-                facts.len(),
-            );
+            core::ptr::copy_nonoverlapping(facts.as_ptr(), chunk_at.add(chunk::SIZE), facts.len());
             seal(chunk_at, kind::FACTS, facts_length as u64, 0, 0, facts);
             core::ptr::copy_nonoverlapping(fields.as_ptr(), head, fields.len());
         }
@@ -213,8 +213,8 @@ impl Process {
         if file.next + length > file.extent_end {
             let start = file.extent_end;
             let end = extent_end(start);
-            let fd = syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW)
-                .map_err(|_| Stop::NoSpace)?;
+            let fd =
+                syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoSpace)?;
             let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
             match (fd.stat(), file.identity) {
                 (Ok(now), Some(then)) if same(&now, &then) => {}

@@ -37,7 +37,11 @@ impl Contents {
         let mut room = 256 * 1024;
         loop {
             let at = syscall::map(room).ok()?;
-            let mut contents = Self { at, length: 0, room };
+            let mut contents = Self {
+                at,
+                length: 0,
+                room,
+            };
             // SAFETY: just mapped.
             let memory = unsafe { core::slice::from_raw_parts_mut(at, room) };
             // These files are read in one go, from the start each time that more room is tried.
@@ -113,7 +117,11 @@ fn describe(setup: &mut Setup, environment: &Contents) {
     let host = until_zero(&host);
     for byte in host {
         let safe = byte.is_ascii_alphanumeric() || b"._".contains(byte);
-        setup.host.push(if safe { core::slice::from_ref(byte) } else { b"_" });
+        setup.host.push(if safe {
+            core::slice::from_ref(byte)
+        } else {
+            b"_"
+        });
     }
     setup.fact(fact::HOST, &[host]);
     let mut path = [0u8; image::PATH];
@@ -286,11 +294,7 @@ fn read(file: &Fd) -> Result<Plan<'static>, &'static str> {
 }
 
 /// Runs `PLANNER __plan --run RUN --role ROLE IMAGE` and waits for it.
-fn make(
-    setup: &Setup,
-    environment: &Contents,
-    candidate: &Candidate,
-) -> Result<(), &'static str> {
+fn make(setup: &Setup, environment: &Contents, candidate: &Candidate) -> Result<(), &'static str> {
     let mut planner = Text::<{ crate::setup::PATH + 1 }>::new();
     planner.push(variable(environment, "LOCKSTEP_PLANNER").ok_or("there is no planner")?);
     planner.push(b"\0");
@@ -322,7 +326,12 @@ fn make(
         .filter(|entry| !entry.starts_with(b"LD_PRELOAD="));
     for (index, entry) in kept.enumerate() {
         // SAFETY: room for all of them and the null at the end.
-        unsafe { pointers.cast::<*const u8>().add(index).write(entry.as_ptr()) };
+        unsafe {
+            pointers
+                .cast::<*const u8>()
+                .add(index)
+                .write(entry.as_ptr())
+        };
     }
     // SAFETY: strings end with zeros (`Contents` keeps a zero behind its last byte), arrays with
     // null; the stack is ours.
@@ -343,7 +352,11 @@ fn make(
         syscall::unmap(pointers, count * 8);
         syscall::unmap(stack, HELPER_STACK);
     }
-    if child > 0 { Ok(()) } else { Err("the planner could not be started") }
+    if child > 0 {
+        Ok(())
+    } else {
+        Err("the planner could not be started")
+    }
 }
 
 /// Applies a plan and says so in the facts.
@@ -354,10 +367,9 @@ fn install(
     first: u32,
 ) -> Result<(), &'static str> {
     let applied = arena::apply(&found.plan, &candidate.image, first)?;
-    setup.unexpected_text.fetch_add(
-        applied.unexpected,
-        core::sync::atomic::Ordering::Relaxed,
-    );
+    setup
+        .unexpected_text
+        .fetch_add(applied.unexpected, core::sync::atomic::Ordering::Relaxed);
     let _ = loss::UNEXPECTED_TEXT;
     let mut numbers = [Text::<24>::new(), Text::new(), Text::new()];
     numbers[0].push_decimal(u64::from(first));

@@ -54,7 +54,11 @@ impl<const N: usize> Text<N> {
         let mut at = digits.len();
         for place in digits.iter_mut().rev() {
             let digit = (number % base) as u8;
-            *place = if digit < 10 { b'0' + digit } else { b'a' + digit - 10 };
+            *place = if digit < 10 {
+                b'0' + digit
+            } else {
+                b'a' + digit - 10
+            };
             at -= 1;
             number /= base;
             if number == 0 {

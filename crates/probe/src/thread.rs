@@ -195,7 +195,11 @@ impl Thread {
         let mut head = [0u8; 24];
         put_u32(&mut head, layout::TID - chunk::SIZE, self.tid);
         put_u32(&mut head, layout::INHERITED - chunk::SIZE, inherited as u32);
-        put_u64(&mut head, layout::STARTED - chunk::SIZE, syscall::monotonic());
+        put_u64(
+            &mut head,
+            layout::STARTED - chunk::SIZE,
+            syscall::monotonic(),
+        );
         const CHECKED: usize = layout::CHECK - chunk::SIZE;
         let sum = check::crc32c(&head[..CHECKED]);
         put_u32(&mut head, CHECKED, sum);
@@ -301,7 +305,11 @@ impl Thread {
     pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
         // SAFETY: cursor and limit point into the staging area of an attached thread.
         let room = unsafe { self.staging_end().offset_from_unsigned(self.hot.cursor) };
-        if room < count { self.commit(process) } else { Ok(()) }
+        if room < count {
+            self.commit(process)
+        } else {
+            Ok(())
+        }
     }
 
     /// Records one event.
