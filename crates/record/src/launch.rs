@@ -38,19 +38,16 @@ pub(crate) fn find_probe(given: Option<&Path>) -> Result<PathBuf, Error> {
     let executable = std::env::current_exe()
         .map_err(|error| Error::own(format!("the probe: {}", plain(&error))))?;
     let beside = executable.parent().unwrap_or(Path::new("/"));
-    let mut places = vec![
-        beside.join(PROBE),
-        beside.join("../lib").join(PROBE),
-        beside.join("../lib/lockstep").join(PROBE),
-    ];
-    // In a build tree: target/debug/lockstep, target/debug/deps/test-..., target/probe/PROBE.
-    places.extend(
-        executable
-            .ancestors()
-            .skip(2)
-            .take(3)
-            .map(|directory| directory.join("probe").join(PROBE)),
-    );
+    // In a build tree (target/debug/lockstep, target/debug/deps/test-...) the library of the
+    // profile `probe`: what other profiles leave beside the executable does not load.
+    let built = executable
+        .ancestors()
+        .skip(2)
+        .take(3)
+        .filter(|directory| directory.join("CACHEDIR.TAG").exists())
+        .map(|directory| directory.join("probe").join(PROBE));
+    let installed = ["", "../lib", "../lib/lockstep"].map(|place| beside.join(place).join(PROBE));
+    let places: Vec<PathBuf> = built.chain(installed).collect();
     places
         .iter()
         .find_map(|place| place.canonicalize().ok())
