@@ -214,10 +214,10 @@ fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
         thread.remove(index);
     }
     let result = record.and_then(|()| thread.emit_symbol(process, RETURN));
-    if let Err(stop) = result {
-        if thread.hot.busy != STOPPED {
-            thread.stop(process, stop);
-        }
+    if let Err(stop) = result
+        && thread.hot.busy != STOPPED
+    {
+        thread.stop(process, stop);
     }
 }
 

@@ -1,7 +1,6 @@
 //! The system calls that the probe makes, raw: no errno, no libc, nothing that a host can interpose.
 
 use crate::x86_64::syscall::syscall;
-use core::ptr::null_mut;
 
 const READ: usize = 0;
 const CLOSE: usize = 3;
@@ -189,7 +188,7 @@ pub fn map_at(address: usize, length: usize) -> Result<*mut u8, Errno> {
 /// # Safety
 /// It must be a mapping of ours that nobody uses any more.
 pub unsafe fn unmap(at: *mut u8, length: usize) {
-    if at != null_mut() {
+    if !at.is_null() {
         let _ = call!(MUNMAP, at, length);
     }
 }
