@@ -26,6 +26,8 @@ mod symbols;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod open_tests;
+#[cfg(test)]
 mod writer;
 
 pub use error::Error;
