@@ -327,3 +327,59 @@ fn what_is_no_run_is_refused() {
     directory.write("lockstep.json", b"not json");
     assert!(refused(&directory.0).contains("that is no JSON"));
 }
+
+/// `cargo test --release -p lockstep-trace -- --ignored --nocapture speed`
+#[test]
+#[ignore = "a measurement"]
+#[allow(clippy::print_stderr)]
+fn speed() {
+    let resident = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM"))
+            .unwrap();
+        line.trim_start_matches("VmHWM:").trim().to_owned()
+    };
+    let mut state = 1u64;
+    let mut random = move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as u32
+    };
+    for (name, is_noisy) in [("periodic", false), ("branches", true)] {
+        let directory = two_ranks();
+        for rank in 0..2 {
+            let pid = 100 + rank;
+            let mut writer = Writer::new(
+                Kind::Seed,
+                identity(pid, flag::MPI),
+                &facts(Some(rank)),
+                u64::MAX,
+            );
+            let thread = writer.thread(pid, 0);
+            writer.event(thread, 16);
+            for _ in 0..5_000_000 {
+                let callee = if is_noisy { 17 + random() % 2 } else { 17 };
+                for symbol in [callee, 18, 0, 0] {
+                    writer.event(thread, symbol);
+                }
+            }
+            let file = format!("processes/somewhere-else-{pid}-7-0.lockstep");
+            directory.write(&file, writer.bytes());
+        }
+        let start = std::time::Instant::now();
+        let run = directory.open();
+        let opening = start.elapsed();
+        let events: u64 = run.traces().map(|thread| thread.events).sum();
+        let start = std::time::Instant::now();
+        let count = run.traces().flat_map(|thread| thread.events()).count();
+        assert_eq!(count as u64, events);
+        eprintln!(
+            "{name:9} {events} events: open {opening:?} on all cores, iterate {:?}, peak {}",
+            start.elapsed(),
+            resident()
+        );
+    }
+}
