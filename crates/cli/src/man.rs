@@ -2,7 +2,7 @@
 
 use crate::{arguments, output};
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, Command};
 use clap_mangen::Man as Page;
 use std::fs;
 use std::io::Write;
@@ -25,8 +25,7 @@ impl Man {
     pub fn run(self) -> Result<ExitCode> {
         let command = arguments::command();
         let Some(directory) = self.output else {
-            let mut page = Vec::new();
-            Page::new(command).render(&mut page)?;
+            let page = page(command, "lockstep")?;
             output::print(|out| out.write_all(&page))?;
             return Ok(ExitCode::SUCCESS);
         };
@@ -40,14 +39,40 @@ impl Man {
         for (name, command) in
             std::iter::once(("lockstep".to_owned(), command.clone())).chain(pages)
         {
-            let mut page = Vec::new();
-            Page::new(command)
-                .title(name.to_uppercase())
-                .render(&mut page)?;
             let file = directory.join(format!("{name}.1"));
-            fs::write(&file, page)
+            fs::write(&file, page(command, &name)?)
                 .with_context(|| format!("{}: could not be written", file.display()))?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A page in roff, with the examples before the options as in `--help`.
+fn page(command: Command, name: &str) -> std::io::Result<Vec<u8>> {
+    let examples = command.get_before_help().map(ToString::to_string);
+    let has_subcommands = command.has_subcommands();
+    let manual = Page::new(command).title(name.to_uppercase());
+    let mut page = Vec::new();
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    manual.render_synopsis_section(&mut page)?;
+    manual.render_description_section(&mut page)?;
+    if let Some(examples) = examples {
+        writeln!(page, ".SH EXAMPLES\n.nf")?;
+        for line in examples.lines().skip(1).filter(|line| !line.is_empty()) {
+            // Outside of requests only backslashes, hyphens and quotes mean something else.
+            let line = line
+                .trim_start()
+                .replace('\\', "\\e")
+                .replace('-', "\\-")
+                .replace('\'', "\\(aq");
+            writeln!(page, "{line}")?;
+        }
+        writeln!(page, ".fi")?;
+    }
+    manual.render_options_section(&mut page)?;
+    if has_subcommands {
+        manual.render_subcommands_section(&mut page)?;
+    }
+    Ok(page)
 }

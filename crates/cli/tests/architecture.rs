@@ -126,3 +126,23 @@ fn every_room_is_described() {
         assert!(named, "{name} is not in ARCHITECTURE.md");
     }
 }
+
+#[test]
+fn the_launchers_of_the_limits_are_those_of_the_code() {
+    let limits = std::fs::read_to_string(root().join("docs/limits.md")).expect("docs/limits.md");
+    for launcher in lockstep_format::launcher::LAUNCHERS {
+        let tokens: Vec<String> = launcher
+            .token
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let row = format!(
+            "| {} | `{}` | `{}` | {} |",
+            launcher.name,
+            launcher.rank,
+            launcher.size,
+            tokens.join(", ")
+        );
+        assert!(limits.contains(&row), "docs/limits.md lacks {row}");
+    }
+}

@@ -23,13 +23,6 @@ mod select;
 mod stream;
 mod symbols;
 
-#[cfg(test)]
-mod damage_tests;
-#[cfg(test)]
-mod open_tests;
-#[cfg(test)]
-mod writer;
-
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use model::{

@@ -1,0 +1,209 @@
+//! The command line as scripts meet it: exit statuses, one line on stderr, nothing followed.
+
+use lockstep_testkit::Scratch;
+use lockstep_testkit::command::{self, Outcome};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+fn lockstep(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    command.args(words).env_remove("LOCKSTEP_OPTIONS");
+    command
+}
+
+fn run(words: &[&str]) -> Outcome {
+    command::run(&mut lockstep(words))
+}
+
+/// It could not be done: nothing on stdout, one line on stderr that names us and says why.
+#[track_caller]
+fn refused(outcome: &Outcome, status: i32, said: &str) {
+    assert_eq!(
+        (outcome.status, outcome.stdout.as_str()),
+        (status, ""),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    assert!(
+        outcome.stderr.starts_with("lockstep: ") && outcome.stderr.contains(said),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn mistakes_are_answered_in_one_line() {
+    refused(&run(&[]), 2, "expected a command");
+    refused(&run(&["frob"]), 2, "'frob'");
+    refused(
+        &run(&["progress", "run"]),
+        2,
+        "'progress' is not in this version",
+    );
+    refused(&run(&["info"]), 2, "<RUN>");
+    refused(&run(&["info", "--colour", "run"]), 2, "'--colour'");
+    refused(
+        &run(&["events", "run", "-t", "five"]),
+        2,
+        "expected a trace such as 6.4",
+    );
+    refused(
+        &run(&["compare", "a", "b", "--linkage", "wrd"]),
+        2,
+        "'ward'",
+    );
+    refused(
+        &run(&["compare", "a", "b", "--sweep", "-k", "3"]),
+        2,
+        "cannot be used with",
+    );
+}
+
+#[test]
+fn what_is_not_a_run_is_said() {
+    let scratch = Scratch::new("not-a-run");
+    let path = |name: &str| scratch.join(name).display().to_string();
+    fs::write(scratch.join("file"), "text").expect("a file");
+    fs::create_dir(scratch.join("empty")).expect("a directory");
+    for name in ["missing", "file", "empty"] {
+        for words in [
+            &["info", &path(name)][..],
+            &["events", &path(name), "-t", "0.0"],
+            &["compare", &path(name), &path(name)],
+            &["report", &path(name), "-o", &path("page.html")],
+        ] {
+            refused(&run(words), 2, "expected a run");
+        }
+    }
+    assert!(!scratch.join("page.html").exists());
+}
+
+#[test]
+fn failures_of_record_itself_have_the_statuses_of_timeout() {
+    refused(&run(&["record"]), 125, "<COMMAND>");
+    refused(
+        &run(&["record", "--hang", "5", "--", "true"]),
+        125,
+        "'--hang'",
+    );
+    refused(
+        &run(&["record", "--images", "all", "--", "true"]),
+        125,
+        "'all'",
+    );
+}
+
+#[test]
+fn options_may_come_from_the_environment() {
+    let with = |options: &str, words: &[&str]| {
+        command::run(lockstep(words).env("LOCKSTEP_OPTIONS", options))
+    };
+    refused(&with("--nonsense", &["info", "run"]), 2, "LOCKSTEP_OPTIONS");
+    refused(
+        &with("--custom 'open", &["info", "run"]),
+        2,
+        "LOCKSTEP_OPTIONS",
+    );
+    // An option of another command is passed over; one on the command line wins.
+    refused(
+        &with("--codec none --json", &["info", "missing"]),
+        2,
+        "expected a run",
+    );
+    refused(
+        &with(
+            "--linkage single",
+            &["compare", "a", "b", "--linkage", "ward"],
+        ),
+        2,
+        "expected a run",
+    );
+}
+
+#[test]
+fn only_runs_are_removed_and_links_are_not_followed() {
+    let scratch = Scratch::new("rm");
+    let make = |name: &str, marker: bool| {
+        let directory = scratch.join(name);
+        fs::create_dir(&directory).expect("a directory");
+        if marker {
+            let text = r#"{"version":1,"tool":"0.1.0","command":["./app","a b"],"codec":"seed"}"#;
+            fs::write(directory.join("lockstep.json"), text).expect("a marker");
+        }
+        directory
+    };
+    let (thesis, good, bad) = (make("thesis", false), make("good", true), make("bad", true));
+    let path = |directory: &Path| directory.display().to_string();
+    symlink(&good, scratch.join("link")).expect("a link");
+    symlink(&thesis, bad.join("processes")).expect("a link");
+
+    refused(&run(&["rm", &path(&thesis)]), 2, "expected a run");
+    refused(&run(&["rm", &path(&scratch.join("link"))]), 2, "link");
+    // One that is none keeps all of them.
+    refused(
+        &run(&["rm", &path(&good), &path(&thesis)]),
+        2,
+        "nothing was removed",
+    );
+    assert!(thesis.exists() && good.exists());
+
+    let listed = run(&["runs", &path(scratch.path())]).success().stdout;
+    assert!(
+        listed.contains("good") && listed.contains("./app a b") && !listed.contains("thesis"),
+        "{listed}"
+    );
+
+    let outcome = run(&["rm", &path(&good), &path(&bad)]).success();
+    assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", ""));
+    assert!(thesis.exists() && !good.exists() && !bad.exists());
+}
+
+#[test]
+fn a_closed_pipe_is_silent() {
+    let binary = env!("CARGO_BIN_EXE_lockstep");
+    for words in ["man", "completions bash", "--help"] {
+        let script = format!("set -o pipefail; {binary} {words} | true");
+        let outcome = command::run(Command::new("bash").args(["-c", &script]));
+        assert_eq!(
+            (outcome.status, outcome.stderr.as_str()),
+            (0, ""),
+            "{words}"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    if !Path::new("/dev/full").exists() {
+        return lockstep_testkit::tools::skip("no /dev/full");
+    }
+    let script = format!("{} man > /dev/full", env!("CARGO_BIN_EXE_lockstep"));
+    refused(
+        &command::run(Command::new("sh").args(["-c", &script])),
+        2,
+        "stdout could not be written",
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_of_the_same_definition() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(
+            run(&["completions", shell])
+                .success()
+                .stdout
+                .contains("similarity"),
+            "{shell}"
+        );
+    }
+    let scratch = Scratch::new("man");
+    let directory = scratch.join("man1");
+    let _ = run(&["man", "-o", &directory.display().to_string()]).success();
+    let page = fs::read_to_string(directory.join("lockstep-compare.1")).expect("a page");
+    assert!(
+        page.contains("EXAMPLES") && page.contains("linkage"),
+        "{page}"
+    );
+    assert!(directory.join("lockstep.1").exists() && !directory.join("lockstep-__plan.1").exists());
+}

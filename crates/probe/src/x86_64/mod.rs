@@ -1,6 +1,0 @@
-//! Everything that is written in assembly.
-
-pub mod memory;
-pub mod routines;
-pub mod spawn;
-pub mod syscall;
