@@ -10,9 +10,28 @@
 //! *Costs*: one helper thread that plans ahead and watches for ends; a few milliseconds of start-up.
 //! *Not for*: reading a run (that is `trace`), or printing (that is the command line's).
 
+mod directory;
+mod error;
+mod launch;
+mod lines;
+mod pidfd;
+mod plan;
+mod process;
+mod program;
+mod tally;
+mod watch;
+
+pub use error::Error;
+pub use plan::plan_command;
+
+use directory::Directory;
 use lockstep_format::codec::Kind;
+use lockstep_format::plan::Role;
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::atomic::AtomicBool;
 
 /// What to record and where to.
 #[derive(Debug, Clone)]
@@ -58,42 +77,101 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// Why the command was not started. One line each: what was expected, what was found, where.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Error {
-    message: String,
-    status: u8,
-}
-
-impl Error {
-    /// The exit status that says so: 127 no such program, 126 not executable, 125 anything else.
-    #[must_use]
-    pub fn status(&self) -> u8 {
-        self.status
-    }
-
-    fn new(status: u8, message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            status,
-        }
-    }
-}
-
 /// Runs `options.command` under the probe and waits for it.
 ///
 /// # Errors
 /// If the command was not started; [`Error::status`] is the exit status to end with.
 pub fn record(options: &Options) -> Result<Outcome, Error> {
-    let _ = options;
-    Err(Error::new(125, "recording: not built yet"))
+    let name = options
+        .command
+        .first()
+        .ok_or_else(|| Error::own("expected a command to record, found none"))?;
+    let path = program::find(name)?;
+    let program = match program::check(&path) {
+        Ok(program) => program,
+        Err(error) if error.is_untraceable() && options.untraced_is_fine => {
+            return run_untraced(options, &path, error.to_string());
+        }
+        Err(error) => return Err(error),
+    };
+    let probe = launch::find_probe(options.probe.as_deref())?;
+    let directory = directory::claim(
+        options.output.as_deref(),
+        &options.command,
+        options.codec,
+        options.force,
+    )?;
+    // Made now, it is there when the first process asks. A failure is told by that process.
+    let _ = plan::ensure(&directory.path, Role::Main, &program.image);
+    let probe = launch::ProbeName::new(&probe)?;
+    launch::catch_signals();
+    let mut command = launch::command(options, &program, &directory, &probe);
+    let stop = AtomicBool::new(false);
+    let status = std::thread::scope(|scope| {
+        let mut child = launch::start(&mut command)?;
+        let own = own_name(child.id());
+        let watcher = watch::Watcher::start(scope, &directory, &stop);
+        let status = launch::wait(&mut child);
+        watcher.finish();
+        let status = status?;
+        if let Some(own) = own {
+            watch::End::from_status(status.into_raw()).write(&directory.path, &own);
+            if !directory.elected {
+                tally::trim(&directory.path, |name| *name == own);
+            }
+        }
+        Ok(status)
+    });
+    probe.remove();
+    let status = status?;
+    Ok(Outcome {
+        status: exit_code(status),
+        summary: directory.elected.then(|| summary(&directory)),
+        untraced: None,
+    })
 }
 
-/// The hidden subcommand `__plan --run RUN --role ROLE IMAGE`: makes the plan of one image, unless
-/// it is there. Silent; the status says whether the plan is there now.
-#[must_use]
-pub fn plan_command(arguments: &[OsString]) -> u8 {
-    let _ = arguments;
-    125
+fn run_untraced(
+    options: &Options,
+    path: &std::path::Path,
+    reason: String,
+) -> Result<Outcome, Error> {
+    launch::catch_signals();
+    let mut child = launch::start(&mut launch::plain_command(options, path))?;
+    let status = launch::wait(&mut child)?;
+    Ok(Outcome {
+        status: exit_code(status),
+        summary: None,
+        untraced: Some(reason),
+    })
+}
+
+/// How the command's own process is named in the run.
+fn own_name(pid: u32) -> Option<process::FileName> {
+    let pid = pid.cast_signed();
+    Some(process::FileName {
+        host: process::host_in_names(),
+        pid,
+        start: process::start_time(pid)?,
+    })
+}
+
+fn exit_code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(125);
+    u8::try_from(code & 0xff).unwrap_or(125)
+}
+
+fn summary(directory: &Directory) -> Summary {
+    tally::trim(&directory.path, |_| true);
+    let tally = tally::count(&directory.path);
+    Summary {
+        directory: directory.shown.clone(),
+        processes: tally.processes,
+        events: tally.events,
+        lost: tally.lost,
+        bytes: tally.bytes,
+    }
 }

@@ -23,6 +23,13 @@ mod select;
 mod stream;
 mod symbols;
 
+#[cfg(test)]
+mod damage_tests;
+#[cfg(test)]
+mod open_tests;
+#[cfg(test)]
+mod writer;
+
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use model::{

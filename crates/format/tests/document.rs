@@ -1,0 +1,112 @@
+//! `docs/trace-format.md` says what the constants say: every row of every byte table, both ways.
+#![allow(clippy::unwrap_used)]
+
+use lockstep_format::codec::Kind;
+use lockstep_format::{plan, process};
+use std::collections::BTreeMap;
+
+const DOCUMENT: &str = include_str!("../../../docs/trace-format.md");
+
+/// Names and offsets of the byte tables, by heading.
+fn tables() -> BTreeMap<&'static str, BTreeMap<&'static str, usize>> {
+    let mut tables: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    let mut heading = "";
+    for line in DOCUMENT.lines() {
+        if let Some(text) = line.strip_prefix("### ") {
+            heading = text;
+        }
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        if let [_, offset, name, _, ..] = cells[..]
+            && let Ok(offset) = offset.parse()
+            && let Some(name) = name
+                .strip_prefix('`')
+                .and_then(|name| name.strip_suffix('`'))
+        {
+            tables.entry(heading).or_default().insert(name, offset);
+        }
+    }
+    tables
+}
+
+macro_rules! constants {
+    ($module:path: $($name:ident)*) => {{
+        use $module as module;
+        BTreeMap::from([$((stringify!($name), module::$name)),*])
+    }};
+}
+
+#[test]
+fn every_table_equals_its_constants() {
+    let expected = BTreeMap::from([
+        (
+            "Header",
+            constants!(process::header: MAGIC VERSION BYTE_ORDER CODEC PID PARENT EXEC_COUNT
+            START_TIME CREATED CHECK FLAGS END_KIND END_CODE LOSSES),
+        ),
+        (
+            "Chunk",
+            constants!(process::chunk: MAGIC KIND LENGTH THREAD SEQUENCE USED PAYLOAD_CHECK
+            CHECK SIZE),
+        ),
+        (
+            "Thread",
+            constants!(process::thread: TID INHERITED STARTED CHECK PHASE COMMITTED INTENT
+            STAGING MIRROR DATA),
+        ),
+        (
+            "State",
+            constants!(process::state: BYTES EVENTS STREAM_CHECK TAIL_LENGTH TAIL CHECK SIZE),
+        ),
+        (
+            "Plan header",
+            constants!(plan::header: MAGIC VERSION CHECK ROLE SYMBOLS LOW HIGH FIXED
+            BUILD_ID_LENGTH BUILD_ID SECTIONS SIZE),
+        ),
+        ("Fixup", constants!(plan::fixup: AT KIND VALUE SIZE)),
+        (
+            "Site",
+            constants!(plan::site: ADDRESS LENGTH FIELD TARGET GROUP OLD NEW SIZE),
+        ),
+        (
+            "Function",
+            constants!(plan::function: ADDRESS LENGTH NAME NAME_LENGTH ORIGIN MECHANISM
+            SIZE),
+        ),
+        (
+            "Refusal",
+            constants!(plan::refusal: ADDRESS NAME NAME_LENGTH REASON REASON_LENGTH SIZE),
+        ),
+        (
+            "Call site",
+            constants!(plan::call_site: RETURN CALLER CALLEE SIZE),
+        ),
+    ]);
+    assert_eq!(tables(), expected);
+}
+
+#[test]
+fn values_in_the_text() {
+    let says = |text: String| assert!(DOCUMENT.contains(&text), "the document lacks: {text}");
+    says(format!("version {}\n", process::VERSION));
+    says(format!("A header page of {} bytes", process::PAGE));
+    says(format!("the first ends at {} bytes", process::FIRST_EXTENT));
+    says(format!("the next multiple of {}.", process::EXTENT));
+    says(format!(
+        "| {} u64 | events that are not",
+        process::thread::STAGING_WORDS
+    ));
+    says(format!(
+        "| {} u64 | return address",
+        process::thread::MIRROR_WORDS
+    ));
+    says(format!(
+        "| {} u64 | lost events",
+        process::header::LOSS_COUNT
+    ));
+    says(format!("| {} bytes | what ends", process::state::TAIL_ROOM));
+    says(format!("| {} pairs of u32 |", plan::section::COUNT));
+    says(process::loss::NAMES.join(", "));
+    for kind in Kind::ALL {
+        says(format!("{} `{}`", kind as u32, kind.name()));
+    }
+}

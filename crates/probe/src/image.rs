@@ -1,0 +1,247 @@
+//! The images of the process, from the dynamic linker's own list: no `dlsym`, no libc.
+
+use crate::maps;
+use crate::syscall::{self, O_RDONLY};
+use crate::text::{Text, until_zero};
+use lockstep_format::check::{crc32c, extend};
+use lockstep_format::plan;
+
+/// Longest path of an image.
+pub const PATH: usize = 4096;
+
+/// A program header.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    /// Address in the file.
+    pub address: u64,
+    physical: u64,
+    file_size: u64,
+    /// Bytes in memory.
+    pub size: u64,
+    align: u64,
+}
+
+impl Segment {
+    const LOAD: u32 = 1;
+    const DYNAMIC: u32 = 2;
+    const NOTE: u32 = 4;
+    const HEADERS: u32 = 6;
+
+    /// Whether it is loaded and executable, and not writable.
+    pub fn is_text(&self) -> bool {
+        self.kind == Self::LOAD && self.flags & 3 == 1
+    }
+}
+
+/// A loaded image.
+#[derive(Clone, Copy)]
+pub struct Image {
+    /// Load bias: address in memory = bias + address in the file.
+    pub bias: u64,
+    segments: *const Segment,
+    count: usize,
+}
+
+impl Image {
+    /// Its program headers.
+    pub fn segments(&self) -> &'static [Segment] {
+        // SAFETY: mapped with the image, for as long as it is there.
+        unsafe { core::slice::from_raw_parts(self.segments, self.count) }
+    }
+
+    /// Lowest and highest address of its segments in memory.
+    pub fn extent(&self) -> (u64, u64) {
+        let loaded = || self.segments().iter().filter(|s| s.kind == Segment::LOAD);
+        let low = loaded().map(|s| s.address).min().unwrap_or(0) & !4095;
+        let high = loaded()
+            .map(|s| s.address.wrapping_add(s.size))
+            .max()
+            .unwrap_or(0);
+        (
+            self.bias.wrapping_add(low),
+            self.bias.wrapping_add(high).next_multiple_of(4096),
+        )
+    }
+
+    /// The main program, from the auxiliary vector.
+    fn main() -> Option<Self> {
+        const AT_PHDR: u64 = 3;
+        const AT_PHNUM: u64 = 5;
+        let file = syscall::open(b"/proc/self/auxv\0", O_RDONLY).ok()?;
+        let mut bytes = [0u8; 1024];
+        let length = file.read(&mut bytes).ok()?;
+        let mut headers = 0;
+        let mut count = 0;
+        let (pairs, _) = bytes.get(..length)?.as_chunks::<16>();
+        for pair in pairs {
+            let word = |at| lockstep_format::bytes::u64_at(pair, at).unwrap_or(0);
+            match word(0) {
+                AT_PHDR => headers = word(8),
+                AT_PHNUM => count = word(8) as usize,
+                _ => {}
+            }
+        }
+        if headers == 0 || count == 0 {
+            return None;
+        }
+        let mut image = Self {
+            bias: 0,
+            segments: headers as *const Segment,
+            count,
+        };
+        let own = image.segments().iter().find(|s| s.kind == Segment::HEADERS);
+        image.bias = headers.wrapping_sub(own?.address);
+        Some(image)
+    }
+
+    /// A library, from its load address.
+    fn library(bias: u64) -> Option<Self> {
+        let (low, high) = maps::containing(bias)?;
+        if low != bias || high - low < 4096 {
+            return None;
+        }
+        // SAFETY: a page is mapped there. Libraries are linked from address 0, so that their first
+        // page is their header.
+        let header = unsafe { core::slice::from_raw_parts(bias as *const u8, 64) };
+        if header.get(..5)? != b"\x7fELF\x02" {
+            return None;
+        }
+        let at = lockstep_format::bytes::u64_at(header, 32)?;
+        let count = usize::from(u16::from_le_bytes([*header.get(56)?, *header.get(57)?]));
+        if at + (count * size_of::<Segment>()) as u64 > 4096 {
+            return None;
+        }
+        Some(Self {
+            bias,
+            segments: (bias + at) as *const Segment,
+            count,
+        })
+    }
+
+    /// The build id in its notes; empty where there is none.
+    pub fn build_id(&self) -> &'static [u8] {
+        self.segments()
+            .iter()
+            .filter(|segment| segment.kind == Segment::NOTE)
+            .find_map(|segment| {
+                let at = self.bias.wrapping_add(segment.address) as *const u8;
+                // SAFETY: a note segment lies inside a loaded one.
+                build_id_in(unsafe { core::slice::from_raw_parts(at, segment.size as usize) })
+            })
+            .unwrap_or(&[])
+    }
+
+    /// The name of its plan: as `lockstep_patch::image_key` has it.
+    pub fn key(&self, path: &[u8]) -> Option<Text<128>> {
+        let mut key = Text::new();
+        let build_id = self.build_id();
+        if build_id.len() >= 8 {
+            for byte in build_id {
+                key.push_hexadecimal_byte(*byte);
+            }
+            return key.is_whole().then_some(key);
+        }
+        let mut name = Text::<{ PATH + 1 }>::new();
+        name.push(path);
+        name.push(b"\0");
+        let stat = syscall::open(name.bytes(), O_RDONLY).ok()?.stat().ok()?;
+        let check = extend(crc32c(path), &stat.modified_seconds.to_le_bytes());
+        let check = extend(check, &stat.modified_nanoseconds.to_le_bytes());
+        let check = extend(check, env!("CARGO_PKG_VERSION").as_bytes());
+        let check = extend(check, &plan::VERSION.to_le_bytes());
+        key.push(b"file-");
+        key.push_hexadecimal(stat.size);
+        key.push(b"-");
+        for byte in check.to_be_bytes() {
+            key.push_hexadecimal_byte(byte);
+        }
+        Some(key)
+    }
+}
+
+/// Looks for note type 3 of owner "GNU".
+fn build_id_in(notes: &'static [u8]) -> Option<&'static [u8]> {
+    let mut rest = notes;
+    loop {
+        let word = |at| lockstep_format::bytes::u32_at(rest, at).map(|value| value as usize);
+        let (name, length, kind) = (word(0)?, word(4)?, word(8)?);
+        let content = 12 + name.next_multiple_of(4);
+        let id = rest.get(content..content.checked_add(length)?)?;
+        if kind == 3 && rest.get(12..12 + name)? == b"GNU\0" {
+            return Some(id);
+        }
+        rest = rest.get(content + length.next_multiple_of(4)..)?;
+    }
+}
+
+/// An entry of the dynamic linker's list.
+#[repr(C)]
+struct LinkMap {
+    bias: u64,
+    name: *const u8,
+    dynamic: *const [u64; 2],
+    next: *const LinkMap,
+}
+
+/// Calls `visit` for the main program (with its path) and for every library of the process.
+pub fn each(mut visit: impl FnMut(Image, &[u8], bool)) -> Option<()> {
+    const DT_DEBUG: u64 = 21;
+    let main = Image::main()?;
+    let mut path = [0u8; PATH];
+    let length = syscall::read_link(b"/proc/self/exe\0", &mut path);
+    visit(main, path.get(..length)?, true);
+
+    let dynamic = main
+        .segments()
+        .iter()
+        .find(|s| s.kind == Segment::DYNAMIC)?;
+    let mut at = main.bias.wrapping_add(dynamic.address) as *const [u64; 2];
+    // SAFETY: the dynamic section of a running program ends with a null entry.
+    let list = unsafe {
+        loop {
+            match *at {
+                [0, _] => return None,
+                [DT_DEBUG, list] => break list,
+                _ => at = at.add(1),
+            }
+        }
+    };
+    if list == 0 {
+        return None;
+    }
+    // SAFETY: `r_debug`: a version, then the head of the list.
+    let mut link = unsafe { *((list + 8) as *const *const LinkMap) };
+    let mut first = true;
+    // SAFETY: the linker's list, which does not change while it runs our constructor.
+    while let Some(entry) = unsafe { link.as_ref() } {
+        link = entry.next;
+        if core::mem::take(&mut first) {
+            continue;
+        }
+        // SAFETY: a zero-terminated string.
+        let name = unsafe { c_string(entry.name) };
+        if let Some(image) = Image::library(entry.bias) {
+            visit(image, name, false);
+        }
+    }
+    Some(())
+}
+
+/// The bytes of a C string, at most [`PATH`].
+unsafe fn c_string<'a>(at: *const u8) -> &'a [u8] {
+    if at.is_null() {
+        return &[];
+    }
+    let mut length = 0;
+    // SAFETY: zero-terminated, so every byte up to the zero may be read.
+    unsafe {
+        while length < PATH && *at.add(length) != 0 {
+            length += 1;
+        }
+        until_zero(core::slice::from_raw_parts(at, length))
+    }
+}

@@ -1,0 +1,440 @@
+//! The process file: made in the constructor and again in every forked child, grown extent by
+//! extent, written to by all threads of the process.
+//!
+//! [`Process`] lies in pages that the kernel wipes in a forked child, so that the child finds no file
+//! and no lock there; [`Setup`] is what both share.
+
+use crate::setup::Setup;
+use crate::syscall::{
+    self, Errno, Fd, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY,
+    O_RDWR, Stat,
+};
+use crate::text::Text;
+use crate::thread::{NO_MEMORY, Thread};
+use core::cell::UnsafeCell;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use lockstep_format::bytes::{put, put_u32, put_u64};
+use lockstep_format::check::crc32c;
+use lockstep_format::codec::Kind;
+use lockstep_format::process::{
+    self as layout, DATA_CHUNK, FIRST_EXTENT, PAGE, THREAD_CHUNK, chunk, extent_end, flag, header,
+    kind, loss,
+};
+
+/// Why a thread stops recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The file cannot grow.
+    NoSpace,
+    /// The file must not grow.
+    FileLimit,
+    /// There is no file.
+    NoFile,
+}
+
+impl Stop {
+    /// The loss counter for it.
+    pub fn counter(self) -> Option<usize> {
+        match self {
+            Self::NoSpace => Some(loss::NO_SPACE),
+            Self::FileLimit => Some(loss::FILE_LIMIT),
+            Self::NoFile => None,
+        }
+    }
+}
+
+/// This process.
+#[repr(C)]
+pub struct Process {
+    lock: AtomicU32,
+    state: AtomicU32,
+    pid: AtomicU32,
+    header: AtomicPtr<u8>,
+    file: UnsafeCell<File>,
+}
+
+/// No file yet: the state after a fork.
+const NEW: u32 = 0;
+const READY: u32 = 1;
+const FAILED: u32 = 2;
+
+/// What only the lock's owner touches.
+struct File {
+    identity: Option<Stat>,
+    extent: *mut u8,
+    extent_start: u64,
+    extent_end: u64,
+    next: u64,
+    threads: *mut Thread,
+    thread_count: u32,
+    sweep_at: u32,
+    next_index: u32,
+    path: Text<4352>,
+}
+
+// SAFETY: `file` is touched under `lock` only.
+unsafe impl Sync for Process {}
+
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+
+impl Process {
+    /// Reserves the pages; before anything is patched.
+    pub fn reserve() -> Result<(), Errno> {
+        const LENGTH: usize = size_of::<Process>().next_multiple_of(PAGE as usize);
+        let at = syscall::map(LENGTH)?;
+        // SAFETY: fresh memory of ours.
+        unsafe { syscall::advise(at, LENGTH, MADV_WIPEONFORK)? };
+        PROCESS.store(at.cast(), Ordering::Release);
+        Ok(())
+    }
+
+    /// This process, if the probe is at work in it.
+    pub fn get() -> Option<&'static Self> {
+        // SAFETY: null, or reserved for ever; zeros are a valid value.
+        unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Whether this is the process that the file belongs to: not so in a child of `vfork`, which
+    /// runs in its parent's memory.
+    pub fn is_own(&self) -> bool {
+        self.pid.load(Ordering::Relaxed) == syscall::pid()
+    }
+
+    /// Whether there is a file.
+    pub fn is_ready(&self) -> bool {
+        self.state.load(Ordering::Acquire) == READY
+    }
+
+    /// The codec of this process's streams.
+    pub fn codec(&self) -> Kind {
+        Setup::get().codec
+    }
+
+    fn locked<T>(&self, work: impl FnOnce(&mut File) -> T) -> T {
+        let mut tries = 0u32;
+        while self.lock.swap(1, Ordering::Acquire) != 0 {
+            tries += 1;
+            if tries > 100 {
+                syscall::nap();
+            } else {
+                core::hint::spin_loop();
+            }
+        }
+        // SAFETY: this thread holds the lock. Signals are blocked, so that it cannot meet itself.
+        let result = work(unsafe { &mut *self.file.get() });
+        self.lock.store(0, Ordering::Release);
+        result
+    }
+
+    /// Makes the file unless it is there: in the constructor, or in a forked child.
+    pub fn open(&self, flags: u32) -> Result<(), Stop> {
+        match self.state.load(Ordering::Acquire) {
+            READY => return Ok(()),
+            FAILED => return Err(Stop::NoFile),
+            _ => {}
+        }
+        self.locked(|file| {
+            if self.state.load(Ordering::Acquire) == NEW {
+                self.pid.store(syscall::pid(), Ordering::Relaxed);
+                let made = self.create(file, flags);
+                let state = if made.is_ok() { READY } else { FAILED };
+                self.state.store(state, Ordering::Release);
+            }
+        });
+        if self.is_ready() {
+            Ok(())
+        } else {
+            Err(Stop::NoFile)
+        }
+    }
+
+    fn create(&self, file: &mut File, flags: u32) -> Result<(), Stop> {
+        let setup = Setup::get();
+        let pid = syscall::pid();
+        let start = start_time();
+        let mut found = None;
+        // A process that replaced its program has files of the former ones.
+        for count in 0..10_000u32 {
+            file.path = setup.process_path(pid, start, count);
+            match syscall::open(file.path.bytes(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW) {
+                Ok(fd) => {
+                    found = Some((fd, count));
+                    break;
+                }
+                Err(Errno::EEXIST) => {}
+                Err(_) => break,
+            }
+        }
+        let (fd, count) = found.ok_or(Stop::NoFile)?;
+        file.identity = fd.stat().ok();
+        let facts = setup.facts();
+        let facts_length = (chunk::SIZE + facts.len()).next_multiple_of(PAGE as usize);
+        let head = map_extent(&fd, 0, FIRST_EXTENT)?;
+        file.extent = head;
+        file.extent_start = 0;
+        file.extent_end = FIRST_EXTENT;
+        file.next = PAGE + facts_length as u64;
+        if count > 0 {
+            tell_exec(setup, pid, start, count - 1);
+        }
+
+        let mut fields = [0u8; 128];
+        put(&mut fields, header::MAGIC, &layout::MAGIC);
+        put_u32(&mut fields, header::VERSION, layout::VERSION);
+        put_u32(&mut fields, header::BYTE_ORDER, layout::BYTE_ORDER);
+        put_u32(&mut fields, header::CODEC, self.codec() as u32);
+        put_u32(&mut fields, header::PID, pid);
+        put_u32(&mut fields, header::PARENT, syscall::parent());
+        put_u32(&mut fields, header::EXEC_COUNT, count);
+        put_u64(&mut fields, header::START_TIME, start);
+        put_u64(&mut fields, header::CREATED, syscall::real_time());
+        let sum = crc32c(&fields[..header::CHECK]);
+        put_u32(&mut fields, header::CHECK, sum);
+        put_u32(&mut fields, header::FLAGS, flags);
+        // SAFETY: the first extent is mapped, and longer than header and facts (`Setup` sees to it).
+        unsafe {
+            let chunk_at = head.add(PAGE as usize);
+            core::ptr::copy_nonoverlapping(facts.as_ptr(), chunk_at.add(chunk::SIZE), facts.len());
+            seal(chunk_at, kind::FACTS, facts_length as u64, 0, 0, facts);
+            core::ptr::copy_nonoverlapping(fields.as_ptr(), head, fields.len());
+        }
+        self.header.store(head, Ordering::Release);
+        self.count(loss::NO_MEMORY, NO_MEMORY.load(Ordering::Relaxed));
+        self.count(
+            loss::UNEXPECTED_TEXT,
+            setup.unexpected_text.load(Ordering::Relaxed),
+        );
+        Ok(())
+    }
+
+    /// Takes a chunk of `length` bytes, zeros, mapped.
+    fn take(file: &mut File, length: u64) -> Result<*mut u8, Stop> {
+        if file.next + length > file.extent_end {
+            let start = file.extent_end;
+            let end = extent_end(start);
+            let fd =
+                syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoSpace)?;
+            let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
+            match (fd.stat(), file.identity) {
+                (Ok(now), Some(then)) if same(&now, &then) => {}
+                _ => return Err(Stop::NoSpace),
+            }
+            let extent = map_extent(&fd, start, end - start)?;
+            file.extent = extent;
+            file.extent_start = start;
+            file.extent_end = end;
+            file.next = start;
+        }
+        let at = file.next;
+        file.next += length;
+        // SAFETY: inside the extent.
+        Ok(unsafe { file.extent.add((at - file.extent_start) as usize) })
+    }
+
+    /// A chunk for a new thread, and its index.
+    pub fn thread_chunk(&self, thread: *mut Thread) -> Result<(*mut u8, u32), Stop> {
+        self.locked(|file| {
+            self.sweep(file);
+            let at = Self::take(file, THREAD_CHUNK)?;
+            let index = file.next_index;
+            file.next_index += 1;
+            // SAFETY: the caller's own block.
+            unsafe { (*thread).next = file.threads };
+            file.threads = thread;
+            file.thread_count += 1;
+            Ok((at, index))
+        })
+    }
+
+    /// Another chunk of a thread's stream: where its payload goes and how much of it there is.
+    pub fn data_chunk(&self, index: u32, sequence: u32) -> Result<(*mut u8, usize), Stop> {
+        let at = self.locked(|file| Self::take(file, DATA_CHUNK))?;
+        Self::seal_chunk(at, kind::DATA, DATA_CHUNK, index, sequence);
+        // SAFETY: inside the chunk.
+        let payload = unsafe { at.add(chunk::SIZE) };
+        Ok((payload, DATA_CHUNK as usize - chunk::SIZE))
+    }
+
+    /// Writes the header of a chunk whose content is in place.
+    pub fn seal_chunk(at: *mut u8, kind: u32, length: u64, thread: u32, sequence: u32) {
+        // SAFETY: a chunk that `take` gave.
+        unsafe { seal(at, kind, length, thread, sequence, &[]) };
+    }
+
+    /// Gives the memory of threads that are gone back, now and then.
+    fn sweep(&self, file: &mut File) {
+        if file.thread_count < file.sweep_at.max(16) {
+            return;
+        }
+        let pid = self.pid.load(Ordering::Relaxed);
+        let mut link = &raw mut file.threads;
+        // SAFETY: the list holds blocks of this process, each once; that of a thread which the kernel
+        // does not know any more is nobody's.
+        unsafe {
+            while !(*link).is_null() {
+                let thread = *link;
+                if syscall::is_alive(pid, (*thread).tid) {
+                    link = &raw mut (*thread).next;
+                } else {
+                    *link = (*thread).next;
+                    file.thread_count -= 1;
+                    Thread::free(thread);
+                }
+            }
+        }
+        file.sweep_at = file.thread_count * 2;
+    }
+
+    /// The return address that some thread keeps for `slot`, for a frame that moved between threads.
+    pub fn search(&self, slot: u64, hook: u64) -> Option<u64> {
+        self.locked(|file| {
+            let mut thread = file.threads;
+            // SAFETY: as in `sweep`. Another thread may push meanwhile; an entry that is waited for
+            // does not move.
+            while let Some(block) = unsafe { thread.as_ref() } {
+                let found = block.entries().iter().rev();
+                for entry in found {
+                    if entry.slot == slot && entry.hook == hook {
+                        return Some(entry.return_address);
+                    }
+                }
+                thread = block.next;
+            }
+            None
+        })
+    }
+
+    /// The counter of a loss.
+    pub fn loss(&self, counter: usize) -> *mut u64 {
+        let head = self.header.load(Ordering::Acquire);
+        if head.is_null() {
+            return NO_MEMORY.as_ptr();
+        }
+        // SAFETY: inside the header page.
+        unsafe { head.add(header::LOSSES + 8 * counter).cast() }
+    }
+
+    /// Counts losses.
+    pub fn count(&self, counter: usize, number: u64) {
+        if number > 0 {
+            // SAFETY: aligned, mapped, used atomically by everyone.
+            unsafe { AtomicU64::from_ptr(self.loss(counter)) }.fetch_add(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Says that MPI was initialised.
+    pub fn set_mpi(&self) {
+        if let Some(flags) = self.header_word(header::FLAGS) {
+            flags.fetch_or(flag::MPI, Ordering::Relaxed);
+        }
+    }
+
+    /// Says how the process ends.
+    pub fn set_end(&self, kind: u32, code: u32) {
+        if let Some(place) = self.header_word(header::END_CODE) {
+            place.store(code, Ordering::Relaxed);
+        }
+        compiler_fence(Ordering::SeqCst);
+        if let Some(place) = self.header_word(header::END_KIND) {
+            place.store(kind, Ordering::Relaxed);
+        }
+    }
+
+    fn header_word(&self, at: usize) -> Option<&AtomicU32> {
+        let head = self.header.load(Ordering::Acquire);
+        if head.is_null() {
+            return None;
+        }
+        // SAFETY: aligned, inside the header page.
+        Some(unsafe { AtomicU32::from_ptr(head.add(at).cast()) })
+    }
+}
+
+/// Writes a chunk header, the check last.
+///
+/// # Safety
+/// `at` points to a mapped chunk.
+unsafe fn seal(at: *mut u8, kind: u32, length: u64, thread: u32, sequence: u32, payload: &[u8]) {
+    let mut bytes = [0u8; chunk::SIZE];
+    put_u32(&mut bytes, chunk::MAGIC, chunk::MAGIC_VALUE);
+    put_u32(&mut bytes, chunk::KIND, kind);
+    put_u32(&mut bytes, chunk::LENGTH, length as u32);
+    put_u32(&mut bytes, chunk::THREAD, thread);
+    put_u32(&mut bytes, chunk::SEQUENCE, sequence);
+    put_u32(&mut bytes, chunk::USED, payload.len() as u32);
+    if !payload.is_empty() {
+        put_u32(&mut bytes, chunk::PAYLOAD_CHECK, crc32c(payload));
+    }
+    let sum = crc32c(&bytes[..chunk::CHECK]);
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
+        compiler_fence(Ordering::SeqCst);
+        at.add(chunk::CHECK).cast::<u32>().write_volatile(sum);
+    }
+}
+
+/// Allocates and maps a part of the file, so that no later store can fail.
+fn map_extent(fd: &Fd, start: u64, length: u64) -> Result<*mut u8, Stop> {
+    // Asked for first: a file that grows beyond it is a signal, which ends the host.
+    if start + length > syscall::file_size_limit() {
+        return Err(Stop::FileLimit);
+    }
+    match fd.allocate(start, length) {
+        Ok(()) => {}
+        Err(Errno::EFBIG) => return Err(Stop::FileLimit),
+        Err(Errno::EOPNOTSUPP) => write_zeros(fd, start, length)?,
+        Err(_) => return Err(Stop::NoSpace),
+    }
+    let at = fd
+        .map_shared(start, length as usize)
+        .map_err(|_| Stop::NoSpace)?;
+    // SAFETY: the mapping just made. Kernels before 5.14 do not know the advice: page faults then.
+    let _ = unsafe { syscall::advise(at, length as usize, MADV_POPULATE_WRITE) };
+    Ok(at)
+}
+
+/// For file systems that cannot allocate in advance.
+fn write_zeros(fd: &Fd, start: u64, length: u64) -> Result<(), Stop> {
+    let zeros = [0u8; 4096];
+    let mut at = start;
+    while at < start + length {
+        match fd.write_at(&zeros, at) {
+            Ok(written) if written > 0 => at += written as u64,
+            Err(Errno::EINTR) => {}
+            Err(Errno::EFBIG) => return Err(Stop::FileLimit),
+            _ => return Err(Stop::NoSpace),
+        }
+    }
+    Ok(())
+}
+
+/// Tells the file of the program that ran here before that it ended by `exec`: the new program is
+/// the proof.
+fn tell_exec(setup: &Setup, pid: u32, start: u64, count: u32) {
+    let path = setup.process_path(pid, start, count);
+    let Ok(fd) = syscall::open(path.bytes(), syscall::O_WRONLY | O_NOFOLLOW) else {
+        return;
+    };
+    let mut bytes = [0u8; 8];
+    put_u32(&mut bytes, 0, layout::end::EXEC);
+    let _ = fd.write_at(&bytes, header::END_KIND as u64);
+}
+
+/// Field 22 of `/proc/self/stat`: clock ticks from boot to this process's start.
+fn start_time() -> u64 {
+    let Ok(file) = syscall::open(b"/proc/self/stat\0", O_RDONLY) else {
+        return 0;
+    };
+    let mut buffer = [0u8; 1024];
+    let length = file.read(&mut buffer).unwrap_or(0);
+    let line = buffer.get(..length).unwrap_or(&[]);
+    // The program's name may hold anything but ends at the last parenthesis; field 3 follows.
+    let after = line.iter().rposition(|byte| *byte == b')').unwrap_or(0);
+    line.get(after..)
+        .unwrap_or(&[])
+        .split(|byte| *byte == b' ')
+        .nth(20)
+        .map_or(0, crate::text::decimal)
+}

@@ -1,0 +1,89 @@
+//! What the constructor found out: the run directory, the codec, the facts. Shared by a process and
+//! its forked children, written once while there is one thread.
+
+use crate::text::Text;
+use core::cell::UnsafeCell;
+use core::sync::atomic::AtomicU64;
+use lockstep_format::codec::Kind;
+use lockstep_format::process::SUFFIX;
+
+/// Longest path of a run directory, in bytes.
+pub const PATH: usize = 4096;
+/// Most bytes of facts: they share the first extent with the first threads.
+pub const FACTS: usize = 160 * 1024;
+
+/// The directory, the codec, the facts.
+pub struct Setup {
+    /// The run directory, absolute.
+    pub run: Text<PATH>,
+    /// Host name, with what cannot stand in a file name replaced.
+    pub host: Text<65>,
+    /// How streams are stored.
+    pub codec: Kind,
+    /// Patch sites that were left alone.
+    pub unexpected_text: AtomicU64,
+    facts: Text<FACTS>,
+}
+
+struct Place(UnsafeCell<Setup>);
+
+// SAFETY: written in the constructor only, before anything else of ours can run.
+unsafe impl Sync for Place {}
+
+static SETUP: Place = Place(UnsafeCell::new(Setup {
+    run: Text::new(),
+    host: Text::new(),
+    codec: Kind::None,
+    unexpected_text: AtomicU64::new(0),
+    facts: Text::new(),
+}));
+
+impl Setup {
+    /// What is known.
+    pub fn get() -> &'static Self {
+        // SAFETY: nobody writes after the constructor.
+        unsafe { &*SETUP.0.get() }
+    }
+
+    /// To write it.
+    ///
+    /// # Safety
+    /// In the constructor only, one at a time.
+    pub unsafe fn get_mut() -> &'static mut Self {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *SETUP.0.get() }
+    }
+
+    /// The facts so far.
+    pub fn facts(&self) -> &[u8] {
+        self.facts.bytes()
+    }
+
+    /// Adds a line of facts; it is left out as a whole where it does not fit.
+    pub fn fact(&mut self, word: &str, values: &[&[u8]]) {
+        let before = self.facts.len();
+        self.facts.push(word.as_bytes());
+        for value in values {
+            self.facts.push_value(value);
+        }
+        self.facts.push(b"\n");
+        if !self.facts.is_whole() {
+            self.facts.truncate(before);
+        }
+    }
+
+    /// The process file's path, zero-terminated.
+    pub fn process_path(&self, pid: u32, start: u64, count: u32) -> Text<4352> {
+        let mut path = Text::new();
+        path.push(self.run.bytes());
+        path.push(b"/processes/");
+        path.push(self.host.bytes());
+        for number in [u64::from(pid), start, u64::from(count)] {
+            path.push(b"-");
+            path.push_decimal(number);
+        }
+        path.push(SUFFIX.as_bytes());
+        path.push(b"\0");
+        path
+    }
+}

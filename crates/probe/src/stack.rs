@@ -1,0 +1,200 @@
+//! The shadow stack of a thread: the return addresses that stubs took away, newest at the top.
+//!
+//! Three things happen to it beside push and pop. *Restore*: before somebody unwinds, every live
+//! return address goes back to where it came from; those frames return without us. *Heal*: at the
+//! next event, frames that are gone are taken off, and their returns emitted. *Search*: a frame may
+//! return out of order where a program switches stacks in its own way.
+
+use crate::maps;
+use crate::syscall;
+use crate::thread::{Entry, SEGMENTS, Thread};
+
+/// No unmapped page fits between two addresses that are nearer than this.
+const SAME: u64 = 4096;
+
+impl Thread {
+    /// The entries, oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        // SAFETY: base..top are initialised entries in memory that this thread owns.
+        unsafe { core::slice::from_raw_parts(self.base, self.depth()) }
+    }
+
+    /// The newest entry.
+    pub fn top_entry(&mut self) -> Option<&mut Entry> {
+        if self.depth() == 0 {
+            return None;
+        }
+        // SAFETY: there is one below top.
+        Some(unsafe { &mut *self.top.sub(1) })
+    }
+
+    /// Takes the newest entry off.
+    pub fn pop(&mut self) {
+        if self.depth() == 0 {
+            return;
+        }
+        // SAFETY: there is one below top.
+        self.top = unsafe { self.top.sub(1) };
+        self.lower_mark();
+    }
+
+    /// Takes the entry at `index` out, wherever it is.
+    pub fn remove(&mut self, index: usize) {
+        let depth = self.depth();
+        if index >= depth {
+            return;
+        }
+        // SAFETY: index < depth; what moves stays within the entries.
+        unsafe {
+            let at = self.base.add(index);
+            core::ptr::copy(at.add(1), at, depth - index - 1);
+            self.top = self.top.sub(1);
+        }
+        self.lower_mark();
+    }
+
+    /// Entries below the mark are restored; there is no mark where none is.
+    fn lower_mark(&mut self) {
+        if self.mark > self.top {
+            self.mark = self.top;
+        }
+        if self.mark == self.base {
+            self.mark = core::ptr::null_mut();
+        }
+    }
+
+    /// How many of the oldest entries are restored.
+    pub fn restored(&self) -> usize {
+        if self.mark.is_null() {
+            0
+        } else {
+            // SAFETY: the mark lies between base and top of the same allocation.
+            unsafe { self.mark.offset_from_unsigned(self.base) }
+        }
+    }
+
+    /// Whether the newest entry is of a frame that is gone, when the stack pointer has come back to
+    /// `slot`.
+    ///
+    /// On the stack that `slot` is in, what lies at or below it is gone. Above it, a frame whose
+    /// return address is neither the real one nor our hook is gone too: somebody else uses its place.
+    /// Frames on another stack stay, except those of a signal handler that was left.
+    pub fn is_top_dead(&mut self, slot: u64) -> bool {
+        let restored = self.restored() == self.depth();
+        let Some(entry) = self.top_entry() else {
+            return false;
+        };
+        let entry = *entry;
+        if self.is_same_stack(entry.slot, slot) {
+            if entry.slot <= slot {
+                return true;
+            }
+            // SAFETY: between the stack pointer and the end of the same mapping.
+            let found = unsafe { (entry.slot as *const u64).read_volatile() };
+            return found != entry.return_address && (restored || found != entry.hook);
+        }
+        syscall::signal_stack().is_some_and(|(start, end, on_it)| {
+            !on_it && (start..end).contains(&entry.slot) && !(start..end).contains(&slot)
+        })
+    }
+
+    /// Puts the newest entry's return address back, if it is not yet. It is about to be forgotten:
+    /// where a program switches between stacks in a way that looks like unwinding, the frame can
+    /// still return.
+    pub fn restore_top(&mut self) {
+        if self.restored() == self.depth() {
+            return;
+        }
+        let Some(entry) = self.top_entry().copied() else {
+            return;
+        };
+        put_back(&entry);
+    }
+
+    /// Writes every live return address back where it belongs. Frames below `slot` on its stack are
+    /// gone; frames on other stacks are restored as long as their memory is there.
+    pub fn restore(&mut self, slot: u64) {
+        let from = self.restored();
+        let depth = self.depth();
+        let mut in_window = false;
+        let stack = self.segment(slot);
+        for index in (from..depth).rev() {
+            let Some(entry) = self.entries().get(index).copied() else {
+                break;
+            };
+            let reachable = if stack.0 <= entry.slot && entry.slot < stack.1 {
+                // Nothing between our own saved registers and the program's frames is anybody's.
+                entry.slot >= slot || entry.slot < slot - SAME
+            } else {
+                let other = self.segment(entry.slot);
+                other.0 <= entry.slot && entry.slot < other.1
+            };
+            if reachable && !put_back(&entry) && index + 1 == depth && entry.hook != 0 {
+                // SAFETY: reachable.
+                let found = unsafe { (entry.slot as *const u64).read_volatile() };
+                // Interrupted between ENTER and the call of the body: the hook is yet to come.
+                in_window = found == entry.return_address;
+            }
+        }
+        let restored = depth - usize::from(in_window && depth > from);
+        self.mark = if restored == 0 {
+            core::ptr::null_mut()
+        } else {
+            // SAFETY: restored <= depth.
+            unsafe { self.base.add(restored) }
+        };
+    }
+
+    /// Whether two addresses lie in the same stack, as far as mappings tell.
+    fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
+        if a.abs_diff(b) < SAME {
+            return true;
+        }
+        let (low, high) = self.segment(b);
+        (low..high).contains(&a)
+    }
+
+    /// Whether `slot` lies above `other` on the same stack.
+    pub fn is_above(&mut self, slot: u64, other: u64) -> bool {
+        slot > other && self.is_same_stack(other, slot)
+    }
+
+    /// The mapping that contains `address`; empty where there is none.
+    fn segment(&mut self, address: u64) -> (u64, u64) {
+        for segment in &self.segments {
+            if (segment.0..segment.1).contains(&address) {
+                return *segment;
+            }
+        }
+        let found = maps::containing(address).unwrap_or((0, 0));
+        let place = self.next_segment as usize % SEGMENTS;
+        // A stack that grew replaces what was known of it.
+        let place = self
+            .segments
+            .iter()
+            .position(|known| known.1 == found.1)
+            .unwrap_or(place);
+        self.next_segment = self.next_segment.wrapping_add(1);
+        if let Some(known) = self.segments.get_mut(place) {
+            *known = found;
+        }
+        found
+    }
+}
+
+/// Puts a return address back where our hook still stands for it; whether it did.
+fn put_back(entry: &Entry) -> bool {
+    if entry.hook == 0 {
+        return false;
+    }
+    let place = entry.slot as *mut u64;
+    // SAFETY: the caller knows that the slot is mapped stack memory. What is written replaces an
+    // address of our own arena, which the program cannot have put there.
+    unsafe {
+        if place.read_volatile() != entry.hook {
+            return false;
+        }
+        place.write_volatile(entry.return_address);
+    }
+    true
+}

@@ -1,0 +1,303 @@
+//! The system calls that the probe makes, raw: no errno, no libc, nothing that a host can interpose.
+
+use crate::x86_64::syscall::syscall;
+
+const READ: usize = 0;
+const CLOSE: usize = 3;
+const FSTAT: usize = 5;
+const MMAP: usize = 9;
+const MPROTECT: usize = 10;
+const MUNMAP: usize = 11;
+const PWRITE64: usize = 18;
+const MADVISE: usize = 28;
+const NANOSLEEP: usize = 35;
+const GETPID: usize = 39;
+const WAIT4: usize = 61;
+const UNAME: usize = 63;
+const READLINK: usize = 89;
+const GETPPID: usize = 110;
+const SIGALTSTACK: usize = 131;
+const GETTID: usize = 186;
+const CLOCK_GETTIME: usize = 228;
+const TGKILL: usize = 234;
+const OPENAT: usize = 257;
+const FALLOCATE: usize = 285;
+const PRLIMIT64: usize = 302;
+
+/// An error number, positive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl Errno {
+    pub const ESRCH: Self = Self(3);
+    pub const EINTR: Self = Self(4);
+    pub const EEXIST: Self = Self(17);
+    pub const EINVAL: Self = Self(22);
+    pub const EFBIG: Self = Self(27);
+    pub const EOPNOTSUPP: Self = Self(95);
+}
+
+pub const O_RDONLY: usize = 0;
+pub const O_WRONLY: usize = 1;
+pub const O_RDWR: usize = 2;
+pub const O_CREAT: usize = 0o100;
+pub const O_EXCL: usize = 0o200;
+pub const O_NOFOLLOW: usize = 0o400_000;
+pub const O_CLOEXEC: usize = 0o2_000_000;
+
+pub const PROT_READ: usize = 1;
+pub const PROT_WRITE: usize = 2;
+pub const PROT_EXEC: usize = 4;
+
+const MAP_SHARED: usize = 1;
+const MAP_PRIVATE: usize = 2;
+const MAP_ANONYMOUS: usize = 0x20;
+const MAP_NORESERVE: usize = 0x4000;
+const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
+
+pub const MADV_DONTNEED: usize = 4;
+pub const MADV_WIPEONFORK: usize = 18;
+pub const MADV_POPULATE_WRITE: usize = 23;
+
+fn check(result: isize) -> Result<usize, Errno> {
+    if result < 0 {
+        Err(Errno(-result as i32))
+    } else {
+        Ok(result as usize)
+    }
+}
+
+/// SAFETY: for calls that change no memory but what their pointer arguments, made from references
+/// by the wrappers below, own.
+macro_rules! call {
+    ($number:expr $(, $argument:expr)*) => {{
+        let mut arguments = [0usize; 6];
+        let given = [$($argument as usize),*];
+        let mut index = 0;
+        while index < given.len() && index < 6 {
+            arguments[index] = given[index];
+            index += 1;
+        }
+        // SAFETY: see the macro's text.
+        check(unsafe { syscall($number, arguments) })
+    }};
+}
+
+/// Opens `path`, which ends in a zero byte.
+pub fn open(path: &[u8], flags: usize) -> Result<Fd, Errno> {
+    if path.last() != Some(&0) {
+        return Err(Errno::EINVAL);
+    }
+    const AT_FDCWD: isize = -100;
+    call!(OPENAT, AT_FDCWD, path.as_ptr(), flags | O_CLOEXEC, 0o644).map(|fd| Fd(fd as i32))
+}
+
+/// An open file, closed when dropped.
+pub struct Fd(i32);
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        let _ = call!(CLOSE, self.0);
+    }
+}
+
+/// What identifies a file, and how large it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
+    pub modified_seconds: u64,
+    pub modified_nanoseconds: u64,
+}
+
+impl Fd {
+    /// Reads into `buffer` from the file's position.
+    pub fn read(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
+        loop {
+            match call!(READ, self.0, buffer.as_mut_ptr(), buffer.len()) {
+                Err(Errno::EINTR) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Writes `bytes` at `offset`.
+    pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+        call!(PWRITE64, self.0, bytes.as_ptr(), bytes.len(), offset)
+    }
+
+    /// Allocates `length` bytes of disk at `offset`.
+    pub fn allocate(&self, offset: u64, length: u64) -> Result<(), Errno> {
+        loop {
+            match call!(FALLOCATE, self.0, 0, offset, length) {
+                Err(Errno::EINTR) => {}
+                other => return other.map(|_| ()),
+            }
+        }
+    }
+
+    /// Identity and size.
+    pub fn stat(&self) -> Result<Stat, Errno> {
+        let mut raw = [0u64; 18];
+        call!(FSTAT, self.0, raw.as_mut_ptr())?;
+        Ok(Stat {
+            device: raw[0],
+            inode: raw[1],
+            size: raw[6],
+            modified_seconds: raw[11],
+            modified_nanoseconds: raw[12],
+        })
+    }
+
+    /// Maps `length` bytes at `offset`, shared and writable.
+    pub fn map_shared(&self, offset: u64, length: usize) -> Result<*mut u8, Errno> {
+        let protection = PROT_READ | PROT_WRITE;
+        call!(MMAP, 0, length, protection, MAP_SHARED, self.0, offset).map(|at| at as *mut u8)
+    }
+
+    /// Maps the first `length` bytes to read.
+    pub fn map_private(&self, length: usize) -> Result<*mut u8, Errno> {
+        call!(MMAP, 0, length, PROT_READ, MAP_PRIVATE, self.0, 0).map(|at| at as *mut u8)
+    }
+}
+
+/// Private memory, all zeros.
+pub fn map(length: usize) -> Result<*mut u8, Errno> {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    call!(MMAP, 0, length, PROT_READ | PROT_WRITE, flags, -1isize, 0).map(|at| at as *mut u8)
+}
+
+/// Private memory at `address`, or nothing.
+pub fn map_at(address: usize, length: usize) -> Result<*mut u8, Errno> {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    let protection = PROT_READ | PROT_WRITE;
+    let at = call!(MMAP, address, length, protection, flags, -1isize, 0)?;
+    if at == address {
+        Ok(at as *mut u8)
+    } else {
+        // A kernel that takes the address for a hint (before 4.17).
+        // SAFETY: the mapping that was just made.
+        unsafe { unmap(at as *mut u8, length) };
+        Err(Errno::EEXIST)
+    }
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// It must be a mapping of ours that nobody uses any more.
+pub unsafe fn unmap(at: *mut u8, length: usize) {
+    if !at.is_null() {
+        let _ = call!(MUNMAP, at, length);
+    }
+}
+
+/// Changes the protection of whole pages.
+///
+/// # Safety
+/// What is done to them from now on must be allowed by it.
+pub unsafe fn protect(at: usize, length: usize, protection: usize) -> Result<(), Errno> {
+    call!(MPROTECT, at, length, protection).map(|_| ())
+}
+
+/// Advice on whole pages.
+///
+/// # Safety
+/// `MADV_DONTNEED` makes them zero.
+pub unsafe fn advise(at: *mut u8, length: usize, advice: usize) -> Result<(), Errno> {
+    call!(MADVISE, at, length, advice).map(|_| ())
+}
+
+/// The process, the one a wiped page has to be compared with.
+pub fn pid() -> u32 {
+    call!(GETPID).unwrap_or(0) as u32
+}
+
+/// The parent.
+pub fn parent() -> u32 {
+    call!(GETPPID).unwrap_or(0) as u32
+}
+
+/// The thread.
+pub fn tid() -> u32 {
+    call!(GETTID).unwrap_or(0) as u32
+}
+
+/// Whether `tid` is still a thread of process `pid`.
+pub fn is_alive(pid: u32, tid: u32) -> bool {
+    call!(TGKILL, pid, tid, 0) != Err(Errno::ESRCH)
+}
+
+/// Nanoseconds on the monotonic clock.
+pub fn monotonic() -> u64 {
+    clock(1)
+}
+
+/// Nanoseconds since the epoch.
+pub fn real_time() -> u64 {
+    clock(0)
+}
+
+fn clock(which: usize) -> u64 {
+    let mut time = [0u64; 2];
+    let _ = call!(CLOCK_GETTIME, which, time.as_mut_ptr());
+    time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
+}
+
+/// Sleeps for 50 microseconds: a lock's owner may be a thread of lower priority on this very core.
+pub fn nap() {
+    let time = [0u64, 50_000];
+    let _ = call!(NANOSLEEP, time.as_ptr(), 0);
+}
+
+/// How large a file of this process may become.
+pub fn file_size_limit() -> u64 {
+    const RLIMIT_FSIZE: usize = 1;
+    let mut limits = [u64::MAX; 2];
+    let _ = call!(PRLIMIT64, 0, RLIMIT_FSIZE, 0, limits.as_mut_ptr());
+    limits[0]
+}
+
+/// The alternate signal stack of this thread: start, end, and whether we are on it.
+pub fn signal_stack() -> Option<(u64, u64, bool)> {
+    const ON_STACK: u32 = 1;
+    const DISABLED: u32 = 2;
+    let mut stack = [0u64; 3];
+    call!(SIGALTSTACK, 0, stack.as_mut_ptr()).ok()?;
+    let flags = stack[1] as u32;
+    if flags & DISABLED != 0 {
+        return None;
+    }
+    let end = stack[0].wrapping_add(stack[2]);
+    Some((stack[0], end, flags & ON_STACK != 0))
+}
+
+/// The target of a symbolic link; 0 where it cannot be read.
+pub fn read_link(path: &[u8], target: &mut [u8]) -> usize {
+    if path.last() != Some(&0) {
+        return 0;
+    }
+    call!(READLINK, path.as_ptr(), target.as_mut_ptr(), target.len()).unwrap_or(0)
+}
+
+/// The host's name, zero-terminated.
+pub fn host_name() -> [u8; 65] {
+    let mut names = [0u8; 6 * 65];
+    let _ = call!(UNAME, names.as_mut_ptr());
+    let mut host = [0u8; 65];
+    host.copy_from_slice(&names[65..130]);
+    host
+}
+
+/// Waits for a child and gives its status as the kernel codes it.
+pub fn wait(child: usize) -> Result<u32, Errno> {
+    let mut status = 0u32;
+    loop {
+        match call!(WAIT4, child, &raw mut status, 0, 0) {
+            Err(Errno::EINTR) => {}
+            Err(other) => return Err(other),
+            Ok(_) => return Ok(status),
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! What the probe keeps of a thread, and how its events become bytes.
+//!
+//! The block is one private mapping. Its first page is wiped by the kernel in every forked child, by
+//! whatever kind of fork: cursor and limit are zero there, so that the first event finds the slow
+//! path, which sees `attached` zero and begins a new trace in a new file. The shadow stack is not
+//! wiped: the child returns through frames that its parent entered.
+
+use crate::encoder::{ENCODER_ROOM, Encoding};
+use crate::process::{Process, Stop};
+use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
+use core::ptr::{addr_of_mut, null_mut};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use lockstep_format::bytes::{put, put_u32, put_u64};
+use lockstep_format::process::{chunk, kind, loss, state, thread as layout};
+use lockstep_format::symbol::{from_staging_word, staging_word};
+use lockstep_format::{check, codec::Tail};
+
+/// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
+pub const STOPPED: u64 = u64::MAX;
+/// Size of an [`Entry`].
+pub const ENTRY_SIZE: usize = size_of::<Entry>();
+/// Mappings that a thread remembers.
+pub const SEGMENTS: usize = 4;
+/// Entries that need no memory of their own; the first is a sentinel.
+const FIRST_ENTRIES: usize = 256;
+/// Deepest shadow stack, in entries: 1 GiB of them.
+const MOST_ENTRIES: usize = 1 << 25;
+const PAGE: usize = 4096;
+const SLOW_STACK: usize = 64 * 1024;
+
+/// Calls of threads for which no block could be had.
+pub static NO_MEMORY: AtomicU64 = AtomicU64::new(0);
+/// Where losses are counted that no file can tell of.
+static NOWHERE: AtomicU64 = AtomicU64::new(0);
+
+/// A frame whose return address is kept here.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Entry {
+    /// The real return address.
+    pub return_address: u64,
+    /// Where it belongs.
+    pub slot: u64,
+    /// What stands there instead; 0 where the real one does (a jump).
+    pub hook: u64,
+    /// The staging word of the call.
+    pub word: u64,
+}
+
+/// Wiped in forked children.
+#[repr(C, align(4096))]
+pub struct Hot {
+    /// Where the next staging word goes.
+    pub cursor: *mut u64,
+    /// End of the staging area; at or behind it an event takes the slow path.
+    pub limit: *mut u64,
+    /// Stack pointer of the routine that is at work, [`STOPPED`], or 0.
+    pub busy: u64,
+    /// Whether this thread has a chunk in this process's file.
+    pub attached: u64,
+}
+
+/// One thread. All zeros is a thread that nobody has looked at yet.
+#[repr(C)]
+pub struct Thread {
+    /// Wiped in forked children.
+    pub hot: Hot,
+    /// Behind the newest entry.
+    pub top: *mut Entry,
+    /// The oldest entry; a sentinel lies below it.
+    pub base: *mut Entry,
+    /// End of the entries' memory.
+    pub end: *mut Entry,
+    /// Entries below it are restored; null where none is.
+    pub mark: *mut Entry,
+    /// The mirror in the file.
+    pub mirror: *mut u64,
+    /// Where calls are counted that are not recorded.
+    pub loss: *mut u64,
+    /// Set between a `vfork` and the parent's next event.
+    pub suspended: bool,
+    /// Mappings that are known, as start and end.
+    pub segments: [(u64, u64); SEGMENTS],
+    /// Which of them is replaced next.
+    pub next_segment: u32,
+    /// Kernel's number.
+    pub tid: u32,
+    /// The next thread of the process.
+    pub next: *mut Thread,
+    index: u32,
+    chunk: *mut u8,
+    committed: Committed,
+    place: Place,
+    first_entries: [Entry; FIRST_ENTRIES],
+    encoded: Output,
+    stack: SlowStack,
+    /// End of the slow path's stack.
+    pub stack_end: [u8; 0],
+    encoder: EncoderRoom,
+}
+
+#[repr(C, align(4096))]
+struct EncoderRoom([u8; ENCODER_ROOM]);
+
+#[repr(C, align(4096))]
+struct SlowStack([u8; SLOW_STACK]);
+
+/// What a reader may decode.
+#[derive(Clone, Copy)]
+struct Committed {
+    bytes: u64,
+    events: u64,
+    check: u32,
+}
+
+/// Where the stream goes on.
+#[derive(Clone, Copy)]
+struct Place {
+    at: *mut u8,
+    room: usize,
+    sequence: u32,
+}
+
+/// Encoded bytes of one batch.
+struct Output {
+    bytes: [u8; OUTPUT],
+    length: usize,
+}
+
+/// More than any codec makes of a full staging area.
+const OUTPUT: usize = 4096;
+
+impl lockstep_format::codec::Sink for Output {
+    fn put(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+        }
+        self.length += 1;
+    }
+}
+
+impl Thread {
+    /// Makes a block of zeros usable: an empty stack, nothing attached.
+    pub fn prepare(&mut self) {
+        if !self.base.is_null() {
+            return;
+        }
+        let entries = addr_of_mut!(self.first_entries).cast::<Entry>();
+        // SAFETY: inside the array.
+        unsafe {
+            (*entries).slot = u64::MAX;
+            self.base = entries.add(1);
+            self.end = entries.add(FIRST_ENTRIES);
+        }
+        self.top = self.base;
+        self.loss = NOWHERE.as_ptr();
+        let hot = addr_of_mut!(self.hot).cast::<u8>();
+        // SAFETY: the block's own first page.
+        let wiped = unsafe { syscall::advise(hot, PAGE, MADV_WIPEONFORK) };
+        if wiped.is_err() {
+            // A fork would go unnoticed and return into its parent's file.
+            self.hot.busy = STOPPED;
+        }
+    }
+
+    /// Number of entries.
+    pub fn depth(&self) -> usize {
+        // SAFETY: both point into the same allocation, top not below base.
+        unsafe { self.top.offset_from_unsigned(self.base) }
+    }
+
+    /// Begins this thread's trace in the process's file, with the calls that are open already.
+    pub fn attach(&mut self, process: &Process) -> Result<(), Stop> {
+        self.tid = syscall::tid();
+        self.loss = process.loss(loss::IN_SIGNAL);
+        let (place, index) = process.thread_chunk(self)?;
+        self.index = index;
+        self.chunk = place;
+        self.committed = Committed {
+            bytes: 0,
+            events: 0,
+            check: 0,
+        };
+        // SAFETY: the chunk is mapped and as long as this.
+        unsafe {
+            self.mirror = place.add(layout::MIRROR).cast();
+            self.place = Place {
+                at: place.add(layout::DATA),
+                room: lockstep_format::process::THREAD_CHUNK as usize - layout::DATA,
+                sequence: 0,
+            };
+        }
+        self.clear_encoder();
+        let inherited = self.depth();
+        let mut head = [0u8; 24];
+        put_u32(&mut head, layout::TID - chunk::SIZE, self.tid);
+        put_u32(&mut head, layout::INHERITED - chunk::SIZE, inherited as u32);
+        put_u64(
+            &mut head,
+            layout::STARTED - chunk::SIZE,
+            syscall::monotonic(),
+        );
+        const CHECKED: usize = layout::CHECK - chunk::SIZE;
+        let sum = check::crc32c(&head[..CHECKED]);
+        put_u32(&mut head, CHECKED, sum);
+        self.write(layout::TID, &head);
+        self.write(layout::COMMITTED, &self.state(&Tail::EMPTY));
+        Process::seal_chunk(place, kind::THREAD, layout_size(), index, 0);
+        self.hot.cursor = self.staging();
+        self.hot.limit = self.staging_end();
+        self.hot.attached = 1;
+        for depth in 0..inherited {
+            let Some(entry) = self.entries().get(depth).copied() else {
+                break;
+            };
+            self.mirror_entry(depth, entry.return_address);
+            self.emit(process, entry.word)?;
+        }
+        Ok(())
+    }
+
+    fn staging(&self) -> *mut u64 {
+        // SAFETY: inside the chunk.
+        unsafe { self.chunk.add(layout::STAGING).cast() }
+    }
+
+    fn staging_end(&self) -> *mut u64 {
+        // SAFETY: inside the chunk.
+        unsafe { self.staging().add(layout::STAGING_WORDS) }
+    }
+
+    /// Lets the fast path go on after a silence.
+    pub fn resume(&mut self) {
+        self.suspended = false;
+        if self.hot.attached != 0 {
+            self.hot.limit = self.staging_end();
+        }
+    }
+
+    /// Keeps a new frame. False where there is no memory for it.
+    pub fn push(&mut self, process: &Process, entry: Entry) -> bool {
+        if self.top == self.end && !self.grow() {
+            process.count(loss::DEPTH, 1);
+            return false;
+        }
+        self.mirror_entry(self.depth(), entry.return_address);
+        // SAFETY: top < end.
+        unsafe {
+            self.top.write(entry);
+            self.top = self.top.add(1);
+        }
+        true
+    }
+
+    /// Makes sure that an entry can be pushed.
+    pub fn has_room(&mut self) -> bool {
+        self.top != self.end || self.grow()
+    }
+
+    fn mirror_entry(&mut self, depth: usize, return_address: u64) {
+        if self.hot.attached != 0 {
+            // SAFETY: the index is inside the mirror.
+            unsafe {
+                let place = self.mirror.add(depth % layout::MIRROR_WORDS);
+                place.write_volatile(return_address);
+            }
+        }
+    }
+
+    fn grow(&mut self) -> bool {
+        let depth = self.depth();
+        // With the sentinel.
+        let used = depth + 1;
+        let room = used * 4;
+        if room > MOST_ENTRIES {
+            return false;
+        }
+        let Ok(new) = syscall::map(room * ENTRY_SIZE) else {
+            return false;
+        };
+        let new = new.cast::<Entry>();
+        let restored = self.restored();
+        let first = addr_of_mut!(self.first_entries).cast::<Entry>();
+        // SAFETY: `used` entries are initialised from the sentinel on, and fit; the old memory is
+        // given back unless it is part of the block.
+        unsafe {
+            let old = self.base.sub(1);
+            core::ptr::copy_nonoverlapping(old, new, used);
+            if old != first {
+                syscall::unmap(old.cast(), self.end.offset_from_unsigned(old) * ENTRY_SIZE);
+            }
+            self.base = new.add(1);
+            self.top = self.base.add(depth);
+            self.end = new.add(room);
+            self.mark = if restored == 0 {
+                null_mut()
+            } else {
+                self.base.add(restored)
+            };
+        }
+        true
+    }
+
+    /// Makes sure that `count` words fit into the staging area.
+    pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
+        // SAFETY: cursor and limit point into the staging area of an attached thread.
+        let room = unsafe { self.staging_end().offset_from_unsigned(self.hot.cursor) };
+        if room < count {
+            self.commit(process)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Records one event.
+    pub fn emit(&mut self, process: &Process, word: u64) -> Result<(), Stop> {
+        self.make_room(process, 1)?;
+        // SAFETY: room was made.
+        unsafe {
+            self.hot.cursor.write_volatile(word);
+            self.hot.cursor = self.hot.cursor.add(1);
+        }
+        Ok(())
+    }
+
+    /// Records one control symbol.
+    pub fn emit_symbol(&mut self, process: &Process, symbol: u32) -> Result<(), Stop> {
+        self.emit(process, staging_word(symbol))
+    }
+
+    /// Encodes the staging area and commits it: the redo log of `lockstep_format::process`.
+    pub fn commit(&mut self, process: &Process) -> Result<(), Stop> {
+        if self.hot.attached == 0 {
+            return Ok(());
+        }
+        // SAFETY: as in `make_room`.
+        let count = unsafe { self.hot.cursor.offset_from_unsigned(self.staging()) };
+        if count == 0 {
+            return Ok(());
+        }
+        let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
+        self.encoded.length = 0;
+        let staging = self.hot.cursor.wrapping_sub(count);
+        let mut events = 0;
+        for index in 0..count {
+            // SAFETY: inside the staging area.
+            let word = unsafe { staging.add(index).read_volatile() };
+            let symbol = from_staging_word(word);
+            if symbol.is_some_and(|symbol| encoding.push(symbol, &mut self.encoded)) {
+                events += 1;
+            } else {
+                process.count(loss::SYMBOL, 1);
+            }
+        }
+        let tail = encoding.tail();
+        let length = self.encoded.length.min(OUTPUT);
+        self.append(process, length)?;
+        let bytes = self.encoded.bytes.get(..length).unwrap_or(&[]);
+        self.committed.check = check::extend(self.committed.check, bytes);
+        self.committed.bytes += length as u64;
+        self.committed.events += events;
+        let state = self.state(&tail);
+        self.write(layout::INTENT, &state);
+        self.set_phase(1);
+        self.write(layout::COMMITTED, &state);
+        for index in 0..count {
+            // SAFETY: inside the staging area.
+            unsafe { staging.add(index).write_volatile(0) };
+        }
+        self.set_phase(0);
+        self.hot.cursor = staging;
+        Ok(())
+    }
+
+    /// Puts the first `length` encoded bytes behind the stream, in new chunks where needed.
+    fn append(&mut self, process: &Process, length: usize) -> Result<(), Stop> {
+        let mut done = 0;
+        while done < length {
+            if self.place.room == 0 {
+                let sequence = self.place.sequence + 1;
+                let (at, room) = process.data_chunk(self.index, sequence)?;
+                self.place = Place { at, room, sequence };
+            }
+            let part = self.place.room.min(length - done);
+            let Some(bytes) = self.encoded.bytes.get(done..done + part) else {
+                break;
+            };
+            // SAFETY: `room` bytes are mapped at `at`.
+            unsafe {
+                core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.place.at, part);
+                self.place.at = self.place.at.add(part);
+            }
+            self.place.room -= part;
+            done += part;
+        }
+        Ok(())
+    }
+
+    fn state(&self, tail: &Tail) -> [u8; state::SIZE] {
+        let mut bytes = [0; state::SIZE];
+        put_u64(&mut bytes, state::BYTES, self.committed.bytes);
+        put_u64(&mut bytes, state::EVENTS, self.committed.events);
+        put_u32(&mut bytes, state::STREAM_CHECK, self.committed.check);
+        put_u32(&mut bytes, state::TAIL_LENGTH, tail.length as u32);
+        put(&mut bytes, state::TAIL, &tail.bytes);
+        let sum = check::crc32c(&bytes[..state::CHECK]);
+        put_u32(&mut bytes, state::CHECK, sum);
+        bytes
+    }
+
+    /// Copies `bytes` to the chunk, before whatever is stored next.
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        // SAFETY: the layout's areas lie inside the chunk.
+        unsafe {
+            core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.chunk.add(at), bytes.len());
+        }
+        // Stores retire in program order: only the compiler has to be kept from reordering.
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn set_phase(&mut self, phase: u32) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: aligned, inside the chunk.
+        unsafe {
+            self.chunk
+                .add(layout::PHASE)
+                .cast::<u32>()
+                .write_volatile(phase);
+        }
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn clear_encoder(&mut self) {
+        let room = addr_of_mut!(self.encoder).cast::<u8>();
+        // SAFETY: whole pages of private memory of ours, which become zeros.
+        let _ = unsafe { syscall::advise(room, size_of::<EncoderRoom>(), MADV_DONTNEED) };
+    }
+
+    /// Records nothing from here on; calls are counted.
+    pub fn stop(&mut self, process: &Process, why: Stop) {
+        if let Some(counter) = why.counter() {
+            self.loss = process.loss(counter);
+        }
+        self.hot.limit = null_mut();
+        self.hot.busy = STOPPED;
+    }
+
+    /// Gives the block's memory back, and that of its stack.
+    ///
+    /// # Safety
+    /// The thread is gone, and nobody else points to the block.
+    pub unsafe fn free(this: *mut Self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let first = addr_of_mut!((*this).first_entries).cast::<Entry>();
+            let base = (*this).base;
+            if !base.is_null() && base.sub(1) != first {
+                let old = base.sub(1);
+                let length = (*this).end.offset_from_unsigned(old) * ENTRY_SIZE;
+                syscall::unmap(old.cast(), length);
+            }
+            syscall::unmap(this.cast(), size_of::<Self>());
+        }
+    }
+}
+
+const fn layout_size() -> u64 {
+    lockstep_format::process::THREAD_CHUNK
+}

@@ -1,0 +1,6 @@
+//! Everything that is written in assembly.
+
+pub mod memory;
+pub mod routines;
+pub mod spawn;
+pub mod syscall;

@@ -1,0 +1,564 @@
+//! The routines that stubs call: the event path.
+//!
+//! A routine is entered by `call *[table]` from a stub (see [`lockstep_format::plan`]) and preserves
+//! every register but the flags. What it needs lies in the thread's [`Thread`] block, reached through
+//! one thread-local pointer. The fast path of an event: check that nothing special is going on, keep
+//! the frame on the private shadow stack, store one staging word. Everything else takes the slow
+//! path: signals blocked, registers saved, own stack, Rust ([`crate::event`]).
+//!
+//! # Signals
+//!
+//! `busy` holds the stack pointer of a routine from before it loads anything that an event changes
+//! until after its last store. A handler that runs meanwhile finds it set: its calls become plain
+//! jumps, counted. A call made from *above* that address proves that the handler never came back
+//! (`siglongjmp`): the slow path then clears it. The slow path itself blocks all signals, which
+//! nobody can see (two system calls a batch), so that a handler never meets a half-encoded batch.
+//!
+//! # Stack of the program while a routine runs
+//!
+//! ```text
+//!  slot ->  R         where the program's call returns to
+//!           S + 6     the stub's own return address (rsp at the routine's entry)
+//!           saved     5 registers (fast path); 15 words (slow path)
+//! ```
+
+use crate::event::event;
+use crate::thread::{ENTRY_SIZE, Hot, STOPPED, Thread};
+use core::arch::{global_asm, naked_asm};
+use core::mem::{offset_of, size_of};
+use lockstep_format::plan::routine;
+use lockstep_format::symbol::{RETURN, TAIL, staging_word};
+
+// One pointer a thread, in the static TLS block: two instructions to reach, no `__tls_get_addr`.
+// Zero in a new thread, which leads it to the slow path.
+global_asm!(
+    ".section .tbss,\"awT\",@nobits",
+    ".p2align 3",
+    ".hidden lockstep_thread",
+    ".globl lockstep_thread",
+    ".type lockstep_thread,@object",
+    ".size lockstep_thread, 8",
+    "lockstep_thread:",
+    ".zero 8",
+    ".text",
+);
+
+/// From the stub's return address to its parts (see the table in [`lockstep_format::plan`]).
+mod stub {
+    /// ENTER: S + 6 to the hook, S + 17.
+    pub const HOOK: usize = 11;
+    /// The hook to the word, S + 32.
+    pub const HOOK_TO_WORD: usize = 15;
+    /// S + 6 to the word.
+    pub const WORD: usize = 26;
+    /// S + 6 to the body, S + 40.
+    pub const BODY: usize = 34;
+}
+
+const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
+const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
+const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
+const TOP: usize = offset_of!(Thread, top);
+const BASE: usize = offset_of!(Thread, base);
+const END: usize = offset_of!(Thread, end);
+const MARK: usize = offset_of!(Thread, mark);
+const MIRROR: usize = offset_of!(Thread, mirror);
+const LOSS: usize = offset_of!(Thread, loss);
+const STACK_END: usize = offset_of!(Thread, stack_end);
+
+/// How far above its caller's frame a restored frame is taken on trust to be readable memory.
+const NEAR: usize = 65_536;
+
+// Entries of the shadow stack, seen from the pointer behind the top entry.
+const ENTRY: usize = ENTRY_SIZE;
+const _: () = assert!(ENTRY == 32 && STOPPED == u64::MAX);
+
+/// Record a call and take its return address.
+#[unsafe(naked)]
+pub unsafe extern "C" fn enter() {
+    naked_asm!(
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rax, qword ptr fs:[rax]",
+        "test rax, rax",
+        "jz 20f",
+        "lea rdx, [rsp + 48]", // slot
+        "cmp qword ptr [rax + {busy}], 0",
+        "jne 10f",
+        "mov qword ptr [rax + {busy}], rsp",
+        "mov rcx, qword ptr [rax + {top}]",
+        "cmp rdx, qword ptr [rcx - 24]",
+        "jae 5f",
+        "cmp rcx, qword ptr [rax + {mark}]",
+        "je 7f",
+        "2:",
+        "cmp rcx, qword ptr [rax + {end}]",
+        "jae 19f",
+        "mov rdi, qword ptr [rax + {cursor}]",
+        "cmp rdi, qword ptr [rax + {limit}]",
+        "jae 19f",
+        // The entry: return address, slot, hook, word.
+        "mov qword ptr [rcx + 8], rdx",
+        "mov rsi, qword ptr [rsp + 40]",
+        "add rsi, {hook}",
+        "mov qword ptr [rcx + 16], rsi",
+        "mov rsi, qword ptr [rsi + {hook_to_word}]",
+        "mov qword ptr [rcx + 24], rsi",
+        "mov rdx, qword ptr [rsp + 48]",
+        "mov qword ptr [rcx], rdx",
+        // The mirror: the return address at depth mod 128.
+        "push rcx",
+        "sub rcx, qword ptr [rax + {base}]",
+        "shr ecx, 2",
+        "and ecx, 1016",
+        "add rcx, qword ptr [rax + {mirror}]",
+        "mov qword ptr [rcx], rdx",
+        "pop rcx",
+        // The event.
+        "mov qword ptr [rdi], rsi",
+        "add rdi, 8",
+        "add rcx, {entry}",
+        "mov qword ptr [rax + {cursor}], rdi",
+        "mov qword ptr [rax + {top}], rcx",
+        "4:",
+        "mov qword ptr [rax + {busy}], 0",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "ret",
+        // Not below the top frame. In the same slot, and what lies there is our own hook: the top
+        // frame jumped here. It ends with this call; nothing is pushed.
+        "5:",
+        "jne 19f",
+        "mov rsi, qword ptr [rdx]",
+        "cmp rsi, qword ptr [rcx - 16]",
+        "jne 19f",
+        "mov rdi, qword ptr [rax + {cursor}]",
+        "lea rsi, [rdi + 16]",
+        "cmp rsi, qword ptr [rax + {limit}]",
+        "ja 19f",
+        "mov rsi, qword ptr [rsp + 40]",
+        "add rsi, {hook}",
+        "mov qword ptr [rcx - 16], rsi",
+        "mov rsi, qword ptr [rsi + {hook_to_word}]",
+        "mov qword ptr [rcx - 8], rsi",
+        "movabs rdx, {tail}",
+        // The second word first: a reader stops at a zero, so both appear at once.
+        "mov qword ptr [rdi + 8], rsi",
+        "mov qword ptr [rdi], rdx",
+        "add rdi, 16",
+        "mov qword ptr [rax + {cursor}], rdi",
+        "jmp 4b",
+        // The top frame returns without us, being restored: alive as long as its return address
+        // still stands in its slot.
+        "7:",
+        "mov rsi, qword ptr [rcx - 24]",
+        "mov rdi, rsi",
+        "sub rdi, rdx",
+        "cmp rdi, {near}",
+        "ja 19f",
+        "mov rsi, qword ptr [rsi]",
+        "cmp rsi, qword ptr [rcx - 32]",
+        "je 2b",
+        "jmp 19f",
+        // Something below us was interrupted, or recording stopped: a plain jump to the body.
+        "10:",
+        "cmp rdx, qword ptr [rax + {busy}]",
+        "jae 20f",
+        "mov rcx, qword ptr [rax + {loss}]",
+        "lock inc qword ptr [rcx]",
+        "add qword ptr [rsp + 40], {body}",
+        "jmp 21f",
+        "19:",
+        "mov qword ptr [rax + {busy}], 0",
+        "20:",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "push {kind}",
+        "jmp {slow}",
+        "21:",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "ret",
+        busy = const BUSY, top = const TOP, mark = const MARK, end = const END, base = const BASE,
+        cursor = const CURSOR, limit = const LIMIT, mirror = const MIRROR, loss = const LOSS,
+        hook = const stub::HOOK, hook_to_word = const stub::HOOK_TO_WORD, body = const stub::BODY,
+        entry = const ENTRY, near = const NEAR, tail = const staging_word(TAIL),
+        kind = const routine::ENTER, slow = sym slow,
+    )
+}
+
+/// Record the return and put the return address back.
+#[unsafe(naked)]
+pub unsafe extern "C" fn exit() {
+    naked_asm!(
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rdi",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rax, qword ptr fs:[rax]",
+        "test rax, rax",
+        "jz 20f",
+        "cmp qword ptr [rax + {busy}], 0",
+        "jne 20f",
+        "mov qword ptr [rax + {busy}], rsp",
+        "mov rcx, qword ptr [rax + {top}]",
+        "lea rdx, [rsp + 40]", // slot
+        "cmp rdx, qword ptr [rcx - 24]",
+        "jne 19f",
+        "cmp rcx, qword ptr [rax + {mark}]",
+        "je 19f",
+        "mov rdi, qword ptr [rax + {cursor}]",
+        "cmp rdi, qword ptr [rax + {limit}]",
+        "jae 19f",
+        "mov rdx, qword ptr [rcx - 32]",
+        "mov qword ptr [rsp + 40], rdx",
+        "movabs rdx, {word}",
+        "mov qword ptr [rdi], rdx",
+        "add rdi, 8",
+        "sub rcx, {entry}",
+        "mov qword ptr [rax + {cursor}], rdi",
+        "mov qword ptr [rax + {top}], rcx",
+        "mov qword ptr [rax + {busy}], 0",
+        "pop rdi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "ret",
+        "19:",
+        "mov qword ptr [rax + {busy}], 0",
+        "20:",
+        "pop rdi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "push {kind}",
+        "jmp {slow}",
+        busy = const BUSY, top = const TOP, mark = const MARK, cursor = const CURSOR,
+        limit = const LIMIT, entry = const ENTRY, word = const staging_word(RETURN),
+        kind = const routine::EXIT, slow = sym slow,
+    )
+}
+
+/// Record a call and its return at once.
+#[unsafe(naked)]
+pub unsafe extern "C" fn instant() {
+    naked_asm!(
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rax, qword ptr fs:[rax]",
+        "test rax, rax",
+        "jz 20f",
+        "lea rdx, [rsp + 48]", // slot
+        "cmp qword ptr [rax + {busy}], 0",
+        "jne 20f",
+        "mov qword ptr [rax + {busy}], rsp",
+        "mov rcx, qword ptr [rax + {top}]",
+        "cmp rdx, qword ptr [rcx - 24]",
+        "jae 19f",
+        "cmp rcx, qword ptr [rax + {mark}]",
+        "jne 2f",
+        "mov rsi, qword ptr [rcx - 24]",
+        "mov rdi, rsi",
+        "sub rdi, rdx",
+        "cmp rdi, {near}",
+        "ja 19f",
+        "mov rsi, qword ptr [rsi]",
+        "cmp rsi, qword ptr [rcx - 32]",
+        "jne 19f",
+        "2:",
+        "mov rdi, qword ptr [rax + {cursor}]",
+        "lea rsi, [rdi + 16]",
+        "cmp rsi, qword ptr [rax + {limit}]",
+        "ja 19f",
+        "mov rsi, qword ptr [rsp + 40]",
+        "mov rsi, qword ptr [rsi + {to_word}]",
+        "movabs rdx, {word}",
+        // The second word first, as for tail calls.
+        "mov qword ptr [rdi + 8], rdx",
+        "mov qword ptr [rdi], rsi",
+        "add rdi, 16",
+        "mov qword ptr [rax + {cursor}], rdi",
+        "mov qword ptr [rax + {busy}], 0",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "ret",
+        "19:",
+        "mov qword ptr [rax + {busy}], 0",
+        "20:",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "push {kind}",
+        "jmp {slow}",
+        busy = const BUSY, top = const TOP, mark = const MARK, cursor = const CURSOR,
+        limit = const LIMIT, near = const NEAR, word = const staging_word(RETURN),
+        to_word = const stub::WORD, kind = const routine::INSTANT, slow = sym slow,
+    )
+}
+
+/// A routine that always takes the slow path.
+macro_rules! slow_routine {
+    ($(#[$doc:meta])* $name:ident, $kind:expr) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!("push {kind}", "jmp {slow}", kind = const $kind, slow = sym slow)
+        }
+    };
+}
+
+slow_routine!(
+    /// Record a call that stays open, restore all return addresses.
+    jump, routine::JUMP
+);
+slow_routine!(
+    /// As `instant`; the child is silent.
+    vfork, routine::VFORK
+);
+slow_routine!(
+    /// MPI is being initialised.
+    mpi, routine::MPI
+);
+slow_routine!(
+    /// The process ends.
+    end, routine::END
+);
+
+/// Restore all return addresses. A thread without a block has none to restore.
+#[unsafe(naked)]
+pub unsafe extern "C" fn restore() {
+    naked_asm!(
+        "push rax",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "cmp qword ptr fs:[rax], 0",
+        "pop rax",
+        "je 2f",
+        "push {kind}",
+        "jmp {slow}",
+        "2:",
+        "ret",
+        kind = const routine::RESTORE, slow = sym slow,
+    )
+}
+
+/// Number of the pseudo routine by which the destructor enters the slow path.
+pub const FINISH: u64 = routine::COUNT as u64;
+
+/// The destructor: a slow routine whose "slot" is its own return address.
+#[unsafe(naked)]
+pub unsafe extern "C" fn finish() {
+    naked_asm!(
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "cmp qword ptr fs:[rax], 0",
+        "je 2f",
+        "call 3f",
+        "2:",
+        "ret",
+        "3:",
+        "push {kind}",
+        "jmp {slow}",
+        kind = const FINISH, slow = sym slow,
+    )
+}
+
+/// All signals.
+static EVERY_SIGNAL: u64 = u64::MAX;
+
+/// What the slow path keeps on the program's stack, lowest address first.
+#[repr(C)]
+pub struct Frame {
+    /// The signal mask to go back to.
+    mask: u64,
+    /// What `rt_sigprocmask` said: nothing is put back where it was refused.
+    masked: i64,
+    registers: [u64; 12],
+    /// Which routine.
+    pub kind: u64,
+    /// Where the routine returns to, within the stub.
+    pub stub: u64,
+    /// The program's return address, or our hook in its place; its address is the *slot*.
+    pub slot: u64,
+}
+
+impl Frame {
+    /// The program's first argument, as the routine found it.
+    pub fn first_argument(&self) -> u64 {
+        self.registers[REGISTER_RDI]
+    }
+
+    /// The word of the stub that called ENTER, INSTANT, JUMP or VFORK.
+    pub fn word(&self) -> u64 {
+        // SAFETY: stubs hold their word at this distance (checked plan, our own arena).
+        unsafe { ((self.stub as usize + stub::WORD) as *const u64).read_unaligned() }
+    }
+
+    /// The address that the callee will find as its return address (ENTER).
+    pub fn hook(&self) -> u64 {
+        self.stub + stub::HOOK as u64
+    }
+
+    /// The hook of the stub that called EXIT, which does so from S + 22.
+    pub fn hook_of_exit(&self) -> u64 {
+        self.stub - 11
+    }
+
+    /// Makes ENTER a plain jump to the body.
+    pub fn skip(&mut self) {
+        self.stub += stub::BODY as u64;
+    }
+}
+
+const REGISTER_RDI: usize = 6;
+const XMM_ROOM: usize = 256;
+
+/// Saves what Rust may change, goes to the thread's own stack and calls [`event`].
+#[unsafe(naked)]
+unsafe extern "C" fn slow() {
+    naked_asm!(
+        "pushfq",
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "push rbx",
+        "push rbp",
+        "cld",
+        "sub rsp, 16",
+        "mov eax, 14", // rt_sigprocmask(SIG_SETMASK)
+        "mov edi, 2",
+        "lea rsi, [rip + {every_signal}]",
+        "mov rdx, rsp",
+        "mov r10d, 8",
+        "syscall",
+        "mov qword ptr [rsp + 8], rax",
+        "mov rbx, rsp",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rbp, qword ptr fs:[rax]",
+        "test rbp, rbp",
+        "jnz 2f",
+        // A new thread: its block, all zeros.
+        "mov eax, 9", // mmap
+        "xor edi, edi",
+        "mov esi, {size}",
+        "mov edx, 3",
+        "mov r10d, 0x4022", // private, anonymous, no reserve
+        "mov r8, -1",
+        "xor r9d, r9d",
+        "syscall",
+        "cmp rax, -4096",
+        "ja 5f",
+        "mov rbp, rax",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov qword ptr fs:[rax], rbp",
+        "2:",
+        "lea rsp, [rbp + {stack_end} - {xmm_room}]",
+        "movaps [rsp], xmm0",
+        "movaps [rsp + 16], xmm1",
+        "movaps [rsp + 32], xmm2",
+        "movaps [rsp + 48], xmm3",
+        "movaps [rsp + 64], xmm4",
+        "movaps [rsp + 80], xmm5",
+        "movaps [rsp + 96], xmm6",
+        "movaps [rsp + 112], xmm7",
+        "movaps [rsp + 128], xmm8",
+        "movaps [rsp + 144], xmm9",
+        "movaps [rsp + 160], xmm10",
+        "movaps [rsp + 176], xmm11",
+        "movaps [rsp + 192], xmm12",
+        "movaps [rsp + 208], xmm13",
+        "movaps [rsp + 224], xmm14",
+        "movaps [rsp + 240], xmm15",
+        "mov rdi, rbp",
+        "mov rsi, rbx",
+        "call {event}",
+        "movaps xmm0, [rsp]",
+        "movaps xmm1, [rsp + 16]",
+        "movaps xmm2, [rsp + 32]",
+        "movaps xmm3, [rsp + 48]",
+        "movaps xmm4, [rsp + 64]",
+        "movaps xmm5, [rsp + 80]",
+        "movaps xmm6, [rsp + 96]",
+        "movaps xmm7, [rsp + 112]",
+        "movaps xmm8, [rsp + 128]",
+        "movaps xmm9, [rsp + 144]",
+        "movaps xmm10, [rsp + 160]",
+        "movaps xmm11, [rsp + 176]",
+        "movaps xmm12, [rsp + 192]",
+        "movaps xmm13, [rsp + 208]",
+        "movaps xmm14, [rsp + 224]",
+        "movaps xmm15, [rsp + 240]",
+        "mov rsp, rbx",
+        // Back on the program's stack: a handler that was held back may run from here on, and be
+        // recorded.
+        "3:",
+        "cmp qword ptr [rsp + 8], 0",
+        "jne 4f",
+        "mov eax, 14",
+        "mov edi, 2",
+        "mov rsi, rsp",
+        "xor edx, edx",
+        "mov r10d, 8",
+        "syscall",
+        "4:",
+        "add rsp, 16",
+        "pop rbp",
+        "pop rbx",
+        "pop r11",
+        "pop r10",
+        "pop r9",
+        "pop r8",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "popfq",
+        "lea rsp, [rsp + 8]",
+        "ret",
+        // No memory: the call goes on unrecorded. (EXIT cannot come here: its thread has a block.)
+        "5:",
+        "lock inc qword ptr [rip + {no_memory}]",
+        "cmp qword ptr [rsp + {kind_at}], {enter}",
+        "jne 3b",
+        "add qword ptr [rsp + {stub_at}], {body}",
+        "jmp 3b",
+        every_signal = sym EVERY_SIGNAL,
+        size = const size_of::<Thread>(),
+        stack_end = const STACK_END,
+        xmm_room = const XMM_ROOM,
+        event = sym event,
+        no_memory = sym crate::thread::NO_MEMORY,
+        kind_at = const offset_of!(Frame, kind),
+        stub_at = const offset_of!(Frame, stub),
+        enter = const routine::ENTER,
+        body = const stub::BODY,
+    )
+}

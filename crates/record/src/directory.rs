@@ -1,0 +1,434 @@
+//! The run directory: who makes it, who may join it, and what is never replaced.
+//!
+//! Several recorders of one job (one a rank) come with the same directory. `mkdir` elects one; the
+//! marker, written under another name and linked into place, tells the others which job it is.
+
+use crate::error::Error;
+use crate::program::plain;
+use lockstep_format::codec::Kind;
+use lockstep_format::launcher::LAUNCHERS;
+use lockstep_format::process::VERSION;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The file whose presence makes a directory a run.
+const MARKER: &str = "lockstep.json";
+/// What a run holds besides.
+const PARTS: [&str; 4] = ["processes", "plans", "lines", "ends"];
+/// Where runs lie that were not given a place.
+const DEFAULT_PARENT: &str = "lockstep-runs";
+/// How long a recorder that joins waits for the elected one's marker.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The directory of this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Directory {
+    /// Absolute.
+    pub path: PathBuf,
+    /// As the user wrote it, or would have.
+    pub shown: PathBuf,
+    /// Whether this recorder made it, and not another of the same job.
+    pub elected: bool,
+}
+
+/// What tells this job from every other, and the rank in it; `None` outside a launcher.
+pub(crate) fn job_token() -> Option<String> {
+    let number = |name: &str| std::env::var(name).ok()?.trim().parse::<u64>().ok();
+    let launcher = LAUNCHERS
+        .iter()
+        .find(|launcher| number(launcher.rank).is_some())?;
+    let parts: Vec<String> = launcher
+        .token
+        .iter()
+        // A descriptor's number is the same in every job: only the job's own names count.
+        .filter(|name| !matches!(**name, "HYDI_CONTROL_FD" | "PMI_FD"))
+        .filter_map(|name| std::env::var(name).ok())
+        .collect();
+    if parts.is_empty() {
+        // Ranks of one job have the same parent on one node.
+        let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
+        let start = crate::process::start_time(parent).unwrap_or(0);
+        return Some(format!("parent-{parent}-{start}"));
+    }
+    Some(parts.join("+"))
+}
+
+/// Makes or joins the directory for `command`.
+pub(crate) fn claim(
+    output: Option<&Path>,
+    command: &[OsString],
+    codec: Kind,
+    force: bool,
+) -> Result<Directory, Error> {
+    let token = job_token();
+    let shown = match output {
+        Some(path) => path.to_owned(),
+        None => return claim_default(command, codec, token.as_deref()),
+    };
+    match claim_at(&shown, command, codec, token.as_deref())? {
+        Claim::Ours(directory) => Ok(directory),
+        Claim::Taken(reason) if force && !reason.joinable => {
+            remove_run(&shown)?;
+            match claim_at(&shown, command, codec, token.as_deref())? {
+                Claim::Ours(directory) => Ok(directory),
+                Claim::Taken(reason) => Err(Error::own(reason.text)),
+            }
+        }
+        Claim::Taken(reason) => Err(Error::own(reason.text)),
+    }
+}
+
+enum Claim {
+    Ours(Directory),
+    Taken(Taken),
+}
+
+struct Taken {
+    text: String,
+    joinable: bool,
+}
+
+fn claim_default(
+    command: &[OsString],
+    codec: Kind,
+    token: Option<&str>,
+) -> Result<Directory, Error> {
+    let name = command
+        .first()
+        .and_then(|program| Path::new(program).file_name())
+        .map_or_else(
+            || "run".to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+    if let Some(token) = token {
+        let shown = Path::new(DEFAULT_PARENT).join(format!("{name}-{}", file_safe(token)));
+        return match claim_at(&shown, command, codec, Some(token))? {
+            Claim::Ours(directory) => Ok(directory),
+            Claim::Taken(reason) => Err(Error::own(reason.text)),
+        };
+    }
+    for number in 1..100_000u32 {
+        let shown = Path::new(DEFAULT_PARENT).join(format!("{name}-{number}"));
+        if shown.symlink_metadata().is_ok() {
+            continue;
+        }
+        if let Claim::Ours(directory) = claim_at(&shown, command, codec, None)? {
+            return Ok(directory);
+        }
+    }
+    Err(Error::own(format!(
+        "{DEFAULT_PARENT}: full of runs of {name}; give -o DIR"
+    )))
+}
+
+fn file_safe(token: &str) -> String {
+    token
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "._+-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .take(100)
+        .collect()
+}
+
+fn claim_at(
+    shown: &Path,
+    command: &[OsString],
+    codec: Kind,
+    token: Option<&str>,
+) -> Result<Claim, Error> {
+    let failed = |what: &str, error: &std::io::Error| {
+        Error::own(format!("{}: {what}: {}", shown.display(), plain(error)))
+    };
+    if let Some(parent) = shown
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        fs::create_dir_all(parent)
+            .map_err(|error| failed("the run cannot be made here", &error))?;
+    }
+    let made = match fs::create_dir(shown) {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(failed("the run cannot be made here", &error)),
+    };
+    let path = shown
+        .canonicalize()
+        .map_err(|error| failed("not a directory to write to", &error))?;
+    let directory = |elected| Directory {
+        path: path.clone(),
+        shown: shown.to_owned(),
+        elected,
+    };
+    if !made {
+        let metadata = fs::metadata(&path).map_err(|error| failed("not accessible", &error))?;
+        if !metadata.is_dir() {
+            return Ok(taken(format!(
+                "{}: expected a new or empty directory, found a file",
+                shown.display()
+            )));
+        }
+        if !is_empty(&path).map_err(|error| failed("not readable", &error))? {
+            return join(&path, shown, token).map(|joined| match joined {
+                Ok(()) => Claim::Ours(directory(false)),
+                Err(reason) => Claim::Taken(reason),
+            });
+        }
+    }
+    // New, or empty: whoever links the marker into place has won.
+    for part in PARTS {
+        match fs::create_dir(path.join(part)) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(failed("the run cannot be written", &error));
+            }
+            _ => {}
+        }
+    }
+    let won = write_marker(&path, command, codec, token)
+        .map_err(|error| failed("the run cannot be written", &error))?;
+    if won {
+        return Ok(Claim::Ours(directory(true)));
+    }
+    join(&path, shown, token).map(|joined| match joined {
+        Ok(()) => Claim::Ours(directory(false)),
+        Err(reason) => Claim::Taken(reason),
+    })
+}
+
+fn taken(text: String) -> Claim {
+    Claim::Taken(Taken {
+        text,
+        joinable: false,
+    })
+}
+
+fn is_empty(path: &Path) -> std::io::Result<bool> {
+    Ok(fs::read_dir(path)?.next().is_none())
+}
+
+/// Whether the run at `path` is of this very job.
+fn join(path: &Path, shown: &Path, token: Option<&str>) -> Result<Result<(), Taken>, Error> {
+    let deadline = Instant::now() + PATIENCE;
+    let expected = "expected a new or empty directory, found";
+    loop {
+        match read_token(path) {
+            Ok(Some(found)) => {
+                if token.is_some() && found.as_deref() == token {
+                    return Ok(Ok(()));
+                }
+                let whose = match (token, found) {
+                    (Some(_), Some(_)) => "the run of another job",
+                    _ => "a former run",
+                };
+                return Ok(Err(Taken {
+                    text: format!(
+                        "{}: {expected} {whose} (--force replaces it)",
+                        shown.display()
+                    ),
+                    joinable: false,
+                }));
+            }
+            // Another recorder of this job has made the directory and writes its marker right now.
+            Ok(None) if token.is_some() && Instant::now() < deadline && is_ours_in_part(path) => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Ok(None) => {
+                return Ok(Err(Taken {
+                    text: format!("{}: {expected} other files", shown.display()),
+                    joinable: false,
+                }));
+            }
+            Err(error) => {
+                return Err(Error::own(format!(
+                    "{}: {}",
+                    shown.display(),
+                    plain(&error)
+                )));
+            }
+        }
+    }
+}
+
+/// Whether everything in the directory is part of a run in the making.
+fn is_ours_in_part(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|entries| {
+        entries.flatten().all(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            PARTS.contains(&&*name) || name.starts_with(MARKER)
+        })
+    })
+}
+
+/// The marker's job token; the outer `None` where there is no marker of ours.
+#[allow(clippy::option_option)]
+fn read_token(path: &Path) -> std::io::Result<Option<Option<String>>> {
+    let text = match fs::read(path.join(MARKER)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Ok(marker) = serde_json::from_slice::<serde_json::Value>(&text) else {
+        return Ok(None);
+    };
+    if marker.get("tool").is_none() || marker.get("version").is_none() {
+        return Ok(None);
+    }
+    let token = marker.get("job").and_then(|job| job.as_str());
+    Ok(Some(token.map(str::to_owned)))
+}
+
+/// Writes the marker; false where another recorder was first.
+fn write_marker(
+    path: &Path,
+    command: &[OsString],
+    codec: Kind,
+    token: Option<&str>,
+) -> std::io::Result<bool> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let lossy = |text: &OsString| text.to_string_lossy().into_owned();
+    let marker = serde_json::json!({
+        "version": VERSION,
+        "tool": env!("CARGO_PKG_VERSION"),
+        "command": command.iter().map(lossy).collect::<Vec<_>>(),
+        "directory": std::env::current_dir().map(|path| lossy(&path.into())).ok(),
+        "host": crate::process::host(),
+        "codec": codec.name(),
+        "job": token,
+        "started": now.as_secs(),
+    });
+    let draft = path.join(format!(
+        "{MARKER}.{}-{}",
+        crate::process::host(),
+        std::process::id()
+    ));
+    let mut file = fs::File::create(&draft)?;
+    serde_json::to_writer_pretty(&mut file, &marker)?;
+    file.write_all(b"\n")?;
+    // A link is made or not: no reader ever sees half a marker.
+    let linked = fs::hard_link(&draft, path.join(MARKER));
+    fs::remove_file(&draft)?;
+    match linked {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes a run, and nothing but a run.
+fn remove_run(shown: &Path) -> Result<(), Error> {
+    let refuse = |found: &str| {
+        Error::own(format!(
+            "{}: --force replaces a run, found {found}",
+            shown.display()
+        ))
+    };
+    let metadata = fs::symlink_metadata(shown).map_err(|error| refuse(&plain(&error)))?;
+    if metadata.is_symlink() {
+        return Err(refuse("a symbolic link"));
+    }
+    match read_token(shown) {
+        Ok(Some(_)) => {}
+        Ok(None) => return Err(refuse("something else")),
+        Err(error) => return Err(refuse(&plain(&error))),
+    }
+    let known = |name: &[u8]| {
+        PARTS.iter().any(|part| part.as_bytes() == name) || name.starts_with(MARKER.as_bytes())
+    };
+    let foreign = fs::read_dir(shown)
+        .map_err(|error| refuse(&plain(&error)))?
+        .flatten()
+        .find(|entry| !known(entry.file_name().as_bytes()));
+    if let Some(entry) = foreign {
+        return Err(refuse(&format!(
+            "a run with a file of somebody else's in it ({})",
+            entry.file_name().display()
+        )));
+    }
+    fs::remove_dir_all(shown).map_err(|error| refuse(&plain(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("lockstep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn ours(claim: Result<Claim, Error>) -> Option<bool> {
+        match claim.unwrap() {
+            Claim::Ours(directory) => Some(directory.elected),
+            Claim::Taken(_) => None,
+        }
+    }
+
+    #[test]
+    fn one_is_elected_others_of_the_job_join_and_strangers_are_refused() {
+        let root = scratch("claim");
+        let run = root.join("a run");
+        let command = [OsString::from("./app")];
+        let claim = |token| ours(claim_at(&run, &command, Kind::None, token));
+        assert_eq!(claim(Some("job 1")), Some(true));
+        assert_eq!(claim(Some("job 1")), Some(false));
+        assert_eq!(claim(Some("job 2")), None);
+        assert_eq!(claim(None), None);
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn many_at_once_elect_exactly_one() {
+        let root = scratch("election");
+        let run = root.join("run");
+        let elected = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..16)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let command = [OsString::from("./app")];
+                        ours(claim_at(&run, &command, Kind::None, Some("job")))
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .filter(|joined| joined.unwrap())
+                .count()
+        });
+        assert_eq!(elected, 1);
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn force_replaces_runs_only() {
+        let root = scratch("force");
+        let command = [OsString::from("./app")];
+        let other = root.join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("thesis.tex"), "years of work").unwrap();
+        assert!(claim(Some(&other), &command, Kind::None, true).is_err());
+        assert!(other.join("thesis.tex").exists());
+        let run = root.join("run");
+        assert!(claim(Some(&run), &command, Kind::None, false).is_ok());
+        assert!(claim(Some(&run), &command, Kind::None, false).is_err());
+        assert!(claim(Some(&run), &command, Kind::None, true).is_ok());
+        fs::write(run.join("notes.txt"), "mine").unwrap();
+        assert!(claim(Some(&run), &command, Kind::None, true).is_err());
+        assert!(run.join("notes.txt").exists());
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,308 @@
+//! Starts the command under the probe, passes signals on and waits.
+#![allow(unsafe_code)]
+
+use crate::Options;
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::program::{Program, plain};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::{OsStr, OsString, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+/// The probe's file name.
+const PROBE: &str = "liblockstep_probe.so";
+/// Where the dynamic loader looks by itself.
+const LIBRARIES: [&str; 6] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+];
+
+/// Finds the probe's library.
+pub(crate) fn find_probe(given: Option<&Path>) -> Result<PathBuf, Error> {
+    let given = given
+        .map(Path::to_owned)
+        .or_else(|| std::env::var_os("LOCKSTEP_PROBE").map(PathBuf::from));
+    if let Some(path) = given {
+        return path.canonicalize().map_err(|error| {
+            Error::own(format!("the probe {}: {}", path.display(), plain(&error)))
+        });
+    }
+    let executable = std::env::current_exe()
+        .map_err(|error| Error::own(format!("the probe: {}", plain(&error))))?;
+    let beside = executable.parent().unwrap_or(Path::new("/"));
+    // In a build tree (target/debug/lockstep, target/debug/deps/test-...) the library of the
+    // profile `probe`: what other profiles leave beside the executable does not load.
+    let built = executable
+        .ancestors()
+        .skip(2)
+        .take(3)
+        .filter(|directory| directory.join("CACHEDIR.TAG").exists())
+        .map(|directory| directory.join("probe").join(PROBE));
+    let installed = ["", "../lib", "../lib/lockstep"].map(|place| beside.join(place).join(PROBE));
+    let places: Vec<PathBuf> = built.chain(installed).collect();
+    places
+        .iter()
+        .find_map(|place| place.canonicalize().ok())
+        .ok_or_else(|| {
+            Error::own(format!(
+                "the probe {PROBE} was not found beside {} or in ../lib; give --probe FILE \
+                 (in a checkout: cargo build --profile probe --package lockstep-probe)",
+                executable.display()
+            ))
+        })
+}
+
+/// A name for the probe that `LD_PRELOAD` can hold: neither spaces nor colons.
+pub(crate) struct ProbeName {
+    name: PathBuf,
+    directory: Option<PathBuf>,
+}
+
+impl ProbeName {
+    pub(crate) fn new(probe: &Path) -> Result<Self, Error> {
+        let holds = |path: &Path| {
+            !path
+                .as_os_str()
+                .as_bytes()
+                .iter()
+                .any(|byte| b" :\t\n$".contains(byte))
+        };
+        if holds(probe) {
+            return Ok(Self {
+                name: probe.to_owned(),
+                directory: None,
+            });
+        }
+        let failed = |error: &std::io::Error| {
+            Error::own(format!(
+                "{}: a preloaded library's path must not contain spaces or colons, and a link to \
+                 it cannot be made: {}",
+                probe.display(),
+                plain(error)
+            ))
+        };
+        let temporary = Some(std::env::temp_dir())
+            .filter(|path| holds(path))
+            .unwrap_or_else(|| PathBuf::from("/tmp"));
+        let directory = temporary.join(format!(
+            "lockstep-{}-{}",
+            std::process::id(),
+            crate::process::start_time(std::process::id().cast_signed()).unwrap_or(0)
+        ));
+        std::fs::create_dir(&directory).map_err(|error| failed(&error))?;
+        let name = directory.join(PROBE);
+        std::os::unix::fs::symlink(probe, &name).map_err(|error| failed(&error))?;
+        Ok(Self {
+            name,
+            directory: Some(directory),
+        })
+    }
+
+    /// Removes the link, if there is one: processes that are left cannot load the probe any more.
+    pub(crate) fn remove(&self) {
+        if let Some(directory) = &self.directory {
+            let _ = std::fs::remove_file(&self.name);
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
+
+/// `LD_PRELOAD`: the unwinder, whose entries must be there to be patched before anybody throws; the
+/// probe; what was there.
+fn preload(probe: &Path) -> OsString {
+    let mut value = OsString::new();
+    let searched = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let found = std::env::split_paths(&searched)
+        .chain(LIBRARIES.iter().map(PathBuf::from))
+        .any(|directory| directory.join("libgcc_s.so.1").exists());
+    if found {
+        value.push("libgcc_s.so.1:");
+    }
+    value.push(probe);
+    let before = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    let separators = |byte: &u8| b" :".contains(byte);
+    for entry in before.as_bytes().split(separators) {
+        let entry = Path::new(OsStr::from_bytes(entry));
+        if !entry.as_os_str().is_empty() && entry != probe && !entry.ends_with(PROBE) {
+            value.push(":");
+            value.push(entry);
+        }
+    }
+    value
+}
+
+/// The command, ready to be started under the probe.
+pub(crate) fn command(
+    options: &Options,
+    program: &Program,
+    directory: &Directory,
+    probe: &ProbeName,
+) -> Command {
+    let mut command = plain_command(options, &program.path);
+    command
+        .env("LD_PRELOAD", preload(&probe.name))
+        .env("LOCKSTEP_RUN", &directory.path)
+        .env("LOCKSTEP_CODEC", options.codec.name());
+    if let Ok(planner) = std::env::current_exe() {
+        command.env("LOCKSTEP_PLANNER", planner);
+    }
+    if let Some(list) = forwarded(&options.command) {
+        command.env(OPEN_MPI_FORWARD, list);
+    }
+    command
+}
+
+/// The command as it is.
+pub(crate) fn plain_command(options: &Options, path: &Path) -> Command {
+    let mut command = Command::new(path);
+    if let [name, arguments @ ..] = &options.command[..] {
+        command.arg0(name).args(arguments);
+    }
+    command
+}
+
+/// The variable by which Open MPI passes others on to other nodes.
+const OPEN_MPI_FORWARD: &str = "OMPI_MCA_mca_base_env_list";
+
+/// Open MPI passes no environment on to other nodes unless told; the variable and its `-x` option
+/// exclude each other, so that it is set only where the command line names hosts and has no `-x`.
+fn forwarded(command: &[OsString]) -> Option<&'static str> {
+    let program = Path::new(command.first()?).file_name()?;
+    if !["mpirun", "mpiexec", "orterun", "prterun"]
+        .iter()
+        .any(|name| program == *name)
+    {
+        return None;
+    }
+    let has = |options: &[&str]| {
+        command
+            .iter()
+            .any(|argument| options.iter().any(|option| argument == option))
+    };
+    let hosts = has(&[
+        "-H",
+        "-host",
+        "--host",
+        "-hostfile",
+        "--hostfile",
+        "-machinefile",
+        "--machinefile",
+    ]) || std::env::var("SLURM_JOB_NUM_NODES").is_ok_and(|nodes| nodes != "1")
+        || std::env::var_os("PBS_NODEFILE").is_some();
+    let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
+    (hosts && !taken).then_some("LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC")
+}
+
+/// Signals that are passed on.
+const PASSED_ON: [Signal; 6] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+];
+
+/// The command's process, 0 before it is there and after it ended.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+/// Signals that came before it was there, by number.
+static PENDING: AtomicU64 = AtomicU64::new(0);
+
+/// `struct sigaction` of the C library on x86-64 Linux.
+#[repr(C)]
+struct Action {
+    handler: usize,
+    mask: [u64; 16],
+    flags: c_int,
+    restorer: usize,
+}
+
+const SA_SIGINFO: c_int = 4;
+const SA_RESTART: c_int = 0x1000_0000;
+const SIG_IGN: usize = 1;
+
+unsafe extern "C" {
+    fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
+}
+
+extern "C" fn pass_on(signal: c_int, information: *const c_int, _: *mut c_void) {
+    // SAFETY: the kernel gives a `siginfo_t`, whose third field is the code.
+    let code = unsafe { *information.add(2) };
+    // What the terminal sends, the command gets itself: it is in the same foreground group.
+    if code > 0 {
+        return;
+    }
+    let child = CHILD.load(Ordering::Acquire);
+    if child == 0 {
+        PENDING.fetch_or(1 << signal, Ordering::Release);
+    } else {
+        send(child, signal);
+    }
+}
+
+fn send(child: i32, signal: c_int) {
+    if let (Some(pid), Some(signal)) = (Pid::from_raw(child), Signal::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// From here on signals are for the command. What is ignored stays so.
+pub(crate) fn catch_signals() {
+    for signal in PASSED_ON {
+        let number = signal.as_raw();
+        let mut old = Action {
+            handler: 0,
+            mask: [0; 16],
+            flags: 0,
+            restorer: 0,
+        };
+        let new = Action {
+            handler: pass_on as *const () as usize,
+            mask: [0; 16],
+            flags: SA_SIGINFO | SA_RESTART,
+            restorer: 0,
+        };
+        // SAFETY: the structures are the C library's; the handler does nothing but atomics and a
+        // system call.
+        unsafe {
+            if sigaction(number, std::ptr::null(), &raw mut old) == 0 && old.handler != SIG_IGN {
+                sigaction(number, &raw const new, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Starts it.
+pub(crate) fn start(command: &mut Command) -> Result<Child, Error> {
+    let child = command.spawn().map_err(|error| {
+        let status = match error.kind() {
+            std::io::ErrorKind::NotFound => 127,
+            _ => 126,
+        };
+        let program = command.get_program().display();
+        Error::new(status, format!("{program}: {}", plain(&error)))
+    })?;
+    CHILD.store(child.id().cast_signed(), Ordering::Release);
+    let pending = PENDING.swap(0, Ordering::AcqRel);
+    for signal in 1..64 {
+        if pending & (1 << signal) != 0 {
+            send(child.id().cast_signed(), signal);
+        }
+    }
+    Ok(child)
+}
+
+/// Waits for its end.
+pub(crate) fn wait(child: &mut Child) -> Result<ExitStatus, Error> {
+    let status = child.wait();
+    CHILD.store(0, Ordering::Release);
+    status.map_err(|error| Error::own(format!("the command is lost: {}", plain(&error))))
+}

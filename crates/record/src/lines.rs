@@ -1,0 +1,64 @@
+//! Source lines of an image's functions and call sites, kept in the run so that a copy of it on a
+//! machine without the program tells them too: `lines/KEY.json`.
+//!
+//! ```text
+//! {"functions":{"0x1149":["file.c",12]},"calls":{"0x11a3":["file.c",20]}}
+//! ```
+//! Keys are addresses in the file: a function's entry, the address behind a call.
+
+use lockstep_binary::{Image, Lines};
+use lockstep_format::plan::{Plan, function};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// More debug information than this is left alone: some seconds of work, and as much memory again.
+const MOST: usize = 256 << 20;
+
+#[derive(serde::Serialize)]
+struct Table {
+    functions: BTreeMap<String, (String, u32)>,
+    calls: BTreeMap<String, (String, u32)>,
+}
+
+/// Writes the lines of the image at `path`, whose plan is `RUN/plans/PLAN`, unless they are there.
+pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
+    let Some(key) = plan.strip_suffix(".plan").filter(|key| !key.contains('/')) else {
+        return Ok(());
+    };
+    let place = run.join("lines").join(format!("{key}.json"));
+    if place.exists() {
+        return Ok(());
+    }
+    let plan = fs::read(run.join("plans").join(plan))?;
+    let bytes = fs::read(path)?;
+    let (Ok(plan), Ok(image)) = (Plan::new(&plan), Image::parse(&bytes)) else {
+        return Ok(());
+    };
+    // The file may have been replaced since.
+    if plan.build_id() != image.build_id() {
+        return Ok(());
+    }
+    let Some(lines) = Lines::new(&image, MOST) else {
+        return Ok(());
+    };
+    let row = |address: u64, at: u64| Some((format!("{address:#x}"), lines.find(at)?));
+    let table = Table {
+        functions: plan
+            .functions()
+            .filter(|found| found.origin == function::OWN)
+            .filter_map(|found| row(found.address, found.address))
+            .collect(),
+        calls: plan
+            .call_sites()
+            // The line is that of the call, which the return address lies behind.
+            .filter_map(|site| row(site.return_address, site.return_address.checked_sub(1)?))
+            .collect(),
+    };
+    let draft = run
+        .join("lines")
+        .join(format!(".{key}.{}", std::process::id()));
+    fs::write(&draft, serde_json::to_vec(&table)?)?;
+    fs::rename(&draft, &place)
+}

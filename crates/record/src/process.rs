@@ -1,0 +1,84 @@
+//! Processes as the kernel lists them, and as their files are named.
+
+use lockstep_format::process::SUFFIX;
+
+/// The host's name.
+pub(crate) fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(
+        |_| "localhost".to_owned(),
+        |name| name.trim_end().to_owned(),
+    )
+}
+
+/// The host's name as it stands in file names: as the probe writes it.
+pub(crate) fn host_in_names() -> String {
+    let safe = |c: u8| c.is_ascii_alphanumeric() || b"._".contains(&c);
+    host()
+        .bytes()
+        .map(|byte| if safe(byte) { char::from(byte) } else { '_' })
+        .collect()
+}
+
+/// Clock ticks from boot to the start of process `pid`; `None` where there is none, or only what is
+/// left of one that ended.
+pub(crate) fn start_time(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let start = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(start)
+}
+
+/// A process file's name, taken apart: `HOST-PID-START-K.lockstep`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FileName {
+    pub host: String,
+    pub pid: i32,
+    pub start: u64,
+}
+
+impl FileName {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.strip_suffix(SUFFIX)?.rsplitn(4, '-');
+        let _count: u32 = parts.next()?.parse().ok()?;
+        let start = parts.next()?.parse().ok()?;
+        let pid = parts.next()?.parse().ok()?;
+        let host = parts.next()?.to_owned();
+        Some(Self { host, pid, start })
+    }
+
+    /// The name of the file about its end.
+    pub(crate) fn end(&self) -> String {
+        format!("{}-{}-{}.json", self.host, self.pid, self.start)
+    }
+
+    /// Whether the process is there; processes of other hosts may be.
+    pub(crate) fn is_alive(&self, host: &str) -> bool {
+        self.host != host || start_time(self.pid) == Some(self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_apart_from_the_end() {
+        let name = FileName::parse("node-7.cluster-12-345-0.lockstep");
+        let expected = FileName {
+            host: "node-7.cluster".to_owned(),
+            pid: 12,
+            start: 345,
+        };
+        assert_eq!(name, Some(expected));
+        assert_eq!(FileName::parse("node-12-345.lockstep"), None);
+        assert_eq!(FileName::parse("node-12-345-0"), None);
+    }
+
+    #[test]
+    fn this_process_is_alive() {
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        assert!(start_time(own).is_some_and(|start| start > 0));
+    }
+}

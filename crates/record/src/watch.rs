@@ -1,0 +1,178 @@
+//! What the recorder does while the command runs: sees processes come and end, and writes down how
+//! they ended; has source lines looked up, at low priority.
+
+use crate::directory::Directory;
+use crate::lines;
+use crate::process::{FileName, host_in_names};
+use crate::tally::{ProcessFile, files};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Exited(i32),
+    Signalled(i32),
+}
+
+impl End {
+    /// From a status as `wait` codes it.
+    pub(crate) fn from_status(status: i32) -> Self {
+        match status & 0x7f {
+            0 => Self::Exited(status >> 8 & 0xff),
+            signal => Self::Signalled(signal),
+        }
+    }
+
+    /// Writes `ends/NAME`.
+    pub(crate) fn write(self, run: &Path, name: &FileName) {
+        let (kind, code) = match self {
+            Self::Exited(code) => ("exited", code),
+            Self::Signalled(signal) => ("signalled", signal),
+        };
+        let text = format!("{{\"kind\":\"{kind}\",\"code\":{code}}}\n");
+        let place = run.join("ends").join(name.end());
+        let draft = run.join("ends").join(format!(".{}", name.end()));
+        // The end is a convenience: without it, the process's own word counts.
+        let _ = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &place));
+    }
+}
+
+/// The watcher of a run's processes on this host.
+pub(crate) struct Watcher<'scope> {
+    stop: &'scope AtomicBool,
+    threads: Vec<ScopedJoinHandle<'scope, ()>>,
+}
+
+impl<'scope> Watcher<'scope> {
+    /// Starts watching; nothing where another recorder of the job watches.
+    pub(crate) fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        directory: &'env Directory,
+        stop: &'scope AtomicBool,
+    ) -> Self {
+        let mut threads = Vec::new();
+        if directory.elected {
+            let run = &directory.path;
+            threads.push(scope.spawn(move || watch(run, stop)));
+            threads.push(scope.spawn(move || look_up(run, stop)));
+        }
+        Self { stop, threads }
+    }
+
+    /// Looks once more, and ends.
+    pub(crate) fn finish(self) {
+        self.stop.store(true, Ordering::Release);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Milliseconds between two looks at the directory: short at first, when a launcher starts its ranks.
+fn pause(looks: u32) -> u64 {
+    u64::from((5 + looks / 4).min(50))
+}
+
+fn watch(run: &Path, stop: &AtomicBool) {
+    let host = host_in_names();
+    let mut known = HashSet::new();
+    let mut open: HashMap<FileName, OwnedFd> = HashMap::new();
+    for looks in 0.. {
+        let last = stop.load(Ordering::Acquire);
+        for (name, _) in files(run) {
+            if name.host != host || !known.insert(name.clone()) {
+                continue;
+            }
+            let Some(pid) = Pid::from_raw(name.pid) else {
+                continue;
+            };
+            // The number may be another process's by now: its start time tells.
+            if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
+                && crate::process::start_time(name.pid) == Some(name.start)
+            {
+                open.insert(name, fd);
+            }
+        }
+        let mut ended = Vec::new();
+        {
+            let names: Vec<&FileName> = open.keys().collect();
+            let mut fds: Vec<_> = open
+                .values()
+                .map(|fd| PollFd::new(fd, PollFlags::IN))
+                .collect();
+            let wait = if last { 0 } else { pause(looks) };
+            let timeout = Timespec {
+                tv_sec: 0,
+                tv_nsec: (wait * 1_000_000).cast_signed(),
+            };
+            if fds.is_empty() {
+                std::thread::sleep(Duration::from_millis(wait));
+            } else if poll(&mut fds, Some(&timeout)).is_ok() {
+                for (name, fd) in names.iter().zip(&fds) {
+                    if !fd.revents().is_empty() {
+                        ended.push((*name).clone());
+                    }
+                }
+            }
+        }
+        for name in ended {
+            if let Some(fd) = open.remove(&name)
+                && let Some(status) = crate::pidfd::exit_status(&fd)
+            {
+                End::from_status(status).write(run, &name);
+            }
+        }
+        if last {
+            return;
+        }
+    }
+}
+
+/// Looks up the source lines of every main program that appears.
+fn look_up(run: &Path, stop: &AtomicBool) {
+    let _ = rustix::process::nice(10);
+    let mut seen = HashSet::new();
+    let mut done: HashSet<(PathBuf, String)> = HashSet::new();
+    for looks in 0.. {
+        let last = stop.load(Ordering::Acquire);
+        for (_, path) in files(run) {
+            if seen.contains(&path) {
+                continue;
+            }
+            let Ok(Some(file)) = ProcessFile::open(&path) else {
+                continue;
+            };
+            seen.insert(path);
+            for (image, plan) in file.main_images() {
+                if done.insert((image.clone(), plan.clone())) {
+                    // Lines are a convenience: an image that is gone has none.
+                    let _ = lines::ensure(run, &plan, &image);
+                }
+            }
+        }
+        if last {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(4 * pause(looks)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_as_wait_codes_them() {
+        assert_eq!(End::from_status(3 << 8), End::Exited(3));
+        assert_eq!(End::from_status(9), End::Signalled(9));
+        assert_eq!(End::from_status(0x80 | 11), End::Signalled(11));
+    }
+}

@@ -1,0 +1,198 @@
+//! The event sequence of whole programs against the single-step oracle; stripped twins by address.
+
+use lockstep_testkit::elf::Elf;
+use lockstep_testkit::{Recipe, Scratch, record, stepper, tools};
+use lockstep_trace::{Event, Run};
+use std::collections::HashSet;
+use std::path::Path;
+
+/// The events that `lockstep` recorded of the program's first thread, as lines; calls of functions
+/// that it refused are in neither list.
+fn recorded(run: &Run) -> Vec<String> {
+    let thread = &run.processes[0].threads[0];
+    assert_eq!(thread.damage, None);
+    thread
+        .events()
+        .map(|event| match event {
+            Event::Call(id) => format!("call {}", run.function(id).linkage),
+            Event::Return => "return".to_owned(),
+            Event::Tail => "tail".to_owned(),
+        })
+        .collect()
+}
+
+/// Takes the calls of `refused` functions out of `lines`, with their returns. A frame that such a
+/// function handed over to, or that was handed over to it, is an ordinary call and return then.
+fn without(lines: &[String], refused: &HashSet<String>) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    // For each open frame the kept calls that end with it.
+    let mut frames: Vec<usize> = Vec::new();
+    let mut tail = false;
+    for line in lines {
+        if line == "tail" {
+            tail = true;
+        } else if line == "return" {
+            let returns = frames.pop().unwrap_or(0);
+            kept.extend((0..returns).map(|_| "return".to_owned()));
+        } else {
+            // Refusals have names for people; for C++ and Rust those differ from the linker's.
+            let linkage = line.trim_start_matches("call ");
+            let seen = !refused.contains(linkage)
+                && !refused.contains(&lockstep_binary::display_name(linkage));
+            let handed_over = std::mem::take(&mut tail);
+            if handed_over && frames.last().is_some_and(|kept| *kept > 0) {
+                // The predecessor is seen: it hands over only to what is seen too.
+                if seen {
+                    kept.push("tail".to_owned());
+                }
+            } else if handed_over {
+                *frames.last_mut().expect("a frame hands over") += usize::from(seen);
+            } else {
+                frames.push(usize::from(seen));
+            }
+            if seen {
+                kept.push(line.clone());
+            }
+        }
+    }
+    kept
+}
+
+fn compare(program: &Path, what: &str, name: impl Fn(&lockstep_testkit::elf::Function) -> String) {
+    let elf = Elf::read(program);
+    let (events, status) = stepper::events(program, &[]);
+    let expected = stepper::lines(&elf, &events, &name);
+    let scratch = Scratch::new("oracle");
+    let recording = record(&scratch, &[], &[program]);
+    assert_eq!(recording.outcome.status, status, "{what}");
+    let run = Run::open(&recording.directory).expect("a run");
+    let coverage = &run.processes[0].coverage;
+    let refused: HashSet<String> = coverage
+        .refused
+        .iter()
+        .map(|refused| refused.name.clone())
+        .collect();
+    let expected = without(&expected, &refused);
+    let found = recorded(&run);
+    if let Some(at) =
+        (0..expected.len().max(found.len())).find(|&i| expected.get(i) != found.get(i))
+    {
+        let around = |lines: &[String]| {
+            lines[at.saturating_sub(8).min(lines.len())..(at + 8).min(lines.len())].join("\n  ")
+        };
+        panic!(
+            "{what}: event {at} of {} (oracle) and {} (recorded) differs\noracle:\n  {}\nrecorded:\n  {}\nrefused: {refused:?}",
+            expected.len(),
+            found.len(),
+            around(&expected),
+            around(&found)
+        );
+    }
+    let own: HashSet<&String> = expected
+        .iter()
+        .filter(|line| line.starts_with("call "))
+        .collect();
+    assert!(!own.is_empty(), "{what}: nothing to compare");
+    lockstep_testkit::tools::note(&format!(
+        "oracle: {what}: {} events, {} functions called, {} refused",
+        expected.len(),
+        own.len(),
+        refused.len()
+    ));
+}
+
+fn by_name(function: &lockstep_testkit::elf::Function) -> String {
+    function.name.clone().unwrap_or_default()
+}
+
+fn check(recipe: &Recipe) {
+    if !tools::require(&[recipe.compiler_name()]) {
+        return;
+    }
+    compare(&recipe.build(), &recipe.describe(), by_name);
+}
+
+/// A stripped program's functions are named by their address.
+fn check_stripped(recipe: &Recipe) {
+    if !tools::require(&[recipe.compiler_name(), "strip"]) {
+        return;
+    }
+    let program = recipe.clone().stripped().build();
+    let what = format!("{}, stripped", recipe.describe());
+    let image = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    compare(&program, &what, |function| {
+        format!("{image}+{:#x}", function.range.0)
+    });
+}
+
+const LEVELS: [&str; 2] = ["-O0", "-O2"];
+
+#[test]
+fn c_programs() {
+    for source in [
+        "c/leaf_calls.c",
+        "c/tail_calls.c",
+        "c/loop_at_entry.c",
+        "c/switch_table.c",
+        "c/cold_part.c",
+        "c/callbacks.c",
+        "c/large_values.c",
+        "c/longjmp.c",
+    ] {
+        for compiler in ["gcc", "clang"] {
+            for level in LEVELS {
+                check(&Recipe::new(source).compiler(compiler).flag(level));
+            }
+        }
+    }
+}
+
+#[test]
+fn cpp_programs() {
+    for source in [
+        "cpp/virtual_calls.cpp",
+        "cpp/static_objects.cpp",
+        "cpp/templates.cpp",
+        "cpp/throw.cpp",
+        "cpp/throw_through_qsort.cpp",
+    ] {
+        for level in LEVELS {
+            check(&Recipe::new(source).flag(level));
+        }
+        check(&Recipe::new(source).compiler("clang++").flag("-O1"));
+    }
+}
+
+#[test]
+fn fortran_programs() {
+    for source in ["fortran/matrix.f90", "fortran/recursive.f90"] {
+        for level in LEVELS {
+            check(&Recipe::new(source).flag(level));
+        }
+    }
+}
+
+#[test]
+fn rust_programs() {
+    for source in ["rust/closures.rs", "rust/collections.rs"] {
+        check(&Recipe::new(source).flag("-Copt-level=2"));
+    }
+}
+
+#[test]
+fn stripped_twins() {
+    for source in [
+        "c/leaf_calls.c",
+        "c/tail_calls.c",
+        "c/switch_table.c",
+        "c/callbacks.c",
+    ] {
+        check_stripped(&Recipe::new(source).flag("-O2"));
+    }
+    check_stripped(&Recipe::new("cpp/virtual_calls.cpp").flag("-O2"));
+    check_stripped(&Recipe::new("fortran/matrix.f90").flag("-O2"));
+}
