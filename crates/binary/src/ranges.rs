@@ -59,6 +59,8 @@ pub struct FunctionSymbol<'a> {
     pub name: &'a [u8],
     /// Chosen by a resolver at load time: the address is the resolver's.
     pub is_indirect: bool,
+    /// In the dynamic symbol table: other images can see it.
+    pub is_exported: bool,
 }
 
 /// Functions around the program's own that a linker adds. They run before the recorder or after it,
@@ -178,6 +180,7 @@ impl<'a> Image<'a> {
                     address,
                     name,
                     is_indirect,
+                    is_exported: table == elf::SHT_DYNSYM,
                 };
                 found.push((symbol, rank));
             }
@@ -185,10 +188,17 @@ impl<'a> Image<'a> {
         // One address may have many names; global before weak before local, then the shortest, then
         // the first: so that every run of every build of the tool picks the same.
         let key = |(symbol, rank): &(FunctionSymbol<'a>, u8)| {
-            (symbol.address, *rank, symbol.name.len(), symbol.name)
+            (
+                symbol.address,
+                *rank,
+                symbol.name.len(),
+                symbol.name,
+                !symbol.is_exported,
+            )
         };
         found.sort_by(|a, b| key(a).cmp(&key(b)));
-        found.dedup_by(|a, b| a.0 == b.0);
+        // The exported one of two rows of one symbol stands first, and stays.
+        found.dedup_by(|a, b| (a.0.address, a.0.name) == (b.0.address, b.0.name));
         found.into_iter().map(|(symbol, _)| symbol).collect()
     }
 

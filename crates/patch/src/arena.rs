@@ -2,15 +2,31 @@
 //! pictures.
 
 use lockstep_format::plan::{fixup, routine};
+use rustc_hash::FxHashMap;
 
-/// Code that was moved, with the places in it to adjust.
+/// Code for a stub's body, that may lie anywhere, and what its fields lead to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Code {
     pub bytes: Vec<u8>,
-    pub fixups: Vec<Fixup>,
+    /// Offset of a field, and what it is.
+    pub links: Vec<(u32, Link)>,
 }
 
-/// A row of the plan's fixups; `at` counts from the start of what it belongs to.
+/// What a field of moved code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Displacement to an address in the image; `trailing` bytes of the instruction follow.
+    Image { address: u64, trailing: u8 },
+    /// Displacement of a branch to an address in the image: to that function's stub, where callers
+    /// go there instead.
+    Branch { address: u64 },
+    /// Displacement to an offset in the arena.
+    Arena { offset: u64 },
+    /// An 8-byte address in the image.
+    Literal { address: u64 },
+}
+
+/// A row of the plan's fix-ups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fixup {
     pub at: u32,
@@ -21,14 +37,12 @@ pub(crate) struct Fixup {
 /// What a stub does before the function's own code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// Call-through; the symbol's number within the image.
-    Through { symbol: u32 },
+    /// Call-through of the body.
+    Through,
     /// Call-through of the import in this slot.
-    ThroughSlot { symbol: u32, slot: u64 },
-    /// A routine, then the body; the symbol's number within the image.
-    Before { routine: usize, symbol: u32 },
-    /// A routine, then the body; no event.
-    Hook { routine: usize },
+    ThroughSlot { slot: u64 },
+    /// A routine, then the body.
+    Before { routine: usize },
 }
 
 /// Offset of a stub's body.
@@ -40,7 +54,10 @@ const INT3: u8 = 0xcc;
 
 /// The arena while it is built.
 pub(crate) struct Arena {
-    pub code: Code,
+    pub bytes: Vec<u8>,
+    pub fixups: Vec<Fixup>,
+    /// Functions whose callers go to the stub, since their entry cannot be patched: entry -> stub.
+    pub stubs: FxHashMap<u64, u32>,
     slots: u32,
 }
 
@@ -48,10 +65,11 @@ impl Arena {
     /// An arena with room for `slots` shadow slots.
     pub(crate) fn new(slots: u32) -> Self {
         let mut arena = Self {
-            code: Code::default(),
+            bytes: vec![0; Self::slot_offset(slots) as usize],
+            fixups: Vec::new(),
+            stubs: FxHashMap::default(),
             slots,
         };
-        arena.code.bytes = vec![0; Self::slot_offset(slots) as usize];
         arena.align();
         arena
     }
@@ -67,44 +85,31 @@ impl Arena {
     }
 
     fn align(&mut self) {
-        let size = self.code.bytes.len().next_multiple_of(STUB_ALIGNMENT);
-        self.code.bytes.resize(size, INT3);
+        let size = self.bytes.len().next_multiple_of(STUB_ALIGNMENT);
+        self.bytes.resize(size, INT3);
     }
 
-    /// Where the next stub will lie.
-    pub(crate) fn next_stub(&self) -> u64 {
-        self.code.bytes.len() as u64
-    }
-
-    /// Adds a stub; its body's fixups count from the body's start.
+    /// Adds a stub; returns its offset.
     pub(crate) fn add_stub(&mut self, head: Head, body: &Code) -> u32 {
-        let start = self.code.bytes.len();
+        let start = self.bytes.len();
         let base = start as u32;
-        // Until here the routine table is the arena's first bytes: entry k is at 8 * k.
+        // The routine table is the arena's first bytes: entry k is at 8 * k.
         let call_routine = |index: usize, at: usize| -> [u8; 6] {
             let field = (8 * index as i64 - (start + at + 6) as i64) as i32;
             let field = field.to_le_bytes();
             [0xff, 0x15, field[0], field[1], field[2], field[3]]
         };
         let mut stub = [INT3; BODY as usize];
-        let fixups = &mut self.code.fixups;
-        let mut word = |symbol: u32| {
-            fixups.push(Fixup {
-                at: base + WORD as u32,
-                kind: fixup::SYMBOL_64,
-                value: u64::from(symbol),
-            });
-        };
+        stub[WORD..WORD + 8].fill(0);
         match head {
-            Head::Through { symbol } | Head::ThroughSlot { symbol, .. } => {
+            Head::Through | Head::ThroughSlot { .. } => {
                 stub[..6].copy_from_slice(&call_routine(routine::ENTER, 0));
                 // lea 8(%rsp),%rsp
                 stub[6..11].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0x08]);
-                word(symbol);
-                if let Head::ThroughSlot { slot, .. } = head {
+                if let Head::ThroughSlot { slot } = head {
                     // call *slot(%rip)
                     stub[11..17].copy_from_slice(&[0xff, 0x15, 0, 0, 0, 0]);
-                    fixups.push(Fixup {
+                    self.fixups.push(Fixup {
                         at: base + 13,
                         kind: fixup::RELATIVE_32,
                         value: slot.wrapping_sub(4),
@@ -118,33 +123,59 @@ impl Arena {
                 stub[17..22].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0xf8]);
                 stub[22..28].copy_from_slice(&call_routine(routine::EXIT, 22));
                 stub[28] = 0xc3;
-                stub[WORD..WORD + 8].fill(0);
             }
-            Head::Before { routine, .. } | Head::Hook { routine } => {
+            Head::Before { routine } => {
                 stub[..6].copy_from_slice(&call_routine(routine, 0));
                 // jmp body
                 let body = (BODY as u8) - 11;
                 stub[6..11].copy_from_slice(&[0xe9, body, 0, 0, 0]);
-                if let Head::Before { symbol, .. } = head {
-                    word(symbol);
-                    stub[WORD..WORD + 8].fill(0);
-                }
             }
         }
-        self.code.bytes.extend_from_slice(&stub);
-        self.code.bytes.extend_from_slice(&body.bytes);
-        self.code.fixups.extend(body.fixups.iter().map(|f| Fixup {
-            at: f.at + base + BODY as u32,
-            ..*f
-        }));
+        self.bytes.extend_from_slice(&stub);
+        self.bytes.extend_from_slice(&body.bytes);
+        for (at, link) in &body.links {
+            self.link(base + BODY as u32 + at, *link);
+        }
         self.align();
         base
+    }
+
+    fn link(&mut self, at: u32, link: Link) {
+        let (kind, value) = match link {
+            Link::Image { address, trailing } => {
+                let adds = 4 + u64::from(trailing);
+                (fixup::RELATIVE_32, address.wrapping_sub(adds))
+            }
+            Link::Branch { address } => match self.stubs.get(&address) {
+                Some(stub) => return self.set_displacement(at, u64::from(*stub)),
+                None => (fixup::RELATIVE_32, address.wrapping_sub(4)),
+            },
+            Link::Arena { offset } => return self.set_displacement(at, offset),
+            Link::Literal { address } => (fixup::IMAGE_64, address),
+        };
+        self.fixups.push(Fixup { at, kind, value });
+    }
+
+    /// Sets the field at `at`, with which its instruction ends, to lead to `offset`.
+    fn set_displacement(&mut self, at: u32, offset: u64) {
+        let value = (offset as i64 - i64::from(at) - 4) as i32;
+        let field = &mut self.bytes[at as usize..at as usize + 4];
+        field.copy_from_slice(&value.to_le_bytes());
+    }
+
+    /// Says which symbol a stub records; numbers are given when all stubs are known.
+    pub(crate) fn set_symbol(&mut self, stub: u32, symbol: u32) {
+        self.fixups.push(Fixup {
+            at: stub + WORD as u32,
+            kind: fixup::SYMBOL_64,
+            value: u64::from(symbol),
+        });
     }
 
     /// Points shadow slot `slot` at the stub at `stub`.
     pub(crate) fn set_shadow_slot(&mut self, slot: u32, stub: u32) {
         let at = self.shadow_slot(slot) as u32;
-        self.code.fixups.push(Fixup {
+        self.fixups.push(Fixup {
             at,
             kind: fixup::ARENA_64,
             value: u64::from(stub),
@@ -153,13 +184,25 @@ impl Arena {
 
     /// `jmp *slot(%rip)`: an import's body.
     pub(crate) fn import_body(slot: u64) -> Code {
+        let link = Link::Image {
+            address: slot,
+            trailing: 0,
+        };
         Code {
             bytes: vec![0xff, 0x25, 0, 0, 0, 0],
-            fixups: vec![Fixup {
-                at: 2,
-                kind: fixup::RELATIVE_32,
-                value: slot.wrapping_sub(4),
-            }],
+            links: vec![(2, link)],
+        }
+    }
+
+    /// `jmp entry`: the body of a function whose entry stays as it is.
+    pub(crate) fn whole_body(entry: u64) -> Code {
+        let link = Link::Image {
+            address: entry,
+            trailing: 0,
+        };
+        Code {
+            bytes: vec![0xe9, 0, 0, 0, 0],
+            links: vec![(1, link)],
         }
     }
 }

@@ -171,9 +171,15 @@ impl<'i, 'a> Memory<'i, 'a> {
 
     /// An entry with its redirected branches, or a use of a slot.
     fn check_group(&self, sites: &[Site], checked: &mut Checked) -> Result<Option<Window>, String> {
-        // The entry's jump stands first; calls and jumps through slots never begin with e9.
+        // The entry's jump stands first. A group without one leads all branches to one function, or
+        // one call or jump through a slot, elsewhere.
         let entry = match sites {
-            [entry, ..] if entry.new[0] == 0xe9 && entry.field == 1 => entry,
+            [entry, ..] if entry.new != entry.old => entry,
+            [first, ..] if is_near_branch(&self.decode_before(first.address)?) => {
+                self.check_callers(sites)?;
+                checked.redirected += sites.len();
+                return Ok(None);
+            }
             [site] => {
                 self.check_slot_use(site.address)?;
                 checked.slots += 1;
@@ -201,6 +207,30 @@ impl<'i, 'a> Memory<'i, 'a> {
             checked.redirected += 1;
         }
         Ok(Some((entry.address, entry.address + 5, end)))
+    }
+
+    /// Branches to one function that lead to its stub.
+    fn check_callers(&self, sites: &[Site]) -> Result<(), String> {
+        for site in sites {
+            let before = self.decode_before(site.address)?;
+            let after = self.decode_after(self.bias + site.address)?;
+            let stub = after.near_branch_target();
+            if before.code() != after.code() || !self.is_stub_of(stub, before.near_branch_target())
+            {
+                return Err(format!("the branch at {:#x} leads elsewhere", site.address));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a run-time address is the stub of the function at another, whose entry stays.
+    fn is_stub_of(&self, stub: u64, entry: u64) -> bool {
+        let body = || self.decode_after(stub + 40).ok();
+        self.is_arena(stub)
+            && self.check_head(stub - self.arena).is_ok()
+            && body().is_some_and(|body| {
+                body.code() == Code::Jmp_rel32_64 && body.near_branch_target() == entry
+            })
     }
 
     /// The fixed part of a stub.
@@ -338,7 +368,7 @@ impl<'i, 'a> Memory<'i, 'a> {
                 expected.set_code(Code::Jmp_rm64);
                 return self.check_plain(&expected, last);
             }
-            return same_target(last, before.near_branch_target());
+            return self.check_target(last, before.near_branch_target());
         }
         if is_near_branch(before) {
             let target = before.near_branch_target();
@@ -349,9 +379,19 @@ impl<'i, 'a> Memory<'i, 'a> {
             if !is_condition || before.mnemonic() != pieces[0].mnemonic() {
                 return Err("branches on another condition".into());
             }
-            return same_target(last, expected.copied().unwrap_or(target));
+            return self.check_target(last, expected.copied().unwrap_or(target));
         }
         self.check_plain(before, last)
+    }
+
+    /// A branch to `target`, or to the stub that stands for it.
+    fn check_target(&self, branch: &Instruction, target: u64) -> Result<(), String> {
+        let leads = branch.near_branch_target();
+        if is_near_branch(branch) && (leads == target || self.is_stub_of(leads, target)) {
+            Ok(())
+        } else {
+            Err(format!("does not lead to {target:#x}"))
+        }
     }
 
     /// The same instruction but for its place; a slot may have become its shadow.
@@ -444,14 +484,6 @@ impl<'i, 'a> Memory<'i, 'a> {
             }
         }
         Ok(())
-    }
-}
-
-fn same_target(branch: &Instruction, target: u64) -> Result<(), String> {
-    if is_near_branch(branch) && branch.near_branch_target() == target {
-        Ok(())
-    } else {
-        Err(format!("does not lead to {target:#x}"))
     }
 }
 

@@ -95,8 +95,7 @@ fn jumping_ranges<'s>(survey: &'s Survey<'_>, index: usize) -> impl Iterator<Ite
 /// there (compilers make tail calls unconditional as a rule) or it jumps back into that range.
 fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
     let range = survey.ranges[index];
-    let known = |list: &[u64]| list.binary_search(&range.address).is_ok();
-    if known(&survey.computed) || known(&survey.taken) {
+    if survey.is_address_taken(range.address) {
         return None;
     }
     let mut parent = None;

@@ -28,6 +28,34 @@ use crate::domain::Domain;
 use crate::relocate::{Moved, Place, relocate};
 use crate::survey::{Branch, BranchKind, Survey};
 
+/// The branches to lead to a function's stub where its entry cannot be patched: all that can reach
+/// it, if they are direct and have a displacement of 32 bits.
+///
+/// # Errors
+/// What else may reach it.
+pub(crate) fn callers(
+    survey: &Survey<'_>,
+    domain: &Domain<'_>,
+    range: usize,
+) -> Result<Vec<Branch>, String> {
+    let entry = survey.ranges[range].address;
+    if survey.is_address_taken(entry) {
+        return Err("its address is taken".into());
+    }
+    let mut callers = Vec::new();
+    for branch in survey.branches_to(entry, entry + 1) {
+        let is_own = domain.owner[branch.range as usize] == domain.owner[range];
+        if is_own && branch.kind != BranchKind::Call {
+            continue;
+        }
+        if branch.field == 0 {
+            return Err(format!("the branch to it at {:#x} is short", branch.from));
+        }
+        callers.push(*branch);
+    }
+    Ok(callers)
+}
+
 /// Bytes of `jmp rel32`.
 pub(crate) const JUMP: u64 = 5;
 /// A window that would have to grow beyond this is given up.

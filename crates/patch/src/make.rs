@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use crate::arena::{Arena, BODY, Head};
 use crate::domain::Domain;
-use crate::entry::{JUMP, Window};
+use crate::entry::{JUMP, Window, callers};
 use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::relocate::{LARGEST_IMAGE, Moved, Place};
@@ -59,7 +59,38 @@ struct Subject<'i, 'a> {
     image: &'i Image<'a>,
     survey: &'i Survey<'a>,
     domain: &'i Domain<'a>,
-    high: u64,
+    place: Place,
+}
+
+/// How the calls of an own function come to its stub.
+enum Way {
+    /// Its entry jumps there.
+    Entry(Window, Moved),
+    /// These branches go there.
+    Callers(Vec<Branch>),
+}
+
+impl Subject<'_, '_> {
+    fn way(&self, range: usize, shadow: impl Fn(u64) -> Option<u64>) -> Result<Way, String> {
+        let in_entry = match self.entry(range, shadow) {
+            Ok((window, moved)) => return Ok(Way::Entry(window, moved)),
+            Err(reason) => reason,
+        };
+        match callers(self.survey, self.domain, range) {
+            Ok(callers) => Ok(Way::Callers(callers)),
+            Err(other) => Err(format!("{in_entry}; {other}")),
+        }
+    }
+
+    fn entry(
+        &self,
+        range: usize,
+        shadow: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(Window, Moved), String> {
+        let window = Window::choose(self.image, self.survey, self.domain, range)?;
+        let moved = window.relocate(self.place, shadow)?;
+        Ok((window, moved))
+    }
 }
 
 /// Makes the plan.
@@ -78,7 +109,7 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
         image: &image,
         survey: &survey,
         domain: &domain,
-        high,
+        place: Place::new(high),
     };
     let mut plan = Builder::new(0);
     if role == Role::Main {
@@ -97,8 +128,8 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
         extent: (low, high),
         is_fixed: image.kind() == Kind::Fixed,
         build_id: image.build_id(),
-        code: plan.arena.code.bytes,
-        fixups: plan.arena.code.fixups,
+        code: plan.arena.bytes,
+        fixups: plan.arena.fixups,
         sites: plan.sites,
         functions: plan.functions,
         refusals: plan.refusals,
@@ -115,8 +146,8 @@ struct Builder<'a> {
     refusals: Vec<RefusalRow<'a>>,
     call_sites: Vec<CallSiteRow>,
     groups: u32,
-    /// Overwritten bytes of function entries, by address.
-    overwritten: Vec<(u64, u64)>,
+    /// What was moved from function entries, by address.
+    moved: Vec<(u64, u64)>,
 }
 
 impl<'a> Builder<'a> {
@@ -128,7 +159,7 @@ impl<'a> Builder<'a> {
             refusals: Vec::new(),
             call_sites: Vec::new(),
             groups: 0,
-            overwritten: Vec::new(),
+            moved: Vec::new(),
         }
     }
 
@@ -153,69 +184,118 @@ impl<'a> Builder<'a> {
         } else {
             mechanism::CALL_THROUGH
         };
-        let shadow = |address: u64| calls.row_of_instruction(address);
-        let mut rows = vec![None; subject.domain.functions.len()];
-        for (index, own) in subject.domain.functions.iter().enumerate() {
-            if !wants(&own.name) {
-                continue;
-            }
-            let symbol = self.functions.len() as u32;
-            let head = if own_unwinder {
-                let routine = library::routine(mechanism);
-                Head::Before { routine, symbol }
-            } else {
-                Head::Through { symbol }
+        let head = if own_unwinder {
+            let routine = library::routine(mechanism);
+            Head::Before { routine }
+        } else {
+            Head::Through
+        };
+        let shadow = |address: u64| {
+            let row = calls.row_of_instruction(address)?;
+            Some(self.arena.shadow_slot(row))
+        };
+        let mut ways: Vec<Option<Way>> = Vec::new();
+        let mut refused = Vec::new();
+        for own in &subject.domain.functions {
+            let way = match wants(&own.name) {
+                true => subject.way(own.range, shadow),
+                false => Err(String::new()),
             };
-            let range = subject.survey.ranges[own.range];
-            let name = own.name.clone();
-            match self.patch_entry(subject, own.range, head, shadow) {
-                Ok(()) => {
-                    rows[index] = Some(symbol);
-                    self.functions.push(FunctionRow {
-                        address: range.address,
-                        length: range.size,
-                        name,
-                        origin: function::OWN,
-                        mechanism,
-                    });
-                }
-                Err(reason) => self.refuse(range.address, name, reason),
+            if let Err(reason) = &way
+                && !reason.is_empty()
+            {
+                refused.push((own, reason.clone()));
             }
+            ways.push(way.ok());
+        }
+        for (own, reason) in refused {
+            let address = subject.survey.ranges[own.range].address;
+            self.refuse(address, own.name.clone(), reason);
+        }
+        self.moved = ways
+            .iter()
+            .flatten()
+            .filter_map(|way| match way {
+                Way::Entry(window, _) => Some((window.start, window.end)),
+                Way::Callers(_) => None,
+            })
+            .collect();
+        // Their stubs first: moved code may call them.
+        let mut stubs = vec![None; ways.len()];
+        let owned = || subject.domain.functions.iter().zip(&ways).enumerate();
+        for (index, (own, way)) in owned() {
+            if let Some(Way::Callers(callers)) = way {
+                let entry = subject.survey.ranges[own.range].address;
+                let stub = self.arena.add_stub(head, &Arena::whole_body(entry));
+                self.arena.stubs.insert(entry, stub);
+                self.lead_callers(subject, callers, stub);
+                stubs[index] = Some(stub);
+            }
+        }
+        for (index, (_, way)) in owned() {
+            if let Some(Way::Entry(window, moved)) = way {
+                stubs[index] = Some(self.patch_entry(subject, window, moved, head));
+            }
+        }
+        let mut rows = vec![None; ways.len()];
+        for (index, (own, _)) in owned() {
+            let Some(stub) = stubs[index] else { continue };
+            let range = subject.survey.ranges[own.range];
+            let symbol = self.functions.len() as u32;
+            self.arena.set_symbol(stub, symbol);
+            rows[index] = Some(symbol);
+            self.functions.push(FunctionRow {
+                address: range.address,
+                length: range.size,
+                name: own.name.clone(),
+                origin: function::OWN,
+                mechanism,
+            });
         }
         rows
     }
 
-    /// One function's stub and the group of sites that leads there.
+    /// A function's stub and the group of sites that leads there.
     fn patch_entry(
         &mut self,
         subject: &Subject<'_, '_>,
-        range: usize,
+        window: &Window,
+        moved: &Moved,
         head: Head,
-        shadow: impl Fn(u64) -> Option<u32>,
-    ) -> Result<(), String> {
-        let window = Window::choose(subject.image, subject.survey, subject.domain, range)?;
-        let place = Place::new(subject.high, self.arena.next_stub() + BODY);
-        let moved = window.relocate(place, |address| {
-            shadow(address).map(|slot| self.arena.shadow_slot(slot))
-        })?;
-        let group = self.groups;
-        let entry = entry_site(subject.image, &window, self.arena.next_stub() as u32, group)?;
-        let redirected: Option<Vec<SiteRow>> = window
-            .redirected
-            .iter()
-            .map(|branch| {
-                let stub = self.arena.next_stub() as u32;
-                redirect_site(subject.image, &window, &moved, branch, stub, group)
-            })
-            .collect();
-        let redirected = redirected.ok_or("a branch into its first bytes cannot be read")?;
-        self.arena.add_stub(head, &moved.code);
-        self.sites.push(entry);
-        self.sites.extend(redirected);
-        self.overwritten
-            .push((window.start, window.overwritten_end()));
+    ) -> u32 {
+        let stub = self.arena.add_stub(head, &moved.code);
+        let group = self.next_group();
+        self.sites
+            .extend(entry_site(subject.image, window, stub, group));
+        for branch in &window.redirected {
+            let offset = moved.offset_of(window.copy_of(branch.target));
+            let target = stub + BODY as u32 + offset.unwrap_or(0);
+            self.sites
+                .extend(branch_site(subject.image, branch, target, group));
+        }
+        stub
+    }
+
+    /// Leads the callers of a function to its stub. Those that were moved go there already.
+    fn lead_callers(&mut self, subject: &Subject<'_, '_>, callers: &[Branch], stub: u32) {
+        let group = self.next_group();
+        for branch in callers {
+            if !self.is_moved(branch.from) {
+                self.sites
+                    .extend(branch_site(subject.image, branch, stub, group));
+            }
+        }
+    }
+
+    fn next_group(&mut self) -> u32 {
         self.groups += 1;
-        Ok(())
+        self.groups - 1
+    }
+
+    /// Whether the instruction at `address` was moved into a stub.
+    fn is_moved(&self, address: u64) -> bool {
+        let after = self.moved.partition_point(|(start, _)| *start <= address);
+        after > 0 && address < self.moved[after - 1].1
     }
 
     fn add_imports(&mut self, subject: &Subject<'_, 'a>, calls: &Imports<'a>) {
@@ -224,13 +304,13 @@ impl<'a> Builder<'a> {
             let symbol = first + index as u32;
             let slot = row.slot;
             let head = match row.mechanism {
-                mechanism::CALL_THROUGH => Head::ThroughSlot { symbol, slot },
+                mechanism::CALL_THROUGH => Head::ThroughSlot { slot },
                 other => Head::Before {
                     routine: library::routine(other),
-                    symbol,
                 },
             };
             let stub = self.arena.add_stub(head, &Arena::import_body(slot));
+            self.arena.set_symbol(stub, symbol);
             self.arena.set_shadow_slot(index as u32, stub);
             self.functions.push(FunctionRow {
                 address: slot,
@@ -241,39 +321,17 @@ impl<'a> Builder<'a> {
             });
         }
         for (slot_use, row) in &calls.sites {
-            let (from, to) = (
-                slot_use.address,
-                slot_use.address + u64::from(slot_use.length),
-            );
-            // What an entry's jump overwrites was moved, and uses the shadow slot there.
-            let after = self.overwritten.partition_point(|(_, end)| *end <= from);
-            if self
-                .overwritten
-                .get(after)
-                .is_some_and(|(start, _)| *start < to)
-            {
+            if self.is_moved(slot_use.address) {
                 continue;
             }
-            if let Some(site) = self.slot_site(subject.image, slot_use, *row) {
-                self.sites.push(site);
-                self.groups += 1;
-            }
+            let group = self.next_group();
+            let target = self.arena.shadow_slot(*row) as u32;
+            self.sites
+                .extend(slot_site(subject.image, slot_use, target, group));
         }
         for missed in &calls.missed {
             self.refuse(missed.slot, missed.name.into(), missed.reason.clone());
         }
-    }
-
-    fn slot_site(&self, image: &Image<'_>, slot_use: &SlotUse, row: u32) -> Option<SiteRow> {
-        let old = image.bytes_at(slot_use.address, u64::from(slot_use.length))?;
-        Some(SiteRow {
-            address: slot_use.address,
-            field: u32::from(slot_use.field),
-            target: self.arena.shadow_slot(row) as u32,
-            group: self.groups,
-            old: old.to_vec(),
-            new: old.to_vec(),
-        })
     }
 
     fn add_call_sites(
@@ -345,30 +403,28 @@ impl<'a> Builder<'a> {
                 continue;
             }
             last = Some(symbol.address);
-            let patched = match subject.survey.range_starting_at(symbol.address) {
-                Some(range) => self.patch_entry(subject, range, Head::Hook { routine }, |_| None),
+            let entry = match subject.survey.range_starting_at(symbol.address) {
+                Some(range) => subject.entry(range, |_| None),
                 None => Err("no frame description begins there".into()),
             };
-            if let Err(reason) = patched {
-                self.refuse(symbol.address, symbol.name.into(), reason);
+            match entry {
+                Ok((window, moved)) => {
+                    let head = Head::Before { routine };
+                    self.patch_entry(subject, &window, &moved, head);
+                }
+                Err(reason) => self.refuse(symbol.address, symbol.name.into(), reason),
             }
         }
     }
 }
 
 /// `jmp stub` at the window's start; what else was moved is checked and left as it is.
-fn entry_site(
-    image: &Image<'_>,
-    window: &Window,
-    stub: u32,
-    group: u32,
-) -> Result<SiteRow, String> {
+fn entry_site(image: &Image<'_>, window: &Window, stub: u32, group: u32) -> Option<SiteRow> {
     let length = (window.end - window.start).clamp(JUMP, SITE);
-    let old = image.bytes_at(window.start, length);
-    let old = old.ok_or("its bytes are not in the file")?.to_vec();
+    let old = image.bytes_at(window.start, length)?.to_vec();
     let mut new = old.clone();
     new[0] = 0xe9;
-    Ok(SiteRow {
+    Some(SiteRow {
         address: window.start,
         field: 1,
         target: stub,
@@ -378,25 +434,28 @@ fn entry_site(
     })
 }
 
-/// A branch with another target: the moved copy of what it led to.
-fn redirect_site(
-    image: &Image<'_>,
-    window: &Window,
-    moved: &Moved,
-    branch: &Branch,
-    stub: u32,
-    group: u32,
-) -> Option<SiteRow> {
-    let old = image
-        .bytes_at(branch.from, u64::from(branch.length))?
-        .to_vec();
-    let offset = moved.offset_of(window.copy_of(branch.target))?;
+/// A branch with another target.
+fn branch_site(image: &Image<'_>, branch: &Branch, target: u32, group: u32) -> Option<SiteRow> {
+    let old = image.bytes_at(branch.from, u64::from(branch.length))?;
     Some(SiteRow {
         address: branch.from,
         field: u32::from(branch.field),
-        target: stub + BODY as u32 + offset,
+        target,
         group,
-        new: old.clone(),
-        old,
+        old: old.to_vec(),
+        new: old.to_vec(),
+    })
+}
+
+/// A call or jump through a slot, with another slot.
+fn slot_site(image: &Image<'_>, slot_use: &SlotUse, target: u32, group: u32) -> Option<SiteRow> {
+    let old = image.bytes_at(slot_use.address, u64::from(slot_use.length))?;
+    Some(SiteRow {
+        address: slot_use.address,
+        field: u32::from(slot_use.field),
+        target,
+        group,
+        old: old.to_vec(),
+        new: old.to_vec(),
     })
 }

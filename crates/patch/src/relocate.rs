@@ -1,24 +1,25 @@
 //! Moving instructions into the arena.
 //!
-//! A block is encoded as if the arena began at a made-up address near the image, where every
+//! A block is encoded as if the arena lay at a made-up address near the image, where every
 //! displacement fits; then the result is decoded again, and each displacement that leads out of the
-//! arena becomes a fix-up. So the arena may lie anywhere in reach of the image when the plan is
-//! applied.
+//! block becomes a link. So the block may lie anywhere in the arena, and the arena anywhere in reach
+//! of the image when the plan is applied.
 
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code as Opcode, ConstantOffsets, Decoder, DecoderOptions,
     FlowControl, Instruction, InstructionBlock, MemoryOperand, Register,
 };
-use lockstep_format::plan::fixup;
 
-use crate::arena::{Code, Fixup};
+use crate::arena::{Code, Link};
 use crate::survey::has_near_branch;
 
 /// Displacements into the image and into the arena are told apart by this distance.
 const GAP: u64 = 1 << 28;
 
-/// Largest image that near displacements serve, GAP and arena included.
+/// Largest image that near displacements serve, with gap and arena.
 pub(crate) const LARGEST_IMAGE: u64 = 1 << 30;
+
+const LARGEST_ARENA: u64 = 1 << 28;
 
 /// The encoder takes whatever refers to the address of an instruction in the block as referring to
 /// its copy. That is right for branches and wrong for `lea self(%rip)`, whose result is a pointer;
@@ -28,11 +29,10 @@ const FORMER: u64 = 1 << 62;
 /// The former address of instructions that had none.
 const NOWHERE: u64 = 1 << 61;
 
-/// Where a block is going to lie.
+/// The made-up addresses of an arena, and in it of the block to encode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     arena: u64,
-    offset: u64,
 }
 
 /// A moved block.
@@ -53,20 +53,20 @@ impl Moved {
 }
 
 impl Place {
-    /// `offset` bytes into the arena of an image that ends at `high`.
-    pub(crate) fn new(high: u64, offset: u64) -> Self {
+    /// For an image that ends at `high`.
+    pub(crate) fn new(high: u64) -> Self {
         Self {
             arena: high.next_multiple_of(1 << 12) + GAP,
-            offset,
         }
     }
 
+    /// Where the block lies: far enough from the arena's start that shadow slots have room.
     fn address(&self) -> u64 {
-        self.arena + self.offset
+        self.arena + LARGEST_ARENA
     }
 
     fn is_arena(&self, target: u64) -> bool {
-        (self.arena..self.arena + LARGEST_IMAGE).contains(&target)
+        (self.arena..self.arena + 2 * LARGEST_ARENA).contains(&target)
     }
 
     /// Whether a displacement to `target` can only mean the image or its surroundings.
@@ -142,11 +142,10 @@ pub(crate) fn relocate(
             }
         }
         moved = encode(&block, place)?;
-        moved.code.fixups.push(Fixup {
-            at: at as u32,
-            kind: fixup::IMAGE_64,
-            value: address,
-        });
+        moved
+            .code
+            .links
+            .push((at as u32, Link::Literal { address }));
         moved.code.bytes.extend_from_slice(&[0; 8]);
     }
     Ok(moved)
@@ -226,51 +225,53 @@ fn encode(block: &[Instruction], place: Place) -> Result<Moved, String> {
     let offsets = offsets
         .map(|(instruction, at)| (instruction.ip() & !FORMER, (at != u32::MAX).then_some(at)))
         .collect();
-    let fixups = fixups(&bytes, place)?;
+    let links = links(&bytes, place)?;
     Ok(Moved {
-        code: Code { bytes, fixups },
+        code: Code { bytes, links },
         offsets,
     })
 }
 
-/// One fix-up for each displacement in `bytes` that leads into the image.
-fn fixups(bytes: &[u8], place: Place) -> Result<Vec<Fixup>, String> {
-    let mut decoder = Decoder::with_ip(64, bytes, place.address(), DecoderOptions::NONE);
+/// The displacements in `bytes` that lead out of the block.
+fn links(bytes: &[u8], place: Place) -> Result<Vec<(u32, Link)>, String> {
+    let start = place.address();
+    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
-    let mut fixups = Vec::new();
+    let mut links = Vec::new();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
         let offsets: ConstantOffsets = decoder.get_constant_offsets(&instruction);
-        let (target, field, size) = if has_near_branch(&instruction) {
+        let is_branch = has_near_branch(&instruction);
+        let (address, field, size) = if is_branch {
             let field = offsets.immediate_offset();
-            (
-                instruction.near_branch_target(),
-                field,
-                offsets.immediate_size(),
-            )
+            let target = instruction.near_branch_target();
+            (target, field, offsets.immediate_size())
         } else if instruction.is_ip_rel_memory_operand() {
             let field = offsets.displacement_offset();
-            (
-                instruction.ip_rel_memory_address(),
-                field,
-                offsets.displacement_size(),
-            )
+            let target = instruction.ip_rel_memory_address();
+            (target, field, offsets.displacement_size())
         } else {
             continue;
         };
-        if place.is_arena(target) {
+        // Inside the block, literal included.
+        if (start..place.arena + 2 * LARGEST_ARENA).contains(&address) {
             continue;
         }
         if size != 4 {
             return Err("its first instructions have no near form".into());
         }
-        let trailing = instruction.len() - field - 4;
-        let start = instruction.ip() - place.address();
-        fixups.push(Fixup {
-            at: start as u32 + field as u32,
-            kind: fixup::RELATIVE_32,
-            value: target.wrapping_sub(4 + trailing as u64),
-        });
+        let trailing = (instruction.len() - field - 4) as u8;
+        let link = if is_branch {
+            Link::Branch { address }
+        } else if !place.is_arena(address) {
+            Link::Image { address, trailing }
+        } else if trailing == 0 {
+            let offset = address - place.arena;
+            Link::Arena { offset }
+        } else {
+            return Err("an instruction with a shadow slot has an immediate operand".into());
+        };
+        links.push(((instruction.ip() - start) as u32 + field as u32, link));
     }
-    Ok(fixups)
+    Ok(links)
 }

@@ -67,8 +67,12 @@ pub(crate) struct Survey<'a> {
     /// Entry of a PLT stub -> slot.
     pub plt: FxHashMap<u64, u64>,
     /// Addresses in code that something other than a direct branch may reach, sorted: pointers in
-    /// data, jump tables, symbols.
+    /// data, jump tables.
     pub computed: Vec<u64>,
+    /// Addresses of function symbols, sorted: hand-written code may have several entries.
+    pub symbols: Vec<u64>,
+    /// Those that other images can see, sorted.
+    pub exported: Vec<u64>,
     /// Starts of ranges whose address instructions take, sorted.
     pub taken: Vec<u64>,
 }
@@ -86,11 +90,16 @@ impl<'a> Survey<'a> {
             slot_uses: Vec::new(),
             plt: FxHashMap::default(),
             computed: image.code_pointers(),
+            symbols: Vec::new(),
+            exported: Vec::new(),
             taken: Vec::new(),
         };
-        survey
-            .computed
-            .extend(image.function_symbols().iter().map(|s| s.address));
+        for symbol in image.function_symbols() {
+            survey.symbols.push(symbol.address);
+            if symbol.is_exported {
+                survey.exported.push(symbol.address);
+            }
+        }
         let mut tables = Tables::default();
         for index in 0..survey.ranges.len() {
             if survey.ranges[index].kind != RangeKind::Plt {
@@ -105,7 +114,12 @@ impl<'a> Survey<'a> {
             .branches
             .sort_by_key(|branch| (branch.target, branch.from));
         survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
-        for list in [&mut survey.computed, &mut survey.taken] {
+        for list in [
+            &mut survey.computed,
+            &mut survey.symbols,
+            &mut survey.exported,
+            &mut survey.taken,
+        ] {
             list.sort_unstable();
             list.dedup();
         }
@@ -250,6 +264,13 @@ impl<'a> Survey<'a> {
             .ok()
     }
 
+    /// Whether the function that begins at `address` may be called other than by a direct branch.
+    pub(crate) fn is_address_taken(&self, address: u64) -> bool {
+        [&self.computed, &self.exported, &self.taken]
+            .iter()
+            .any(|list| list.binary_search(&address).is_ok())
+    }
+
     /// The direct branches to addresses in `from..to`.
     pub(crate) fn branches_to(&self, from: u64, to: u64) -> &[Branch] {
         let first = self.branches.partition_point(|branch| branch.target < from);
@@ -257,13 +278,13 @@ impl<'a> Survey<'a> {
         &self.branches[first..end.max(first)]
     }
 
-    /// Whether something other than a direct branch may reach an address in `from..to`.
+    /// An address in `from..to` that something other than a direct branch may reach.
     pub(crate) fn computed_in(&self, from: u64, to: u64) -> Option<u64> {
-        let first = self.computed.partition_point(|address| *address < from);
-        self.computed
-            .get(first)
-            .copied()
-            .filter(|found| *found < to)
+        let in_list = |list: &[u64]| {
+            let first = list.partition_point(|address| *address < from);
+            list.get(first).copied().filter(|found| *found < to)
+        };
+        in_list(&self.computed).or_else(|| in_list(&self.symbols))
     }
 }
 

@@ -1,0 +1,240 @@
+//! Plans of small programs from every compiler at hand, applied and decoded again by the oracle.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod compile;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use compile::{Build, compile, strip};
+use lockstep_format::plan::{Plan, Role, function};
+use lockstep_patch::{Options, check, plan};
+
+const GIB: u64 = 1 << 30;
+
+fn planned(path: &Path) -> (Vec<u8>, Vec<u8>) {
+    let image = std::fs::read(path).unwrap();
+    let bytes = plan(&image, Role::Main, &Options::default()).unwrap();
+    (image, bytes)
+}
+
+/// Plans a program, checks the plan with its arena on either side of the image, near and far.
+fn check_build(build: &Build) -> Vec<u8> {
+    let (image, bytes) = planned(&build.path);
+    let plan = Plan::new(&bytes).unwrap();
+    let (low, high) = plan.extent();
+    let bias = if plan.is_fixed() { 0 } else { 0x5555_5555_0000 };
+    let size = plan.code().len() as u64;
+    let mut arenas = vec![
+        bias + high.next_multiple_of(4096),
+        bias + low + 2 * GIB - size - 4096,
+    ];
+    if !plan.is_fixed() && image.len() < 1 << 20 {
+        arenas.push((bias + low - size) & !4095);
+        arenas.push((bias + high - 2 * GIB + 4096) & !4095);
+    }
+    for arena in arenas {
+        let checked = check(&plan, &image, bias, arena)
+            .unwrap_or_else(|what| panic!("{}, arena at {arena:#x}: {what}", build.how));
+        assert!(checked.entries > 0, "{}", build.how);
+    }
+    bytes
+}
+
+fn own(plan: &Plan<'_>) -> BTreeMap<u64, String> {
+    plan.functions()
+        .filter(|f| f.origin == function::OWN)
+        .map(|f| (f.address, String::from_utf8_lossy(f.name).into_owned()))
+        .collect()
+}
+
+fn imported(plan: &Plan<'_>) -> BTreeSet<String> {
+    plan.functions()
+        .filter(|f| f.origin == function::IMPORT)
+        .map(|f| String::from_utf8_lossy(f.name).into_owned())
+        .collect()
+}
+
+/// Refused functions of the image itself, with the reason.
+fn refused(plan: &Plan<'_>) -> Vec<String> {
+    plan.refusals()
+        .map(|r| {
+            let (name, reason) = (
+                String::from_utf8_lossy(r.name),
+                String::from_utf8_lossy(r.reason),
+            );
+            format!("{:#x} {name}: {reason}", r.address)
+        })
+        .filter(|line| !line.contains("take its address"))
+        .collect()
+}
+
+#[test]
+fn c_programs_are_covered_whole() {
+    let kinds: [&[&str]; 6] = [
+        &[],
+        &["-no-pie"],
+        &["-fno-plt"],
+        &["-Wl,-z,now"],
+        &["-fcf-protection=full"],
+        &["-Wl,-z,lazy", "-fno-pie", "-no-pie"],
+    ];
+    let mut built = 0;
+    for compiler in ["gcc", "clang"] {
+        for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+            for kind in kinds {
+                let options: Vec<&str> = [level].iter().chain(kind).copied().collect();
+                let Some(build) = compile(compiler, "calls.c", &options) else {
+                    continue;
+                };
+                built += 1;
+                let bytes = check_build(&build);
+                let plan = Plan::new(&bytes).unwrap();
+                assert_eq!(refused(&plan), Vec::<String>::new(), "{}", build.how);
+                let names: BTreeSet<String> = own(&plan).into_values().collect();
+                for name in ["main", "tail", "hoisted"] {
+                    assert!(names.contains(name), "{}: {name} in {names:?}", build.how);
+                }
+                assert!(
+                    !names.iter().any(|n| n.contains(".cold") || n == "_start"),
+                    "{names:?}"
+                );
+                let imports = imported(&plan);
+                for name in ["qsort", "puts", "exit", "abort", "longjmp"] {
+                    assert!(
+                        imports.contains(name),
+                        "{}: {name} in {imports:?}",
+                        build.how
+                    );
+                }
+                assert!(!imports.contains("__libc_start_main"));
+                check_twin(&build, &plan);
+            }
+        }
+    }
+    assert!(built > 0 || compile("cc", "calls.c", &[]).is_none());
+}
+
+/// A stripped twin has the same functions, by address.
+fn check_twin(build: &Build, plan: &Plan<'_>) {
+    let Some(stripped) = strip(build) else { return };
+    let bytes = check_build(&stripped);
+    let twin = Plan::new(&bytes).unwrap();
+    let addresses = |plan: &Plan<'_>| own(plan).into_keys().collect::<Vec<_>>();
+    assert_eq!(addresses(plan), addresses(&twin), "{}", stripped.how);
+    assert_eq!(imported(plan), imported(&twin), "{}", stripped.how);
+    let main = |plan: &Plan<'_>| own(plan).into_iter().find(|(_, name)| name == "main");
+    assert_eq!(main(plan), main(&twin), "{}", stripped.how);
+}
+
+#[test]
+fn cpp_fortran_and_rust_programs_are_covered_whole() {
+    let mut builds = Vec::new();
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        for kind in [&[][..], &["-no-pie"]] {
+            let options: Vec<&str> = [level].iter().chain(kind).copied().collect();
+            builds.extend(compile("g++", "throws.cpp", &options));
+            builds.extend(compile("clang++", "throws.cpp", &options));
+            builds.extend(compile("gfortran", "sum.f90", &options));
+        }
+    }
+    for build in &builds {
+        let bytes = check_build(build);
+        let plan = Plan::new(&bytes).unwrap();
+        // Without alignment a virtual destructor that does nothing is one byte, and only pointers
+        // lead there: nothing that one could write.
+        let mut refused = refused(&plan);
+        refused.retain(|line| !(build.how.contains("-O1") && line.contains("SquareD")));
+        assert_eq!(refused, Vec::<String>::new(), "{}", build.how);
+        check_twin(build, &plan);
+    }
+    for options in [
+        &["-Copt-level=0"][..],
+        &["-Copt-level=3"],
+        &["-Copt-level=s", "-Crelocation-model=static"],
+    ] {
+        let Some(build) = compile("rustc", "panics.rs", options) else {
+            continue;
+        };
+        let bytes = check_build(&build);
+        let plan = Plan::new(&bytes).unwrap();
+        assert_eq!(refused(&plan), Vec::<String>::new(), "{}", build.how);
+        check_twin(&build, &plan);
+    }
+}
+
+#[test]
+fn awkward_entries() {
+    for options in [&[][..], &["-no-pie"]] {
+        let Some(build) = compile("cc", "entries.S", options) else {
+            continue;
+        };
+        let bytes = check_build(&build);
+        let plan = Plan::new(&bytes).unwrap();
+        let names: BTreeSet<String> = own(&plan).into_values().collect();
+        let recorded = [
+            "counted",
+            "counted_first",
+            "early_call",
+            "early_indirect_call",
+            "far_back",
+            "loop_to_endbr",
+            "loop_to_two",
+            "loop_to_zero",
+            "loop_with_call",
+            "main",
+            "only_ret",
+            "own_address",
+            "reads_data",
+            "table_to_two",
+            "tail",
+            "three",
+            "unaligned",
+            "wide_loop_to_zero",
+        ];
+        for name in recorded {
+            assert!(names.contains(name), "{name}: {:?}", refused(&plan));
+        }
+        let refused = refused(&plan).join("\n");
+        for (name, why) in [
+            ("taken_loop_with_call", "stands in a loop"),
+            ("taken_early_indirect_call", "returns into them"),
+            ("taken_one_byte", "too short"),
+        ] {
+            let line = refused.lines().find(|line| line.contains(name));
+            assert!(
+                line.is_some_and(|line| line.contains(why)),
+                "{name}: {refused}"
+            );
+        }
+    }
+}
+
+/// Programs of the distribution, where they are installed: the plan holds, and what is refused is
+/// told.
+#[test]
+fn installed_programs() {
+    for path in [
+        "/bin/bash",
+        "/usr/bin/python3.11",
+        "/usr/bin/git",
+        "/usr/bin/perl",
+        "/usr/bin/gdb",
+    ] {
+        let path = Path::new(path);
+        if !path.exists() {
+            eprintln!("SKIPPED: {} is not installed", path.display());
+            continue;
+        }
+        let build = Build {
+            path: path.to_owned(),
+            how: path.display().to_string(),
+        };
+        let bytes = check_build(&build);
+        let plan = Plan::new(&bytes).unwrap();
+        let (own, refused) = (own(&plan).len(), refused(&plan));
+        let share = own as f64 / (own + refused.len()) as f64;
+        eprintln!("{}: {own} functions, {} refused", build.how, refused.len());
+        assert!(share > 0.98, "{share}: {refused:#?}");
+    }
+}
