@@ -148,6 +148,13 @@ impl Default for Filter {
     }
 }
 
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.names.iter().map(|name| name.word()).collect();
+        f.pad(&words.join(","))
+    }
+}
+
 /// A `--filter` value: the filter, and from the papers' form also (keep returns, keep `@plt`, K).
 pub(crate) struct Parsed {
     pub(crate) filter: Filter,

@@ -2,7 +2,7 @@
 
 use crate::filter::{self, Filter, Groups};
 use crate::{Error, ObjectName, Options, Part};
-use lockstep_calltree::{Forest, Projection, Token, Trace};
+use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace};
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand, fold};
 use lockstep_trace::Run;
 use regex::Regex;
@@ -13,6 +13,8 @@ pub(crate) struct Trees {
     pub(crate) forest: Forest,
     /// The traces of each run, in the order of their names.
     pub(crate) runs: Vec<Vec<Trace>>,
+    /// The functions of each run.
+    pub(crate) functions: Vec<FunctionMap>,
     filters: Groups,
     part: PartRegex,
 }
@@ -53,6 +55,7 @@ impl Trees {
         let filters = Groups::new(options.filter.custom.as_deref(), &options.ignore)?;
         let part = PartRegex::new(&options.part)?;
         let mut forest = Forest::new();
+        let mut maps = Vec::with_capacity(runs.len());
         let runs = runs
             .iter()
             .map(|run| {
@@ -63,15 +66,18 @@ impl Trees {
                 };
                 threads.sort_by_key(|thread| thread.name);
                 threads.dedup_by_key(|thread| thread.name);
-                threads
+                let traces = threads
                     .into_iter()
                     .map(|thread| forest.add_trace(&functions, thread))
-                    .collect()
+                    .collect();
+                maps.push(functions);
+                traces
             })
             .collect();
         Ok(Self {
             forest,
             runs,
+            functions: maps,
             filters,
             part,
         })
@@ -195,6 +201,13 @@ impl Lens {
     pub(crate) fn paper(&self) -> String {
         self.filter.paper(self.keep_returns, self.keep_plt, self.k)
     }
+
+    pub(crate) fn keeps_nothing(&self) -> Error {
+        Error::Nothing(format!(
+            "--filter: expected a filter that keeps a function that was called, found `{}`, which keeps none",
+            self.paper()
+        ))
+    }
 }
 
 /// Sequences with their loops folded, each distinct one once, over one table of bodies.
@@ -288,10 +301,7 @@ impl Objects {
             .iter()
             .all(|index| folding.sequences[*index].is_empty())
         {
-            return Err(Error::Nothing(format!(
-                "--filter: expected a filter that keeps a function that was called, found `{}`, which keeps none",
-                lens.paper()
-            )));
+            return Err(lens.keeps_nothing());
         }
         Ok(())
     }

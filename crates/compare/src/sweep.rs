@@ -245,6 +245,22 @@ fn row(
     }
 }
 
+/// The lens under which people know the loops of an MPI program.
+pub(crate) fn mpi(options: &Options) -> Lens {
+    lens(FilterName::Mpi, false, options)
+}
+
+fn lens(name: FilterName, keep_returns: bool, options: &Options) -> Lens {
+    let mut filter = Filter::of([name]);
+    filter.custom.clone_from(&options.filter.custom);
+    Lens {
+        filter,
+        keep_returns,
+        keep_plt: options.keep_plt,
+        k: options.k,
+    }
+}
+
 /// The lenses of a sweep, or the given one alone. Those that keep nothing are left to be dropped.
 pub(crate) fn lenses(options: &Options) -> Vec<Lens> {
     if !options.sweep {
@@ -253,17 +269,6 @@ pub(crate) fn lenses(options: &Options) -> Vec<Lens> {
     FILTERS
         .iter()
         .filter(|name| **name != FilterName::Custom || options.filter.custom.is_some())
-        .flat_map(|name| {
-            [false, true].map(|keep_returns| {
-                let mut filter = Filter::of([*name]);
-                filter.custom.clone_from(&options.filter.custom);
-                Lens {
-                    filter,
-                    keep_returns,
-                    keep_plt: options.keep_plt,
-                    k: options.k,
-                }
-            })
-        })
+        .flat_map(|name| [false, true].map(|keep_returns| lens(*name, keep_returns, options)))
         .collect()
 }

@@ -418,7 +418,7 @@ impl Matcher<'_> {
     }
 
     /// The faulty trace is between two iterations of a loop.
-    fn faulty_boundary(&self, state: &mut State, a: At, body: BodyId) {
+    fn faulty_boundary(&mut self, state: &mut State, a: At, body: BodyId) {
         let forest = self.forest;
         let depth = state.normal.places.len();
         let (Some(faulty), Some(normal)) = (
@@ -480,8 +480,48 @@ impl Matcher<'_> {
                 }
             }
         }
+        if self.counts == Counts::Free && self.went_through_once(state, a) {
+            return;
+        }
         if let Some(iteration) = state.faulty.iteration(forest) {
             state.faulty.iterate(forest, iteration);
+        }
+    }
+
+    /// What the normal trace did once is no loop there, and may be one of the faulty trace: leaves it
+    /// after its first iteration, if that is how the normal trace goes on.
+    fn went_through_once(&mut self, state: &mut State, a: At) -> bool {
+        let forest = self.forest;
+        let next = match a {
+            At::Element(element) => first(forest, element),
+            At::End(next) => next,
+            At::Boundary(_) => return false,
+        };
+        let begun = state
+            .faulty
+            .places
+            .last()
+            .is_some_and(|looped| looped.over > 0);
+        if !begun || !self.may_follow(&state.faulty, next) {
+            return false;
+        }
+        let iteration = state.faulty.iteration(forest);
+        if iteration.is_some_and(|node| alike(first(forest, node), next)) {
+            // Both may be meant: try what is literally there first.
+            let mut other = state.clone();
+            other.faulty.leave();
+            self.keep(other);
+            return false;
+        }
+        state.faulty.leave();
+        true
+    }
+
+    /// Keeps another explanation for later.
+    fn keep(&mut self, other: State) {
+        self.alternatives.push_back(other);
+        if self.alternatives.len() > ALTERNATIVES {
+            self.alternatives.pop_front();
         }
     }
 
@@ -523,10 +563,7 @@ impl Matcher<'_> {
                     // Both may be meant: try what the normal run did first.
                     let mut other = state.clone();
                     self.go(&mut other, left == 0);
-                    self.alternatives.push_back(other);
-                    if self.alternatives.len() > ALTERNATIVES {
-                        self.alternatives.pop_front();
-                    }
+                    self.keep(other);
                     left > 0
                 } else if again || leave {
                     again
@@ -547,8 +584,8 @@ impl Matcher<'_> {
     }
 
     /// Whether `next` may be what comes after the loop on top.
-    fn may_follow(&self, normal: &Cursor, next: Next) -> bool {
-        let mut around = normal.places.iter().rev().skip(1);
+    fn may_follow(&self, cursor: &Cursor, next: Next) -> bool {
+        let mut around = cursor.places.iter().rev().skip(1);
         let Some(place) = around.next() else {
             return false;
         };

@@ -1,0 +1,145 @@
+//! What could not be compared, and what to know when reading a comparison.
+
+use crate::sequence::Trees;
+use lockstep_trace::{EndKind, ProcessName, Run, TraceName, ranges};
+use std::collections::BTreeSet;
+
+/// How many names a note lists before it counts the rest.
+const LISTED: usize = 6;
+
+/// Traces of one run without a partner in the other.
+pub(crate) fn unmatched(trees: &Trees, of: usize, other: usize) -> Vec<TraceName> {
+    let others: BTreeSet<TraceName> = trees.runs[other].iter().map(|trace| trace.name).collect();
+    let names = trees.runs[of].iter().map(|trace| trace.name);
+    names.filter(|name| !others.contains(name)).collect()
+}
+
+pub(crate) fn notes(
+    normal: &Run,
+    faulty: &Run,
+    missing: &[TraceName],
+    extra: &[TraceName],
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    ranks(normal, faulty, &mut notes);
+    if !missing.is_empty() {
+        notes.push(format!(
+            "{} in the normal run only, and not compared: {}",
+            traces(missing.len()),
+            names(missing)
+        ));
+    }
+    if !extra.is_empty() {
+        notes.push(format!(
+            "{} in the faulty run only, and not compared: {}",
+            traces(extra.len()),
+            names(extra)
+        ));
+    }
+    builds(normal, faulty, &mut notes);
+    for (which, run) in [("normal", normal), ("faulty", faulty)] {
+        condition(which, run, &mut notes);
+    }
+    notes
+}
+
+/// Different numbers of ranks.
+fn ranks(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
+    let processes = |run: &Run| -> BTreeSet<ProcessName> {
+        let visible = run
+            .processes
+            .iter()
+            .filter(|process| run.is_visible(process));
+        visible.map(|process| process.name).collect()
+    };
+    let (normal, faulty) = (processes(normal), processes(faulty));
+    if normal.len() != faulty.len() {
+        notes.push(format!(
+            "the normal run has {} processes, the faulty one {}: the {} that both have are compared",
+            normal.len(),
+            faulty.len(),
+            normal.intersection(&faulty).count()
+        ));
+    }
+}
+
+/// Functions of one build only.
+fn builds(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
+    let functions = |run: &Run| -> BTreeSet<String> {
+        run.functions
+            .iter()
+            .map(|function| function.name.clone())
+            .collect()
+    };
+    let (left, right) = (functions(normal), functions(faulty));
+    for (which, only) in [
+        ("normal", left.difference(&right).collect::<Vec<_>>()),
+        ("faulty", right.difference(&left).collect()),
+    ] {
+        if !only.is_empty() {
+            let listed: Vec<&str> = only.iter().take(LISTED).map(|name| name.as_str()).collect();
+            let more = match only.len().saturating_sub(LISTED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            notes.push(format!(
+                "functions of the {which} run's program only (another build?): {}{more}",
+                listed.join(", ")
+            ));
+        }
+    }
+}
+
+/// What is incomplete in a run.
+fn condition(which: &str, run: &Run, notes: &mut Vec<String>) {
+    let visible = || {
+        run.processes
+            .iter()
+            .filter(|process| run.is_visible(process))
+    };
+    let running: Vec<u32> = visible()
+        .filter(|process| process.end.kind == EndKind::Running)
+        .map(|process| process.name.rank)
+        .collect();
+    if !running.is_empty() {
+        notes.push(format!(
+            "the {which} run is not over: processes {} may still be running",
+            ranges(&running)
+        ));
+    }
+    let lost: u64 = visible()
+        .flat_map(|process| &process.losses)
+        .map(|(_, count)| count)
+        .sum();
+    if lost > 0 {
+        notes.push(format!("{lost} events of the {which} run are lost"));
+    }
+    for thread in visible().flat_map(|process| &process.threads) {
+        if let Some(damage) = &thread.damage {
+            notes.push(format!(
+                "trace {} of the {which} run: {damage}",
+                thread.name
+            ));
+        }
+    }
+}
+
+fn traces(count: usize) -> String {
+    if count == 1 {
+        "1 trace is".to_owned()
+    } else {
+        format!("{count} traces are")
+    }
+}
+
+fn names(traces: &[TraceName]) -> String {
+    let listed: Vec<String> = traces
+        .iter()
+        .take(LISTED)
+        .map(ToString::to_string)
+        .collect();
+    match traces.len().saturating_sub(LISTED) {
+        0 => listed.join(", "),
+        more => format!("{} and {more} more", listed.join(", ")),
+    }
+}

@@ -1,0 +1,245 @@
+//! One sentence: who fell out of step, where, and what became of the others.
+
+use crate::suspect::{Finding, Reason};
+use crate::{Divergence, DivergenceKind};
+use lockstep_trace::{Run, ThreadName, TraceName, ranges};
+use std::collections::BTreeMap;
+
+/// What the sentence is about.
+pub(crate) struct Case<'a> {
+    pub(crate) faulty: &'a Run,
+    pub(crate) differs: bool,
+    /// Most suspicious first.
+    pub(crate) findings: &'a [Finding],
+    /// Number of traces that both runs have.
+    pub(crate) compared: usize,
+}
+
+impl Case<'_> {
+    pub(crate) fn sentence(&self) -> String {
+        let (changed, counted): (Vec<&Finding>, Vec<&Finding>) = self
+            .findings
+            .iter()
+            .partition(|finding| finding.reason != Reason::Counts);
+        if !self.differs {
+            return self.alike(changed.len(), counted.len());
+        }
+        let Some(first) = self.findings.first() else {
+            return "the runs differ".to_owned();
+        };
+        format!(
+            "{} {}; {}",
+            self.who(first.trace),
+            self.what(first),
+            self.others(first.trace)
+        )
+    }
+
+    fn alike(&self, changed: usize, counted: usize) -> String {
+        let traces = match self.compared {
+            1 => "the trace is".to_owned(),
+            many => format!("all {many} traces are"),
+        };
+        if changed > 0 {
+            return format!(
+                "the runs differ no more than the normal runs differ among themselves ({changed} of {} traces changed)",
+                self.compared
+            );
+        }
+        match counted {
+            0 => format!("the runs behave alike: {traces} as before"),
+            _ => format!(
+                "the runs behave alike: {traces} as before but for trip counts in {counted} of them (--counts makes these a difference)"
+            ),
+        }
+    }
+
+    /// `rank 5`, `thread 4 of rank 6`, `thread 2`.
+    fn who(&self, trace: TraceName) -> String {
+        let process = format!(
+            "{} {}",
+            if self.faulty.is_mpi {
+                "rank"
+            } else {
+                "process"
+            },
+            trace.process
+        );
+        let several = |run: &Run| {
+            run.processes
+                .iter()
+                .filter(|process| run.is_visible(process))
+                .count()
+                > 1
+        };
+        match trace.thread {
+            ThreadName::Main(0) if several(self.faulty) || self.faulty.is_mpi => process,
+            ThreadName::Main(0) => "the main thread".to_owned(),
+            thread if several(self.faulty) || self.faulty.is_mpi => {
+                format!("thread {thread} of {process}")
+            }
+            thread => format!("thread {thread}"),
+        }
+    }
+
+    fn what(&self, finding: &Finding) -> String {
+        let Some(divergence) = &finding.divergence else {
+            return finding.unmatched.unwrap_or("differs").to_owned();
+        };
+        let does = does(divergence);
+        let place = place(divergence);
+        let iterations = iterations(finding);
+        let instead = match divergence.normal.as_deref() {
+            Some("return") => match divergence.stack.last() {
+                Some(function) => format!(" where the normal run returns from {function}"),
+                None => " where the normal run returns".to_owned(),
+            },
+            Some(call) => format!(" where the normal run calls {call}"),
+            None => " where the normal run has ended".to_owned(),
+        };
+        match divergence.kind {
+            DivergenceKind::OtherCall | DivergenceKind::GoesOn if divergence.faulty_is_open => {
+                format!("{does}{place}{iterations},{instead}")
+            }
+            DivergenceKind::OtherCall | DivergenceKind::GoesOn => {
+                format!("{does}{instead}{place}{iterations}")
+            }
+            DivergenceKind::EndsEarly => format!("{does}{place}{iterations}"),
+            DivergenceKind::Counts => {
+                format!("has other trip counts than before{place}{iterations}")
+            }
+        }
+    }
+
+    /// What became of the other traces that both runs have.
+    fn others(&self, first: TraceName) -> String {
+        let mut by_fate: BTreeMap<Reason, Vec<&Finding>> = BTreeMap::new();
+        for finding in self
+            .findings
+            .iter()
+            .filter(|finding| finding.trace != first)
+        {
+            by_fate.entry(finding.reason).or_default().push(finding);
+        }
+        let mut parts = Vec::new();
+        for (fate, findings) in &by_fate {
+            let who = self.group(findings);
+            parts.push(match fate {
+                Reason::OtherCall => format!("{who} make another call, too"),
+                Reason::Unmatched => format!("{who} are in one run only"),
+                Reason::EndsEarly => format!("{who} end early{}", ends_in(findings)),
+                Reason::Counts => format!("{who} differ in trip counts alone"),
+            });
+        }
+        let changed = self
+            .findings
+            .iter()
+            .filter(|finding| finding.reason != Reason::Unmatched)
+            .count();
+        match self.compared.saturating_sub(changed) {
+            0 if parts.is_empty() => parts.push("there is no other to compare".to_owned()),
+            0 => {}
+            1 => parts.push("1 other behaves as before".to_owned()),
+            same => parts.push(format!("{same} others behave as before")),
+        }
+        parts.join(", ")
+    }
+
+    /// `ranks 0-4,6-15`, or a list of traces.
+    fn group(&self, findings: &[&Finding]) -> String {
+        let plain = findings.iter().all(|finding| {
+            let process = finding.trace.process;
+            finding.trace.thread == ThreadName::Main(0) && (process.job, process.sibling) == (0, 0)
+        });
+        if plain {
+            let ranks: Vec<u32> = findings
+                .iter()
+                .map(|finding| finding.trace.process.rank)
+                .collect();
+            let noun = match (self.faulty.is_mpi, ranks.len()) {
+                (true, 1) => "rank",
+                (true, _) => "ranks",
+                (false, 1) => "process",
+                (false, _) => "processes",
+            };
+            return format!("{noun} {}", ranges(&ranks));
+        }
+        let listed: Vec<String> = findings
+            .iter()
+            .take(4)
+            .map(|finding| finding.trace.to_string())
+            .collect();
+        match findings.len().saturating_sub(4) {
+            0 => format!("traces {}", listed.join(", ")),
+            more => format!("traces {} and {more} more", listed.join(", ")),
+        }
+    }
+}
+
+fn does(divergence: &Divergence) -> String {
+    match (divergence.faulty.as_deref(), divergence.stack.last()) {
+        (Some("return"), Some(function)) => format!("returns from {function}"),
+        (Some("return"), None) => "returns".to_owned(),
+        (Some(call), _) if divergence.faulty_is_open => format!("is stuck in {call}"),
+        (Some(call), _) => format!("calls {call}"),
+        (None, Some(function)) => format!("ends in {function}, which has not returned"),
+        (None, None) => "ends early".to_owned(),
+    }
+}
+
+/// `, in exchange() at odd_even.c:41`.
+fn place(divergence: &Divergence) -> String {
+    let mut place = String::new();
+    // An end has the function that it is stuck in on top of the stack, and is told already.
+    if let (Some(caller), Some(_)) = (divergence.stack.last(), &divergence.faulty) {
+        place.push_str(&format!(", in {caller}()"));
+    }
+    let lines: Vec<String> = divergence
+        .source
+        .iter()
+        .map(|line| format!("{}:{}", line.file, line.line))
+        .collect();
+    match lines.as_slice() {
+        [] => {}
+        [line] => place.push_str(&format!(" at {line}")),
+        [first, second] => place.push_str(&format!(" at {first} or {second}")),
+        [first, ..] => place.push_str(&format!(" at {first} or {} other places", lines.len() - 1)),
+    }
+    place
+}
+
+/// `, after 7 of 16 iterations of the loop [MPI_Recv MPI_Send]`, or `, in iteration 8 of loop L1`.
+fn iterations(finding: &Finding) -> String {
+    if let Some(iterations) = finding.iterations() {
+        return format!(
+            ", after {} of {} iterations of the loop {}",
+            iterations.done, iterations.of, iterations.body
+        );
+    }
+    let loops = finding.loops.iter().rev();
+    loops
+        .map(|(name, iteration)| format!(", in iteration {iteration} of loop {name}"))
+        .collect()
+}
+
+/// ` in MPI_Recv` if all that end early do so in one function.
+fn ends_in(findings: &[&Finding]) -> String {
+    let mut functions: Vec<&str> = findings
+        .iter()
+        .filter_map(|finding| {
+            finding
+                .divergence
+                .as_ref()?
+                .stack
+                .last()
+                .map(String::as_str)
+        })
+        .collect();
+    functions.sort_unstable();
+    functions.dedup();
+    match functions.as_slice() {
+        [one] => format!(", in {one}"),
+        [one, two] => format!(", in {one} or {two}"),
+        _ => String::new(),
+    }
+}
