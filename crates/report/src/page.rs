@@ -49,6 +49,8 @@ pub struct RunPart<'a> {
 
 /// Rows of the ranking that are shown.
 const ROWS: usize = 50;
+/// Up to so many traces, a table of them is unfolded at first.
+const UNFOLDED: usize = 12;
 /// Suspects with a card of their own.
 const SUSPECTS: usize = 12;
 
@@ -107,6 +109,7 @@ impl Page<'_> {
                 Section::new("clusters", "Clusters", trees(comparison)),
             ]);
         } else {
+            sections.push(Section::new("processes", "Processes", self.processes()));
             sections.push(Section::new(
                 "similarity",
                 "Similarity",
@@ -123,7 +126,9 @@ impl Page<'_> {
             ));
         }
         sections.push(Section::new("trees", "Call trees", self.call_trees()));
-        sections.push(Section::new("processes", "Processes", self.processes()));
+        if self.comparison.is_some() {
+            sections.push(Section::new("processes", "Processes", self.processes()));
+        }
         sections.retain(|section| !section.body.0.is_empty());
         sections
     }
@@ -178,7 +183,7 @@ impl Page<'_> {
             .collect();
         html! {
             @for (label, loops) in parts {
-                details.block open[self.runs.len() == 1] {
+                details.block open[self.runs.len() == 1 && loops.traces.len() <= UNFOLDED] {
                     summary { (shown(label)) ": " (loops.loops.len()) " loop bodies, " (loops.traces.len()) " traces" }
                     (folded(loops))
                 }
