@@ -1,8 +1,9 @@
 //! `lockstep runs` and `lockstep rm`: what lies in `lockstep-runs`, and removing it.
 
 use crate::output;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args;
+use lockstep_record::{check_run, remove_run};
 use lockstep_trace::MARKER;
 use serde_json::{Value, json};
 use std::fs;
@@ -48,7 +49,8 @@ struct Entry {
     directory: PathBuf,
     command: Option<String>,
     bytes: u64,
-    modified: SystemTime,
+    /// Seconds since the epoch.
+    started: Option<u64>,
 }
 
 impl Runs {
@@ -71,8 +73,8 @@ impl Runs {
             }
         };
         entries.sort_by(|a, b| {
-            b.modified
-                .cmp(&a.modified)
+            b.started
+                .cmp(&a.started)
                 .then_with(|| a.directory.cmp(&b.directory))
         });
         if self.json {
@@ -83,7 +85,7 @@ impl Runs {
             let rows = entries.iter().map(|entry| {
                 vec![
                     entry.directory.display().to_string(),
-                    age(entry.modified),
+                    age(entry.started),
                     output::grouped(entry.bytes),
                     entry.command.clone().unwrap_or_else(|| "?".to_owned()),
                 ]
@@ -99,52 +101,27 @@ impl Rm {
     pub fn run(self) -> Result<ExitCode> {
         // All are looked at before any is removed.
         for run in &self.runs {
-            if let Some(found) = not_a_run(run) {
-                bail!(
-                    "{}: expected a run (a directory with {MARKER}), found {found}; nothing was removed",
-                    run.display()
-                );
-            }
+            check_run(run).context("nothing was removed")?;
         }
         for run in &self.runs {
-            // Removes links that lie in it, and does not follow them.
-            fs::remove_dir_all(run)
-                .with_context(|| format!("{}: could not be removed", run.display()))?;
+            remove_run(run)?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What lies there instead of a run, in words; `None` where it is one. Links are not followed.
-fn not_a_run(path: &Path) -> Option<String> {
-    let kind = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.file_type());
-    match kind(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Some("nothing".to_owned());
-        }
-        Err(error) => return Some(error.to_string()),
-        Ok(kind) if kind.is_symlink() => return Some("a symbolic link".to_owned()),
-        Ok(kind) if !kind.is_dir() => return Some("no directory".to_owned()),
-        Ok(_) => {}
-    }
-    match kind(&path.join(MARKER)) {
-        Ok(kind) if kind.is_file() => None,
-        _ => Some(format!("a directory without {MARKER}")),
-    }
-}
-
 impl Entry {
     fn of(directory: &Path) -> Option<Self> {
-        if not_a_run(directory).is_some() {
-            return None;
-        }
+        check_run(directory).ok()?;
+        let marker = read(&directory.join(MARKER));
+        let started = marker
+            .as_ref()
+            .and_then(|marker| marker.get("started")?.as_u64());
         Some(Self {
             directory: directory.to_owned(),
-            command: command(&directory.join(MARKER)),
+            command: marker.as_ref().and_then(command),
             bytes: bytes_below(directory),
-            modified: fs::symlink_metadata(directory)
-                .and_then(|it| it.modified())
-                .unwrap_or(UNIX_EPOCH),
+            started,
         })
     }
 
@@ -153,27 +130,32 @@ impl Entry {
             "directory": self.directory.display().to_string(),
             "command": self.command,
             "bytes": self.bytes,
-            "modified": self.modified.duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64()),
+            "started": self.started,
         })
     }
 }
 
-/// The command line that a marker tells.
-fn command(marker: &Path) -> Option<String> {
+/// What a marker says.
+fn read(marker: &Path) -> Option<Value> {
     let mut text = String::new();
     fs::File::open(marker)
         .ok()?
         .take(MARKER_LIMIT)
         .read_to_string(&mut text)
         .ok()?;
-    let marker: Value = serde_json::from_str(&text).ok()?;
-    let words: Vec<&str> = marker
-        .get("command")?
-        .as_array()?
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    Some(words.join(" "))
+    serde_json::from_str(&text).ok()
+}
+
+/// The command line in it.
+fn command(marker: &Value) -> Option<String> {
+    let words = marker.get("command")?.as_array()?;
+    Some(
+        words
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" "),
+    )
 }
 
 /// Space that the files below take on disk, in bytes; links are not followed.
@@ -193,10 +175,13 @@ fn bytes_below(directory: &Path) -> u64 {
 }
 
 /// How long ago, in the largest unit that fits.
-fn age(time: SystemTime) -> String {
-    let seconds = SystemTime::now()
-        .duration_since(time)
-        .map_or(0, |age| age.as_secs());
+fn age(started: Option<u64>) -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |now| now.as_secs());
+    let Some(seconds) = started.map(|started| now.saturating_sub(started)) else {
+        return "?".to_owned();
+    };
     match seconds {
         0..60 => format!("{seconds} s"),
         60..3600 => format!("{} min", seconds / 60),

@@ -21,6 +21,8 @@ const MARKER: &str = "lockstep.json";
 const PARTS: [&str; 4] = ["processes", "plans", "lines", "ends"];
 /// Where runs lie that were not given a place.
 const DEFAULT_PARENT: &str = "lockstep-runs";
+/// A marker is a page of text.
+const LARGEST_MARKER: u64 = 1 << 20;
 /// How long a recorder that joins waits for the elected one's marker.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -325,21 +327,36 @@ fn write_marker(
     }
 }
 
-/// Removes a run, and nothing but a run.
-fn remove_run(shown: &Path) -> Result<(), Error> {
+/// Whether this is a run with nothing of anybody else's in it, so that it may be removed. Links are not
+/// followed.
+///
+/// # Errors
+/// What was found instead.
+pub fn check_run(shown: &Path) -> Result<(), Error> {
     let refuse = |found: &str| {
+        let shown = shown.display();
         Error::own(format!(
-            "{}: --force replaces a run, found {found}",
-            shown.display()
+            "{shown}: expected a run (a directory with {MARKER}), found {found}"
         ))
     };
-    let metadata = fs::symlink_metadata(shown).map_err(|error| refuse(&plain(&error)))?;
+    let metadata = match fs::symlink_metadata(shown) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(refuse("nothing")),
+        Err(error) => return Err(refuse(&plain(&error))),
+    };
     if metadata.is_symlink() {
         return Err(refuse("a symbolic link"));
     }
+    if !metadata.is_dir() {
+        return Err(refuse("no directory"));
+    }
+    let marker = fs::symlink_metadata(shown.join(MARKER));
+    if !marker.is_ok_and(|marker| marker.is_file() && marker.len() <= LARGEST_MARKER) {
+        return Err(refuse(&format!("a directory without {MARKER}")));
+    }
     match read_token(shown) {
         Ok(Some(_)) => {}
-        Ok(None) => return Err(refuse("something else")),
+        Ok(None) => return Err(refuse(&format!("a {MARKER} of something else"))),
         Err(error) => return Err(refuse(&plain(&error))),
     }
     let known = |name: &[u8]| {
@@ -355,7 +372,22 @@ fn remove_run(shown: &Path) -> Result<(), Error> {
             entry.file_name().display()
         )));
     }
-    fs::remove_dir_all(shown).map_err(|error| refuse(&plain(&error)))
+    Ok(())
+}
+
+/// Removes a run, and nothing but a run.
+///
+/// # Errors
+/// If [`check_run`] refuses it, or it cannot be removed.
+pub fn remove_run(shown: &Path) -> Result<(), Error> {
+    check_run(shown)?;
+    fs::remove_dir_all(shown).map_err(|error| {
+        Error::own(format!(
+            "{}: cannot be removed: {}",
+            shown.display(),
+            plain(&error)
+        ))
+    })
 }
 
 #[cfg(test)]

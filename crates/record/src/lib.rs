@@ -21,6 +21,7 @@ mod program;
 mod tally;
 mod watch;
 
+pub use directory::{check_run, remove_run};
 pub use error::Error;
 pub use plan::plan_command;
 
