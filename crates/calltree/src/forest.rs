@@ -2,8 +2,8 @@
 
 use crate::build::Builder;
 use crate::function::{Function, FunctionKey, Functions};
-use crate::node::{Item, Label, Node, NodeId, Nodes, Shapes, own};
-use lockstep_loops::{Bodies, Key, Names};
+use crate::node::{Item, Label, Node, NodeId, Nodes, Shape, Shapes, own};
+use lockstep_loops::{Bodies, BodyId, Key, Names};
 use lockstep_trace::{FunctionId, Run, Thread, TraceName};
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -193,6 +193,23 @@ impl Forest {
             }
             _ => false,
         }
+    }
+
+    /// The content address of a loop body of a finished tree: equal for equal bodies, in whatever
+    /// forest.
+    #[must_use]
+    pub fn body_hash(&self, body: BodyId) -> u128 {
+        self.shapes.body_hash(body).unwrap_or_default()
+    }
+
+    /// What a node looks like without its trip counts.
+    #[must_use]
+    pub fn shape(&self, id: NodeId) -> Shape {
+        const LOOP: u64 = 1 << 32;
+        Shape(match self.nodes.label(id) {
+            Label::Loop(body) => LOOP | u64::from(body.0),
+            _ => self.nodes.shape(id).0.into(),
+        })
     }
 
     /// Names the loops of a tree that have no name yet, in the order in which they begin, those within

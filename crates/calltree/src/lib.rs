@@ -44,10 +44,10 @@ pub use calls::{CallEdge, FunctionCalls};
 pub use filter::Projection;
 pub use forest::{Forest, FunctionMap, Trace};
 pub use function::{Function, FunctionKey};
-pub use node::{Call, Item, Label, Node, NodeId};
+pub use node::{Call, Item, Label, Node, NodeId, Shape};
 pub use outline::{OutlineLine, Trips};
 pub use position::{LoopAt, Position, StackFrame};
-pub use walk::Token;
+pub use walk::{Token, fold_tokens};
 
 /// The longest loop body in a child list, in elements. Fixed: it is part of what a shape means.
 pub const K: usize = 32;

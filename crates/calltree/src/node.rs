@@ -57,6 +57,11 @@ pub struct Node<'a> {
     pub events: u64,
 }
 
+/// What a node looks like when trip counts do not matter: equal for two calls, loops or traces that
+/// are equal but for trip counts. An iteration of several elements has none of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape(pub(crate) u64);
+
 /// What a call looks like without its trip counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ShapeId(pub u32);
@@ -204,6 +209,11 @@ impl Shapes {
     fn is(&self, id: ShapeId, own: u128, keys: &[Key]) -> bool {
         let (start, end, label) = self.contents[id.0 as usize];
         label == own && &self.keys[start..end] == keys
+    }
+
+    /// The content address of a loop body, once something around it is finished.
+    pub fn body_hash(&self, body: BodyId) -> Option<u128> {
+        self.bodies.get(body.0 as usize).copied()
     }
 
     /// Depends on contents alone, where the hashes of [`Bodies`] depend on our numbers.

@@ -145,8 +145,7 @@ impl Forest {
         walk(root, &mut visitor);
     }
 
-    /// The same sequence with its loops folded: what [`lockstep_loops::fold`] makes of the symbols of
-    /// the tokens, in time that follows the folded tree and the result, not the number of events.
+    /// The same sequence with its loops folded: what [`fold_tokens`] makes of it, in time that follows the folded tree and the result, not the number of events.
     #[must_use]
     pub fn flat(
         &self,
@@ -226,6 +225,32 @@ impl Visitor for Tokens<'_> {
     }
 }
 
+/// Folds a sequence of tokens. An open call stays visible: it is part of no loop.
+pub fn fold_tokens(
+    tokens: impl IntoIterator<Item = Token>,
+    k: usize,
+    mode: Mode,
+    bodies: &mut Bodies,
+) -> Vec<Element> {
+    let mut stack = Stack::new(k, mode);
+    for token in tokens {
+        push(&mut stack, token, bodies);
+    }
+    stack.into_items()
+}
+
+fn push(stack: &mut Stack<Element>, token: Token, bodies: &mut Bodies) {
+    let symbol = token.symbol();
+    let is_open = matches!(token, Token::Open(_));
+    if is_open {
+        stack.seal();
+    }
+    stack.push(symbol, Element::Symbol(symbol), bodies, &mut Counts);
+    if is_open {
+        stack.seal();
+    }
+}
+
 struct Flat<'a> {
     nodes: &'a Nodes,
     projection: &'a Projection,
@@ -237,9 +262,7 @@ struct Flat<'a> {
 impl Flat<'_> {
     fn push(&mut self, token: Option<Token>) {
         if let Some(token) = token {
-            let symbol = token.symbol();
-            let element = Element::Symbol(symbol);
-            self.stack.push(symbol, element, self.bodies, &mut Counts);
+            push(&mut self.stack, token, self.bodies);
         }
     }
 }

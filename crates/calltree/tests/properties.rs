@@ -1,7 +1,9 @@
 //! The shared tree against the plain list of events.
 
-use lockstep_calltree::{Builder, Forest, Function, FunctionKey, NodeId, Projection, Token};
-use lockstep_loops::{Bodies, Mode, Names, fold};
+use lockstep_calltree::{
+    Builder, Forest, Function, FunctionKey, NodeId, Projection, Token, fold_tokens,
+};
+use lockstep_loops::{Bodies, Element, Mode, Names, fold};
 use proptest::prelude::*;
 
 const FUNCTIONS: u32 = 5;
@@ -243,12 +245,24 @@ proptest! {
         let mut bodies = Bodies::new();
         let flat = forest.flat(root, &projection, returns, k, Mode::Shape, &mut bodies);
         let (all, _) = plain(&events);
-        let symbols = filtered(&all, mask)
+        let tokens: Vec<Token> = filtered(&all, mask)
             .into_iter()
             .map(|event| event.token)
             .filter(|token| returns || *token != Token::Return)
-            .map(Token::symbol);
-        prop_assert_eq!(flat, fold(symbols, k, Mode::Shape, &mut bodies));
+            .collect();
+        prop_assert_eq!(&flat, &fold_tokens(tokens.iter().copied(), k, Mode::Shape, &mut bodies));
+        // Open calls stand alone; between them all is folded as usual.
+        let mut expected: Vec<Element> = Vec::new();
+        for part in tokens.split_inclusive(|token| matches!(token, Token::Open(_))) {
+            let (open, closed) = match part {
+                [closed @ .., open @ Token::Open(_)] => (Some(*open), closed),
+                closed => (None, closed),
+            };
+            let symbols = closed.iter().map(|token| token.symbol());
+            expected.extend(fold(symbols, k, Mode::Shape, &mut bodies));
+            expected.extend(open.map(|open| Element::Symbol(open.symbol())));
+        }
+        prop_assert_eq!(flat, expected);
     }
 
     #[test]

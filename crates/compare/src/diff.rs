@@ -1,1 +1,183 @@
 //! diffNLR: what two traces have in common, loops aligned as loops.
+//!
+//! [`diff`] compares one trace of two runs. Structure is aligned first (equal subtrees are passed in one
+//! step), then trip counts: a loop that runs 7 times instead of 16 is one changed loop, not one removed
+//! and one added. With [`Style::Flat`] the traces are compared as the papers do it: Myers' algorithm on
+//! the entries of their nested loop representations.
+
+use crate::divergence::{Divergence, Side, first_divergence};
+use crate::loops::LoopBody;
+use crate::sequence::{Lens, Trees};
+use crate::{Error, Options};
+use lockstep_calltree::{Forest, Label, NodeId};
+use lockstep_loops::Names;
+use lockstep_trace::{Run, TraceName};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+mod edit;
+mod flat;
+mod lines;
+mod ops;
+
+use edit::Aligner;
+pub use lines::{DiffLine, LineKind};
+pub use ops::{Op, Which};
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// Call trees.
+    #[default]
+    Tree,
+    /// Entries of the nested loop representations, each as it is written (`--flat`).
+    Flat,
+}
+
+/// How two traces differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diff {
+    /// Whether they do not, by the rule of the command line: trip counts matter with `--counts` alone.
+    pub equal: bool,
+    /// Where the faulty trace first leaves the normal one.
+    pub first_divergence: Option<Divergence>,
+    /// The whole way from the normal trace to the faulty one; empty where they are equal in every
+    /// respect.
+    pub ops: Vec<Op>,
+    /// The loops that are named in it.
+    pub loops: Vec<LoopBody>,
+    /// Calls of the normal trace that never returned, outermost first, under the filter.
+    pub normal_open: Vec<String>,
+    /// Those of the faulty trace.
+    pub faulty_open: Vec<String>,
+}
+
+/// Compares a trace of two runs under the filter, `--ignore` and `--counts` of `options`.
+///
+/// # Errors
+/// The trace is missing in a run; a pattern that does not parse; a filter that keeps nothing of it.
+pub fn diff(
+    normal: &Run,
+    faulty: &Run,
+    trace: TraceName,
+    options: &Options,
+    style: Style,
+) -> Result<Diff, Error> {
+    // All traces are looked at, so that loops have the names that `loops` and `compare` give them.
+    let everything = Options {
+        traces: None,
+        ..options.clone()
+    };
+    let lens = Lens::of(options);
+    let mut trees = Trees::new(&[normal, faulty], &everything)?;
+    let mut projection = trees.projection(&lens);
+    let find = |run: usize, of: &str| {
+        let found = trees.runs[run].iter().find(|other| other.name == trace);
+        found.map(|found| found.root).ok_or_else(|| {
+            Error::Nothing(format!(
+                "expected trace {trace} in both runs, found none in the {of} one"
+            ))
+        })
+    };
+    let (whole_normal, whole_faulty) = (find(0, "normal")?, find(1, "faulty")?);
+    let mut names = Names::new();
+    let roots: Vec<NodeId> = trees
+        .runs
+        .iter()
+        .flatten()
+        .map(|trace| trace.root)
+        .collect();
+    for root in roots {
+        let projected = trees.forest.project(root, &mut projection);
+        trees.forest.name_loops(projected, &mut names);
+    }
+    let normal_side = Side::projected(&mut trees.forest, whole_normal, &mut projection);
+    let faulty_side = Side::projected(&mut trees.forest, whole_faulty, &mut projection);
+    let empty = |side: Side| trees.forest.node(side.root).events == 0;
+    if empty(normal_side) && empty(faulty_side) {
+        return Err(Error::Nothing(format!(
+            "the filter {} keeps nothing of trace {trace}",
+            lens.paper()
+        )));
+    }
+    let found = first_divergence(
+        &trees.forest,
+        trace,
+        normal_side,
+        faulty_side,
+        Some(&mut projection),
+        &names,
+    );
+    let mut first = found.difference(options.counts).cloned();
+    let map = trees.forest.add_functions(faulty);
+    if let (Some(first), Some(thread)) = (&mut first, faulty.trace(trace)) {
+        first.locate(faulty, &map, thread);
+    }
+    let (ops, loops) = match style {
+        Style::Tree => {
+            let ops = diff_trees(&trees.forest, normal_side.root, faulty_side.root, &names);
+            (
+                ops,
+                tree_loops(&trees.forest, &[normal_side.root, faulty_side.root], &names),
+            )
+        }
+        Style::Flat => flat::diff(&trees, &lens, trace),
+    };
+    Ok(Diff {
+        equal: first.is_none(),
+        first_divergence: first,
+        ops,
+        loops,
+        normal_open: open(&trees.forest, normal_side.root),
+        faulty_open: open(&trees.forest, faulty_side.root),
+    })
+}
+
+fn open(forest: &Forest, root: NodeId) -> Vec<String> {
+    let stack = forest.open(root);
+    let names = forest.stack_names(&stack);
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// The way from one tree of a forest to another. `names` must know the loops of both.
+#[must_use]
+pub fn diff_trees(forest: &Forest, normal: NodeId, faulty: NodeId, names: &Names) -> Vec<Op> {
+    let edits = Aligner::new(forest).traces(normal, faulty);
+    ops::describe(forest, &edits, names)
+}
+
+/// The loops of some trees, in the order of their names.
+fn tree_loops(forest: &Forest, roots: &[NodeId], names: &Names) -> Vec<LoopBody> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    let mut found = BTreeMap::new();
+    let mut families = FxHashMap::default();
+    let mut open = roots.to_vec();
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let node = forest.node(id);
+        if let Label::Loop(body) = node.label
+            && let Some(number) = names.number(body)
+        {
+            found.entry(number).or_insert((body, id));
+        }
+        open.extend(node.items.iter().map(|item| item.node));
+    }
+    found
+        .into_values()
+        .map(|(body, id)| {
+            let first = *families.entry(forest.bodies().family(body)).or_insert(body);
+            LoopBody {
+                id: format!("{:032x}", forest.body_hash(body)),
+                name: names.label(body),
+                body: forest.body_names(id, names),
+                family: names.label(first),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

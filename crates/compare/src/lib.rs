@@ -37,6 +37,7 @@ mod verdict;
 
 pub use cluster::{Dendrogram, Merge};
 pub use comparison::{Comparison, View, compare};
+pub use diff::{Diff, DiffLine, LineKind, Op, Style, Which, diff, diff_trees};
 pub use divergence::{Divergence, DivergenceKind, Divergences, Side, first_divergence};
 pub use error::Error;
 pub use filter::{Filter, FilterName};

@@ -76,7 +76,8 @@ pub fn loops(run: &Run, options: &Options) -> Result<Loops, Error> {
     })
 }
 
-fn table(names: &Names, bodies: &Bodies, trees: &Trees) -> Vec<LoopBody> {
+/// The named bodies, in the order of their names.
+pub(crate) fn table(names: &Names, bodies: &Bodies, trees: &Trees) -> Vec<LoopBody> {
     let mut contents = FxHashMap::default();
     let mut families = FxHashMap::default();
     names

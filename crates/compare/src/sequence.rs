@@ -2,8 +2,8 @@
 
 use crate::filter::{self, Filter, Groups};
 use crate::{Error, ObjectName, Options, Part};
-use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace};
-use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand, fold};
+use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens};
+use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
 use lockstep_trace::Run;
 use regex::Regex;
 use rustc_hash::FxHashMap;
@@ -247,7 +247,8 @@ impl Folding {
     }
 
     fn add_tokens(&mut self, tokens: &[u32], k: usize) -> usize {
-        let sequence = fold(tokens.iter().copied(), k, Mode::Shape, &mut self.bodies);
+        let tokens = tokens.iter().copied().map(Token::from_symbol);
+        let sequence = fold_tokens(tokens, k, Mode::Shape, &mut self.bodies);
         self.add(sequence)
     }
 

@@ -41,6 +41,8 @@ pub struct Stack<T> {
     items: Vec<T>,
     /// Indices of the loops.
     loops: Vec<usize>,
+    /// Elements below are not folded any more.
+    floor: usize,
     /// How short the stack has been since the last look: what is below has not been touched.
     low: usize,
 }
@@ -84,6 +86,7 @@ impl<T> Stack<T> {
             codes: Vec::new(),
             items: Vec::new(),
             loops: Vec::new(),
+            floor: 0,
             low: 0,
         }
     }
@@ -112,6 +115,7 @@ impl<T> Stack<T> {
         self.codes.clear();
         self.items.clear();
         self.loops.clear();
+        self.floor = 0;
         self.low = 0;
     }
 
@@ -127,6 +131,11 @@ impl<T> Stack<T> {
         self.push_key(Key::Symbol(symbol));
         self.items.push(item);
         while self.merge(content) || self.extend(bodies, content) || self.create(bodies, content) {}
+    }
+
+    /// Keeps everything so far as it is: later elements are folded among themselves alone.
+    pub fn seal(&mut self) {
+        self.floor = self.keys.len();
     }
 
     /// Announces that the same symbols are about to be pushed several times. After each time, ask
@@ -222,7 +231,7 @@ impl<T> Stack<T> {
 
     #[inline]
     fn merge<C: Content<Item = T>>(&mut self, content: &mut C) -> bool {
-        let more = match *self.keys.as_slice() {
+        let more = match self.keys[self.floor..] {
             [.., Key::Loop(below), Key::Loop(top)] if below == top => 0,
             [.., Key::Times(below, _), Key::Times(top, count)] if below == top => count,
             _ => return false,
@@ -238,7 +247,7 @@ impl<T> Stack<T> {
         let end = self.keys.len();
         let candidate = self.loops.iter().rev().find_map(|index| {
             let start = index + 1;
-            if end - start > self.k {
+            if end - start > self.k || *index < self.floor {
                 return Some(None);
             }
             let (Key::Loop(body) | Key::Times(body, _)) = self.keys[*index] else {
@@ -257,11 +266,11 @@ impl<T> Stack<T> {
 
     #[inline]
     fn create<C: Content<Item = T>>(&mut self, bodies: &mut Bodies, content: &mut C) -> bool {
-        let Some((top, below)) = self.codes.split_last() else {
+        let Some((top, below)) = self.codes[self.floor..].split_last() else {
             return false;
         };
         let end = self.codes.len();
-        let reach = self.k.min(end / COPIES).min(below.len());
+        let reach = self.k.min((end - self.floor) / COPIES);
         // Two equal blocks end alike, and so only lengths at which the top occurs again can do.
         let found = below[below.len() - reach..]
             .iter()
