@@ -12,7 +12,9 @@ pub struct Launcher {
     pub rank: &'static str,
     /// Number of ranks.
     pub size: &'static str,
-    /// Variables that together tell this job from every other; all that are set are joined.
+    /// Variables that together tell this job from every other and are the same in all its ranks; all
+    /// that are set are joined. None may be: MPICH's own launcher gives its ranks descriptor numbers
+    /// only, which differ between the ranks of one job and not between jobs.
     pub token: &'static [&'static str],
 }
 
@@ -29,7 +31,7 @@ pub const LAUNCHERS: &[Launcher] = &[
         name: "MVAPICH",
         rank: "MV2_COMM_WORLD_RANK",
         size: "MV2_COMM_WORLD_SIZE",
-        token: &["MPIRUN_ID", "PMI_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"],
+        token: &["MPIRUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"],
     },
     Launcher {
         name: "PALS",
@@ -50,9 +52,7 @@ pub const LAUNCHERS: &[Launcher] = &[
         token: &[
             "PMI_JOBID",
             "PMI_KVSNAME",
-            "HYDI_CONTROL_FD",
             "PMI_PORT",
-            "PMI_FD",
             "SLURM_JOB_ID",
             "SLURM_STEP_ID",
         ],

@@ -46,8 +46,6 @@ pub(crate) fn job_token() -> Option<String> {
     let parts: Vec<String> = launcher
         .token
         .iter()
-        // A descriptor's number is the same in every job: only the job's own names count.
-        .filter(|name| !matches!(**name, "HYDI_CONTROL_FD" | "PMI_FD"))
         .filter_map(|name| std::env::var(name).ok())
         .collect();
     if parts.is_empty() {

@@ -92,7 +92,14 @@ pub(crate) fn read(
 /// Whether the process of `file` is there; `host` is its host.
 pub(crate) fn presence(host: &str, file: &ProcessFile) -> Presence {
     let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if here.trim() != host {
+    let here = here.trim_end();
+    // Without facts the host is known from the file's name only, where it is spelt safely.
+    let is_safe = |c: &char| c.is_ascii_alphanumeric() || "._".contains(*c);
+    let spelt: String = here
+        .chars()
+        .map(|c| if is_safe(&c) { c } else { '_' })
+        .collect();
+    if host != here && host != spelt {
         return Presence::OnAnotherHost;
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", file.pid)).unwrap_or_default();

@@ -30,7 +30,7 @@ pub(crate) struct Program {
 /// A rank of a job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// What tells this job from others.
+    /// What tells this job from others; empty where the launcher tells nothing of that kind.
     pub token: String,
     pub rank: u32,
 }
@@ -52,7 +52,7 @@ impl Place {
                 .filter_map(|name| value(name))
                 .collect();
             Some(Self {
-                token: format!("{}\n{}", launcher.name, token.join("\n")),
+                token: token.join("\n"),
                 rank,
             })
         })
@@ -73,10 +73,11 @@ pub(crate) fn name_processes(programs: &[Program]) -> Vec<(ProcessName, Option<u
         (born, program.process(), program.exec_count, program.created)
     };
 
+    let places = tell_jobs_apart(programs, &age);
     let mut families: BTreeMap<&Place, Vec<usize>> = BTreeMap::new();
     let mut others: BTreeMap<(&str, u32, u64), Vec<usize>> = BTreeMap::new();
     for (index, program) in programs.iter().enumerate() {
-        match &program.place {
+        match &places[index] {
             Some(place) => families.entry(place).or_default().push(index),
             None => others.entry(program.process()).or_default().push(index),
         }
@@ -122,6 +123,34 @@ impl Program {
     fn process(&self) -> (&str, u32, u64) {
         (&self.host, self.pid, self.start_time)
     }
+}
+
+/// The programs' places, where the launcher tells nothing of the job with a number instead: a rank
+/// initialises MPI once, so the second process of a rank that does is of the second job, and so on. Other
+/// programs are of the job whose rank was started last before them.
+fn tell_jobs_apart<K: Ord>(programs: &[Program], age: &impl Fn(&usize) -> K) -> Vec<Option<Place>> {
+    let mut places: Vec<Option<Place>> = programs.iter().map(|p| p.place.clone()).collect();
+    let mut order: Vec<usize> = (0..programs.len()).collect();
+    order.sort_by_key(|index| age(index));
+    let mut latest: BTreeMap<u32, (u32, (&str, u32, u64))> = BTreeMap::new();
+    for index in order {
+        let program = &programs[index];
+        let Some(place) = places[index]
+            .as_mut()
+            .filter(|place| place.token.is_empty())
+        else {
+            continue;
+        };
+        if program.is_mpi {
+            let (job, process) = latest.entry(place.rank).or_insert((0, program.process()));
+            if *process != program.process() {
+                (*job, *process) = (*job + 1, program.process());
+            }
+        }
+        let job = latest.get(&place.rank).map_or(0, |(job, _)| *job);
+        place.token = format!("job {job}");
+    }
+    places
 }
 
 /// Numbers of the jobs: those that initialised MPI first (an outer launcher's job, in which `mpirun`
@@ -262,6 +291,21 @@ mod tests {
     }
 
     #[test]
+    fn a_launcher_that_does_not_name_its_jobs() {
+        let programs = [
+            mpi(program(2, 1, Some(("", 0)))),
+            mpi(program(3, 2, Some(("", 1)))),
+            program(4, 3, Some(("", 1))),      // system() of rank 1
+            mpi(program(5, 9, Some(("", 0)))), // the next job
+            mpi(program(6, 8, Some(("", 1)))),
+        ];
+        assert_eq!(
+            names(&programs),
+            ["0 rank 0", "1 rank 1", "1~1", "1:0 rank 0", "1:1 rank 1"]
+        );
+    }
+
+    #[test]
     fn places_by_the_most_specific_launcher() {
         let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let environment = [
@@ -274,7 +318,7 @@ mod tests {
         let place = Place::from_environment(&environment);
         assert_eq!(
             place.map(|place| (place.token, place.rank)),
-            Some(("Open MPI\nn".to_owned(), 3))
+            Some(("n".to_owned(), 3))
         );
         assert_eq!(Place::from_environment(&[pair(("PMI_RANK", "many"))]), None);
     }
