@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 static volatile int waiting;
-void inner_tidy(void *argument) { (void)argument; puts("inner tidied"); }
-void outer_tidy(void *argument) { (void)argument; puts("outer tidied"); }
+__attribute__((noinline)) void inner_tidy(void *argument) { (void)argument; puts("inner tidied"); }
+__attribute__((noinline)) void outer_tidy(void *argument) { (void)argument; puts("outer tidied"); }
 __attribute__((noinline)) void inner(void) {
     pthread_cleanup_push(inner_tidy, NULL);
     waiting = 1;

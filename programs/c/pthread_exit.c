@@ -1,12 +1,13 @@
 // Threads that end by pthread_exit, from inside nested calls, with a cleanup handler on the way.
 // build: -pthread
 // A right trace shows in each of the 4 threads run > deep > deep > deep > pthread_exit, and the cleanup
-// handler `tidy` called before the thread ends; pthread_exit is open at its end, which is no loss.
+// handler `tidy` called before the thread ends; what ends the thread (pthread_exit, or
+// __pthread_unwind_next after the handler) is open at its end, which is no loss.
 #include <pthread.h>
 #include <stdio.h>
 
 static int tidied;
-void tidy(void *argument) { __atomic_fetch_add(&tidied, (int)(long)argument, __ATOMIC_SEQ_CST); }
+__attribute__((noinline)) void tidy(void *argument) { __atomic_fetch_add(&tidied, (int)(long)argument, __ATOMIC_SEQ_CST); }
 __attribute__((noinline)) void deep(int depth) {
     if (depth == 0) pthread_exit((void *)5L);
     deep(depth - 1);

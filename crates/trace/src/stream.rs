@@ -258,9 +258,13 @@ impl Scan {
                 "expected {expected} events, found {}",
                 self.decoded
             ));
-        } else if bytes.left > 0 || !matches!(decoder.next(&mut bytes.clone()), Ok(None)) {
-            self.damage
-                .push(format!("expected {expected} events, found more"));
+        } else {
+            // An open match of length 0 is still to be read; it is no event.
+            let mut rest = bytes.clone();
+            if !matches!(decoder.next(&mut rest), Ok(None)) || rest.left > 0 {
+                self.damage
+                    .push(format!("expected {expected} events, found more"));
+            }
         }
     }
 }
