@@ -1,10 +1,16 @@
 //! The five functions that compiled Rust calls by name, hidden: without them the probe would bind to
-//! the host's libc, whose versions use registers that we do not save.
+//! the host's libc, whose versions use registers that we do not save. And the personality that the
+//! unwind tables of Rust's own library name; nobody unwinds through the probe, so it is an address only.
 
 use core::arch::global_asm;
 
 global_asm!(
     ".text",
+    ".hidden rust_eh_personality",
+    ".globl rust_eh_personality",
+    ".type rust_eh_personality,@function",
+    "rust_eh_personality:",
+    "ud2",
     ".hidden memcpy",
     ".globl memcpy",
     ".type memcpy,@function",
