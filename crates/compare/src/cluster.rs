@@ -8,8 +8,6 @@
 use crate::similarity::ClassMatrix;
 use crate::{Distance, Linkage};
 use serde::Serialize;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// A binary tree over objects, as the merges that build it, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,113 +32,219 @@ pub struct Merge {
 }
 
 impl Distance {
-    /// Distances between all pairs of objects (0,1), (0,2) .. (1,2) .. of a similarity matrix.
-    pub(crate) fn of_similarity(self, matrix: &ClassMatrix) -> Vec<f64> {
+    /// Distances between all pairs of classes of a similarity matrix.
+    pub(crate) fn of_similarity(self, matrix: &ClassMatrix) -> Condensed {
+        let apart = |a, b| 1.0 - matrix.value(a, b);
         match self {
-            Self::OneMinus => condensed(matrix.len(), |a, b| 1.0 - matrix.get(a, b)),
-            Self::Sqrt => condensed(matrix.len(), |a, b| (1.0 - matrix.get(a, b)).sqrt()),
+            Self::OneMinus => Condensed::new(matrix.count(), apart),
+            Self::Sqrt => Condensed::new(matrix.count(), |a, b| apart(a, b).sqrt()),
             Self::Rows => rows(matrix),
         }
     }
 
     /// The same of a difference of two (JSM_D): a large difference is a large distance, so that a trace
     /// whose relations all changed stands apart.
-    pub(crate) fn of_difference(self, matrix: &ClassMatrix) -> Vec<f64> {
+    pub(crate) fn of_difference(self, matrix: &ClassMatrix) -> Condensed {
         match self {
-            Self::OneMinus => condensed(matrix.len(), |a, b| matrix.get(a, b)),
-            Self::Sqrt => condensed(matrix.len(), |a, b| matrix.get(a, b).sqrt()),
+            Self::OneMinus => Condensed::new(matrix.count(), |a, b| matrix.value(a, b)),
+            Self::Sqrt => Condensed::new(matrix.count(), |a, b| matrix.value(a, b).sqrt()),
             Self::Rows => rows(matrix),
         }
     }
 }
 
-fn condensed(count: usize, distance: impl Fn(usize, usize) -> f64) -> Vec<f64> {
-    (0..count)
-        .flat_map(|a| (a + 1..count).map(move |b| (a, b)))
-        .map(|(a, b)| distance(a, b))
-        .collect()
-}
-
-fn rows(matrix: &ClassMatrix) -> Vec<f64> {
-    condensed(matrix.len(), |a, b| {
-        (0..matrix.len())
-            .map(|column| (matrix.get(a, column) - matrix.get(b, column)).powi(2))
-            .sum::<f64>()
-            .sqrt()
+/// Between rows of the whole matrix, in which a class stands as often as it has members.
+fn rows(matrix: &ClassMatrix) -> Condensed {
+    let sizes = matrix.sizes();
+    Condensed::new(matrix.count(), |a, b| {
+        let squares = (0..matrix.count()).map(|column| {
+            sizes[column] * (matrix.value(a, column) - matrix.value(b, column)).powi(2)
+        });
+        squares.sum::<f64>().sqrt()
     })
 }
 
+/// Distances between pairs, each pair once: (0,1), (0,2) .. (1,2) ..
+#[derive(Debug, Clone)]
+pub(crate) struct Condensed {
+    count: usize,
+    values: Vec<f64>,
+}
+
+impl Condensed {
+    pub(crate) fn new(count: usize, distance: impl Fn(usize, usize) -> f64) -> Self {
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b)));
+        Self {
+            count,
+            values: pairs.map(|(a, b)| distance(a, b)).collect(),
+        }
+    }
+
+    fn place(&self, a: usize, b: usize) -> usize {
+        let (a, b) = (a.min(b), a.max(b));
+        a * (2 * self.count - a - 1) / 2 + b - a - 1
+    }
+
+    fn get(&self, a: usize, b: usize) -> f64 {
+        self.values[self.place(a, b)]
+    }
+
+    fn set(&mut self, a: usize, b: usize, value: f64) {
+        let place = self.place(a, b);
+        self.values[place] = value;
+    }
+}
+
 impl Linkage {
-    const fn method(self) -> kodama::Method {
+    /// Whether its formula is one of squares.
+    const fn squares(self) -> bool {
+        matches!(self, Self::Centroid | Self::Median | Self::Ward)
+    }
+
+    /// Lance and Williams' formula: how far `x` is from the union of `a` and `b`, each given by its size
+    /// and its distance from `x`; squares of distances where the linkage wants them.
+    fn update(self, (a, ax): (f64, f64), (b, bx): (f64, f64), ab: f64, x: f64) -> f64 {
+        let n = a + b;
         match self {
-            Self::Single => kodama::Method::Single,
-            Self::Complete => kodama::Method::Complete,
-            Self::Average => kodama::Method::Average,
-            Self::Weighted => kodama::Method::Weighted,
-            Self::Centroid => kodama::Method::Centroid,
-            Self::Median => kodama::Method::Median,
-            Self::Ward => kodama::Method::Ward,
+            Self::Single => ax.min(bx),
+            Self::Complete => ax.max(bx),
+            Self::Average => (a * ax + b * bx) / n,
+            Self::Weighted => (ax + bx) / 2.0,
+            Self::Centroid => (a * ax + b * bx) / n - a * b * ab / (n * n),
+            Self::Median => (ax + bx) / 2.0 - ab / 4.0,
+            Self::Ward => ((a + x) * ax + (b + x) * bx - x * ab) / (n + x),
         }
     }
 }
 
-impl Dendrogram {
-    /// Clusters `leaves` objects by their distances, which must not be NaN. O(leaves²), at worst
-    /// O(leaves³).
-    pub(crate) fn new(linkage: Linkage, leaves: usize, mut distances: Vec<f64>) -> Self {
-        if leaves < 2 {
-            return Self {
-                leaves,
-                merges: Vec::new(),
-            };
-        }
-        let tree = kodama::linkage(&mut distances, leaves, linkage.method());
-        let steps = tree.steps();
-        // (smallest leaf, size) of every node, and the step that waits for each node.
-        let mut nodes: Vec<(usize, usize)> = (0..leaves).map(|leaf| (leaf, 1)).collect();
-        let mut waiting = vec![None; leaves + steps.len()];
-        for (index, step) in steps.iter().enumerate() {
-            let parts = (nodes[step.cluster1], nodes[step.cluster2]);
-            nodes.push((parts.0.0.min(parts.1.0), parts.0.1 + parts.1.1));
-            waiting[step.cluster1] = Some(index);
-            waiting[step.cluster2] = Some(index);
-        }
-        // A step is ready when both of its parts exist. The least ready one comes next: that is the
-        // order in which clusters merge, with ties by the smallest members and not by chance.
-        let key = |index: usize| {
-            let step = &steps[index];
-            let (a, b) = (nodes[step.cluster1].0, nodes[step.cluster2].0);
-            Reverse((level(step.dissimilarity), a.min(b), a.max(b), index))
-        };
-        let mut missing = vec![2u8; steps.len()];
-        let mut ready = BinaryHeap::new();
-        let arrive = |node: usize, missing: &mut Vec<u8>, ready: &mut BinaryHeap<_>| {
-            if let Some(index) = waiting[node] {
-                missing[index] -= 1;
-                if missing[index] == 0 {
-                    ready.push(key(index));
+/// Clusters that are left while they merge; a cluster stands in the place of its first class.
+struct Clusters {
+    linkage: Linkage,
+    distances: Condensed,
+    sizes: Vec<f64>,
+    /// The next cluster behind each one that is left (its own place: none), and how far it is.
+    nearest: Vec<Option<(i64, usize)>>,
+    /// Places of the clusters that are left, ascending.
+    left: Vec<usize>,
+}
+
+impl Clusters {
+    fn new(linkage: Linkage, mut distances: Condensed, sizes: Vec<f64>) -> Self {
+        if linkage.squares() {
+            for a in 0..sizes.len() {
+                for b in a + 1..sizes.len() {
+                    // Between two classes of equal objects Ward's distance is already that of their
+                    // clusters; for single objects the factor is 1.
+                    let factor = match linkage {
+                        Linkage::Ward => 2.0 * sizes[a] * sizes[b] / (sizes[a] + sizes[b]),
+                        _ => 1.0,
+                    };
+                    let distance = distances.get(a, b);
+                    distances.set(a, b, factor * distance * distance);
                 }
             }
-        };
-        for leaf in 0..leaves {
-            arrive(leaf, &mut missing, &mut ready);
         }
-        let mut renamed: Vec<usize> = (0..leaves + steps.len()).collect();
-        let mut merges = Vec::with_capacity(steps.len());
-        while let Some(Reverse((_, _, _, index))) = ready.pop() {
-            let step = &steps[index];
-            let (mut left, mut right) = (step.cluster1, step.cluster2);
-            if nodes[right].0 < nodes[left].0 {
-                std::mem::swap(&mut left, &mut right);
+        let mut clusters = Self {
+            linkage,
+            distances,
+            nearest: vec![None; sizes.len()],
+            left: (0..sizes.len()).collect(),
+            sizes,
+        };
+        for place in 0..clusters.left.len() {
+            clusters.find_nearest(place);
+        }
+        clusters
+    }
+
+    /// `place` counts clusters that are left.
+    fn find_nearest(&mut self, place: usize) {
+        let a = self.left[place];
+        let behind = self.left[place + 1..].iter();
+        self.nearest[a] = behind.map(|b| (level(self.distances.get(a, *b)), *b)).min();
+    }
+
+    /// Merges the nearest two, of equally near ones those with the smallest members: (first, second,
+    /// height).
+    fn merge(&mut self) -> Option<(usize, usize, f64)> {
+        let near = self
+            .left
+            .iter()
+            .filter_map(|a| self.nearest[*a].map(|(level, b)| (level, *a, b)));
+        let (_, a, b) = near.min()?;
+        let ab = self.distances.get(a, b);
+        let gone = self.left.partition_point(|left| *left < b);
+        self.left.remove(gone);
+        for place in 0..self.left.len() {
+            let x = self.left[place];
+            if x == a {
+                continue;
             }
-            renamed[leaves + index] = leaves + merges.len();
+            let far = self.linkage.update(
+                (self.sizes[a], self.distances.get(a, x)),
+                (self.sizes[b], self.distances.get(b, x)),
+                ab,
+                self.sizes[x],
+            );
+            self.distances.set(a, x, far);
+            match self.nearest[x] {
+                // What was nearest has moved.
+                Some((_, near)) if near == a || near == b => self.find_nearest(place),
+                Some(near) if x < a => self.nearest[x] = Some(near.min((level(far), a))),
+                _ => {}
+            }
+        }
+        self.sizes[a] += self.sizes[b];
+        let place = self.left.partition_point(|left| *left < a);
+        self.find_nearest(place);
+        let height = if self.linkage.squares() {
+            ab.max(0.0).sqrt()
+        } else {
+            ab
+        };
+        Some((a, b, height))
+    }
+}
+
+/// Distances that differ by rounding alone are one level.
+fn level(distance: f64) -> i64 {
+    (distance * 1e11).round() as i64
+}
+
+impl Dendrogram {
+    /// Clusters objects, given the class of each and the distances between classes; objects of a class
+    /// have none between them. Classes are numbered as they first occur. O(classes²), at worst
+    /// O(classes³), and O(objects).
+    ///
+    /// Equal to the tree over all objects: those of a class merge first, at height 0, and leave their
+    /// distances to others as they were (but for Ward's, which follow in closed form).
+    pub(crate) fn new(linkage: Linkage, classes: &[usize], distances: Condensed) -> Self {
+        let leaves = classes.len();
+        let mut nodes: Vec<(usize, usize)> = Vec::with_capacity(distances.count);
+        let mut merges: Vec<Merge> = Vec::with_capacity(leaves.saturating_sub(1));
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); distances.count];
+        for (leaf, class) in classes.iter().enumerate() {
+            members[*class].push(leaf);
+        }
+        let mut merge = |left: (usize, usize), right: (usize, usize), height| {
+            let size = left.1 + right.1;
             merges.push(Merge {
-                left: renamed[left],
-                right: renamed[right],
-                height: step.dissimilarity,
-                size: nodes[leaves + index].1,
+                left: left.0,
+                right: right.0,
+                height,
+                size,
             });
-            arrive(leaves + index, &mut missing, &mut ready);
+            (leaves + merges.len() - 1, size)
+        };
+        for members in &members {
+            let mut equal = members.iter().map(|leaf| (*leaf, 1));
+            let first = equal.next().unwrap_or_default();
+            nodes.push(equal.fold(first, |node, leaf| merge(node, leaf, 0.0)));
+        }
+        let sizes = members.iter().map(|members| members.len() as f64).collect();
+        let mut clusters = Clusters::new(linkage, distances, sizes);
+        while let Some((a, b, height)) = clusters.merge() {
+            nodes[a] = merge(nodes[a], nodes[b], height);
         }
         Self { leaves, merges }
     }
@@ -193,11 +297,6 @@ impl Dendrogram {
         }
         result
     }
-}
-
-/// Heights that differ by rounding alone are one level.
-fn level(height: f64) -> i64 {
-    (height * 1e9).round() as i64
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ pub(crate) struct Trees {
     pub(crate) runs: Vec<Vec<Trace>>,
     /// The functions of each run.
     pub(crate) functions: Vec<FunctionMap>,
-    filters: Groups,
+    /// For each function of the forest the filters that keep it.
+    groups: Vec<u16>,
     part: PartRegex,
 }
 
@@ -74,11 +75,15 @@ impl Trees {
                 traces
             })
             .collect();
+        let functions = forest.functions().iter();
+        let groups = functions
+            .map(|function| filters.of(&function.name, &function.image))
+            .collect();
         Ok(Self {
             forest,
             runs,
             functions: maps,
-            filters,
+            groups,
             part,
         })
     }
@@ -86,16 +91,23 @@ impl Trees {
     /// What a lens keeps.
     pub(crate) fn projection(&self, lens: &Lens) -> Projection {
         let bits = lens.filter.bits();
-        self.forest.projection(|function| {
-            self.filters.of(&function.name, &function.image) & bits != 0
-                && (lens.keep_plt || !function.name.ends_with("@plt"))
+        self.project(|groups, name| {
+            groups & bits != 0 && (lens.keep_plt || !name.ends_with("@plt"))
         })
     }
 
     /// What is not ignored.
     pub(crate) fn everything(&self) -> Projection {
-        self.forest
-            .projection(|function| self.filters.of(&function.name, &function.image) != 0)
+        self.project(|groups, _| groups != 0)
+    }
+
+    fn project(&self, keep: impl Fn(u16, &str) -> bool) -> Projection {
+        let mut groups = self.groups.iter();
+        self.forest.projection(|function| {
+            groups
+                .next()
+                .is_some_and(|groups| keep(*groups, &function.name))
+        })
     }
 
     /// The name behind a token.

@@ -106,37 +106,49 @@ impl ClassMatrix {
 
     /// The entry of two objects.
     pub(crate) fn get(&self, a: usize, b: usize) -> f64 {
-        self.values[self.classes[a] * self.count + self.classes[b]]
+        self.value(self.classes[a], self.classes[b])
     }
 
-    /// Number of objects.
-    pub(crate) fn len(&self) -> usize {
-        self.classes.len()
+    /// The entry of two classes.
+    pub(crate) fn value(&self, a: usize, b: usize) -> f64 {
+        self.values[a * self.count + b]
     }
 
-    /// The sum of each row.
-    pub(crate) fn row_sums(&self) -> Vec<f64> {
+    /// The class of each object; classes are numbered as they first occur.
+    pub(crate) fn classes(&self) -> &[usize] {
+        &self.classes
+    }
+
+    /// Number of classes.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Number of objects of each class.
+    pub(crate) fn sizes(&self) -> Vec<f64> {
         let mut sizes = vec![0.0; self.count];
         for class in &self.classes {
             sizes[*class] += 1.0;
         }
+        sizes
+    }
+
+    /// The sum of each object's row.
+    pub(crate) fn row_sums(&self) -> Vec<f64> {
+        let sizes = self.sizes();
         let sums: Vec<f64> = (0..self.count)
-            .map(|a| {
-                let row = &self.values[a * self.count..(a + 1) * self.count];
-                row.iter()
-                    .zip(&sizes)
-                    .map(|(value, size)| value * size)
-                    .sum()
-            })
+            .map(|a| (0..self.count).map(|b| self.value(a, b) * sizes[b]).sum())
             .collect();
         self.classes.iter().map(|class| sums[*class]).collect()
     }
 
     pub(crate) fn named(&self, names: &[ObjectName]) -> Similarity {
+        let all = 0..self.classes.len();
         Similarity {
             traces: names.to_vec(),
-            matrix: (0..self.len())
-                .map(|a| (0..self.len()).map(|b| self.get(a, b)).collect())
+            matrix: all
+                .clone()
+                .map(|a| all.clone().map(|b| self.get(a, b)).collect())
                 .collect(),
         }
     }

@@ -5,9 +5,11 @@ use crate::novelty::Novelty;
 use crate::object::{serialize_process, serialize_trace};
 use crate::sequence::Trees;
 use crate::sweep::{Pair, Ranking};
-use crate::{Divergence, DivergenceKind, ObjectName, Row};
+use crate::{Divergence, DivergenceKind, ObjectName};
 use lockstep_trace::{ProcessName, TraceName};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
+use std::cmp::Reverse;
 
 /// A trace that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -123,42 +125,48 @@ pub(crate) fn rank(
     ranking: &Ranking,
     novelty: Option<&Novelty>,
 ) -> Vec<Suspect> {
-    let row_sum = |trace: TraceName| {
-        let sums = ranking
-            .row_sums
-            .iter()
-            .filter(|(name, _)| name.trace == trace);
-        sums.map(|(_, sum)| *sum).fold(0.0, f64::max)
-    };
-    findings.sort_by(|a, b| {
-        a.reason
-            .cmp(&b.reason)
-            .then_with(|| a.coordinate().cmp(&b.coordinate()))
-            .then_with(|| row_sum(b.trace).total_cmp(&row_sum(a.trace)))
-            .then_with(|| a.trace.cmp(&b.trace))
+    let mut row_sums: FxHashMap<TraceName, f64> = FxHashMap::default();
+    for (object, sum) in &ranking.row_sums {
+        let most = row_sums.entry(object.trace).or_default();
+        *most = most.max(*sum);
+    }
+    let row_sum = |finding: &Finding| row_sums.get(&finding.trace).copied().unwrap_or_default();
+    let mut candidates: FxHashMap<TraceName, usize> = FxHashMap::default();
+    for trace in ranking.rows.iter().flat_map(|row| &row.threads) {
+        *candidates.entry(*trace).or_default() += 1;
+    }
+    findings.sort_by_cached_key(|finding| {
+        (
+            finding.reason,
+            finding.coordinate(),
+            Reverse((row_sum(finding) * 1e9) as u64),
+            finding.trace,
+        )
     });
     findings
-        .iter()
-        .map(|finding| {
-            let as_early = findings.iter().filter(|other| {
-                other.reason == finding.reason && other.coordinate() <= finding.coordinate()
-            });
-            let p = novelty.map_or(0.0, |novelty| novelty.p(finding.trace.into()));
-            let row_sum = row_sum(finding.trace);
-            Suspect {
-                trace: finding.trace,
-                process: finding.trace.process,
-                confidence: finding.reason.weight() / as_early.count() as f64 * (1.0 - p),
-                reasons: reasons(finding, row_sum, &ranking.rows),
-                reason: finding.reason,
-                row_sum,
-                divergence: finding.divergence.clone(),
-            }
+        .chunk_by(|a, b| a.reason == b.reason)
+        .flat_map(|kind| {
+            kind.iter().map(|finding| {
+                let coordinate = finding.coordinate();
+                let as_early = kind.partition_point(|other| other.coordinate() <= coordinate);
+                let p = novelty.map_or(0.0, |novelty| novelty.p(finding.trace.into()));
+                let row_sum = row_sum(finding);
+                let candidate = candidates.get(&finding.trace).copied().unwrap_or_default();
+                Suspect {
+                    trace: finding.trace,
+                    process: finding.trace.process,
+                    confidence: finding.reason.weight() / as_early.max(1) as f64 * (1.0 - p),
+                    reasons: reasons(finding, row_sum, candidate, ranking.rows.len()),
+                    reason: finding.reason,
+                    row_sum,
+                    divergence: finding.divergence.clone(),
+                }
+            })
         })
         .collect()
 }
 
-fn reasons(finding: &Finding, row_sum: f64, rows: &[Row]) -> Vec<String> {
+fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     if let Some(divergence) = &finding.divergence {
         reasons.push(divergence.to_string());
@@ -172,14 +180,9 @@ fn reasons(finding: &Finding, row_sum: f64, rows: &[Row]) -> Vec<String> {
             parting.normal, parting.faulty
         ));
     }
-    let candidate = rows
-        .iter()
-        .filter(|row| row.threads.contains(&finding.trace))
-        .count();
     if row_sum > 0.0 {
         reasons.push(format!(
-            "its likeness to the other traces changed by {row_sum:.2} in sum; it is a candidate in {candidate} of {} rows of the ranking table",
-            rows.len()
+            "its likeness to the other traces changed by {row_sum:.2} in sum; it is a candidate in {candidate} of {rows} rows of the ranking table"
         ));
     }
     reasons

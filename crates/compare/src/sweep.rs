@@ -80,7 +80,8 @@ impl Pair {
             folding,
         };
         for (name, sequence) in left.names.iter().zip(left.sequences) {
-            if let Some(place) = right.names.iter().position(|other| other == name) {
+            // Both are in the order of names.
+            if let Ok(place) = right.names.binary_search(name) {
                 pair.names.push(*name);
                 pair.normal.push(sequence);
                 pair.faulty.push(right.sequences[place]);
@@ -113,11 +114,14 @@ pub(crate) fn trees(
 ) -> [Dendrogram; 3] {
     let distance = options.distance.unwrap_or(linkage.distance());
     let [normal, faulty, difference] = matrices;
-    let tree = |distances| Dendrogram::new(linkage, normal.len(), distances);
     [
-        tree(distance.of_similarity(normal)),
-        tree(distance.of_similarity(faulty)),
-        tree(distance.of_difference(difference)),
+        Dendrogram::new(linkage, normal.classes(), distance.of_similarity(normal)),
+        Dendrogram::new(linkage, faulty.classes(), distance.of_similarity(faulty)),
+        Dendrogram::new(
+            linkage,
+            difference.classes(),
+            distance.of_difference(difference),
+        ),
     ]
 }
 

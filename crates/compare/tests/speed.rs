@@ -10,7 +10,7 @@ use std::time::Instant;
 #[test]
 #[ignore = "a measurement"]
 fn full_sweep() {
-    for ranks in [16, 64, 256] {
+    for ranks in [16, 64, 256, 1024] {
         let (normal, faulty) = (odd_even(ranks, Bug::None), odd_even(ranks, Bug::Swap));
         let start = Instant::now();
         let comparison = compare(&[&normal], &faulty, &Options::default(), &|_, _| {}).unwrap();

@@ -101,8 +101,17 @@ fn naive(linkage: Linkage, points: &[[f64; 2]]) -> Dendrogram {
     }
 }
 
-fn distances(points: &[[f64; 2]]) -> Vec<f64> {
-    condensed(points.len(), |a, b| {
+/// Every object a class of its own.
+fn tree(linkage: Linkage, distances: Condensed) -> Dendrogram {
+    Dendrogram::new(
+        linkage,
+        &(0..distances.count).collect::<Vec<_>>(),
+        distances,
+    )
+}
+
+fn distances(points: &[[f64; 2]]) -> Condensed {
+    Condensed::new(points.len(), |a, b| {
         (points[a][0] - points[b][0]).hypot(points[a][1] - points[b][1])
     })
 }
@@ -118,7 +127,7 @@ proptest! {
     #[test]
     fn linkages_follow_their_definitions(points in proptest::collection::vec(proptest::array::uniform2(-100.0..100.0f64), 0..14)) {
         for linkage in Linkage::ALL {
-            let ours = Dendrogram::new(*linkage, points.len(), distances(&points));
+            let ours = tree(*linkage, distances(&points));
             let slow = naive(*linkage, &points);
             prop_assert!(close(&ours.cophenetic(), &slow.cophenetic()), "{}: {:?} {:?}", linkage, ours, slow);
             for clusters in 1..=points.len() {
@@ -128,11 +137,30 @@ proptest! {
     }
 
     #[test]
+    fn classes_stand_for_their_objects(
+        points in proptest::collection::vec(proptest::array::uniform2(-100.0..100.0f64), 1..8),
+        picks in proptest::collection::vec(0usize..8, 0..16),
+    ) {
+        // Every point once, then some again.
+        let classes: Vec<usize> =
+            (0..points.len()).chain(picks.iter().map(|pick| pick % points.len())).collect();
+        let objects: Vec<[f64; 2]> = classes.iter().map(|class| points[*class]).collect();
+        for linkage in Linkage::ALL {
+            let by_class = Dendrogram::new(*linkage, &classes, distances(&points));
+            let by_object = tree(*linkage, distances(&objects));
+            prop_assert!(close(&by_class.cophenetic(), &by_object.cophenetic()), "{}", linkage);
+            for clusters in 1..=points.len() {
+                prop_assert_eq!(by_class.cut(clusters), by_object.cut(clusters), "{} at {}", linkage, clusters);
+            }
+        }
+    }
+
+    #[test]
     fn a_cut_gives_that_many_clusters(cells in proptest::collection::vec(0u8..3, 190), leaves in 0usize..20) {
         // Few distinct distances: ties everywhere.
-        let tied: Vec<f64> = cells.iter().take(leaves * leaves.saturating_sub(1) / 2).map(|cell| f64::from(*cell)).collect();
+        let tied = Condensed::new(leaves, |a, b| f64::from(cells[(a * 19 + b) % cells.len()]));
         for linkage in Linkage::ALL {
-            let tree = Dendrogram::new(*linkage, leaves, tied.clone());
+            let tree = tree(*linkage, tied.clone());
             prop_assert_eq!(tree.merges.len(), leaves.saturating_sub(1));
             for clusters in 1..25 {
                 let labels = tree.cut(clusters);
@@ -149,7 +177,7 @@ proptest! {
 
 #[test]
 fn ties_go_to_the_smallest_members() {
-    let tree = Dendrogram::new(Linkage::Single, 4, vec![1.0; 6]);
+    let tree = tree(Linkage::Single, Condensed::new(4, |_, _| 1.0));
     assert_eq!(tree.cut(2), [0, 0, 0, 1]);
     assert_eq!(tree.cut(3), [0, 0, 1, 2]);
 }
@@ -261,7 +289,7 @@ fn scipy_agrees() {
     let output = String::from_utf8(output.stdout).unwrap();
     let mut lines = output.lines();
     for (linkage, reading, matrix) in cases {
-        let tree = Dendrogram::new(linkage, matrix.len(), reading.of_similarity(&matrix));
+        let tree = tree(linkage, reading.of_similarity(&matrix));
         let cophenetic: Vec<f64> = lines
             .next()
             .unwrap()
@@ -278,7 +306,7 @@ fn scipy_agrees() {
             close(&tree.cophenetic(), &cophenetic),
             "{linkage} {reading}"
         );
-        for (cut, clusters) in cuts.chunks(matrix.len()).zip(2..) {
+        for (cut, clusters) in cuts.chunks(matrix.count()).zip(2..) {
             assert_eq!(
                 tree.cut(clusters),
                 canonical(cut),
