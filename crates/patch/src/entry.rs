@@ -170,6 +170,11 @@ impl Window {
         self.start + JUMP
     }
 
+    /// Whether a call is moved.
+    pub(crate) fn has_call(&self) -> bool {
+        self.instructions.iter().any(is_call)
+    }
+
     fn has_grown(&self) -> bool {
         self.instructions
             .last()
@@ -236,13 +241,7 @@ impl Window {
             ));
         }
         // In a grown window the original behind the five bytes must be dead.
-        let returns = |instruction: &&Instruction| {
-            matches!(
-                instruction.flow_control(),
-                FlowControl::Call | FlowControl::IndirectCall
-            )
-        };
-        match self.instructions.iter().find(returns) {
+        match self.instructions.iter().find(|i| is_call(i)) {
             Some(call) if self.has_grown() => Err(format!(
                 "the call at {:#x} stands in a loop that leads back into its first bytes",
                 call.ip()
@@ -250,6 +249,13 @@ impl Window {
             _ => Ok(()),
         }
     }
+}
+
+fn is_call(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    )
 }
 
 /// Bytes `from..to` behind a short function must be padding that nothing leads to.

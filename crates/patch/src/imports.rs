@@ -4,6 +4,7 @@ use lockstep_binary::{Image, Import};
 use lockstep_format::plan::mechanism;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::hoisted::Loads;
 use crate::library::{is_untouched, of_import};
 use crate::survey::{SlotUse, SlotUseKind, Survey};
 
@@ -31,6 +32,8 @@ pub(crate) struct Imports<'a> {
     /// Instructions whose displacement shall lead to a shadow slot: (instruction, row).
     pub sites: Vec<(SlotUse, u32)>,
     pub missed: Vec<Missed<'a>>,
+    /// Calls through a register that a rewritten load serves: (address behind, row).
+    pub hoisted_calls: Vec<(u64, u32)>,
     by_slot: FxHashMap<u64, u32>,
     by_address: FxHashMap<u64, u32>,
 }
@@ -39,11 +42,20 @@ impl<'a> Imports<'a> {
     /// Chooses among the image's imports those that `wanted` accepts. `own_unwinder`: nothing may
     /// replace return addresses (see [`has_own_unwinder`]).
     pub(crate) fn choose(
+        image: &Image<'a>,
         imports: &[Import<'a>],
-        survey: &Survey<'_>,
+        survey: &Survey<'a>,
         own_unwinder: bool,
         wanted: impl Fn(&[u8]) -> bool,
     ) -> Self {
+        // By address, so that the loads of one function come one after the other.
+        let mut loads = Loads::new(image, survey);
+        let mut hoisted: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+        for slot_use in survey.slot_uses.iter().filter(|u| u.field != 0) {
+            if let Some(calls) = loads.calls_of(slot_use) {
+                hoisted.insert(slot_use.address, calls);
+            }
+        }
         let mut uses: FxHashMap<u64, Vec<SlotUse>> = FxHashMap::default();
         for slot_use in &survey.slot_uses {
             uses.entry(slot_use.slot).or_default().push(*slot_use);
@@ -62,7 +74,10 @@ impl<'a> Imports<'a> {
             let mut others = 0;
             for slot_use in slots.iter().filter_map(|i| uses.get(&i.slot)).flatten() {
                 let is_call = matches!(slot_use.kind, SlotUseKind::Call | SlotUseKind::Jump);
-                if is_call && slot_use.field != 0 {
+                let served = hoisted.get(&slot_use.address);
+                if is_call && slot_use.field != 0 || served.is_some() {
+                    let calls = served.into_iter().flatten();
+                    chosen.hoisted_calls.extend(calls.map(|at| (*at, row)));
                     chosen.sites.push((*slot_use, row));
                     chosen.by_address.insert(slot_use.address, row);
                 } else {

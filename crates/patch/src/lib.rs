@@ -16,6 +16,7 @@ mod check;
 mod domain;
 mod entry;
 mod explain;
+mod hoisted;
 mod imports;
 mod library;
 mod make;

@@ -72,13 +72,16 @@ enum Way {
 
 impl Subject<'_, '_> {
     fn way(&self, range: usize, shadow: impl Fn(u64) -> Option<u64>) -> Result<Way, String> {
-        let in_entry = match self.entry(range, shadow) {
-            Ok((window, moved)) => return Ok(Way::Entry(window, moved)),
-            Err(reason) => reason,
-        };
-        match callers(self.survey, self.domain, range) {
-            Ok(callers) => Ok(Way::Callers(callers)),
-            Err(other) => Err(format!("{in_entry}; {other}")),
+        let entry = self.entry(range, shadow);
+        match entry {
+            Ok((window, moved)) if !window.has_call() => return Ok(Way::Entry(window, moved)),
+            _ => {}
+        }
+        // A moved call is a jump, which costs the processor its predictions of the returns above.
+        match (callers(self.survey, self.domain, range), entry) {
+            (Ok(callers), _) => Ok(Way::Callers(callers)),
+            (Err(_), Ok((window, moved))) => Ok(Way::Entry(window, moved)),
+            (Err(other), Err(reason)) => Err(format!("{reason}; {other}")),
         }
     }
 
@@ -115,7 +118,7 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
     if role == Role::Main {
         let own_unwinder = has_own_unwinder(&image, &imports);
         let wants = |name: &[u8]| selection.wants(name);
-        let calls = Imports::choose(&imports, &survey, own_unwinder, wants);
+        let calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
@@ -380,6 +383,11 @@ impl<'a> Builder<'a> {
                 *callee = row;
             }
         }
+        for (return_address, row) in &calls.hoisted_calls {
+            if let Some((_, callee)) = found.get_mut(return_address) {
+                *callee = own + row;
+            }
+        }
         self.call_sites = found
             .into_iter()
             .map(|(return_address, (caller, callee))| CallSiteRow {
@@ -423,7 +431,7 @@ fn entry_site(image: &Image<'_>, window: &Window, stub: u32, group: u32) -> Opti
     let length = (window.end - window.start).clamp(JUMP, SITE);
     let old = image.bytes_at(window.start, length)?.to_vec();
     let mut new = old.clone();
-    new[0] = 0xe9;
+    new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
     Some(SiteRow {
         address: window.start,
         field: 1,

@@ -271,6 +271,22 @@ impl<'a> Survey<'a> {
             .any(|list| list.binary_search(&address).is_ok())
     }
 
+    /// Index of the range that `address` lies in.
+    pub(crate) fn range_of(&self, address: u64) -> Option<usize> {
+        let after = self
+            .ranges
+            .partition_point(|range| range.address <= address);
+        let index = after.checked_sub(1)?;
+        (address < self.ranges[index].end()).then_some(index)
+    }
+
+    /// The addresses in `from..to` that pointers in data and jump tables lead to.
+    pub(crate) fn computed_within(&self, from: u64, to: u64) -> &[u64] {
+        let first = self.computed.partition_point(|address| *address < from);
+        let end = self.computed.partition_point(|address| *address < to);
+        &self.computed[first..end.max(first)]
+    }
+
     /// The direct branches to addresses in `from..to`.
     pub(crate) fn branches_to(&self, from: u64, to: u64) -> &[Branch] {
         let first = self.branches.partition_point(|branch| branch.target < from);
