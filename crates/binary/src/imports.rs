@@ -57,13 +57,13 @@ impl<'a> Image<'a> {
         imports
     }
 
-    /// Addresses in code that data words point to, sorted, without repeats: relative relocations,
-    /// or, where a fixed image has none, every aligned word that looks like one.
+    /// Words in data that point into code, as (place, address pointed to), by place: relative
+    /// relocations, or, where a fixed image has none, every aligned word that looks like one.
     ///
     /// These are the places that computed jumps and indirect calls can reach; a number that only
     /// looks like an address does no harm beyond caution.
     #[must_use]
-    pub fn code_pointers(&self) -> Vec<u64> {
+    pub fn code_pointers(&self) -> Vec<(u64, u64)> {
         let mut pointers = Vec::new();
         for row in self.relocation_rows(self.dynamic.relocations) {
             let addend = row.r_addend(LE);
@@ -74,31 +74,35 @@ impl<'a> Image<'a> {
                     .map_or(0, |symbol| symbol.st_value(LE).wrapping_add_signed(addend)),
                 _ => continue,
             };
-            pointers.push(value);
+            pointers.push((row.r_offset(LE), value));
         }
         self.packed_relative(&mut pointers);
         if self.kind() == Kind::Fixed {
             for segment in self.segments().iter().filter(|s| !s.executable) {
                 let skip = segment.address.wrapping_neg() as usize % 8;
                 let words = segment.bytes.get(skip..).unwrap_or_default();
-                pointers.extend(words.chunks_exact(8).filter_map(|word| u64_at(word, 0)));
+                let start = segment.address + skip as u64;
+                let words = words.chunks_exact(8).enumerate();
+                let word = |(index, word)| Some((start + 8 * index as u64, u64_at(word, 0)?));
+                pointers.extend(words.filter_map(word));
             }
         }
-        pointers.retain(|pointer| self.is_code(*pointer));
+        pointers.retain(|(_, target)| self.is_code(*target));
         pointers.sort_unstable();
         pointers.dedup();
         pointers
     }
 
     /// DT_RELR: an even word is an address, an odd one a bitmap of the 63 words behind the last.
-    fn packed_relative(&self, pointers: &mut Vec<u64>) {
+    fn packed_relative(&self, pointers: &mut Vec<(u64, u64)>) {
         let (at, size) = self.dynamic.relative;
         let mut next = 0u64;
         for word in self.bytes_at(at, size).unwrap_or_default().chunks_exact(8) {
             let word = u64_at(word, 0).unwrap_or(0);
             let mut value_at = |place: u64| {
                 let bytes = self.bytes_at(place, 8);
-                pointers.extend(bytes.and_then(|bytes| u64_at(bytes, 0)));
+                let value = bytes.and_then(|bytes| u64_at(bytes, 0));
+                pointers.extend(value.map(|value| (place, value)));
             };
             if word & 1 == 0 {
                 value_at(word);

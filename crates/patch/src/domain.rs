@@ -91,8 +91,9 @@ fn jumping_ranges<'s>(survey: &'s Survey<'_>, index: usize) -> impl Iterator<Ite
 }
 
 /// In stripped files, a part that needs no frame looks like a function. It is a part where nothing
-/// calls it or takes its address, one other range alone jumps there, and either a condition leads
-/// there (compilers make tail calls unconditional as a rule) or it jumps back into that range.
+/// calls it or takes its address, one other range alone jumps there, and either a condition or a
+/// jump table leads there (compilers make tail calls unconditional as a rule) or it jumps back into
+/// that range.
 fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
     let range = survey.ranges[index];
     if survey.is_address_taken(range.address) {
@@ -109,7 +110,7 @@ fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
             return None;
         }
         parent = Some(from);
-        is_conditional |= branch.kind == BranchKind::Conditional;
+        is_conditional |= branch.kind != BranchKind::Jump;
     }
     let parent = parent?;
     let whole = survey.ranges[parent];

@@ -16,8 +16,9 @@
 //!   then moved with the rest. What it leaves behind must be dead, so nothing else may lead into a
 //!   grown window;
 //! * a jump from the function itself to its first byte is a loop, not a call, and led to the copy too;
-//! * what is not a direct branch (pointers in data, jump tables, symbols inside) cannot be led
-//!   anywhere: such a function is refused.
+//! * what is not a direct branch (jump tables, pointers in data, symbols inside) is not led
+//!   anywhere. Then, or where another rule fails, the function's callers are led to its stub
+//!   instead, if all are direct branches; else it is refused.
 //!
 //! Return addresses and landing pads cannot lie in the window: a call may only stand at its end.
 
@@ -200,12 +201,16 @@ impl Window {
                 && domain.owner[range].is_some()
                 || branch.range as usize == range;
             let is_call = branch.kind == BranchKind::Call;
-            if branch.target <= self.start && (is_call || !is_own) {
+            let is_table = branch.kind == BranchKind::Table;
+            if branch.target <= self.start && (is_call || is_table || !is_own) {
                 continue;
             }
             let is_inside = (self.start..self.end).contains(&branch.from);
             if is_inside {
                 continue;
+            }
+            if is_table {
+                return Err("a jump table leads into its first bytes".into());
             }
             if !is_own {
                 return Err(format!(
@@ -235,9 +240,9 @@ impl Window {
         } else {
             self.overwritten_end()
         };
-        if let Some(address) = survey.computed_in(self.start + 1, end) {
+        if let Some(address) = survey.pointed_in(self.start + 1, end) {
             return Err(format!(
-                "a pointer, a jump table or a symbol leads to {address:#x}, among its first bytes"
+                "a pointer or a symbol leads to {address:#x}, among its first bytes"
             ));
         }
         // In a grown window the original behind the five bytes must be dead.
@@ -289,7 +294,7 @@ fn check_padding(image: &Image<'_>, survey: &Survey<'_>, from: u64, to: u64) -> 
             return short("what follows is no padding");
         }
     }
-    if survey.computed_in(from, to).is_some() || !survey.branches_to(from, to).is_empty() {
+    if survey.pointed_in(from, to).is_some() || !survey.branches_to(from, to).is_empty() {
         return short("something leads to what follows");
     }
     Ok(())

@@ -18,7 +18,7 @@ use iced_x86::{
 };
 use lockstep_binary::Image;
 
-use crate::survey::{SlotUse, SlotUseKind, Survey};
+use crate::survey::{BranchKind, SlotUse, SlotUseKind, Survey};
 
 /// Instructions looked at for all loads of an image together.
 const MOST_STEPS: usize = 1 << 23;
@@ -157,9 +157,15 @@ impl<'s, 'a> Loads<'s, 'a> {
 
     /// Where the function's computed jumps can lead.
     fn computed_indices(&self) -> Option<Vec<usize>> {
-        let whole = self.survey.ranges[self.range?];
-        let targets = self.survey.computed_within(whole.address, whole.end());
-        let indices: Vec<usize> = targets.iter().filter_map(|a| self.index_of(*a)).collect();
+        let range = self.range?;
+        let whole = self.survey.ranges[range];
+        let indices: Vec<usize> = self
+            .survey
+            .branches_to(whole.address, whole.end())
+            .iter()
+            .filter(|branch| branch.kind == BranchKind::Table && branch.range as usize == range)
+            .filter_map(|branch| self.index_of(branch.target))
+            .collect();
         (!indices.is_empty()).then_some(indices)
     }
 

@@ -12,9 +12,11 @@ pub(crate) enum BranchKind {
     Call,
     Jump,
     Conditional,
+    /// A row of a jump table; `from` is the table.
+    Table,
 }
 
-/// A direct branch.
+/// A direct branch, or a row of a jump table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Branch {
     pub from: u64,
@@ -66,9 +68,8 @@ pub(crate) struct Survey<'a> {
     pub slot_uses: Vec<SlotUse>,
     /// Entry of a PLT stub -> slot.
     pub plt: FxHashMap<u64, u64>,
-    /// Addresses in code that something other than a direct branch may reach, sorted: pointers in
-    /// data, jump tables.
-    pub computed: Vec<u64>,
+    /// Addresses in code that pointers in data lead to, sorted.
+    pub pointers: Vec<u64>,
     /// Addresses of function symbols, sorted: hand-written code may have several entries.
     pub symbols: Vec<u64>,
     /// Those that other images can see, sorted.
@@ -89,7 +90,7 @@ impl<'a> Survey<'a> {
             indirect_calls: Vec::new(),
             slot_uses: Vec::new(),
             plt: FxHashMap::default(),
-            computed: image.code_pointers(),
+            pointers: Vec::new(),
             symbols: Vec::new(),
             exported: Vec::new(),
             taken: Vec::new(),
@@ -106,7 +107,16 @@ impl<'a> Survey<'a> {
                 survey.decode_range(image, slots, index, &mut tables);
             }
         }
-        tables.read(image, &survey.ranges, &mut survey.computed);
+        let places = tables.read(image, &survey.ranges, &mut survey.branches);
+        let in_table = |place: u64| {
+            let after = places.partition_point(|(start, _)| *start <= place);
+            after > 0 && place < places[after - 1].1
+        };
+        let pointers = image.code_pointers().into_iter();
+        survey.pointers = pointers
+            .filter(|(place, _)| !in_table(*place))
+            .map(|(_, target)| target)
+            .collect();
         for (start, end) in image.plt_sections() {
             survey.decode_plt(image, slots, start, end);
         }
@@ -115,7 +125,7 @@ impl<'a> Survey<'a> {
             .sort_by_key(|branch| (branch.target, branch.from));
         survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
         for list in [
-            &mut survey.computed,
+            &mut survey.pointers,
             &mut survey.symbols,
             &mut survey.exported,
             &mut survey.taken,
@@ -150,7 +160,9 @@ impl<'a> Survey<'a> {
             }
             self.take_addresses(image, &instruction, &mut tables.mentioned);
             match instruction.flow_control() {
-                FlowControl::IndirectBranch => computes_jumps = true,
+                FlowControl::IndirectBranch => {
+                    computes_jumps |= !instruction.is_ip_rel_memory_operand();
+                }
                 FlowControl::IndirectCall => self.indirect_calls.push((instruction.next_ip(), at)),
                 FlowControl::Next => {}
                 _ => self.take_branch(&decoder, &instruction, at),
@@ -266,7 +278,7 @@ impl<'a> Survey<'a> {
 
     /// Whether the function that begins at `address` may be called other than by a direct branch.
     pub(crate) fn is_address_taken(&self, address: u64) -> bool {
-        [&self.computed, &self.exported, &self.taken]
+        [&self.pointers, &self.exported, &self.taken]
             .iter()
             .any(|list| list.binary_search(&address).is_ok())
     }
@@ -280,13 +292,6 @@ impl<'a> Survey<'a> {
         (address < self.ranges[index].end()).then_some(index)
     }
 
-    /// The addresses in `from..to` that pointers in data and jump tables lead to.
-    pub(crate) fn computed_within(&self, from: u64, to: u64) -> &[u64] {
-        let first = self.computed.partition_point(|address| *address < from);
-        let end = self.computed.partition_point(|address| *address < to);
-        &self.computed[first..end.max(first)]
-    }
-
     /// The direct branches to addresses in `from..to`.
     pub(crate) fn branches_to(&self, from: u64, to: u64) -> &[Branch] {
         let first = self.branches.partition_point(|branch| branch.target < from);
@@ -294,13 +299,13 @@ impl<'a> Survey<'a> {
         &self.branches[first..end.max(first)]
     }
 
-    /// An address in `from..to` that something other than a direct branch may reach.
-    pub(crate) fn computed_in(&self, from: u64, to: u64) -> Option<u64> {
+    /// An address in `from..to` that pointers or symbols lead to.
+    pub(crate) fn pointed_in(&self, from: u64, to: u64) -> Option<u64> {
         let in_list = |list: &[u64]| {
             let first = list.partition_point(|address| *address < from);
             list.get(first).copied().filter(|found| *found < to)
         };
-        in_list(&self.computed).or_else(|| in_list(&self.symbols))
+        in_list(&self.pointers).or_else(|| in_list(&self.symbols))
     }
 }
 
@@ -316,40 +321,80 @@ struct Tables {
 const MOST_TABLE_WORDS: usize = 1 << 22;
 
 impl Tables {
-    /// Adds the addresses that the tables lead to.
+    /// Adds the rows of the tables as branches; returns where tables of addresses lie (start, end).
     ///
     /// Compilers write tables of 32-bit offsets from the table's start (position independent) or of
-    /// 64-bit addresses; each candidate is read as both. A table ends at the first word that leads
-    /// out of its function, and at the latest where another mentioned address begins.
-    fn read(mut self, image: &Image<'_>, ranges: &[CodeRange<'_>], found: &mut Vec<u64>) {
+    /// 64-bit addresses; each candidate is read as both. A table has a row that leads into its
+    /// function; it ends at the first word that leads to no code (other rows lead to the function's
+    /// `.cold` part), and at the latest where another mentioned address begins.
+    fn read(
+        mut self,
+        image: &Image<'_>,
+        ranges: &[CodeRange<'_>],
+        branches: &mut Vec<Branch>,
+    ) -> Vec<(u64, u64)> {
         self.mentioned.sort_unstable();
         self.candidates.sort_unstable();
         self.candidates.dedup();
+        let mut places = Vec::new();
         let mut words = MOST_TABLE_WORDS;
-        for (table, range) in self.candidates {
-            let range = &ranges[range as usize];
+        for (table, index) in self.candidates {
+            let range = &ranges[index as usize];
             let next = self.mentioned.partition_point(|address| *address <= table);
             let end = self.mentioned.get(next).copied().unwrap_or(u64::MAX);
             let Some(bytes) = image.bytes_from(table) else {
                 continue;
             };
-            let size = bytes.len().min((end - table) as usize);
-            let is_inside = |target: &u64| (range.address..range.end()).contains(target);
-            let bytes = &bytes[..size];
-            let narrow = bytes
-                .chunks_exact(4)
-                .filter_map(|word| u32_at(word, 0))
-                .map(|word| table.wrapping_add_signed(i64::from(word as i32)))
-                .take_while(is_inside);
-            let wide = bytes
-                .chunks_exact(8)
-                .filter_map(|word| u64_at(word, 0))
-                .take_while(is_inside);
-            let before = found.len();
-            found.extend(narrow.chain(wide).take(words));
-            words -= found.len() - before;
+            let bytes = &bytes[..bytes.len().min((end - table) as usize)];
+            let offset = |word: &[u8]| {
+                let offset = u32_at(word, 0)? as i32;
+                Some(table.wrapping_add_signed(i64::from(offset)))
+            };
+            let narrow: Vec<u64> = rows(image, bytes, 4, offset, words);
+            let wide: Vec<u64> = rows(image, bytes, 8, |word| u64_at(word, 0), words);
+            words -= narrow.len().max(wide.len());
+            let is_own = |targets: &[u64]| {
+                // A row that leads to the entry alone may be one of a table of functions.
+                let own = range.address + 1..range.end();
+                targets.iter().any(|target| own.contains(target))
+            };
+            if is_own(&wide) {
+                places.push((table, table + 8 * wide.len() as u64));
+            }
+            // Elsewhere only the starts of parts count: what is read beyond a table's end is noise.
+            let counts = |target: &&u64| {
+                let starts = || ranges.binary_search_by_key(*target, |range| range.address);
+                (range.address..range.end()).contains(*target) || starts().is_ok()
+            };
+            for targets in [narrow, wide].iter().filter(|targets| is_own(targets)) {
+                branches.extend(targets.iter().filter(counts).map(|target| Branch {
+                    from: table,
+                    target: *target,
+                    range: index,
+                    length: 0,
+                    field: 0,
+                    kind: BranchKind::Table,
+                }));
+            }
         }
+        places
     }
+}
+
+/// The targets in a table, up to the first word that leads to no code.
+fn rows(
+    image: &Image<'_>,
+    bytes: &[u8],
+    size: usize,
+    target: impl Fn(&[u8]) -> Option<u64>,
+    most: usize,
+) -> Vec<u64> {
+    bytes
+        .chunks_exact(size)
+        .map_while(target)
+        .take_while(|target| image.is_code(*target))
+        .take(most)
+        .collect()
 }
 
 pub(crate) fn has_near_branch(instruction: &Instruction) -> bool {
