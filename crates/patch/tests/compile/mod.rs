@@ -1,4 +1,5 @@
 //! Builds the small programs of `programs/` in every way that is at hand.
+#![allow(clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
