@@ -162,7 +162,8 @@ pub struct Thread {
     pub tid: u32,
     /// Number of events.
     pub events: u64,
-    /// Bytes of the compressed stream (committed bytes and tail).
+    /// Bytes that hold the events: committed bytes and tail of the compressed stream, and 8 for each
+    /// event that is still in the staging area.
     pub bytes: u64,
     /// How many of the last events come from the live staging area, which no checksum covers yet.
     pub unverified: u64,

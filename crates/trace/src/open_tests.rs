@@ -328,6 +328,49 @@ fn what_is_no_run_is_refused() {
     assert!(refused(&directory.0).contains("that is no JSON"));
 }
 
+#[test]
+fn a_running_process_is_read_up_to_some_moment() {
+    let directory = two_ranks();
+    let name = directory
+        .0
+        .join("processes/somewhere-else-100-7-0.lockstep");
+    let mut writer = process(0);
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .open(&name)
+        .unwrap();
+    // Before anybody reads: a file that shrinks under a mapping is a fault.
+    writer.go_live(file);
+    let stop = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // A function's number is its place in the stream, so that any prefix is known.
+            let mut number = 0u32;
+            while stop.load(Ordering::Relaxed) == 0 && number < 300_000 {
+                writer.event(0, 16 + number % 4);
+                number += 1;
+            }
+        });
+        let mut latest = 0;
+        for _ in 0..25 {
+            let run = directory.open();
+            let thread = run.trace(TraceName::new(0, 0)).unwrap();
+            assert_eq!(thread.damage, None);
+            assert!(thread.events >= latest, "{} after {latest}", thread.events);
+            latest = thread.events;
+            let events: Vec<Event> = thread.events().collect();
+            assert_eq!(events.len() as u64, thread.events);
+            let later = events.iter().skip(7).zip(0..);
+            for (event, number) in later {
+                assert_eq!(*event, Event::Call(crate::FunctionId(number % 4)));
+            }
+        }
+        stop.store(1, Ordering::Relaxed);
+        assert!(latest > 1000);
+    });
+}
+
 /// `cargo test --release -p lockstep-trace -- --ignored --nocapture speed`
 #[test]
 #[ignore = "a measurement"]

@@ -1,5 +1,6 @@
 //! Writes process files for tests, store by store as the commit protocol says, so that it can stop
 //! behind any of them: what a killed process leaves. Says nothing about speed.
+#![allow(clippy::unwrap_used)]
 
 use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
@@ -9,6 +10,8 @@ use lockstep_format::process::{
     state, thread,
 };
 use lockstep_format::symbol::staging_word;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 pub(crate) struct Writer {
     bytes: Vec<u8>,
@@ -18,6 +21,8 @@ pub(crate) struct Writer {
     /// How many more stores happen before the process is killed.
     stores: u64,
     threads: Vec<ThreadWriter>,
+    /// Where every store happens too, for somebody who reads meanwhile.
+    live: Option<File>,
 }
 
 struct ThreadWriter {
@@ -63,6 +68,7 @@ impl Writer {
             codec,
             stores: u64::MAX,
             threads: Vec::new(),
+            live: None,
         };
         let file = &mut writer.bytes;
         put(file, header::MAGIC, &MAGIC);
@@ -83,6 +89,12 @@ impl Writer {
         writer.seal(at, kind::FACTS, PAGE, 0, 0, facts.as_bytes());
         writer.stores = stores;
         writer
+    }
+
+    /// From now on, `file` is kept as the bytes are.
+    pub fn go_live(&mut self, file: File) {
+        file.write_all_at(&self.bytes, 0).unwrap();
+        self.live = Some(file);
     }
 
     /// Begins a thread; its index.
@@ -206,6 +218,9 @@ impl Writer {
         self.free = (at + length) as usize;
         if self.free > self.bytes.len() {
             self.bytes.resize(extent_end(at) as usize, 0);
+            if let Some(file) = &self.live {
+                file.set_len(self.bytes.len() as u64).unwrap();
+            }
         }
         at as usize
     }
@@ -229,6 +244,9 @@ impl Writer {
             return false;
         }
         self.stores -= 1;
+        if let Some(file) = &self.live {
+            file.write_all_at(bytes, at as u64).unwrap();
+        }
         put(&mut self.bytes, at, bytes)
     }
 
