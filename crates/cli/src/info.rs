@@ -69,11 +69,19 @@ fn ratio(events: u64, bytes: u64) -> String {
     format!("{:.1}", raw_bytes(events) as f64 / bytes as f64)
 }
 
+/// Events that `bytes` stands for: the last ones may still lie in the staging area.
+fn encoded_events(thread: &Thread) -> u64 {
+    thread.events.saturating_sub(thread.unverified)
+}
+
 fn summary(run: &Run, shown: &[&Process]) -> String {
     let threads = || shown.iter().flat_map(|process| &process.threads);
-    let (events, bytes) = threads().fold((0, 0), |(events, bytes), thread: &Thread| {
-        (events + thread.events, bytes + thread.bytes)
-    });
+    let (mut events, mut encoded, mut bytes) = (0, 0, 0);
+    for thread in threads() {
+        events += thread.events;
+        encoded += encoded_events(thread);
+        bytes += thread.bytes;
+    }
     let hidden = run.processes.len() - shown.len();
     let mut text = format!(
         "{}{}, {}, {} events in {} bytes (codec {}, {} times smaller than 2 bytes an event)\n",
@@ -83,7 +91,7 @@ fn summary(run: &Run, shown: &[&Process]) -> String {
         output::grouped(events),
         output::grouped(bytes),
         run.codec.name(),
-        ratio(events, bytes),
+        ratio(encoded, bytes),
     );
     if hidden > 0 {
         text.push_str(&format!(
@@ -174,7 +182,7 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
         let key = vec![
             output::grouped(thread.events),
             output::grouped(thread.bytes),
-            ratio(thread.events, thread.bytes),
+            ratio(encoded_events(thread), thread.bytes),
             if open.is_empty() {
                 "-".to_owned()
             } else {
@@ -209,7 +217,8 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
     let note = match unverified {
         0 => String::new(),
         events => format!(
-            "{events} of the last events come from live staging areas, which no checksum covers\n"
+            "{} of the last events were not encoded yet: no checksum covers them\n",
+            output::grouped(events)
         ),
     };
     format!("\n{table}\n{note}")
