@@ -1,16 +1,154 @@
-//! `lockstep diff`.
+//! `lockstep diff`: how one trace of two runs differs, the first divergence first.
 
+use crate::options::Analysis;
+use crate::output::{self, Style, styled};
+use crate::run;
 use anyhow::{Result, bail};
 use clap::Args;
+use lockstep_compare::{Diff as Found, LineKind, diff};
+use lockstep_trace::{Run, TraceName};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// To be written
+/// Show how one trace of two runs differs, the first divergence first
+///
+/// Lines of both traces are green, of the normal one blue (-), of the faulty one red (+). Ends with 1 where they differ.
 #[derive(Debug, Args)]
-#[command(before_help = "EXAMPLES\n")]
-pub struct Diff {}
+#[command(before_help = "EXAMPLES
+  lockstep diff good bad -t 5.0
+  lockstep diff good bad -t 5.0 --filter mpi --flat     as the papers draw it
+  lockstep diff good bad -t 5.0 --json | jq .first_divergence
+")]
+pub struct Diff {
+    /// Directory of the normal run
+    normal: PathBuf,
+    /// Directory of the faulty run
+    faulty: PathBuf,
+    /// Compare nested loop representations entry by entry, as the papers do, instead of call trees
+    #[arg(long)]
+    flat: bool,
+    /// Functions to leave out (repeatable)
+    #[arg(long, value_name = "REGEX")]
+    ignore: Vec<String>,
+    /// Trip counts alone are a difference, too
+    #[arg(long)]
+    counts: bool,
+    #[command(flatten)]
+    analysis: Analysis,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
 
 impl Diff {
     pub fn run(self) -> Result<ExitCode> {
-        bail!("not built yet")
+        let normal = run::open_with(&self.normal, self.analysis.all_processes)?;
+        let faulty = run::open_with(&self.faulty, self.analysis.all_processes)?;
+        let mut options = self.analysis.options(&[&normal, &faulty])?;
+        options.ignore.clone_from(&self.ignore);
+        options.counts = self.counts;
+        let trace = the_trace(&normal, &faulty, options.traces.take())?;
+        let style = if self.flat {
+            lockstep_compare::Style::Flat
+        } else {
+            lockstep_compare::Style::Tree
+        };
+        let found = diff(&normal, &faulty, trace, &options, style)?;
+        if self.json {
+            output::json(&found)?;
+        } else {
+            output::print(|out| print(out, trace, &found))?;
+        }
+        Ok(output::found(!found.equal))
     }
+}
+
+/// The trace that `-t` names; without it, the only one that there is.
+fn the_trace(normal: &Run, faulty: &Run, selected: Option<Vec<TraceName>>) -> Result<TraceName> {
+    let names = match selected {
+        Some(names) => names,
+        None => {
+            let mut names: Vec<TraceName> = normal
+                .traces()
+                .chain(faulty.traces())
+                .map(|thread| thread.name)
+                .collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        }
+    };
+    match names.as_slice() {
+        [one] => Ok(*one),
+        [] => bail!("expected a trace in both runs, found none"),
+        several => bail!(
+            "expected one trace (-t P.T), found {}: {}",
+            several.len(),
+            lockstep_trace::in_short(several)
+        ),
+    }
+}
+
+fn print(out: &mut output::Out<'_>, trace: TraceName, found: &Found) -> io::Result<()> {
+    match &found.first_divergence {
+        None if found.ops.is_empty() => writeln!(out, "{trace} does the same in both runs.")?,
+        None => writeln!(
+            out,
+            "{trace} differs in trip counts only (--counts makes that a difference)."
+        )?,
+        Some(first) => {
+            let sentence = output::printable(&format!("{trace} {first}."));
+            writeln!(
+                out,
+                "{}",
+                styled(Style::Bold, output::wrapped(&sentence, 0))
+            )?;
+            let mut place = format!("event {} (normal run: {})", first.event, first.normal_event);
+            if !first.stack.is_empty() {
+                place.push_str(&format!(", in {}", first.stack.join(" > ")));
+            }
+            let place = output::wrapped(&output::printable(&place), 2);
+            writeln!(out, "  {}", styled(Style::Faint, place))?;
+        }
+    }
+    if !found.ops.is_empty() {
+        writeln!(out)?;
+    }
+    for line in found.lines() {
+        let (mark, style) = match line.kind {
+            LineKind::Common => (' ', Style::Common),
+            LineKind::Normal => ('-', Style::Normal),
+            LineKind::Faulty => ('+', Style::Faulty),
+            LineKind::Changed => ('~', Style::Changed),
+        };
+        let indent = 2 * line.depth.min(20);
+        let text = output::printable(&line.text);
+        writeln!(
+            out,
+            "{}",
+            styled(style, format_args!("{mark} {:indent$}{text}", ""))
+        )?;
+    }
+    for (run, open) in [
+        ("normal", &found.normal_open),
+        ("faulty", &found.faulty_open),
+    ] {
+        if !open.is_empty() && found.normal_open != found.faulty_open {
+            let open = output::printable(&open.join(" > "));
+            writeln!(
+                out,
+                "\nOpen at the end of the {run} run: {}",
+                output::wrapped(&open, 2)
+            )?;
+        }
+    }
+    if !found.loops.is_empty() && !found.ops.is_empty() {
+        let rows = found
+            .loops
+            .iter()
+            .map(|body| vec![body.name.clone(), body.body.join(" ")]);
+        writeln!(out, "\n{}", output::table(&["LOOP", "BODY"], &[], rows))?;
+    }
+    Ok(())
 }

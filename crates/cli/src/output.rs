@@ -83,6 +83,8 @@ pub enum Style {
     Normal,
     /// In the faulty run only.
     Faulty,
+    /// In both, but not the same.
+    Changed,
     /// Beside the point.
     Faint,
 }
@@ -102,6 +104,7 @@ pub fn styled(style: Style, text: impl Display) -> String {
         Style::Common => "32",
         Style::Normal => "34",
         Style::Faulty => "31",
+        Style::Changed => "33",
         Style::Faint => "2",
     };
     format!("\x1b[{code}m{text}\x1b[0m")

@@ -6,8 +6,8 @@ use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_calltree::{Forest, NodeId};
-use lockstep_compare::{Comparison, Lattice, Loops, Options, Similarity};
-use lockstep_compare::{compare, context, lattice, loops, similarity};
+use lockstep_compare::{Comparison, Diff, Lattice, Loops, Options, Similarity, Style};
+use lockstep_compare::{compare, context, diff, lattice, loops, similarity};
 use lockstep_loops::Names;
 use lockstep_report::{CallTree, Page, RunPart};
 use lockstep_trace::{Run, TraceName};
@@ -32,6 +32,8 @@ pub struct Report {
     analysis: Analysis,
 }
 
+/// Suspects whose differences are drawn.
+const DIFFS: usize = 4;
 /// Call trees on a page.
 const TREES: usize = 6;
 /// A lattice with more concepts is not drawn anyway.
@@ -102,6 +104,7 @@ fn write_run(file: &Path, run: &Run, options: &Options) -> Result<()> {
         title: label.clone(),
         runs: vec![parts.shown(&label)],
         comparison: None,
+        diffs: Vec::new(),
         trees: call_trees(&[(&label, run)], &[]),
     };
     write(file, &page.html())
@@ -124,6 +127,7 @@ pub fn write_comparison(
         ),
         runs: vec![parts[0].shown("normal"), parts[1].shown("faulty")],
         comparison: Some(found),
+        diffs: diffs(normal, faulty, options, found),
         trees: call_trees(
             &[("normal", normal), ("faulty", faulty)],
             &found
@@ -134,6 +138,29 @@ pub fn write_comparison(
         ),
     };
     write(file, &page.html())
+}
+
+/// How the first suspects differ.
+fn diffs(
+    normal: &Run,
+    faulty: &Run,
+    options: &Options,
+    found: &Comparison,
+) -> Vec<(TraceName, Diff)> {
+    let suspects = found
+        .suspects
+        .iter()
+        .take(DIFFS)
+        .map(|suspect| suspect.trace);
+    // A suspect that is missing in one run has nothing to be compared with.
+    suspects
+        .filter_map(|trace| {
+            Some((
+                trace,
+                diff(normal, faulty, trace, options, Style::Tree).ok()?,
+            ))
+        })
+        .collect()
 }
 
 /// The call trees of the runs, equal ones once; those of `first` before others.

@@ -14,6 +14,7 @@
 //! *Not for*: finding anything out: it draws what it is given.
 
 mod dendrogram;
+mod diff;
 mod heatmap;
 mod lattice;
 mod page;

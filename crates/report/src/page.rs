@@ -2,9 +2,9 @@
 
 use crate::heatmap::Scale;
 use crate::text::{grouped, shown};
-use crate::{STYLE, dendrogram, heatmap, lattice, tree};
+use crate::{STYLE, dendrogram, diff, heatmap, lattice, tree};
 use lockstep_calltree::OutlineLine;
-use lockstep_compare::{Comparison, Dendrogram, Lattice, Loops, Row, Similarity, Suspect};
+use lockstep_compare::{Comparison, Dendrogram, Diff, Lattice, Loops, Row, Similarity, Suspect};
 use lockstep_trace::{EndKind, Process, Run, TraceName, in_short};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -17,6 +17,8 @@ pub struct Page<'a> {
     pub runs: Vec<RunPart<'a>>,
     /// What came of comparing them.
     pub comparison: Option<&'a Comparison>,
+    /// How traces differ, the most suspicious first.
+    pub diffs: Vec<(TraceName, Diff)>,
     /// Call trees, the most interesting first.
     pub trees: Vec<CallTree>,
 }
@@ -104,7 +106,8 @@ impl Page<'_> {
         let mut sections = Vec::new();
         if let Some(comparison) = self.comparison {
             sections.extend([
-                Section::new("suspects", "Suspects", suspects(&comparison.suspects)),
+                Section::new("suspects", "Suspects", self.suspects(&comparison.suspects)),
+                Section::new("diffs", "What differs", self.diffs()),
                 Section::new("similarity", "Similarity", matrices(comparison)),
                 Section::new("clusters", "Clusters", trees(comparison)),
             ]);
@@ -191,8 +194,63 @@ impl Page<'_> {
         }
     }
 
-    fn call_trees(&self) -> Markup {
+    fn suspects(&self, suspects: &[Suspect]) -> Markup {
+        if suspects.is_empty() {
+            return html! {};
+        }
+        let rest: Vec<TraceName> = suspects
+            .iter()
+            .skip(SUSPECTS)
+            .map(|suspect| suspect.trace)
+            .collect();
         html! {
+            ol.suspects {
+                @for suspect in suspects.iter().take(SUSPECTS) {
+                    li {
+                        @if self.diffs.iter().any(|(trace, _)| *trace == suspect.trace) {
+                            a.name.mono href=(format!("#diff-{}", suspect.trace)) { (suspect.trace.to_string()) }
+                        } @else {
+                            span.name.mono { (suspect.trace.to_string()) }
+                        }
+                        label.faint {
+                            "confidence " (format!("{:.2}", suspect.confidence)) " "
+                            meter min="0" max="1" value=(format!("{:.3}", suspect.confidence)) {}
+                        }
+                        ul { @for reason in &suspect.reasons { li { (shown(reason)) } } }
+                    }
+                }
+            }
+            @if !rest.is_empty() { p.faint { "and " (rest.len()) " more: " (in_short(&rest)) } }
+        }
+    }
+
+    fn diffs(&self) -> Markup {
+        if self.diffs.is_empty() {
+            return html! {};
+        }
+        html! {
+            p {
+                span.key.common { "common" } span.key.normal { "normal only" } span.key.faulty { "faulty only" }
+                span.key.changed { "in both, not the same" }
+            }
+            @for (index, (trace, diff)) in self.diffs.iter().enumerate() {
+                details.block id=(format!("diff-{trace}")) open[index == 0] {
+                    summary {
+                        (trace.to_string())
+                        @if let Some(first) = &diff.first_divergence { " " (shown(&first.to_string())) }
+                    }
+                    (diff::html(diff))
+                }
+            }
+        }
+    }
+
+    fn call_trees(&self) -> Markup {
+        if self.trees.is_empty() {
+            return html! {};
+        }
+        html! {
+            p { "Equal trees once; loops are those of each frame, with names of their own." }
             @for (index, it) in self.trees.iter().enumerate() {
                 details.block open[index == 0] {
                     summary { (shown(&it.label)) ": " (in_short(&it.traces)) }
@@ -238,32 +296,6 @@ fn verdict(comparison: &Comparison) -> Markup {
         @if !comparison.notes.is_empty() {
             ul.notes { @for note in &comparison.notes { li { (shown(note)) } } }
         }
-    }
-}
-
-fn suspects(suspects: &[Suspect]) -> Markup {
-    if suspects.is_empty() {
-        return html! {};
-    }
-    let rest: Vec<TraceName> = suspects
-        .iter()
-        .skip(SUSPECTS)
-        .map(|suspect| suspect.trace)
-        .collect();
-    html! {
-        ol.suspects {
-            @for suspect in suspects.iter().take(SUSPECTS) {
-                li {
-                    span.name.mono { (suspect.trace.to_string()) }
-                    label.faint {
-                        "confidence " (format!("{:.2}", suspect.confidence)) " "
-                        meter min="0" max="1" value=(format!("{:.3}", suspect.confidence)) {}
-                    }
-                    ul { @for reason in &suspect.reasons { li { (shown(reason)) } } }
-                }
-            }
-        }
-        @if !rest.is_empty() { p.faint { "and " (rest.len()) " more: " (in_short(&rest)) } }
     }
 }
 

@@ -53,6 +53,7 @@ fn page(analysed: &fixture::Analysed) -> String {
         title: "healthy and swapped".to_owned(),
         runs: parts.collect(),
         comparison: Some(&analysed.comparison),
+        diffs: vec![(TraceName::new(5, 0), analysed.diff.clone())],
         trees: vec![fixture::tree(&analysed.runs[1], TraceName::new(5, 0))],
     };
     page.html()
@@ -70,6 +71,8 @@ fn the_parts_are_on_the_page_and_it_can_be_seen() {
         "id=\"similarity\"",
         "id=\"clusters\"",
         "id=\"lattice\"",
+        "id=\"suspects\"",
+        "id=\"diffs\"",
         "id=\"loops\"",
         "id=\"trees\"",
         "class=\"heat difference\"",

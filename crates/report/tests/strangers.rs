@@ -137,10 +137,12 @@ fn page(analysed: &fixture::Analysed, name: &dyn Fn(&str) -> String) -> String {
     });
     let mut tree = fixture::tree(&runs[1], TraceName::new(5, 0));
     tree.label = name("label");
+    let diff = fixture::diff(&runs);
     let mut html = Page {
         title: name("title"),
         runs: parts.into(),
         comparison: Some(&comparison),
+        diffs: vec![(TraceName::new(5, 0), diff)],
         trees: vec![tree],
     }
     .html();
