@@ -60,7 +60,7 @@ fn one(op: &Op, depth: usize) -> Markup {
             normal,
             faulty,
         } => html! {
-            (head(&format!("{name} [{}] runs more or less often", body.join(" "))))
+            (head(&format!("{name} [{}] runs {faulty} times instead of {normal}", body.join(" "))))
             (block("normal", &[format!("{name}^{normal}")]))
             (block("faulty", &[format!("{name}^{faulty}")]))
         },

@@ -54,7 +54,7 @@ const ROWS: usize = 50;
 /// Up to so many traces, a table of them is unfolded at first.
 const UNFOLDED: usize = 12;
 /// Suspects with a card of their own.
-const SUSPECTS: usize = 12;
+const SUSPECTS: usize = 6;
 
 /// Nothing is loaded, nothing is run; style stands in the page itself.
 const POLICY: &str =
@@ -214,7 +214,7 @@ impl Page<'_> {
                         }
                         label.faint {
                             "confidence " (format!("{:.2}", suspect.confidence)) " "
-                            meter min="0" max="1" value=(format!("{:.3}", suspect.confidence)) {}
+                            progress max="1" value=(format!("{:.3}", suspect.confidence)) {}
                         }
                         ul { @for reason in &suspect.reasons { li { (shown(reason)) } } }
                     }
