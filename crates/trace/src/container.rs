@@ -7,7 +7,7 @@ use lockstep_format::bytes::{array, u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::codec::Kind;
 use lockstep_format::process::{BYTE_ORDER, MAGIC, PAGE, VERSION, chunk, extent_end, header, kind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -86,16 +86,15 @@ pub(crate) fn read(
     for chunk in chunks.iter().filter(|chunk| chunk.kind == kind::DATA) {
         data.entry(chunk.thread).or_default().push(chunk);
     }
-    let mut indices = Vec::new();
+    let mut indices = BTreeSet::new();
     for chunk in chunks.iter().filter(|chunk| chunk.kind == kind::THREAD) {
-        if indices.contains(&chunk.thread) {
+        if !indices.insert(chunk.thread) {
             file.findings.push(chunk.finding(format!(
                 "a second thread chunk of thread {}, ignored",
                 chunk.thread
             )));
             continue;
         }
-        indices.push(chunk.thread);
         match control(chunk.at) {
             Some(control) => {
                 let data = data.remove(&chunk.thread).unwrap_or_default();

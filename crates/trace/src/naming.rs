@@ -115,12 +115,8 @@ pub(crate) fn name_processes(programs: &[Program]) -> Vec<(ProcessName, Option<u
 }
 
 impl Program {
-    /// Whether both are programs of one process.
-    pub fn is_process_of(&self, other: &Self) -> bool {
-        self.process() == other.process()
-    }
-
-    fn process(&self) -> (&str, u32, u64) {
+    /// What programs of one process have in common.
+    pub fn process(&self) -> (&str, u32, u64) {
         (&self.host, self.pid, self.start_time)
     }
 }

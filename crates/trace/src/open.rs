@@ -23,6 +23,7 @@ use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
 use lockstep_format::process::{SUFFIX, flag, loss};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -231,6 +232,11 @@ fn name(loaded: Vec<Loaded>) -> Vec<Named> {
             place: Place::from_environment(&process.file.facts.environment),
         })
         .collect();
+    let mut latest: FxHashMap<_, u32> = FxHashMap::default();
+    for program in &programs {
+        let count = latest.entry(program.process()).or_default();
+        *count = program.exec_count.max(*count);
+    }
     naming::name_processes(&programs)
         .into_iter()
         .zip(&programs)
@@ -238,9 +244,9 @@ fn name(loaded: Vec<Loaded>) -> Vec<Named> {
         .map(|(((name, rank), program), loaded)| Named {
             name,
             rank,
-            has_successor: programs
-                .iter()
-                .any(|other| other.is_process_of(program) && other.exec_count > program.exec_count),
+            has_successor: latest
+                .get(&program.process())
+                .is_some_and(|latest| *latest > program.exec_count),
             loaded,
         })
         .collect()
