@@ -3,6 +3,7 @@
 use crate::process::{Process, Stop};
 use crate::thread::{Entry, STOPPED, Thread};
 use crate::x86_64::routines::{FINISH, Frame};
+use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::routine;
 use lockstep_format::process::{end, flag, loss};
 use lockstep_format::symbol::{RETURN, TAIL};
@@ -56,6 +57,7 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
     };
     if let Err(stop) = result {
         thread.stop(process, stop);
+        count_unrecorded(thread);
         unrecorded(thread, frame, slot);
     }
 }
@@ -64,6 +66,7 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
 fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(), Stop>> {
     if thread.hot.busy != 0 {
         if thread.hot.busy == STOPPED || !thread.is_above(slot, thread.hot.busy) {
+            count_unrecorded(thread);
             return None;
         }
         // The routine at work was left for good.
@@ -84,11 +87,13 @@ fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(),
     Some(Ok(()))
 }
 
+fn count_unrecorded(thread: &Thread) {
+    // SAFETY: always a counter: in the file, or one of our own.
+    unsafe { AtomicU64::from_ptr(thread.loss) }.fetch_add(1, Ordering::Relaxed);
+}
+
 /// A call that goes on without us.
 fn unrecorded(thread: &mut Thread, frame: &mut Frame, slot: u64) {
-    // SAFETY: always a counter: in the file, or one of our own.
-    unsafe { core::sync::atomic::AtomicU64::from_ptr(thread.loss) }
-        .fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     match frame.kind {
         ENTER => frame.skip(),
         // Whoever jumps away needs the return addresses all the same.

@@ -3,14 +3,10 @@
 use crate::error::Error;
 use lockstep_binary::{Unsuitable, check_program};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Headers are at the beginning, whatever the size of the rest.
-const HEAD: u64 = 1 << 20;
 /// Scripts that are run by scripts that are run by scripts... as deep as the kernel goes.
 const DEEPEST_SCRIPT: usize = 5;
 
@@ -59,7 +55,7 @@ pub(crate) fn check(path: &Path) -> Result<Program, Error> {
     let mut image = path.to_owned();
     for _ in 0..DEEPEST_SCRIPT {
         check_mode(&image)?;
-        let bytes = head(&image)?;
+        let bytes = read(&image)?;
         match check_program(&bytes) {
             Ok(_) => {
                 let image = image.canonicalize().unwrap_or(image);
@@ -149,19 +145,15 @@ fn check_mode(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn head(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(HEAD).read_to_end(&mut bytes))
-        // Executable and not readable: its plan cannot be made.
-        .map_err(|error| {
-            Error::untraceable(format!(
-                "{}: cannot be recorded: it cannot be read ({})",
-                path.display(),
-                plain(&error)
-            ))
-        })?;
-    Ok(bytes)
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    // Executable and not readable: its plan cannot be made.
+    std::fs::read(path).map_err(|error| {
+        Error::untraceable(format!(
+            "{}: cannot be recorded: it cannot be read ({})",
+            path.display(),
+            plain(&error)
+        ))
+    })
 }
 
 /// An operating system's error without the number that Rust puts behind it.
