@@ -13,14 +13,30 @@
 
 use crate::object::serialize_trace;
 use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
-use lockstep_loops::Names;
+use lockstep_loops::{BodyId, Names};
 use lockstep_trace::{Run, SourceLine, Thread, TraceName};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-mod matching;
+mod exact;
+mod list;
+mod structure;
 
-use matching::{Counts, Mismatch, Next, first_mismatch};
+use list::Next;
+
+/// The first event of a faulty trace that is not explained by the normal one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mismatch {
+    /// What the normal trace does there.
+    normal: Next,
+    faulty: Next,
+    normal_event: u64,
+    faulty_event: u64,
+    /// The calls around it.
+    stack: Vec<FunctionKey>,
+    /// The loops of the normal tree around it, and the iteration from 1.
+    loops: Vec<(BodyId, u64)>,
+}
 
 /// In what way a trace leaves the normal one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -134,14 +150,10 @@ pub fn first_divergence(
     projection: Option<&mut Projection>,
     names: &Names,
 ) -> Divergences {
-    let (mismatch, of_counts) = match first_mismatch(forest, normal.root, faulty.root, Counts::Free)
-    {
-        Some(mismatch) => (Some(mismatch), false),
-        None => (
-            first_mismatch(forest, normal.root, faulty.root, Counts::Exact),
-            true,
-        ),
-    };
+    let (a, b) = (normal.root, faulty.root);
+    let structural = structure::first_mismatch(forest, a, b);
+    let of_counts = structural.is_none();
+    let mismatch = structural.or_else(|| exact::first_mismatch(forest, a, b));
     let Some(mismatch) = mismatch else {
         return Divergences::default();
     };
