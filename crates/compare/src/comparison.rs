@@ -1,7 +1,7 @@
 //! `lockstep compare`: whether a run differs from normal ones, who fell out of step, and why.
 
 use crate::attribute::Kind;
-use crate::divergence::{Divergences, Side, first_divergence};
+use crate::findings::findings;
 use crate::notes;
 use crate::novelty::Novelty;
 use crate::object::serialize_traces;
@@ -10,8 +10,7 @@ use crate::suspect::{Finding, Reason, Suspect, rank};
 use crate::sweep::{self, Pair};
 use crate::verdict::Case;
 use crate::{Dendrogram, Error, Options, Row, Similarity};
-use lockstep_calltree::{Projection, Trace};
-use lockstep_loops::Names;
+use lockstep_calltree::Trace;
 use lockstep_trace::{Run, TraceName};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -93,7 +92,7 @@ pub fn compare(
             trees.runs[last].len()
         )));
     }
-    let mut findings = divergences(&mut trees, &runs, options);
+    let (mut findings, commons) = findings(&mut trees, &runs, options);
     findings.extend(unmatched(&trees, &missing, &extra));
 
     let pairs: Vec<Pair> = sweep::lenses(options)
@@ -108,10 +107,16 @@ pub fn compare(
     }
     let mpi = pairs.iter().find(|pair| pair.lens == sweep::mpi(options));
     for finding in &mut findings {
-        let pair = mpi.filter(|_| finding.by_mpi).unwrap_or(&given);
-        finding.part(pair, &trees);
+        match mpi.filter(|_| finding.by_mpi.is_some()) {
+            Some(mpi) => finding.part(mpi, &trees),
+            // The given filter shows what all traces share before it shows what this one does.
+            None if commons.is_empty() || finding.shared => finding.part(&given, &trees),
+            None => {}
+        }
     }
     let novelty = Novelty::new(&trees, options);
+    let some_alone = findings.iter().any(|finding| !finding.shared);
+    findings.retain(|finding| !(finding.shared && some_alone));
     let suspects = rank(&mut findings, &ranking, novelty.as_ref());
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra);
@@ -132,13 +137,16 @@ pub fn compare(
         }
         None => changed,
     };
-    let verdict = Case {
+    let case = Case {
         faulty,
         differs,
         findings: &findings,
         compared,
+    };
+    let verdict = case.sentence();
+    if some_alone {
+        notes.splice(0..0, commons.iter().map(|common| case.common(common)));
     }
-    .sentence();
     Ok(Comparison {
         differs,
         verdict,
@@ -150,123 +158,6 @@ pub fn compare(
         extra,
         view: view(&given, options),
     })
-}
-
-/// Where each trace of the last run leaves what it did in all the others, if it does.
-fn divergences(trees: &mut Trees, runs: &[&Run], options: &Options) -> Vec<Finding> {
-    // In a sweep the whole trace decides, else what the given filter leaves of it.
-    let projection = if options.sweep {
-        trees.everything()
-    } else {
-        trees.projection(&Lens::of(options))
-    };
-    let mut whole = Explained::new(trees, projection);
-    let mut mpi = options.sweep.then(|| {
-        let projection = trees.projection(&sweep::mpi(options));
-        Explained::new(trees, projection)
-    });
-    let last = trees.runs.len() - 1;
-    let mut findings = Vec::new();
-    for place in 0..trees.runs[last].len() {
-        let Some((found, normal)) = whole.nearest(trees, place) else {
-            continue;
-        };
-        let Some(mut divergence) = found.structure.or(found.counts) else {
-            continue;
-        };
-        let name = divergence.trace;
-        if let (Some(run), Some(functions)) = (runs.last(), trees.functions.last())
-            && let Some(thread) = run.trace(name)
-        {
-            divergence.locate(run, functions, thread);
-        }
-        let same = |found: Divergences| {
-            let found = found.structure.or(found.counts)?;
-            (found.event == divergence.event).then_some(found.loops)
-        };
-        let by_mpi = mpi
-            .as_mut()
-            .and_then(|mpi| mpi.nearest(trees, place))
-            .and_then(|(found, _)| same(found));
-        let events = trees.forest.node(normal.root).events.max(1);
-        findings.push(Finding {
-            trace: name,
-            reason: Reason::of(divergence.kind),
-            by_mpi: by_mpi.is_some(),
-            loops: by_mpi.unwrap_or_else(|| divergence.loops.clone()),
-            progress: divergence.normal_event as f64 / events as f64,
-            divergence: Some(divergence),
-            parting: None,
-            unmatched: None,
-        });
-    }
-    findings
-}
-
-/// All runs under one filter, to find where the last one leaves the others.
-struct Explained {
-    projection: Projection,
-    sides: Vec<Vec<Side>>,
-    names: Names,
-}
-
-impl Explained {
-    fn new(trees: &mut Trees, mut projection: Projection) -> Self {
-        let forest = &mut trees.forest;
-        let mut side = |trace: &Trace| Side::projected(forest, trace.root, &mut projection);
-        let sides: Vec<Vec<Side>> = trees
-            .runs
-            .iter()
-            .map(|run| run.iter().map(&mut side).collect())
-            .collect();
-        let mut names = Names::new();
-        for side in sides.iter().flatten() {
-            trees.forest.name_loops(side.root, &mut names);
-        }
-        Self {
-            projection,
-            sides,
-            names,
-        }
-    }
-
-    /// How a trace of the last run, given by its place, leaves the normal trace that explains most of
-    /// it; and that trace.
-    fn nearest(&mut self, trees: &Trees, place: usize) -> Option<(Divergences, Trace)> {
-        let (last, normals) = trees.runs.split_last()?;
-        let trace = last[place];
-        let mut nearest: Option<(Divergences, Trace)> = None;
-        for (run, traces) in normals.iter().enumerate() {
-            let Ok(other) = traces.binary_search_by_key(&trace.name, |trace| trace.name) else {
-                continue;
-            };
-            let found = first_divergence(
-                &trees.forest,
-                trace.name,
-                self.sides[run][other],
-                self.sides[normals.len()][place],
-                Some(&mut self.projection),
-                &self.names,
-            );
-            if nearest
-                .as_ref()
-                .is_none_or(|(nearest, _)| goes_further(&found, nearest))
-            {
-                nearest = Some((found, traces[other]));
-            }
-        }
-        nearest
-    }
-}
-
-/// Whether a trace is explained further by one normal run than by another.
-fn goes_further(one: &Divergences, other: &Divergences) -> bool {
-    let reach = |found: &Divergences| match (&found.structure, &found.counts) {
-        (Some(divergence), _) => (0, divergence.event),
-        (None, Some(divergence)) => (1, divergence.event),
-        (None, None) => (2, 0),
-    };
-    reach(one) > reach(other)
 }
 
 /// Traces of one run only. Of several normal runs one that agrees is enough.
@@ -287,8 +178,9 @@ fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<F
             trace,
             reason: Reason::Unmatched,
             divergence: None,
-            loops: Vec::new(),
-            by_mpi: false,
+            by_mpi: None,
+            stuck: None,
+            shared: false,
             progress: 0.0,
             parting: None,
             unmatched: Some(what),

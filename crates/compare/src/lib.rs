@@ -22,6 +22,7 @@ mod diff;
 mod divergence;
 mod error;
 mod filter;
+mod findings;
 mod flat;
 mod lattice;
 mod loops;

@@ -3,6 +3,8 @@
 use crate::sequence::Trees;
 use lockstep_trace::{EndKind, ProcessName, Run, TraceName, ranges};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// How many names a note lists before it counts the rest.
 const LISTED: usize = 6;
@@ -63,13 +65,20 @@ fn ranks(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
     }
 }
 
-/// Functions of one build only.
+/// Functions of one build only: the programs' own, since what they call in libraries shows where it is
+/// called.
 fn builds(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
     let functions = |run: &Run| -> BTreeSet<String> {
-        run.functions
+        let programs: BTreeSet<&OsStr> = run
+            .processes
             .iter()
-            .map(|function| function.name.clone())
-            .collect()
+            .filter(|process| run.is_visible(process))
+            .filter_map(|process| Path::new(&process.program).file_name())
+            .collect();
+        let own = run.functions.iter().filter(|function| {
+            !function.imported && programs.contains(OsStr::new(&function.image))
+        });
+        own.map(|function| function.name.clone()).collect()
     };
     let (left, right) = (functions(normal), functions(faulty));
     for (which, only) in [

@@ -90,15 +90,18 @@ impl Trees {
 
     /// What a lens keeps.
     pub(crate) fn projection(&self, lens: &Lens) -> Projection {
-        let bits = lens.filter.bits();
-        self.project(|groups, name| {
-            groups & bits != 0 && (lens.keep_plt || !name.ends_with("@plt"))
-        })
+        self.projection_without(Some(lens), &[])
     }
 
-    /// What is not ignored.
-    pub(crate) fn everything(&self) -> Projection {
-        self.project(|groups, _| groups != 0)
+    /// What a lens keeps, or without one all that is not ignored; without functions of these names.
+    pub(crate) fn projection_without(&self, lens: Option<&Lens>, names: &[String]) -> Projection {
+        let bits = lens.map_or(u16::MAX, |lens| lens.filter.bits());
+        let keep_plt = lens.is_none_or(|lens| lens.keep_plt);
+        self.project(|groups, name| {
+            groups & bits != 0
+                && (keep_plt || !name.ends_with("@plt"))
+                && !names.iter().any(|other| other == name)
+        })
     }
 
     fn project(&self, keep: impl Fn(u16, &str) -> bool) -> Projection {

@@ -5,8 +5,9 @@ use crate::novelty::Novelty;
 use crate::object::{serialize_process, serialize_trace};
 use crate::sequence::Trees;
 use crate::sweep::{Pair, Ranking};
+use crate::verdict;
 use crate::{Divergence, DivergenceKind, ObjectName};
-use lockstep_trace::{ProcessName, TraceName};
+use lockstep_trace::{ProcessName, SourceLine, TraceName};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -22,7 +23,8 @@ pub struct Suspect {
     pub process: ProcessName,
     /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (another
     /// call 0.95, in one run only 0.8, ends early 0.5, trip counts 0.2), divided by the number of
-    /// traces of that kind which diverge as early; with several normal runs times 1 - p.
+    /// traces of that kind which diverge as early; a quarter of it where all traces diverge alike; with
+    /// several normal runs times 1 - p.
     pub confidence: f64,
     /// Why, strongest first, in sentences.
     pub reasons: Vec<String>,
@@ -67,16 +69,25 @@ impl Reason {
     }
 }
 
+/// An open call.
+pub(crate) struct Stuck {
+    pub(crate) function: String,
+    /// Where it was called, if known.
+    pub(crate) line: Option<SourceLine>,
+}
+
 /// A trace that differs, and all that is known of it.
 pub(crate) struct Finding {
     pub(crate) trace: TraceName,
     pub(crate) reason: Reason,
     pub(crate) divergence: Option<Divergence>,
-    /// The loops around it, outermost first, and the iteration: under the MPI filter if that shows the
-    /// same divergence, since these are the loops that people know.
-    pub(crate) loops: Vec<(String, u64)>,
-    /// Whether they are under the MPI filter.
-    pub(crate) by_mpi: bool,
+    /// Whether all traces of its kind diverge so, and it in no other way.
+    pub(crate) shared: bool,
+    /// The same divergence under the MPI filter, if that shows it: its calls and loops are those that
+    /// people know.
+    pub(crate) by_mpi: Option<Divergence>,
+    /// The innermost call that is open at the end of the trace.
+    pub(crate) stuck: Option<Stuck>,
     /// How far the normal trace was when they parted, 0..1.
     pub(crate) progress: f64,
     /// The filter of the short diffNLR, and itself.
@@ -90,11 +101,26 @@ impl Finding {
     /// loop first. What lies outside of loops comes before all of them or after, by how far the
     /// normal trace was.
     fn coordinate(&self) -> Vec<u64> {
-        match (self.loops.is_empty(), self.progress < 0.5) {
-            (false, _) => self.loops.iter().map(|(_, iteration)| *iteration).collect(),
+        match (self.loops().is_empty(), self.progress < 0.5) {
+            (false, _) => self
+                .loops()
+                .iter()
+                .map(|(_, iteration)| *iteration)
+                .collect(),
             (true, true) => vec![0],
             (true, false) => vec![u64::MAX],
         }
+    }
+
+    /// The loops around the divergence, outermost first, and the iteration, from 1.
+    pub(crate) fn loops(&self) -> &[(String, u64)] {
+        let divergence = self.by_mpi.as_ref().or(self.divergence.as_ref());
+        divergence.map_or(&[], |divergence| &divergence.loops)
+    }
+
+    fn weight(&self) -> f64 {
+        let weight = self.reason.weight();
+        if self.shared { weight / 4.0 } else { weight }
     }
 
     /// Adds the short diffNLR under a pair's filter.
@@ -112,7 +138,7 @@ impl Finding {
     pub(crate) fn iterations(&self) -> Option<&Iterations> {
         let (_, parting) = self.parting.as_ref()?;
         let iterations = parting.iterations.as_ref()?;
-        let [(_, at)] = self.loops.as_slice() else {
+        let [(_, at)] = self.loops() else {
             return None;
         };
         (iterations.done.checked_add(1) == Some(*at)).then_some(iterations)
@@ -137,6 +163,7 @@ pub(crate) fn rank(
     }
     findings.sort_by_cached_key(|finding| {
         (
+            finding.shared,
             finding.reason,
             finding.coordinate(),
             Reverse((row_sum(finding) * 1e9) as u64),
@@ -144,7 +171,7 @@ pub(crate) fn rank(
         )
     });
     findings
-        .chunk_by(|a, b| a.reason == b.reason)
+        .chunk_by(|a, b| (a.shared, a.reason) == (b.shared, b.reason))
         .flat_map(|kind| {
             kind.iter().map(|finding| {
                 let coordinate = finding.coordinate();
@@ -155,7 +182,7 @@ pub(crate) fn rank(
                 Suspect {
                     trace: finding.trace,
                     process: finding.trace.process,
-                    confidence: finding.reason.weight() / as_early.max(1) as f64 * (1.0 - p),
+                    confidence: finding.weight() / as_early.max(1) as f64 * (1.0 - p),
                     reasons: reasons(finding, row_sum, candidate, ranking.rows.len()),
                     reason: finding.reason,
                     row_sum,
@@ -168,12 +195,7 @@ pub(crate) fn rank(
 
 fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Vec<String> {
     let mut reasons = Vec::new();
-    if let Some(divergence) = &finding.divergence {
-        reasons.push(divergence.to_string());
-    }
-    if let Some(unmatched) = finding.unmatched {
-        reasons.push(unmatched.to_owned());
-    }
+    reasons.push(verdict::clause(finding));
     if let Some((filter, parting)) = &finding.parting {
         reasons.push(format!(
             "under the filter {filter} it was `{}` and is `{}`",

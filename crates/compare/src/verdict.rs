@@ -1,8 +1,9 @@
 //! One sentence: who fell out of step, where, and what became of the others.
 
+use crate::findings::Common;
 use crate::suspect::{Finding, Reason};
 use crate::{Divergence, DivergenceKind};
-use lockstep_trace::{Run, ThreadName, TraceName, ranges};
+use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, ranges};
 use std::collections::BTreeMap;
 
 /// What the sentence is about.
@@ -27,10 +28,17 @@ impl Case<'_> {
         let Some(first) = self.findings.first() else {
             return "the runs differ".to_owned();
         };
+        if first.shared {
+            return format!(
+                "all traces differ alike, and none in any other way: {} {}",
+                self.who(first.trace),
+                clause(first)
+            );
+        }
         format!(
             "{} {}; {}",
             self.who(first.trace),
-            self.what(first),
+            clause(first),
             self.others(first.trace)
         )
     }
@@ -82,43 +90,25 @@ impl Case<'_> {
         }
     }
 
-    fn what(&self, finding: &Finding) -> String {
-        let Some(divergence) = &finding.divergence else {
-            return finding.unmatched.unwrap_or("differs").to_owned();
+    /// What all traces do otherwise: a note beside the verdict.
+    pub(crate) fn common(&self, common: &Common) -> String {
+        let divergence = &common.divergence;
+        let traces = match common.traces {
+            1 => "a trace differs".to_owned(),
+            many => format!("{many} traces differ alike"),
         };
-        let does = does(divergence);
-        let place = place(divergence);
-        let iterations = iterations(finding);
-        let instead = match divergence.normal.as_deref() {
-            Some("return") => match divergence.stack.last() {
-                Some(function) => format!(" where the normal run returns from {function}"),
-                None => " where the normal run returns".to_owned(),
-            },
-            Some(call) => format!(" where the normal run calls {call}"),
-            None => " where the normal run has ended".to_owned(),
-        };
-        match divergence.kind {
-            DivergenceKind::OtherCall | DivergenceKind::GoesOn if divergence.faulty_is_open => {
-                format!("{does}{place}{iterations},{instead}")
-            }
-            DivergenceKind::OtherCall | DivergenceKind::GoesOn => {
-                format!("{does}{instead}{place}{iterations}")
-            }
-            DivergenceKind::EndsEarly => format!("{does}{place}{iterations}"),
-            DivergenceKind::Counts => {
-                format!("has other trip counts than before{place}{iterations}")
-            }
-        }
+        format!(
+            "{traces} in this, which is left out of the search (other arguments, another input or build?): {} {}",
+            self.who(divergence.trace),
+            plain(divergence)
+        )
     }
 
     /// What became of the other traces that both runs have.
     fn others(&self, first: TraceName) -> String {
         let mut by_fate: BTreeMap<Reason, Vec<&Finding>> = BTreeMap::new();
-        for finding in self
-            .findings
-            .iter()
-            .filter(|finding| finding.trace != first)
-        {
+        let own = || self.findings.iter().filter(|finding| !finding.shared);
+        for finding in own().filter(|finding| finding.trace != first) {
             by_fate.entry(finding.reason).or_default().push(finding);
         }
         let mut parts = Vec::new();
@@ -131,9 +121,7 @@ impl Case<'_> {
                 Reason::Counts => format!("{who} differ in trip counts alone"),
             });
         }
-        let changed = self
-            .findings
-            .iter()
+        let changed = own()
             .filter(|finding| finding.reason != Reason::Unmatched)
             .count();
         match self.compared.saturating_sub(changed) {
@@ -176,13 +164,87 @@ impl Case<'_> {
     }
 }
 
+/// What a trace does instead of what, and where.
+pub(crate) fn clause(finding: &Finding) -> String {
+    let Some(divergence) = &finding.divergence else {
+        return finding.unmatched.unwrap_or("differs").to_owned();
+    };
+    let iterations = iterations(finding);
+    let by_mpi = finding
+        .by_mpi
+        .as_ref()
+        .filter(|by_mpi| by_mpi.faulty != divergence.faulty);
+    match divergence.kind {
+        DivergenceKind::OtherCall | DivergenceKind::GoesOn if divergence.faulty_is_open => {
+            let instead = instead(finding.by_mpi.as_ref().unwrap_or(divergence));
+            match &finding.stuck {
+                Some(stuck) if Some(&stuck.function) != divergence.faulty.as_ref() => format!(
+                    "is stuck in {}{}, within {}(){}{iterations},{instead}",
+                    stuck.function,
+                    at(stuck.line.as_slice()),
+                    divergence.faulty.as_deref().unwrap_or_default(),
+                    place(divergence)
+                ),
+                _ => format!(
+                    "{}{}{iterations},{instead}",
+                    does(divergence),
+                    place(divergence)
+                ),
+            }
+        }
+        DivergenceKind::OtherCall | DivergenceKind::GoesOn => {
+            let inner = match by_mpi {
+                Some(by_mpi) => match (&by_mpi.faulty, &by_mpi.normal) {
+                    (Some(faulty), Some(normal)) => format!(" ({faulty} for {normal})"),
+                    _ => String::new(),
+                },
+                None => String::new(),
+            };
+            format!(
+                "{}{}{inner}{}{iterations}",
+                does(divergence),
+                instead(divergence),
+                place(divergence)
+            )
+        }
+        DivergenceKind::EndsEarly => {
+            format!("{}{}{iterations}", does(divergence), place(divergence))
+        }
+        DivergenceKind::Counts => format!(
+            "has other trip counts than before{}{iterations}",
+            place(divergence)
+        ),
+    }
+}
+
+/// The same of a divergence by itself.
+fn plain(divergence: &Divergence) -> String {
+    format!(
+        "{}{}{}",
+        does(divergence),
+        instead(divergence),
+        place(divergence)
+    )
+}
+
+fn instead(divergence: &Divergence) -> String {
+    match divergence.normal.as_deref() {
+        Some("return") => match divergence.stack.last() {
+            Some(function) => format!(" where the normal run returns from {function}"),
+            None => " where the normal run returns".to_owned(),
+        },
+        Some(call) => format!(" where the normal run calls {call}"),
+        None => " where the normal run has ended".to_owned(),
+    }
+}
+
 fn does(divergence: &Divergence) -> String {
     match (divergence.faulty.as_deref(), divergence.stack.last()) {
         (Some("return"), Some(function)) => format!("returns from {function}"),
         (Some("return"), None) => "returns".to_owned(),
         (Some(call), _) if divergence.faulty_is_open => format!("is stuck in {call}"),
         (Some(call), _) => format!("calls {call}"),
-        (None, Some(function)) => format!("ends in {function}, which has not returned"),
+        (None, Some(function)) => format!("never returns from {function}"),
         (None, None) => "ends early".to_owned(),
     }
 }
@@ -194,18 +256,25 @@ fn place(divergence: &Divergence) -> String {
     if let (Some(caller), Some(_)) = (divergence.stack.last(), &divergence.faulty) {
         place.push_str(&format!(", in {caller}()"));
     }
-    let lines: Vec<String> = divergence
-        .source
-        .iter()
-        .map(|line| format!("{}:{}", line.file, line.line))
-        .collect();
-    match lines.as_slice() {
-        [] => {}
-        [line] => place.push_str(&format!(" at {line}")),
-        [first, second] => place.push_str(&format!(" at {first} or {second}")),
-        [first, ..] => place.push_str(&format!(" at {first} or {} other places", lines.len() - 1)),
-    }
+    place.push_str(&at(&divergence.source));
     place
+}
+
+/// ` at odd_even.c:41`, ` at odd_even.c:83 or 87`.
+fn at(lines: &[SourceLine]) -> String {
+    let text = |line: &SourceLine| format!("{}:{}", file_name(&line.file), line.line);
+    match lines {
+        [] => String::new(),
+        [line] => format!(" at {}", text(line)),
+        [a, b] if a.file == b.file => format!(" at {} or {}", text(a), b.line),
+        [a, b] => format!(" at {} or {}", text(a), text(b)),
+        [first, rest @ ..] => format!(" at {} or {} other places", text(first), rest.len()),
+    }
+}
+
+/// Without directories: the sentence is to be read, and the reasons have the whole path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// `, after 7 of 16 iterations of the loop [MPI_Recv MPI_Send]`, or `, in iteration 8 of loop L1`.
@@ -216,7 +285,7 @@ fn iterations(finding: &Finding) -> String {
             iterations.done, iterations.of, iterations.body
         );
     }
-    let loops = finding.loops.iter().rev();
+    let loops = finding.loops().iter().rev();
     loops
         .map(|(name, iteration)| format!(", in iteration {iteration} of loop {name}"))
         .collect()

@@ -256,3 +256,57 @@ fn mistakes_in_options_are_told() {
         "--filter: expected a filter that keeps a function that was called, found `11.ompall.0K10`, which keeps none"
     );
 }
+
+/// The same run with more calls of `strcmp` between the first calls of each trace, as an option on the
+/// command line brings them.
+fn with_option(run: &Run) -> Run {
+    let names: Vec<&str> = odd_even::FUNCTIONS
+        .iter()
+        .copied()
+        .chain(["strcmp"])
+        .collect();
+    let strcmp = lockstep_trace::FunctionId(names.len() as u32 - 1);
+    let traces = run.traces().map(|thread| {
+        let mut events: Vec<Event> = thread.events().collect();
+        events.splice(
+            7..7,
+            [
+                Event::Call(strcmp),
+                Event::Return,
+                Event::Call(strcmp),
+                Event::Return,
+            ],
+        );
+        events
+    });
+    odd_even::run(&names, traces.collect())
+}
+
+#[test]
+fn what_all_traces_share_hides_nobody() {
+    let healthy = odd_even(16, Bug::None);
+    let plain = sweep(&healthy, &odd_even(16, Bug::Swap));
+    let found = sweep(&healthy, &with_option(&odd_even(16, Bug::Swap)));
+    assert_eq!(found.verdict, plain.verdict);
+    assert_eq!(found.suspects.len(), 1);
+    assert_eq!(
+        found.notes,
+        [
+            "16 traces differ alike in this, which is left out of the search (other arguments, another input or build?): \
+          rank 0 calls strcmp where the normal run calls odd_even_sort, in main()"
+        ]
+    );
+}
+
+#[test]
+fn what_all_traces_share_is_a_difference_when_there_is_no_other() {
+    let healthy = odd_even(16, Bug::None);
+    let found = sweep(&healthy, &with_option(&healthy));
+    assert!(found.differs);
+    assert_eq!(found.suspects.len(), 16);
+    assert_eq!(
+        found.verdict,
+        "all traces differ alike, and none in any other way: rank 0 calls strcmp where the normal run calls odd_even_sort, in main()"
+    );
+    assert!(found.suspects[0].confidence < 0.05);
+}

@@ -1,0 +1,305 @@
+//! Where each trace leaves the normal runs, with what all traces have in common taken away first.
+//!
+//! A faulty run is often started otherwise (an option that turns the fault on, another input), and then
+//! every trace differs from the first line on, the culprit no more than the others. The papers take the
+//! similarity that all traces share out of a comparison; here it is the divergence that they share:
+//! while all traces diverge in the same way, the call that makes the difference is left out of all trees
+//! and the next divergence is looked for.
+
+use crate::divergence::{Divergences, Side, first_divergence};
+use crate::sequence::{Lens, Trees};
+use crate::suspect::{Finding, Reason, Stuck};
+use crate::{Divergence, DivergenceKind, Options, sweep};
+use lockstep_calltree::{Projection, Trace};
+use lockstep_loops::Names;
+use lockstep_trace::{FunctionId, Run, ThreadName, TraceName};
+use regex::Regex;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// How many calls are left out at most.
+const ROUNDS: usize = 16;
+
+/// What reads arguments, environment and settings. Where a trace has nobody to share such a divergence
+/// with (the main thread of a single process), it is still no sign of a fault while there is another.
+const SETTINGS: &str = r"^(__)?(isoc\d+_)?(str|wcs|ato[ilfq]|sscanf)|getenv|getopt|getarg|get_command_argument|compare_string";
+
+/// Where the last run of `trees` leaves all the others, trace by trace, in the order of their names.
+/// And what all of them do otherwise, one divergence for each call that was left out.
+pub(crate) fn findings(
+    trees: &mut Trees,
+    runs: &[&Run],
+    options: &Options,
+) -> (Vec<Finding>, Vec<Common>) {
+    let mut left_out: Vec<String> = Vec::new();
+    let mut shared: BTreeMap<TraceName, Found> = BTreeMap::new();
+    let mut commons = Vec::new();
+    let mut now = Explained::new(trees, options, &left_out);
+    for _ in 0..ROUNDS {
+        let Some(common) = now.common() else { break };
+        // The call may be more than was, or less.
+        let candidates = [common.faulty.clone(), common.normal.clone()];
+        let next = candidates
+            .into_iter()
+            .flatten()
+            .filter(|name| name != "return" && !left_out.contains(name))
+            .map(|name| {
+                let names: Vec<String> = left_out.iter().cloned().chain([name]).collect();
+                (Explained::new(trees, options, &names), names)
+            })
+            .max_by_key(|(explained, _)| explained.events);
+        match next {
+            Some((next, names)) if next.events > now.events => {
+                let mut traces = 0;
+                for found in now.found.into_iter().flatten() {
+                    if found
+                        .structure()
+                        .is_some_and(|divergence| key(divergence) == key(&common))
+                    {
+                        traces += 1;
+                        shared.entry(found.normal.name).or_insert(found);
+                    }
+                }
+                commons.push(Common {
+                    divergence: common,
+                    traces,
+                });
+                (now, left_out) = (next, names);
+            }
+            _ => break,
+        }
+    }
+    let mpi = options.sweep.then(|| {
+        let mut options = options.clone();
+        let lens = sweep::mpi(&options);
+        (options.sweep, options.filter) = (false, lens.filter);
+        (options.keep_returns, options.keep_plt) = (lens.keep_returns, lens.keep_plt);
+        Explained::new(trees, &options, &left_out)
+    });
+    let mut findings = Vec::new();
+    for (place, found) in now.found.into_iter().enumerate() {
+        let Some(found) = found else { continue };
+        let name = found.normal.name;
+        let residue = found.structure().is_some();
+        let (found, is_shared) = match shared.remove(&name) {
+            Some(shared) if !residue => (shared, true),
+            _ => (found, false),
+        };
+        let Some(mut divergence) = found.any().cloned() else {
+            continue;
+        };
+        locate(&mut divergence, trees, runs);
+        let by_mpi = mpi
+            .as_ref()
+            .and_then(|mpi| mpi.found[place].as_ref()?.any())
+            .filter(|by_mpi| is_within(trees, place, by_mpi.event, divergence.event))
+            .cloned();
+        let thread = runs.last().and_then(|run| run.trace(name));
+        let stuck = thread
+            .and_then(|thread| thread.open.last())
+            .map(|frame| Stuck {
+                function: name_of(runs, frame.function),
+                line: frame.called_at.clone(),
+            });
+        let events = trees.forest.node(found.normal.root).events.max(1);
+        findings.push(Finding {
+            trace: name,
+            reason: Reason::of(divergence.kind),
+            shared: is_shared,
+            by_mpi,
+            stuck,
+            progress: divergence.normal_event as f64 / events as f64,
+            divergence: Some(divergence),
+            parting: None,
+            unmatched: None,
+        });
+    }
+    for common in &mut commons {
+        locate(&mut common.divergence, trees, runs);
+    }
+    (findings, commons)
+}
+
+/// Whether an event of a trace of the last run, given by its place, is a call, or lies within that call.
+fn is_within(trees: &Trees, place: usize, event: u64, call: u64) -> bool {
+    let root = trees.runs.last().map(|run| run[place].root);
+    let stack = |event| Some(trees.forest.position(root?, event)?.stack);
+    match (stack(call), stack(event)) {
+        (Some(call_stack), Some(stack)) => call <= event && stack.starts_with(&call_stack),
+        // The end of a trace is no event.
+        (None, None) => call == event,
+        _ => false,
+    }
+}
+
+fn name_of(runs: &[&Run], function: FunctionId) -> String {
+    let functions = runs.last().map(|run| &run.functions);
+    let function = functions.and_then(|functions| functions.get(function.0 as usize));
+    function.map_or_else(|| "?".to_owned(), |function| function.name.clone())
+}
+
+/// Looks up the line of a divergence in the last run.
+fn locate(divergence: &mut Divergence, trees: &Trees, runs: &[&Run]) {
+    if let (Some(run), Some(functions)) = (runs.last(), trees.functions.last())
+        && let Some(thread) = run.trace(divergence.trace)
+    {
+        divergence.locate(run, functions, thread);
+    }
+}
+
+/// A divergence that was left out of the search.
+pub(crate) struct Common {
+    /// As the first of the traces has it.
+    pub(crate) divergence: Divergence,
+    /// How many have it.
+    pub(crate) traces: usize,
+}
+
+/// How a trace differs from the normal trace that explains most of it.
+struct Found {
+    divergences: Divergences,
+    normal: Trace,
+}
+
+impl Found {
+    fn structure(&self) -> Option<&Divergence> {
+        self.divergences.structure.as_ref()
+    }
+
+    /// The first difference of any kind.
+    fn any(&self) -> Option<&Divergence> {
+        self.structure().or(self.divergences.counts.as_ref())
+    }
+
+    /// Whether it is explained further than by another normal trace.
+    fn goes_further(&self, other: &Self) -> bool {
+        let reach = |found: &Divergences| match (&found.structure, &found.counts) {
+            (Some(divergence), _) => (0, divergence.event),
+            (None, Some(divergence)) => (1, divergence.event),
+            (None, None) => (2, 0),
+        };
+        reach(&self.divergences) > reach(&other.divergences)
+    }
+}
+
+/// All traces of the last run, each explained as far as the normal runs go, under one filter.
+struct Explained {
+    /// One for each trace; `None` where no normal run has it.
+    found: Vec<Option<Found>>,
+    /// Events of the normal traces that are explained, all in all.
+    events: u64,
+}
+
+impl Explained {
+    /// In a sweep whole traces are looked at, else what the given filter leaves of them; without the
+    /// functions of these names.
+    fn new(trees: &mut Trees, options: &Options, left_out: &[String]) -> Self {
+        let lens = (!options.sweep).then(|| Lens::of(options));
+        let mut projection = trees.projection_without(lens.as_ref(), left_out);
+        let forest = &mut trees.forest;
+        let mut side = |trace: &Trace| Side::projected(forest, trace.root, &mut projection);
+        let sides: Vec<Vec<Side>> = trees
+            .runs
+            .iter()
+            .map(|run| run.iter().map(&mut side).collect())
+            .collect();
+        let mut names = Names::new();
+        for side in sides.iter().flatten() {
+            trees.forest.name_loops(side.root, &mut names);
+        }
+        let places = 0..trees.runs.last().map_or(0, Vec::len);
+        let found = places
+            .map(|place| nearest(trees, &sides, place, &mut projection, &names))
+            .collect::<Vec<Option<Found>>>();
+        let explained = found.iter().flatten().map(|found| match found.structure() {
+            Some(divergence) => divergence.normal_event,
+            None => trees.forest.node(found.normal.root).events + 1,
+        });
+        Self {
+            events: explained.sum(),
+            found,
+        }
+    }
+
+    /// A divergence that all traces of a kind (the main threads, say) have in common, or one that comes
+    /// from other settings.
+    fn common(&self) -> Option<Divergence> {
+        let mut kinds: FxHashMap<ThreadName, Vec<Option<&Divergence>>> = FxHashMap::default();
+        for found in self.found.iter().flatten() {
+            let divergence = found.structure().filter(|divergence| {
+                matches!(
+                    divergence.kind,
+                    DivergenceKind::OtherCall | DivergenceKind::GoesOn
+                )
+            });
+            kinds
+                .entry(found.normal.name.thread)
+                .or_default()
+                .push(divergence);
+        }
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort_by_key(|(thread, _)| *thread);
+        let settings = Regex::new(SETTINGS).ok();
+        let is_setting = |name: &Option<String>| {
+            let name = name.as_deref().unwrap_or_default();
+            settings
+                .as_ref()
+                .is_some_and(|settings| settings.is_match(name))
+        };
+        kinds.iter().find_map(|(_, divergences)| {
+            let first = divergences.first().copied().flatten()?;
+            let alone = divergences.len() == 1;
+            let all = divergences
+                .iter()
+                .all(|other| other.is_some_and(|other| key(other) == key(first)));
+            let sets = is_setting(&first.faulty) || is_setting(&first.normal);
+            (all && (!alone || sets)).then(|| first.clone())
+        })
+    }
+}
+
+/// What makes two divergences the same one in two traces.
+fn key(divergence: &Divergence) -> (&[String], Option<&str>, Option<&str>) {
+    (
+        &divergence.stack,
+        divergence.normal.as_deref(),
+        divergence.faulty.as_deref(),
+    )
+}
+
+/// How a trace of the last run, given by its place, leaves the normal trace that explains most of it.
+fn nearest(
+    trees: &Trees,
+    sides: &[Vec<Side>],
+    place: usize,
+    projection: &mut Projection,
+    names: &Names,
+) -> Option<Found> {
+    let (last, normals) = trees.runs.split_last()?;
+    let trace = last[place];
+    let mut nearest: Option<Found> = None;
+    for (run, traces) in normals.iter().enumerate() {
+        let Ok(other) = traces.binary_search_by_key(&trace.name, |trace| trace.name) else {
+            continue;
+        };
+        let (normal, faulty) = (sides[run][other], sides[normals.len()][place]);
+        let found = Found {
+            divergences: first_divergence(
+                &trees.forest,
+                trace.name,
+                normal,
+                faulty,
+                Some(&mut *projection),
+                names,
+            ),
+            normal: traces[other],
+        };
+        if nearest
+            .as_ref()
+            .is_none_or(|nearest| found.goes_further(nearest))
+        {
+            nearest = Some(found);
+        }
+    }
+    nearest
+}
