@@ -32,6 +32,10 @@ pub fn function(name: &str) -> FunctionId {
     FunctionId(FUNCTIONS.iter().position(|other| *other == name).unwrap() as u32)
 }
 
+fn is_library(name: &str) -> bool {
+    name.starts_with("MPI_") || name.starts_with("str")
+}
+
 /// A run of these traces: one process each.
 pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
     Run {
@@ -43,14 +47,14 @@ pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
             .map(|(name, line)| Function {
                 name: (*name).into(),
                 linkage: (*name).into(),
-                image: if name.starts_with("MPI_") {
+                image: if is_library(name) {
                     "library"
                 } else {
                     "odd_even"
                 }
                 .into(),
-                imported: name.starts_with("MPI_"),
-                source: (!name.starts_with("MPI_")).then(|| SourceLine {
+                imported: is_library(name),
+                source: (!is_library(name)).then(|| SourceLine {
                     file: "odd_even.c".into(),
                     line,
                 }),
