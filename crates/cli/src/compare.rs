@@ -57,7 +57,7 @@ pub struct Compare {
 }
 
 /// How much of long lists is printed; `--json` has all.
-const SUSPECTS: usize = 5;
+const SUSPECTS: usize = 3;
 const ROWS: usize = 10;
 
 impl Compare {

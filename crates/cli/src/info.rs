@@ -69,29 +69,20 @@ fn ratio(events: u64, bytes: u64) -> String {
     format!("{:.1}", raw_bytes(events) as f64 / bytes as f64)
 }
 
-/// Events that `bytes` stands for: the last ones may still lie in the staging area.
-fn encoded_events(thread: &Thread) -> u64 {
-    thread.events.saturating_sub(thread.unverified)
-}
-
 fn summary(run: &Run, shown: &[&Process]) -> String {
     let threads = || shown.iter().flat_map(|process| &process.threads);
-    let (mut events, mut encoded, mut bytes) = (0, 0, 0);
-    for thread in threads() {
-        events += thread.events;
-        encoded += encoded_events(thread);
-        bytes += thread.bytes;
-    }
+    let events: u64 = threads().map(|thread| thread.events).sum();
+    let bytes: u64 = threads().map(|thread| thread.bytes).sum();
     let hidden = run.processes.len() - shown.len();
     let mut text = format!(
-        "{}{}, {}, {} events in {} bytes (codec {}, {} times smaller than 2 bytes an event)\n",
+        "{}{}, {}, {} events in {} bytes (codec {}, ratio {})\n",
         if run.is_mpi { "MPI: " } else { "" },
         plural(shown.len(), "process"),
         plural(threads().count(), "thread"),
         output::grouped(events),
         output::grouped(bytes),
         run.codec.name(),
-        ratio(encoded, bytes),
+        ratio(events, bytes),
     );
     if hidden > 0 {
         text.push_str(&format!(
@@ -111,7 +102,7 @@ fn plural(number: usize, what: &str) -> String {
 }
 
 /// The end of a process in words.
-pub fn end(end: &End) -> String {
+fn end(end: &End) -> String {
     let certain = if end.certain { "" } else { "?" };
     match (end.kind, end.code) {
         (EndKind::Exited, Some(code)) => format!("exit {code}{certain}"),
@@ -182,7 +173,7 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
         let key = vec![
             output::grouped(thread.events),
             output::grouped(thread.bytes),
-            ratio(encoded_events(thread), thread.bytes),
+            ratio(thread.events, thread.bytes),
             if open.is_empty() {
                 "-".to_owned()
             } else {

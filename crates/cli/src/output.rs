@@ -170,7 +170,8 @@ fn wrap(text: &str, width: usize, indent: usize) -> String {
 
 /// A bar on stderr, hidden where that is no terminal.
 pub fn progress(what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new(0);
+    // The first report tells the length.
+    let bar = ProgressBar::new(1);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len}") {
         bar.set_style(style);
     }
