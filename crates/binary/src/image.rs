@@ -5,7 +5,7 @@ use object::elf::{self, FileHeader64, ProgramHeader64, Rela64, Sym64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
 use object::{LittleEndian, pod};
 
-use crate::program::{Kind, Unsuitable, check_magic};
+use crate::program::{Kind, Unsuitable, check_magic, check_type, damaged};
 
 pub(crate) const LE: LittleEndian = LittleEndian;
 pub(crate) type Header = FileHeader64<LittleEndian>;
@@ -73,19 +73,8 @@ impl<'a> Image<'a> {
     /// What the file is, where it is no x86-64 ELF program or library.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Unsuitable> {
         check_magic(bytes)?;
-        let damaged = |error: object::read::Error| Unsuitable::Damaged {
-            what: error.to_string(),
-        };
         let header = Header::parse(bytes).map_err(damaged)?;
-        let file_type = header.e_type(LE);
-        if file_type != elf::ET_EXEC && file_type != elf::ET_DYN {
-            let what = match file_type {
-                elf::ET_REL => "an object file".to_owned(),
-                elf::ET_CORE => "a core dump".to_owned(),
-                other => format!("an ELF file of type {}", other.0),
-            };
-            return Err(Unsuitable::NotExecutable { what });
-        }
+        let file_type = check_type(header)?;
         let programs = header.program_headers(LE, bytes).map_err(damaged)?;
         // Sections are a help, not needed to run: a file without them has its functions all the same.
         let sections = header.sections(LE, bytes).unwrap_or_default();

@@ -1,6 +1,9 @@
 //! What kind of program a file is, and why it cannot be recorded.
 
-use crate::Image;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use crate::image::{Header, LE};
 
 /// What an x86-64 ELF file is to the loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,16 +66,40 @@ pub enum Unsuitable {
 }
 
 /// Whether the program in `bytes` can be recorded: its kind ([`Kind::Pie`] or [`Kind::Fixed`]).
-/// The file's mode (execute permission, setuid) is the caller's to check.
+/// The beginning of the file is enough, if the program headers are in it. The file's mode (execute
+/// permission, setuid) is the caller's to check.
 ///
 /// # Errors
 /// Precisely why it cannot.
 pub fn check_program(bytes: &[u8]) -> Result<Kind, Unsuitable> {
-    let image = Image::parse(bytes)?;
-    match image.kind() {
-        Kind::Static => Err(Unsuitable::Static),
-        Kind::Library if image.interpreter().is_none() => Err(Unsuitable::Library),
-        kind => Ok(kind),
+    check_magic(bytes)?;
+    let header = Header::parse(bytes).map_err(damaged)?;
+    let file_type = check_type(header)?;
+    let programs = header.program_headers(LE, bytes).map_err(damaged)?;
+    let has = |kind: elf::ProgramType| programs.iter().any(|p| p.p_type(LE) == kind);
+    match (has(elf::PT_INTERP), file_type) {
+        (true, elf::ET_EXEC) => Ok(Kind::Fixed),
+        (true, _) => Ok(Kind::Pie),
+        // A position independent static program relocates itself; libraries begin nowhere.
+        (false, elf::ET_DYN) if header.e_entry(LE) == 0 => Err(Unsuitable::Library),
+        (false, _) => Err(Unsuitable::Static),
+    }
+}
+
+/// ET_EXEC or ET_DYN.
+pub(crate) fn check_type(header: &Header) -> Result<elf::FileType, Unsuitable> {
+    let what = match header.e_type(LE) {
+        kind @ (elf::ET_EXEC | elf::ET_DYN) => return Ok(kind),
+        elf::ET_REL => "an object file".to_owned(),
+        elf::ET_CORE => "a core dump".to_owned(),
+        other => format!("an ELF file of type {}", other.0),
+    };
+    Err(Unsuitable::NotExecutable { what })
+}
+
+pub(crate) fn damaged(error: object::read::Error) -> Unsuitable {
+    Unsuitable::Damaged {
+        what: error.to_string(),
     }
 }
 
