@@ -18,6 +18,9 @@ pub struct Import<'a> {
     pub name: &'a [u8],
     /// The image defines the symbol itself (another image may still win).
     pub is_defined: bool,
+    /// The slot serves calls alone (JUMP_SLOT). The other kind (GLOB_DAT) serves the address too:
+    /// in a fixed image it may hold the image's own PLT stub as the function's one address.
+    pub is_for_calls: bool,
 }
 
 impl<'a> Image<'a> {
@@ -49,6 +52,7 @@ impl<'a> Image<'a> {
                     symbol: index,
                     name: &name[..end.unwrap_or(name.len())],
                     is_defined: !symbol.is_undefined(LE),
+                    is_for_calls: kind == elf::R_X86_64_JUMP_SLOT,
                 });
             }
         }

@@ -65,7 +65,9 @@ impl<'a> Imports<'a> {
             .iter()
             .filter(|i| !i.is_defined && !is_untouched(i.name) && wanted(i.name))
             .collect();
-        symbols.sort_by_key(|import| (import.name, import.symbol, import.slot));
+        // The stub calls through the first: through the other kind it might meet the PLT stub, and
+        // so itself, again.
+        symbols.sort_by_key(|i| (i.name, i.symbol, !i.is_for_calls, i.slot));
         let mut chosen = Self::default();
         for slots in symbols.chunk_by(|a, b| (a.name, a.symbol) == (b.name, b.symbol)) {
             let (name, slot) = (slots[0].name, slots[0].slot);
