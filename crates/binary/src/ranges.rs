@@ -65,7 +65,7 @@ pub struct FunctionSymbol<'a> {
 
 /// Functions around the program's own that a linker adds. They run before the recorder or after it,
 /// or have no frame description.
-const STARTUP: [&[u8]; 14] = [
+const STARTUP: [&[u8]; 13] = [
     b"_start",
     b"_init",
     b"_fini",
@@ -79,7 +79,6 @@ const STARTUP: [&[u8]; 14] = [
     b"__libc_csu_fini",
     b"__libc_csu_irel",
     b"_dl_start",
-    b"atexit",
 ];
 
 const PLT_SECTIONS: [&[u8]; 5] = [b".plt", b".plt.got", b".plt.sec", b".plt.bnd", b".iplt"];

@@ -12,12 +12,8 @@ fn main() {
     };
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let elf = Elf::read(Path::new(program));
-    let (events, status) = stepper::events(Path::new(program), &arguments);
-    let address_or_name = |function: &lockstep_testkit::elf::Function| {
-        let address = || format!("{:#x}", function.range.0);
-        function.name.clone().unwrap_or_else(address)
-    };
-    for line in stepper::lines(&elf, &events, address_or_name) {
+    let (events, status) = stepper::events(&elf, Path::new(program), &arguments);
+    for line in stepper::lines(&elf, &events) {
         println!("{line}");
     }
     println!("status {status}");

@@ -11,8 +11,17 @@ use std::path::Path;
 pub struct Function {
     /// First address and one past the last, in the file.
     pub range: (u64, u64),
-    /// Name in the symbol table, if there is one.
+    /// Name in the symbol table, if there is one; of several, some one.
     pub name: Option<String>,
+}
+
+impl Function {
+    /// Its name, or its address where it has none.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let address = || format!("{:#x}", self.range.0);
+        self.name.clone().unwrap_or_else(address)
+    }
 }
 
 /// The facts that the oracle needs.
@@ -30,6 +39,8 @@ pub struct Elf {
     pub cold: Vec<((u64, u64), usize)>,
     /// Library functions by the address of the slot that holds their address.
     pub slots: BTreeMap<u64, String>,
+    /// Addresses by name, for every name that stands for one address only.
+    pub addresses: BTreeMap<String, u64>,
     /// Executable bytes by address.
     pub text: Vec<(u64, Vec<u8>)>,
 }
@@ -57,21 +68,7 @@ impl Elf {
     pub fn read(path: &Path) -> Self {
         let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let file = object::File::parse(&*bytes).expect("an ELF file");
-        let mut names = BTreeMap::new();
-        for symbol in file.symbols() {
-            if symbol.kind() == object::SymbolKind::Text
-                && symbol.is_definition()
-                && let Ok(name) = symbol.name()
-            {
-                // Of several names for one address the first global one stands.
-                let known = names
-                    .entry(symbol.address())
-                    .or_insert_with(|| name.to_owned());
-                if symbol.is_global() && START_UP.contains(&known.as_str()) {
-                    name.clone_into(known);
-                }
-            }
-        }
+        let (names, addresses) = symbols(&file);
         let text: Vec<(u64, Vec<u8>)> = file
             .sections()
             .filter(|section| section.kind() == object::SectionKind::Text)
@@ -101,6 +98,7 @@ impl Elf {
             functions,
             cold,
             slots: slots(&file),
+            addresses,
             text,
         }
     }
@@ -141,6 +139,27 @@ impl Elf {
             })
             .unwrap_or_default()
     }
+}
+
+/// The first name of each address with code, and the address of each name that has only one.
+fn symbols(file: &object::File<'_>) -> (BTreeMap<u64, String>, BTreeMap<String, u64>) {
+    let mut names = BTreeMap::new();
+    let mut addresses: BTreeMap<String, Option<u64>> = BTreeMap::new();
+    for symbol in file.symbols() {
+        if symbol.kind() == object::SymbolKind::Text
+            && symbol.is_definition()
+            && let Ok(name) = symbol.name()
+        {
+            let address = symbol.address();
+            names.entry(address).or_insert_with(|| name.to_owned());
+            let known = addresses.entry(name.to_owned()).or_insert(Some(address));
+            if *known != Some(address) {
+                *known = None;
+            }
+        }
+    }
+    let unique = |(name, address): (String, Option<u64>)| Some((name, address?));
+    (names, addresses.into_iter().filter_map(unique).collect())
 }
 
 type Parts = (Vec<Function>, Vec<((u64, u64), usize)>);

@@ -4,8 +4,9 @@
 //
 // ENTRY is the program's entry point, LOW to HIGH its code, all as addresses in the file. To OUTPUT it
 // writes pairs of 64-bit numbers, instruction pointer and stack pointer before an instruction, for every
-// instruction of the program itself and for the first one after each stay in it. Instruction pointers
-// are moved to addresses in the file. Only the first thread is followed, and no child.
+// instruction of the program itself; and in between, for the first one elsewhere and whenever the stack
+// pointer is higher than it has been since. Instruction pointers are moved to addresses in the file. Only
+// the first thread is followed, and no child.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <errno.h>
@@ -70,6 +71,7 @@ int main(int argc, char **argv) {
         fail(argv[5]);
     }
     int status, inside = 0, signal = 0;
+    unsigned long highest = 0;
     if (waitpid(child, &status, 0) < 0 || !WIFSTOPPED(status)) fail("start");
     unsigned long bias = loaded_entry(child) - entry;
     run_to(child, entry + bias);
@@ -78,7 +80,10 @@ int main(int argc, char **argv) {
         if (ptrace(PTRACE_GETREGS, child, 0, &registers)) fail("registers");
         unsigned long step[2] = {registers.rip - bias, registers.rsp};
         int now = step[0] >= low && step[0] < high;
-        if (now || inside) fwrite(step, sizeof step, 1, output);
+        if (now || inside || step[1] > highest) {
+            fwrite(step, sizeof step, 1, output);
+            highest = step[1];
+        }
         inside = now;
         ptrace(PTRACE_SINGLESTEP, child, 0, signal);
         if (waitpid(child, &status, 0) < 0 || !WIFSTOPPED(status)) break;

@@ -62,13 +62,13 @@ pub struct Step {
     pub stack: u64,
 }
 
-/// Steps through `program` and gives its events and its exit status.
+/// Steps through `program`, of which `elf` says what its functions are, and gives its events and its
+/// exit status.
 ///
 /// # Panics
 /// If it cannot be stepped through.
 #[must_use]
-pub fn events(program: &Path, arguments: &[&str]) -> (Vec<Event>, i32) {
-    let elf = Elf::read(program);
+pub fn events(elf: &Elf, program: &Path, arguments: &[&str]) -> (Vec<Event>, i32) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stepper.c");
     let stepper = Recipe::new(&source.to_string_lossy()).flag("-O2").build();
     let scratch = Scratch::new("steps");
@@ -89,7 +89,7 @@ pub fn events(program: &Path, arguments: &[&str]) -> (Vec<Event>, i32) {
         instruction: word(&pair[..8]),
         stack: word(&pair[8..]),
     });
-    (follow(&elf, steps), outcome.status)
+    (follow(elf, steps), outcome.status)
 }
 
 /// The events that these steps make.
@@ -177,17 +177,13 @@ fn decode(elf: &Elf, address: u64) -> Option<Instruction> {
     (instruction.code() != Code::INVALID).then_some(instruction)
 }
 
-/// `events` as text, one line each, with the names that `lockstep` gives: for a message, and to
-/// compare with what was recorded.
-pub fn lines(
-    elf: &Elf,
-    events: &[Event],
-    mut name: impl FnMut(&crate::elf::Function) -> String,
-) -> Vec<String> {
+/// `events` as text, one line each.
+#[must_use]
+pub fn lines(elf: &Elf, events: &[Event]) -> Vec<String> {
     events
         .iter()
         .map(|event| match event {
-            Event::Call(Callee::Own(index)) => format!("call {}", name(&elf.functions[*index])),
+            Event::Call(Callee::Own(index)) => format!("call {}", elf.functions[*index].label()),
             Event::Call(Callee::Imported(function)) => format!("call {function}"),
             Event::Return => "return".to_owned(),
             Event::Tail => "tail".to_owned(),
@@ -213,6 +209,7 @@ mod tests {
             functions: vec![function(0x10), function(0x20)],
             cold: Vec::new(),
             slots: Default::default(),
+            addresses: Default::default(),
             text: vec![(0x10, vec![0x90; 32])],
         }
     }

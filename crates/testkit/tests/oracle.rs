@@ -6,19 +6,37 @@ use lockstep_trace::{Event, Run};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The events that `lockstep` recorded of the program's first thread, as lines; calls of functions
-/// that it refused are in neither list.
-fn recorded(run: &Run) -> Vec<String> {
+/// The events that `lockstep` recorded of the program's first thread, as lines.
+fn recorded(run: &Run, elf: &Elf) -> Vec<String> {
     let thread = &run.processes[0].threads[0];
     assert_eq!(thread.damage, None);
     thread
         .events()
         .map(|event| match event {
-            Event::Call(id) => format!("call {}", run.function(id).linkage),
+            Event::Call(id) => {
+                let function = run.function(id);
+                if function.imported {
+                    format!("call {}", function.linkage)
+                } else {
+                    format!("call {}", one_name(elf, &function.linkage))
+                }
+            }
             Event::Return => "return".to_owned(),
             Event::Tail => "tail".to_owned(),
         })
         .collect()
+}
+
+/// A function may have several names, and in a stripped program has none but `image+0x1234`: whatever
+/// `linkage` says of it, this is the oracle's name for what stands at that address.
+fn one_name(elf: &Elf, linkage: &str) -> String {
+    let written = linkage.rsplit_once("+0x").map(|(_, address)| address);
+    let address = written
+        .and_then(|address| u64::from_str_radix(address, 16).ok())
+        .or_else(|| elf.addresses.get(linkage).copied());
+    address
+        .and_then(|address| elf.function_from(address))
+        .map_or_else(|| linkage.to_owned(), |index| elf.functions[index].label())
 }
 
 /// Takes the calls of `refused` functions out of `lines`, with their returns. A frame that such a
@@ -35,10 +53,7 @@ fn without(lines: &[String], refused: &HashSet<String>) -> Vec<String> {
             let returns = frames.pop().unwrap_or(0);
             kept.extend((0..returns).map(|_| "return".to_owned()));
         } else {
-            // Refusals have names for people; for C++ and Rust those differ from the linker's.
-            let linkage = line.trim_start_matches("call ");
-            let seen = !refused.contains(linkage)
-                && !refused.contains(&lockstep_binary::display_name(linkage));
+            let seen = !refused.contains(line.trim_start_matches("call "));
             let handed_over = std::mem::take(&mut tail);
             if handed_over && frames.last().is_some_and(|kept| *kept > 0) {
                 // The predecessor is seen: it hands over only to what is seen too.
@@ -58,22 +73,31 @@ fn without(lines: &[String], refused: &HashSet<String>) -> Vec<String> {
     kept
 }
 
-fn compare(program: &Path, what: &str, name: impl Fn(&lockstep_testkit::elf::Function) -> String) {
-    let elf = Elf::read(program);
-    let (events, status) = stepper::events(program, &[]);
-    let expected = stepper::lines(&elf, &events, &name);
+/// Compares what is recorded of `program` with what single-stepping it shows, where `elf` says what
+/// its functions are.
+fn compare(program: &Path, elf: &Elf, what: &str) {
+    let (events, status) = stepper::events(elf, program, &[]);
+    let expected = stepper::lines(elf, &events);
     let scratch = Scratch::new("oracle");
     let recording = record(&scratch, &[], &[program]);
     assert_eq!(recording.outcome.status, status, "{what}");
     let run = Run::open(&recording.directory).expect("a run");
+    // Of a library function it is some places of call that are refused, and then said; the oracle
+    // looks at the others.
+    let own = |label: &String| {
+        elf.functions
+            .iter()
+            .any(|function| function.label() == *label)
+    };
     let coverage = &run.processes[0].coverage;
     let refused: HashSet<String> = coverage
         .refused
         .iter()
-        .map(|refused| refused.name.clone())
+        .map(|refused| by_display_name(elf, &refused.name))
+        .filter(own)
         .collect();
     let expected = without(&expected, &refused);
-    let found = recorded(&run);
+    let found = recorded(&run, elf);
     if let Some(at) =
         (0..expected.len().max(found.len())).find(|&i| expected.get(i) != found.get(i))
     {
@@ -101,32 +125,29 @@ fn compare(program: &Path, what: &str, name: impl Fn(&lockstep_testkit::elf::Fun
     ));
 }
 
-fn by_name(function: &lockstep_testkit::elf::Function) -> String {
-    function.name.clone().unwrap_or_default()
+/// The oracle's name for the function that people call `name`.
+fn by_display_name(elf: &Elf, name: &str) -> String {
+    let mut names = elf.addresses.keys();
+    let linkage = names.find(|linkage| lockstep_binary::display_name(linkage) == name);
+    one_name(elf, linkage.map_or(name, String::as_str))
 }
 
 fn check(recipe: &Recipe) {
     if !tools::require(&[recipe.compiler_name()]) {
         return;
     }
-    compare(&recipe.build(), &recipe.describe(), by_name);
+    let program = recipe.build();
+    compare(&program, &Elf::read(&program), &recipe.describe());
 }
 
-/// A stripped program's functions are named by their address.
+/// A stripped program must show the same as its twin, address by address.
 fn check_stripped(recipe: &Recipe) {
     if !tools::require(&[recipe.compiler_name(), "strip"]) {
         return;
     }
-    let program = recipe.clone().stripped().build();
-    let what = format!("{}, stripped", recipe.describe());
-    let image = program
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    compare(&program, &what, |function| {
-        format!("{image}+{:#x}", function.range.0)
-    });
+    let stripped = recipe.clone().stripped();
+    let twin = Elf::read(&recipe.build());
+    compare(&stripped.build(), &twin, &stripped.describe());
 }
 
 const LEVELS: [&str; 2] = ["-O0", "-O2"];
