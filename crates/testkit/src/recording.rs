@@ -163,13 +163,15 @@ impl Recording {
         (outcome.status, value)
     }
 
-    /// The names of all traces, as `info` lists them.
+    /// The names of the traces that commands look at: of MPI processes only, if there are any.
     #[must_use]
     pub fn traces(&self) -> Vec<String> {
         let info = self.json(&["info"]);
         let processes = info["processes"].as_array().cloned().unwrap_or_default();
+        let is_mpi = processes.iter().any(|process| process["mpi"] == true);
         processes
             .iter()
+            .filter(|process| !is_mpi || process["mpi"] == true)
             .flat_map(|process| process["threads"].as_array().cloned().unwrap_or_default())
             .filter_map(|thread| thread["trace"].as_str().map(str::to_owned))
             .collect()

@@ -118,10 +118,10 @@ impl Loops {
         strings(&found.unwrap_or_else(|| panic!("no {trace} in {}", self.json))["tokens"])
     }
 
-    fn body(&self, id: &str) -> Vec<String> {
+    fn body(&self, name: &str) -> Vec<String> {
         let loops = self.json["loops"].as_array().cloned().unwrap_or_default();
-        let found = loops.iter().find(|entry| entry["id"] == id);
-        strings(&found.unwrap_or_else(|| panic!("no {id} in {}", self.json))["body"])
+        let found = loops.iter().find(|entry| entry["name"] == name);
+        strings(&found.unwrap_or_else(|| panic!("no {name} in {}", self.json))["body"])
     }
 }
 
