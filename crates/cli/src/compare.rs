@@ -139,7 +139,8 @@ impl Compare {
         if !rest.is_empty() {
             writeln!(text, "  and {} more: {}", rest.len(), in_short(&rest))?;
         }
-        if !found.table.is_empty() {
+        // Where the runs are alike, so are their clusterings: nothing to rank.
+        if found.differs && !found.table.is_empty() {
             let shown = found.table.len().min(ROWS);
             writeln!(
                 text,
@@ -149,12 +150,15 @@ impl Compare {
             writeln!(text, "{}", ranking(&found.table[..shown]))?;
         }
         if let (Some(first), true) = (found.suspects.first(), found.differs) {
-            let next = format!(
+            let mut next = format!(
                 "lockstep diff {} {} -t {}",
                 self.normal.display(),
                 self.faulty.display(),
                 first.trace
             );
+            for name in &found.left_out {
+                next.push_str(&format!(" --ignore '{}'", exactly(name)));
+            }
             writeln!(text, "\nNext: {}", output::printable(&next))?;
         }
         if let Some(file) = &self.html {
@@ -198,4 +202,9 @@ fn ranking(rows: &[Row]) -> String {
             ]
         }),
     )
+}
+
+/// A regular expression that matches this name and no other.
+pub fn exactly(name: &str) -> String {
+    format!("^{}$", regex::escape(name))
 }

@@ -1,5 +1,6 @@
 //! `lockstep report`: everything about a run, or about two, in one self-contained page.
 
+use crate::compare::exactly;
 use crate::lattice::write;
 use crate::options::Analysis;
 use crate::{output, run};
@@ -147,6 +148,11 @@ fn diffs(
     options: &Options,
     found: &Comparison,
 ) -> Vec<(TraceName, Diff)> {
+    // As the comparison saw them.
+    let mut options = options.clone();
+    options
+        .ignore
+        .extend(found.left_out.iter().map(|name| exactly(name)));
     let suspects = found
         .suspects
         .iter()
@@ -157,7 +163,7 @@ fn diffs(
         .filter_map(|trace| {
             Some((
                 trace,
-                diff(normal, faulty, trace, options, Style::Tree).ok()?,
+                diff(normal, faulty, trace, &options, Style::Tree).ok()?,
             ))
         })
         .collect()

@@ -30,6 +30,9 @@ pub struct Comparison {
     pub table: Vec<Row>,
     /// What could not be compared, or should be known when reading the rest.
     pub notes: Vec<String>,
+    /// Functions that were left out of the search for the first divergence, since all traces call them
+    /// otherwise in the same way (see `notes`).
+    pub left_out: Vec<String>,
     /// Traces of the normal run without a partner in the faulty one.
     #[serde(serialize_with = "serialize_traces")]
     pub missing: Vec<TraceName>,
@@ -154,6 +157,7 @@ pub fn compare(
         suspects,
         table: ranking.rows,
         notes,
+        left_out: commons.into_iter().map(|common| common.left_out).collect(),
         missing,
         extra,
         view: view(&given, options),

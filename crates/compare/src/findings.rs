@@ -63,6 +63,7 @@ pub(crate) fn findings(
                 commons.push(Common {
                     divergence: common,
                     traces,
+                    left_out: names.last().cloned().unwrap_or_default(),
                 });
                 (now, left_out) = (next, names);
             }
@@ -153,6 +154,8 @@ pub(crate) struct Common {
     pub(crate) divergence: Divergence,
     /// How many have it.
     pub(crate) traces: usize,
+    /// The function that was left out of the search for it.
+    pub(crate) left_out: String,
 }
 
 /// How a trace differs from the normal trace that explains most of it.
