@@ -4,7 +4,7 @@ use crate::build::Builder;
 use crate::function::{Function, FunctionKey, Functions};
 use crate::node::{Item, Label, Node, NodeId, Nodes, Shape, Shapes, own};
 use lockstep_loops::{Bodies, BodyId, Key, Names};
-use lockstep_trace::{FunctionId, Run, Thread, TraceName};
+use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName};
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -63,10 +63,19 @@ impl Forest {
     /// Adds the functions of a run. Where all its processes run one program, that program's own
     /// functions belong to the image "", so that a build under another name has the same.
     pub fn add_functions(&mut self, run: &Run) -> FunctionMap {
+        self.add_functions_of(run, |process| run.is_visible(process))
+    }
+
+    /// The same where not all processes are looked at.
+    pub fn add_functions_of(
+        &mut self,
+        run: &Run,
+        is_looked_at: impl Fn(&Process) -> bool,
+    ) -> FunctionMap {
         let programs: BTreeSet<&OsStr> = run
             .processes
             .iter()
-            .filter(|process| run.is_visible(process))
+            .filter(|process| is_looked_at(process))
             .filter_map(|process| Path::new(&process.program).file_name())
             .collect();
         let program = match programs.into_iter().collect::<Vec<_>>().as_slice() {

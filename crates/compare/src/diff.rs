@@ -110,9 +110,8 @@ pub fn diff(
         &names,
     );
     let mut first = found.difference(options.counts).cloned();
-    let map = trees.forest.add_functions(faulty);
     if let (Some(first), Some(thread)) = (&mut first, faulty.trace(trace)) {
-        first.locate(faulty, &map, thread);
+        first.locate(faulty, &trees.functions[1], thread);
     }
     let (ops, loops) = match style {
         Style::Tree => {

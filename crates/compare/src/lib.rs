@@ -30,6 +30,7 @@ mod notes;
 mod novelty;
 mod object;
 mod options;
+mod pairing;
 mod sequence;
 mod similarity;
 mod suspect;

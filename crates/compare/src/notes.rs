@@ -1,10 +1,9 @@
 //! What could not be compared, and what to know when reading a comparison.
 
+use crate::pairing;
 use crate::sequence::Trees;
 use lockstep_trace::{EndKind, ProcessName, Run, TraceName, ranges};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::path::Path;
 
 /// How many names a note lists before it counts the rest.
 const LISTED: usize = 6;
@@ -23,7 +22,10 @@ pub(crate) fn notes(
     extra: &[TraceName],
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    ranks(normal, faulty, &mut notes);
+    match pairing::note(normal, faulty) {
+        Some(note) => notes.push(note),
+        None => ranks(normal, faulty, &mut notes),
+    }
     if !missing.is_empty() {
         notes.push(format!(
             "{} in the normal run only, and not compared: {}",
@@ -57,7 +59,7 @@ fn ranks(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
     let (normal, faulty) = (processes(normal), processes(faulty));
     if normal.len() != faulty.len() {
         notes.push(format!(
-            "the normal run has {} processes, the faulty one {}: the {} that both have are compared",
+            "processes: {} in the normal run, {} in the faulty one; the {} that both have are compared",
             normal.len(),
             faulty.len(),
             normal.intersection(&faulty).count()
@@ -68,19 +70,28 @@ fn ranks(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
 /// Functions of one build only: the programs' own, since what they call in libraries shows where it is
 /// called.
 fn builds(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
-    let functions = |run: &Run| -> BTreeSet<String> {
-        let programs: BTreeSet<&OsStr> = run
+    let programs = |run: &Run| -> BTreeSet<String> {
+        let visible = run
             .processes
             .iter()
-            .filter(|process| run.is_visible(process))
-            .filter_map(|process| Path::new(&process.program).file_name())
-            .collect();
-        let own = run.functions.iter().filter(|function| {
-            !function.imported && programs.contains(OsStr::new(&function.image))
-        });
+            .filter(|process| run.is_visible(process));
+        visible.map(pairing::program).collect()
+    };
+    let (left, right) = (programs(normal), programs(faulty));
+    // Programs of one run only (a shell, `timeout`) are no builds of anything here, unless all are.
+    let both: BTreeSet<&String> = left.intersection(&right).collect();
+    let functions = |run: &Run, programs: &BTreeSet<String>| -> BTreeSet<String> {
+        let is_own = |image: &String| match both.is_empty() {
+            true => programs.contains(image),
+            false => both.contains(image),
+        };
+        let own = run
+            .functions
+            .iter()
+            .filter(|function| !function.imported && is_own(&function.image));
         own.map(|function| function.name.clone()).collect()
     };
-    let (left, right) = (functions(normal), functions(faulty));
+    let (left, right) = (functions(normal, &left), functions(faulty, &right));
     for (which, only) in [
         ("normal", left.difference(&right).collect::<Vec<_>>()),
         ("faulty", right.difference(&left).collect()),

@@ -1,10 +1,11 @@
 //! From call trees to folded sequences: what a filter leaves of a trace, with its loops recognised.
 
 use crate::filter::{self, Filter, Groups};
+use crate::pairing::{self, Partners};
 use crate::{Error, ObjectName, Options, Part};
 use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens};
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
-use lockstep_trace::Run;
+use lockstep_trace::{ProcessName, Run};
 use regex::Regex;
 use rustc_hash::FxHashMap;
 
@@ -48,7 +49,8 @@ impl PartRegex {
 }
 
 impl Trees {
-    /// Reads the traces that the options choose. O(events).
+    /// Reads the traces that the options choose; of several runs, those of processes that the last one
+    /// has too where that is not said by names ([`pairing`]), under the last one's names. O(events).
     ///
     /// # Errors
     /// A pattern that does not parse.
@@ -57,20 +59,37 @@ impl Trees {
         let part = PartRegex::new(&options.part)?;
         let mut forest = Forest::new();
         let mut maps = Vec::with_capacity(runs.len());
+        let partners: Vec<Option<Partners>> = match runs.split_last() {
+            Some((last, normals)) => pairing::partners(normals, last),
+            None => Vec::new(),
+        };
         let runs = runs
             .iter()
-            .map(|run| {
-                let functions = forest.add_functions(run);
+            .zip(partners)
+            .map(|(run, partners)| {
+                let partner = |process: ProcessName| match &partners {
+                    Some(partners) => partners.get(&process).copied(),
+                    None => Some(process),
+                };
+                let functions = forest.add_functions_of(run, |process| {
+                    run.is_visible(process) && partner(process.name).is_some()
+                });
                 let mut threads: Vec<_> = match &options.traces {
                     None => run.traces().collect(),
                     Some(names) => names.iter().filter_map(|name| run.trace(*name)).collect(),
                 };
                 threads.sort_by_key(|thread| thread.name);
                 threads.dedup_by_key(|thread| thread.name);
-                let traces = threads
+                let mut traces: Vec<Trace> = threads
                     .into_iter()
-                    .map(|thread| forest.add_trace(&functions, thread))
+                    .filter_map(|thread| {
+                        let process = partner(thread.name.process)?;
+                        let mut trace = forest.add_trace(&functions, thread);
+                        trace.name.process = process;
+                        Some(trace)
+                    })
                     .collect();
+                traces.sort_by_key(|trace| trace.name);
                 maps.push(functions);
                 traces
             })

@@ -150,7 +150,7 @@ fn fewer_ranks_are_compared_as_far_as_they_go() {
     assert!(found.differs);
     assert_eq!(found.missing.len(), 12);
     assert!(
-        found.notes[0].starts_with("the normal run has 16 processes, the faulty one 4"),
+        found.notes[0].starts_with("processes: 16 in the normal run, 4 in the faulty one"),
         "{:?}",
         found.notes
     );
@@ -309,4 +309,33 @@ fn what_all_traces_share_is_a_difference_when_there_is_no_other() {
         "all traces differ alike, and none in any other way: rank 0 calls strcmp where the normal run calls odd_even_sort, in main()"
     );
     assert!(found.suspects[0].confidence < 0.05);
+}
+
+#[test]
+fn a_wrapper_does_not_shift_the_processes() {
+    let plain = |bug| {
+        let mut run = odd_even(16, bug);
+        run.is_mpi = false;
+        run
+    };
+    let (normal, mut faulty) = (plain(Bug::None), plain(Bug::Swap));
+    // `timeout` starts first and takes the name 0.
+    for process in &mut faulty.processes {
+        process.name.rank += 1;
+        for thread in &mut process.threads {
+            thread.name.process = process.name;
+        }
+    }
+    let mut wrapper = odd_even(1, Bug::None).processes;
+    wrapper[0].program = "/usr/bin/timeout".into();
+    faulty.processes.splice(0..0, wrapper);
+    let found = sweep(&normal, &faulty);
+    assert_eq!(found.suspects.len(), 1, "{}", found.verdict);
+    assert_eq!(found.suspects[0].trace, TraceName::new(6, 0));
+    assert!(
+        found.notes[0].ends_with("not compared: 0 (timeout) of the faulty run"),
+        "{:?}",
+        found.notes
+    );
+    assert!(found.missing.is_empty() && found.extra.is_empty());
 }
