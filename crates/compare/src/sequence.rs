@@ -237,8 +237,12 @@ impl Lens {
     }
 
     pub(crate) fn keeps_nothing(&self) -> Error {
+        let custom = match &self.filter.custom {
+            Some(pattern) => format!(" with --custom `{pattern}`"),
+            None => String::new(),
+        };
         Error::Nothing(format!(
-            "--filter: expected a filter that keeps a function that was called, found `{}`, which keeps none",
+            "--filter: expected a filter that keeps a function that was called, found `{}`{custom}, which keeps none",
             self.paper()
         ))
     }
