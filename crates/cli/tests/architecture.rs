@@ -146,3 +146,72 @@ fn the_launchers_of_the_limits_are_those_of_the_code() {
         assert!(limits.contains(&row), "docs/limits.md lacks {row}");
     }
 }
+
+/// Every Markdown file of the repository, as path and text.
+fn documents() -> Vec<(std::path::PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![root().to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() && name != "target" && !name.to_string_lossy().starts_with('.') {
+                open.push(path);
+            } else if path.extension().is_some_and(|it| it == "md") {
+                let text = std::fs::read_to_string(&path).expect("text");
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    for (path, text) in documents() {
+        for target in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let file = target.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            let there = path.parent().expect("a directory").join(file).exists();
+            assert!(there, "{}: {target} does not exist", path.display());
+        }
+    }
+}
+
+#[test]
+fn tests_that_the_papers_page_names_exist() {
+    let papers = std::fs::read_to_string(root().join("docs/papers.md")).expect("docs/papers.md");
+    let mut sources = String::new();
+    let mut files = BTreeSet::new();
+    let mut open = vec![root().join("crates")];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
+            if entry.path().is_dir() {
+                open.push(entry.path());
+            } else if entry.path().extension().is_some_and(|it| it == "rs") {
+                sources.push_str(&std::fs::read_to_string(entry.path()).expect("text"));
+                files.insert(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+    }
+    for name in papers.split('`').skip(1).step_by(2) {
+        let is_test = name.matches('_').count() >= 2
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit());
+        assert!(
+            !is_test || sources.contains(&format!("fn {name}(")),
+            "no test {name}"
+        );
+        assert!(
+            !name.ends_with(".rs") || files.contains(name),
+            "no file {name}"
+        );
+    }
+}
