@@ -37,15 +37,27 @@ pub struct Stack<T> {
     mode: Mode,
     keys: Vec<Key>,
     /// `code(keys[i])`: small numbers side by side are scanned in no time.
-    codes: Vec<u64>,
+    codes: Vec<u32>,
     items: Vec<T>,
-    /// Indices of the loops.
-    loops: Vec<usize>,
+    /// The loops.
+    loops: Vec<Looped>,
     /// Elements below are not folded any more.
     floor: usize,
     /// How short the stack has been since the last look: what is below has not been touched.
     low: usize,
 }
+
+/// A loop on the stack, and enough of its body to see that a block is none.
+#[derive(Debug, Clone, Copy)]
+struct Looped {
+    index: usize,
+    length: usize,
+    /// Code of the last element of the body.
+    last: u32,
+}
+
+/// How many codes are compared at once.
+const CHUNK: usize = 16;
 
 /// Something that is pushed again and again, see [`Stack::repeat`].
 #[derive(Debug, Clone)]
@@ -62,16 +74,13 @@ pub struct Repeat<M> {
     mark: Option<M>,
 }
 
-/// A number that differs for keys that differ, except rarely for exact loops.
+/// A small number that is equal for equal keys, and rarely for others.
 #[inline]
-fn code(key: Key) -> u64 {
-    const LOOP: u64 = 1 << 32;
+fn code(key: Key) -> u32 {
     match key {
-        Key::Symbol(symbol) => symbol.into(),
-        Key::Loop(body) => LOOP | u64::from(body.0),
-        Key::Times(body, count) => {
-            (LOOP | u64::from(body.0)) ^ count.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        }
+        Key::Symbol(symbol) => symbol,
+        Key::Loop(body) => !body.0,
+        Key::Times(body, count) => !body.0 ^ (count as u32).wrapping_mul(0x9e37_79b9),
     }
 }
 
@@ -204,9 +213,6 @@ impl<T> Stack<T> {
     }
 
     fn push_key(&mut self, key: Key) {
-        if !matches!(key, Key::Symbol(_)) {
-            self.loops.push(self.keys.len());
-        }
         self.keys.push(key);
         self.codes.push(code(key));
     }
@@ -216,16 +222,24 @@ impl<T> Stack<T> {
         self.low = self.low.min(length);
         self.keys.truncate(length);
         self.codes.truncate(length);
-        while self.loops.last().is_some_and(|index| *index >= length) {
+        while self
+            .loops
+            .last()
+            .is_some_and(|looped| looped.index >= length)
+        {
             self.loops.pop();
         }
     }
 
     /// Adds to the count in the key of the loop on top, where counts are part of keys.
     fn recount(&mut self, more: u64) {
-        if let Some(Key::Times(body, count)) = self.keys.last().copied() {
-            self.truncate_keys(self.keys.len() - 1);
-            self.push_key(Key::Times(body, count + more));
+        if let (Some(key @ Key::Times(..)), Some(top)) =
+            (self.keys.last_mut(), self.codes.last_mut())
+        {
+            if let Key::Times(_, count) = key {
+                *count += more;
+            }
+            *top = code(*key);
         }
     }
 
@@ -245,17 +259,20 @@ impl<T> Stack<T> {
     #[inline]
     fn extend<C: Content<Item = T>>(&mut self, bodies: &Bodies, content: &mut C) -> bool {
         let end = self.keys.len();
-        let candidate = self.loops.iter().rev().find_map(|index| {
-            let start = index + 1;
-            if end - start > self.k || *index < self.floor {
-                return Some(None);
-            }
-            let (Key::Loop(body) | Key::Times(body, _)) = self.keys[*index] else {
-                return None;
-            };
-            (start < end && bodies.keys(body) == &self.keys[start..]).then_some(Some(start))
-        });
-        let Some(Some(start)) = candidate else {
+        let top = self.codes.last().copied();
+        let candidate = self
+            .loops
+            .iter()
+            .rev()
+            .take_while(|looped| end - 1 - looped.index <= self.k && looped.index >= self.floor)
+            .filter(|looped| looped.length == end - 1 - looped.index && Some(looped.last) == top)
+            .find(|looped| match self.keys[looped.index] {
+                Key::Loop(body) | Key::Times(body, _) => {
+                    bodies.keys(body) == &self.keys[looped.index + 1..]
+                }
+                Key::Symbol(_) => false,
+            });
+        let Some(start) = candidate.map(|looped| looped.index + 1) else {
             return false;
         };
         self.truncate_keys(start);
@@ -271,23 +288,34 @@ impl<T> Stack<T> {
         };
         let end = self.codes.len();
         let reach = self.k.min((end - self.floor) / COPIES);
-        // Two equal blocks end alike, and so only lengths at which the top occurs again can do.
+        let equal = |length: &usize| {
+            let (earlier, later) = (end - 2 * length, end - length);
+            self.codes[earlier..later] == self.codes[later..]
+                && self.keys[earlier..later] == self.keys[later..]
+        };
+        // Two equal blocks end alike, and so only lengths at which the top occurs again can do. Chunks
+        // without it are passed with vector instructions.
         let found = below[below.len() - reach..]
-            .iter()
-            .rev()
+            .rchunks(CHUNK)
             .enumerate()
-            .filter(|(_, code)| *code == top)
-            .map(|(distance, _)| distance + 1)
-            .find(|length| {
-                let (earlier, later) = (end - 2 * length, end - length);
-                self.codes[earlier..later] == self.codes[later..]
-                    && (self.mode == Mode::Shape || self.keys[earlier..later] == self.keys[later..])
-            });
+            .filter(|(_, chunk)| chunk.iter().fold(false, |any, code| any | (code == top)))
+            .flat_map(|(number, chunk)| {
+                let lengths = chunk.iter().rev().zip(number * CHUNK + 1..);
+                lengths.filter(|(code, _)| *code == top)
+            })
+            .map(|(_, length)| length)
+            .find(equal);
         let Some(length) = found else {
             return false;
         };
         let body = bodies.intern(&self.keys[end - length..]);
+        let last = *top;
         self.truncate_keys(end - COPIES * length);
+        self.loops.push(Looped {
+            index: self.keys.len(),
+            length,
+            last,
+        });
         self.push_key(match self.mode {
             Mode::Shape => Key::Loop(body),
             Mode::Exact => Key::Times(body, COPIES as u64),
