@@ -2,22 +2,27 @@
 
 use crate::build::Builder;
 use crate::function::{Function, FunctionKey, Functions};
-use crate::node::{Item, Label, Node, NodeId, Nodes, Shape, Shapes, own};
+use crate::node::{Item, Label, NO_SHAPE, Node, NodeId, Nodes, Shape, Shapes, own};
 use lockstep_loops::{Bodies, BodyId, Key, Names};
 use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName};
+use rayon::prelude::*;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Call trees of many traces of one or several runs, with everything equal stored once.
 #[derive(Debug, Clone, Default)]
 pub struct Forest {
-    pub(crate) functions: Functions,
+    pub(crate) functions: Arc<Functions>,
     pub(crate) nodes: Nodes,
     pub(crate) shapes: Shapes,
     /// Loop bodies over shapes.
     pub(crate) bodies: Bodies,
 }
+
+/// How many trees are built before they are brought together.
+const BATCH: usize = 64;
 
 /// The functions of one run in a forest.
 #[derive(Debug, Clone)]
@@ -82,7 +87,8 @@ impl Forest {
             [program] => program.to_str(),
             _ => None,
         };
-        let mut intern = |function: Function| self.functions.intern(function);
+        let known = Arc::make_mut(&mut self.functions);
+        let mut intern = |function: Function| known.intern(function);
         let keys = run
             .functions
             .iter()
@@ -111,7 +117,7 @@ impl Forest {
 
     /// Adds a function, or finds the one of that identity.
     pub fn add_function(&mut self, function: Function) -> FunctionKey {
-        self.functions.intern(function)
+        Arc::make_mut(&mut self.functions).intern(function)
     }
 
     /// Adds the tree of one trace.
@@ -129,9 +135,67 @@ impl Forest {
     /// Adds the trees of the traces that commands look at ([`Run::traces`]), in their order.
     pub fn add_run(&mut self, run: &Run) -> Vec<Trace> {
         let functions = self.add_functions(run);
-        run.traces()
-            .map(|thread| self.add_trace(&functions, thread))
-            .collect()
+        self.add_traces(&functions, &run.traces().collect::<Vec<_>>())
+    }
+
+    /// Adds the trees of several traces, in their order. They are built on all processors and then
+    /// brought together, which costs what is distinct in each.
+    pub fn add_traces(&mut self, functions: &FunctionMap, threads: &[&Thread]) -> Vec<Trace> {
+        let mut traces = Vec::with_capacity(threads.len());
+        for batch in threads.chunks(BATCH) {
+            let known = self.functions.clone();
+            let built: Vec<(Self, Trace)> = batch
+                .par_iter()
+                .map(|thread| {
+                    let mut forest = Self {
+                        functions: known.clone(),
+                        ..Self::default()
+                    };
+                    let trace = forest.add_trace(functions, thread);
+                    (forest, trace)
+                })
+                .collect();
+            traces.extend(built.into_iter().map(|(forest, trace)| Trace {
+                name: trace.name,
+                root: self.absorb(&forest, trace.root),
+            }));
+        }
+        traces
+    }
+
+    /// Adds a tree of another forest with the same functions.
+    fn absorb(&mut self, other: &Self, root: NodeId) -> NodeId {
+        let mut ours: Vec<NodeId> = Vec::with_capacity(other.len());
+        let mut items = Vec::new();
+        let mut keys = Vec::new();
+        // Children come before their parents.
+        for index in 0..=root.0 {
+            let node = other.node(NodeId(index));
+            items.clear();
+            items.extend(node.items.iter().map(|item| Item {
+                node: ours[item.node.0 as usize],
+                ..*item
+            }));
+            keys.clear();
+            let elements = match (node.label, items.first()) {
+                (Label::Loop(_), Some(first)) => self.nodes.elements(first),
+                _ => &items,
+            };
+            keys.extend(elements.iter().map(|item| self.nodes.key(item.node)));
+            ours.push(match node.label {
+                Label::Loop(_) => {
+                    let body = self.bodies.intern(&keys);
+                    self.nodes
+                        .intern(Label::Loop(body), own::LOOP, &items, NO_SHAPE)
+                }
+                Label::Iteration => {
+                    let label = Label::Iteration;
+                    self.nodes.intern(label, own::ITERATION, &items, NO_SHAPE)
+                }
+                label => self.close(label, &items, &keys),
+            });
+        }
+        ours[root.0 as usize]
     }
 
     /// Every function of every run that was added.

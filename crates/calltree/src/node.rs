@@ -112,6 +112,22 @@ impl Nodes {
         &self.items[record.start..record.end]
     }
 
+    /// The elements of an iteration that stands in a loop as `item`.
+    pub fn elements<'a>(&'a self, item: &'a Item) -> &'a [Item] {
+        match self.label(item.node) {
+            Label::Iteration => self.items(item.node),
+            _ => std::slice::from_ref(item),
+        }
+    }
+
+    /// What an element is when its list is folded.
+    pub fn key(&self, id: NodeId) -> Key {
+        match self.label(id) {
+            Label::Loop(body) => Key::Loop(body),
+            _ => Key::Symbol(self.shape(id).0),
+        }
+    }
+
     pub fn hash(&self, id: NodeId) -> u128 {
         self.records[id.0 as usize].hash
     }

@@ -4,6 +4,7 @@ use lockstep_calltree::{
     Builder, Forest, Function, FunctionKey, NodeId, Projection, Token, fold_tokens,
 };
 use lockstep_loops::{Bodies, Element, Mode, Names, fold};
+use lockstep_trace::{Event, FunctionId, Run, Thread, TraceName};
 use proptest::prelude::*;
 
 const FUNCTIONS: u32 = 5;
@@ -340,6 +341,64 @@ proptest! {
         let mut names = Names::new();
         one.name_loops(first, &mut names);
         prop_assert!(one.outline(first, &names).len() <= a.len());
+    }
+}
+
+/// Events of a run.
+fn thread(number: u32, events: &[Raw]) -> Thread {
+    let events = events.iter().map(|event| match event {
+        Raw::Call(f) => Event::Call(FunctionId(*f)),
+        Raw::Return => Event::Return,
+        Raw::Tail => Event::Tail,
+    });
+    Thread::from_events(TraceName::new(0, number), events.collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn side_by_side_is_as_one_after_the_other(all in prop::collection::vec(events(), 0..6)) {
+        let threads: Vec<Thread> =
+            all.iter().zip(0..).map(|(events, number)| thread(number, events)).collect();
+        let run = |forest: &mut Forest| {
+            let functions = (0..FUNCTIONS).map(|f| lockstep_trace::Function {
+                name: format!("f{f}"),
+                linkage: format!("f{f}"),
+                image: String::new(),
+                imported: false,
+                source: None,
+                calls: Vec::new(),
+            });
+            let run = Run {
+                directory: std::path::PathBuf::new(),
+                codec: lockstep_format::codec::Kind::None,
+                functions: functions.collect(),
+                processes: Vec::new(),
+                is_mpi: false,
+                notes: Vec::new(),
+            };
+            forest.add_functions(&run)
+        };
+        let (mut one, mut two) = (Forest::new(), Forest::new());
+        let map = run(&mut one);
+        let after: Vec<_> = threads.iter().map(|thread| one.add_trace(&map, thread)).collect();
+        let map = run(&mut two);
+        let beside = two.add_traces(&map, &threads.iter().collect::<Vec<_>>());
+        for ((after, beside), events) in after.iter().zip(&beside).zip(&all) {
+            prop_assert_eq!(after.name, beside.name);
+            prop_assert_eq!(one.hash(after.root), two.hash(beside.root));
+            // And no other node for the same trace from now on.
+            prop_assert_eq!(build(&mut two, events), beside.root);
+            let mut names = Names::new();
+            two.name_loops(beside.root, &mut names);
+            let mut others = Names::new();
+            one.name_loops(after.root, &mut others);
+            prop_assert_eq!(
+                two.outline(beside.root, &names),
+                one.outline(after.root, &others)
+            );
+        }
     }
 }
 
