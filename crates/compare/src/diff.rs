@@ -8,7 +8,7 @@
 use crate::divergence::{Divergence, Side, first_divergence};
 use crate::loops::LoopBody;
 use crate::sequence::{Lens, Trees};
-use crate::{Error, Options};
+use crate::{Error, Options, Part};
 use lockstep_calltree::{Forest, Label, NodeId};
 use lockstep_loops::Names;
 use lockstep_trace::{Run, TraceName};
@@ -40,7 +40,7 @@ pub enum Style {
 pub struct Diff {
     /// Whether they do not, by the rule of the command line: trip counts matter with `--counts` alone.
     pub equal: bool,
-    /// Where the faulty trace first leaves the normal one.
+    /// Where the faulty trace first leaves the normal one; not told of a part of it.
     pub first_divergence: Option<Divergence>,
     /// The whole way from the normal trace to the faulty one; empty where they are equal in every
     /// respect.
@@ -64,9 +64,14 @@ pub fn diff(
     options: &Options,
     style: Style,
 ) -> Result<Diff, Error> {
-    // All traces are looked at, so that loops have the names that `loops` and `compare` give them.
+    // A part of a trace is a sequence, not a tree.
+    let whole = options.part == Part::default();
+    let style = if whole { style } else { Style::Flat };
+    // All traces are looked at, so that loops have the names that `loops` and `compare` give them; but a
+    // process that commands look at when it is named alone stands alone.
+    let shown = |run: &Run| run.traces().any(|thread| thread.name == trace);
     let everything = Options {
-        traces: None,
+        traces: (!shown(faulty)).then(|| vec![trace]),
         ..options.clone()
     };
     let lens = Lens::of(options);
@@ -123,8 +128,15 @@ pub fn diff(
         }
         Style::Flat => flat::diff(&trees, &lens, trace),
     };
+    if !whole {
+        first = None;
+    }
     Ok(Diff {
-        equal: first.is_none(),
+        equal: if whole {
+            first.is_none()
+        } else {
+            ops.is_empty()
+        },
         first_divergence: first,
         ops,
         loops,

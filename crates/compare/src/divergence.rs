@@ -20,6 +20,7 @@ use std::fmt;
 
 mod exact;
 mod list;
+mod pattern;
 mod structure;
 
 use list::Next;

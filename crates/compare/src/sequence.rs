@@ -80,15 +80,12 @@ impl Trees {
                 };
                 threads.sort_by_key(|thread| thread.name);
                 threads.dedup_by_key(|thread| thread.name);
-                let mut traces: Vec<Trace> = threads
-                    .into_iter()
-                    .filter_map(|thread| {
-                        let process = partner(thread.name.process)?;
-                        let mut trace = forest.add_trace(&functions, thread);
-                        trace.name.process = process;
-                        Some(trace)
-                    })
-                    .collect();
+                threads.retain(|thread| partner(thread.name.process).is_some());
+                let mut traces = forest.add_traces(&functions, &threads);
+                for trace in &mut traces {
+                    let process = trace.name.process;
+                    trace.name.process = partner(process).unwrap_or(process);
+                }
                 traces.sort_by_key(|trace| trace.name);
                 maps.push(functions);
                 traces
