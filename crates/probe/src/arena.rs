@@ -2,7 +2,8 @@
 
 use crate::image::Image;
 use crate::maps;
-use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::text::Text;
 use crate::x86_64::routines;
 use lockstep_format::plan::{Plan, fixup, routine};
 use lockstep_format::symbol::staging_word;
@@ -21,11 +22,16 @@ pub struct Applied {
     pub unexpected: u64,
 }
 
-/// Applies `plan` to `image`, whose first symbol is `first`.
+/// Applies `plan` to `image` of the file at `path`, whose first symbol is `first`.
 ///
 /// # Errors
 /// Why nothing was changed.
-pub fn apply(plan: &Plan<'_>, image: &Image, first: u32) -> Result<Applied, &'static str> {
+pub fn apply(
+    plan: &Plan<'_>,
+    image: &Image,
+    path: &[u8],
+    first: u32,
+) -> Result<Applied, &'static str> {
     let code = plan.code();
     let size = (code.len() as u64).next_multiple_of(PAGE);
     let arena = place(image.extent(), size).ok_or("no free memory near the image")?;
@@ -41,7 +47,7 @@ pub fn apply(plan: &Plan<'_>, image: &Image, first: u32) -> Result<Applied, &'st
         unsafe { syscall::unmap(arena as *mut u8, size as usize) };
         return Err(reason);
     }
-    rewrite(plan, image, arena)
+    rewrite(plan, image, path, arena)
 }
 
 /// Maps the arena: below the image, where it is in nobody's way (above a program lies its heap);
@@ -134,6 +140,8 @@ fn fill(
 struct Pages {
     start: u64,
     length: u64,
+    /// Where they come from in the image's file.
+    offset: u64,
 }
 
 impl Pages {
@@ -148,11 +156,38 @@ impl Pages {
     }
 }
 
+/// Makes written pages executable again. A policy may forbid that; then the file's own pages take
+/// their place, and nothing was changed.
+fn seal(pages: &[Pages], path: &[u8]) -> Result<(), &'static str> {
+    let mut refused = Ok(());
+    for range in pages {
+        refused = refused.and(range.protect(PROT_READ | PROT_EXEC));
+    }
+    let Err(reason) = refused else {
+        return Ok(());
+    };
+    let mut name = Text::<{ crate::image::PATH + 1 }>::new();
+    name.push(path);
+    name.push(b"\0");
+    if let Ok(file) = syscall::open(name.bytes(), O_RDONLY) {
+        for range in pages.iter().filter(|range| range.length > 0) {
+            // SAFETY: these pages were mapped from this very place of the file.
+            let _ = unsafe { file.map_text_over(range.start, range.length, range.offset) };
+        }
+    }
+    Err(reason)
+}
+
 /// Text segments that an image may have.
 const MOST_SEGMENTS: usize = 8;
 
 /// Writes the sites, group by group: all of a group or none.
-fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'static str> {
+fn rewrite(
+    plan: &Plan<'_>,
+    image: &Image,
+    path: &[u8],
+    arena: u64,
+) -> Result<Applied, &'static str> {
     let groups = plan.sites().map(|site| site.group as usize + 1).max();
     let Some(groups) = groups else {
         return Ok(Applied { unexpected: 0 });
@@ -167,6 +202,7 @@ fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'stat
     let mut pages = [Pages {
         start: 0,
         length: 0,
+        offset: 0,
     }; MOST_SEGMENTS];
     let texts = || image.segments().iter().filter(|segment| segment.is_text());
     for (index, segment) in texts().enumerate().take(MOST_SEGMENTS) {
@@ -182,10 +218,11 @@ fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'stat
             }
         }
         if first < last {
-            let start = first & !(PAGE - 1);
+            let begin = first & !(PAGE - 1);
             pages[index] = Pages {
-                start,
-                length: last.next_multiple_of(PAGE) - start,
+                start: begin,
+                length: last.next_multiple_of(PAGE) - begin,
+                offset: segment.offset.wrapping_add(begin).wrapping_sub(start),
             };
         }
     }
@@ -212,8 +249,11 @@ fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'stat
         }
     }
 
-    for range in pages {
-        range.protect(PROT_READ | PROT_WRITE)?;
+    for (index, range) in pages.iter().enumerate() {
+        if let Err(reason) = range.protect(PROT_READ | PROT_WRITE) {
+            let touched = pages.get(..index).unwrap_or(&[]);
+            return seal(touched, path).and(Err(reason));
+        }
     }
     for site in plan.sites() {
         if is_bad.get(site.group as usize) != Some(&0) {
@@ -235,10 +275,7 @@ fn rewrite(plan: &Plan<'_>, image: &Image, arena: u64) -> Result<Applied, &'stat
             core::ptr::copy_nonoverlapping(new.as_ptr(), at as *mut u8, site.length as usize)
         };
     }
-    let mut result = Ok(());
-    for range in pages {
-        result = result.and(range.protect(PROT_READ | PROT_EXEC));
-    }
+    let result = seal(&pages, path);
     let unexpected = is_bad.iter().filter(|mark| **mark != 0).count() as u64;
     // SAFETY: nobody uses it any more.
     unsafe { syscall::unmap(bad, groups) };

@@ -249,6 +249,7 @@ fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<u32>
         }
     }
     if let Some(status) = status {
+        process.close_threads();
         process.set_end(end::EXITED, status & 0xff);
     }
 }

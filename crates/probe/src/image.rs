@@ -15,7 +15,8 @@ pub const PATH: usize = 4096;
 pub struct Segment {
     kind: u32,
     flags: u32,
-    offset: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
     /// Address in the file.
     pub address: u64,
     physical: u64,

@@ -70,6 +70,8 @@ struct File {
     thread_count: u32,
     sweep_at: u32,
     next_index: u32,
+    exec_count: u32,
+    start: u64,
     path: Text<4352>,
 }
 
@@ -127,6 +129,12 @@ impl Process {
         result
     }
 
+    /// Makes the file, with nothing in it yet: in the constructor, before anything is patched. A
+    /// program that cannot be recorded is not touched.
+    pub fn claim(&self) -> Result<(), Stop> {
+        self.locked(|file| self.create(file))
+    }
+
     /// Makes the file unless it is there: in the constructor, or in a forked child.
     pub fn open(&self, flags: u32) -> Result<(), Stop> {
         match self.state.load(Ordering::Acquire) {
@@ -136,9 +144,18 @@ impl Process {
         }
         self.locked(|file| {
             if self.state.load(Ordering::Acquire) == NEW {
-                self.pid.store(syscall::pid(), Ordering::Relaxed);
-                let made = self.create(file, flags);
-                let state = if made.is_ok() { READY } else { FAILED };
+                let made = if file.extent.is_null() {
+                    self.create(file)
+                } else {
+                    Ok(())
+                };
+                let state = match made {
+                    Ok(()) => {
+                        self.describe(file, flags);
+                        READY
+                    }
+                    Err(_) => FAILED,
+                };
                 self.state.store(state, Ordering::Release);
             }
         });
@@ -149,7 +166,7 @@ impl Process {
         }
     }
 
-    fn create(&self, file: &mut File, flags: u32) -> Result<(), Stop> {
+    fn create(&self, file: &mut File) -> Result<(), Stop> {
         let setup = Setup::get();
         let pid = syscall::pid();
         let start = start_time();
@@ -168,30 +185,39 @@ impl Process {
         }
         let (fd, count) = found.ok_or(Stop::NoFile)?;
         file.identity = fd.stat().ok();
-        let facts = setup.facts();
-        let facts_length = (chunk::SIZE + facts.len()).next_multiple_of(PAGE as usize);
-        let head = map_extent(&fd, 0, FIRST_EXTENT)?;
-        file.extent = head;
+        file.extent = map_extent(&fd, 0, FIRST_EXTENT)?;
         file.extent_start = 0;
         file.extent_end = FIRST_EXTENT;
-        file.next = PAGE + facts_length as u64;
+        file.exec_count = count;
+        file.start = start;
+        self.pid.store(pid, Ordering::Relaxed);
         if count > 0 {
             tell_exec(setup, pid, start, count - 1);
         }
+        Ok(())
+    }
+
+    /// Writes facts and header.
+    fn describe(&self, file: &mut File, flags: u32) {
+        let setup = Setup::get();
+        let facts = setup.facts();
+        let facts_length = (chunk::SIZE + facts.len()).next_multiple_of(PAGE as usize);
+        file.next = PAGE + facts_length as u64;
 
         let mut fields = [0u8; 128];
         put(&mut fields, header::MAGIC, &layout::MAGIC);
         put_u32(&mut fields, header::VERSION, layout::VERSION);
         put_u32(&mut fields, header::BYTE_ORDER, layout::BYTE_ORDER);
         put_u32(&mut fields, header::CODEC, self.codec() as u32);
-        put_u32(&mut fields, header::PID, pid);
+        put_u32(&mut fields, header::PID, self.pid.load(Ordering::Relaxed));
         put_u32(&mut fields, header::PARENT, syscall::parent());
-        put_u32(&mut fields, header::EXEC_COUNT, count);
-        put_u64(&mut fields, header::START_TIME, start);
+        put_u32(&mut fields, header::EXEC_COUNT, file.exec_count);
+        put_u64(&mut fields, header::START_TIME, file.start);
         put_u64(&mut fields, header::CREATED, syscall::real_time());
         let sum = crc32c(&fields[..header::CHECK]);
         put_u32(&mut fields, header::CHECK, sum);
         put_u32(&mut fields, header::FLAGS, flags);
+        let head = file.extent;
         // SAFETY: the first extent is mapped, and longer than header and facts (`Setup` sees to it).
         unsafe {
             let chunk_at = head.add(PAGE as usize);
@@ -205,7 +231,6 @@ impl Process {
             loss::UNEXPECTED_TEXT,
             setup.unexpected_text.load(Ordering::Relaxed),
         );
-        Ok(())
     }
 
     /// Takes a chunk of `length` bytes, zeros, mapped.
@@ -279,11 +304,27 @@ impl Process {
                 } else {
                     *link = (*thread).next;
                     file.thread_count -= 1;
+                    (*thread).close_returned();
                     Thread::free(thread);
                 }
             }
         }
         file.sweep_at = file.thread_count * 2;
+    }
+
+    /// Ends the frames of threads that are gone, at the end of the process.
+    pub fn close_threads(&self) {
+        let pid = self.pid.load(Ordering::Relaxed);
+        self.locked(|file| {
+            let mut thread = file.threads;
+            // SAFETY: as in `sweep`.
+            while let Some(block) = unsafe { thread.as_mut() } {
+                if block.may_have_returned() && !syscall::is_alive(pid, block.tid) {
+                    block.close_returned();
+                }
+                thread = block.next;
+            }
+        });
     }
 
     /// The return address that some thread keeps for `slot`, for a frame that moved between threads.

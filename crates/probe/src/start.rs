@@ -14,7 +14,7 @@ use core::ptr::null;
 use lockstep_format::codec::Kind;
 use lockstep_format::launcher::LAUNCHERS;
 use lockstep_format::plan::{Plan, Role};
-use lockstep_format::process::{fact, loss};
+use lockstep_format::process::fact;
 use lockstep_format::symbol::FIRST_FUNCTION;
 
 /// Most images that are patched.
@@ -105,10 +105,28 @@ pub extern "C" fn start() {
         .and_then(Kind::from_name)
         .unwrap_or(Kind::None);
     describe(setup, &environment);
-    patch(setup, &environment);
-    if let Some(process) = Process::get() {
-        let _ = process.open(0);
+    let Some(process) = Process::get() else {
+        return;
+    };
+    if process.claim().is_err() {
+        return;
     }
+    if syscall::has_shadow_stack() {
+        // Frames that are restored, and calls that are skipped, return elsewhere than they were
+        // called from.
+        untraced_program(setup, "it runs with a hardware shadow stack");
+    } else {
+        patch(setup, &environment);
+    }
+    let _ = process.open(0);
+}
+
+/// Says that the program is not recorded, and why.
+fn untraced_program(setup: &mut Setup, reason: &str) {
+    let mut path = [0u8; image::PATH];
+    let length = syscall::read_link(b"/proc/self/exe\0", &mut path);
+    let path = path.get(..length).unwrap_or(&[]);
+    setup.fact(fact::UNTRACED, &[path, reason.as_bytes()]);
 }
 
 /// Facts about the process.
@@ -231,10 +249,7 @@ fn patch(setup: &mut Setup, environment: &Contents) {
         });
     }
     if let Err(reason) = main_patched {
-        let mut path = [0u8; image::PATH];
-        let length = syscall::read_link(b"/proc/self/exe\0", &mut path);
-        let path = path.get(..length).unwrap_or(&[]);
-        setup.fact(fact::UNTRACED, &[path, reason.as_bytes()]);
+        untraced_program(setup, reason);
     }
 }
 
@@ -366,11 +381,10 @@ fn install(
     found: &Found,
     first: u32,
 ) -> Result<(), &'static str> {
-    let applied = arena::apply(&found.plan, &candidate.image, first)?;
+    let applied = arena::apply(&found.plan, &candidate.image, candidate.path.bytes(), first)?;
     setup
         .unexpected_text
         .fetch_add(applied.unexpected, core::sync::atomic::Ordering::Relaxed);
-    let _ = loss::UNEXPECTED_TEXT;
     let mut numbers = [Text::<24>::new(), Text::new(), Text::new()];
     numbers[0].push_decimal(u64::from(first));
     numbers[1].push_decimal(u64::from(found.plan.symbols()));

@@ -23,6 +23,7 @@ const TGKILL: usize = 234;
 const OPENAT: usize = 257;
 const FALLOCATE: usize = 285;
 const PRLIMIT64: usize = 302;
+const ARCH_PRCTL: usize = 158;
 
 /// An error number, positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub const PROT_EXEC: usize = 4;
 
 const MAP_SHARED: usize = 1;
 const MAP_PRIVATE: usize = 2;
+const MAP_FIXED: usize = 0x10;
 const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
@@ -159,6 +161,23 @@ impl Fd {
     /// Maps the first `length` bytes to read.
     pub fn map_private(&self, length: usize) -> Result<*mut u8, Errno> {
         call!(MMAP, 0, length, PROT_READ, MAP_PRIVATE, self.0, 0).map(|at| at as *mut u8)
+    }
+}
+
+impl Fd {
+    /// Puts part of the file, to execute, in the place of the pages at `address`.
+    ///
+    /// # Safety
+    /// The pages must hold that part of this file, or what was meant to be.
+    pub unsafe fn map_text_over(
+        &self,
+        address: u64,
+        length: u64,
+        offset: u64,
+    ) -> Result<(), Errno> {
+        let flags = MAP_PRIVATE | MAP_FIXED;
+        let protection = PROT_READ | PROT_EXEC;
+        call!(MMAP, address, length, protection, flags, self.0, offset).map(|_| ())
     }
 }
 
@@ -271,6 +290,13 @@ pub fn signal_stack() -> Option<(u64, u64, bool)> {
     }
     let end = stack[0].wrapping_add(stack[2]);
     Some((stack[0], end, flags & ON_STACK != 0))
+}
+
+/// Whether the kernel checks returns against a stack of its own.
+pub fn has_shadow_stack() -> bool {
+    const STATUS: usize = 0x5005;
+    let mut features = 0u64;
+    call!(ARCH_PRCTL, STATUS, &raw mut features).is_ok() && features & 1 != 0
 }
 
 /// The target of a symbolic link; 0 where it cannot be read.

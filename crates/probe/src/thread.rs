@@ -12,7 +12,7 @@ use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::process::{chunk, kind, loss, state, thread as layout};
-use lockstep_format::symbol::{from_staging_word, staging_word};
+use lockstep_format::symbol::{RETURN, from_staging_word, staging_word};
 use lockstep_format::{check, codec::Tail};
 
 /// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
@@ -443,6 +443,32 @@ impl Thread {
         }
         self.hot.limit = null_mut();
         self.hot.busy = STOPPED;
+    }
+
+    /// Whether every open frame would have returned without us, and none is a jump (a thread that ended
+    /// by `pthread_exit` ends with that call open).
+    pub fn may_have_returned(&self) -> bool {
+        self.hot.attached != 0
+            && self.hot.busy == 0
+            && self.depth() > 0
+            && self.restored() == self.depth()
+            && self.entries().last().is_some_and(|top| top.hook != 0)
+    }
+
+    /// Emits the returns of a thread that is gone, as far as its staging area has room: nobody was
+    /// there to see it return from frames that were restored (it caught an exception, say).
+    pub fn close_returned(&mut self) {
+        if !self.may_have_returned() {
+            return;
+        }
+        while self.depth() > 0 && self.hot.cursor < self.staging_end() {
+            // SAFETY: below the end of the staging area.
+            unsafe {
+                self.hot.cursor.write_volatile(staging_word(RETURN));
+                self.hot.cursor = self.hot.cursor.add(1);
+            }
+            self.pop();
+        }
     }
 
     /// Gives the block's memory back, and that of its stack.
