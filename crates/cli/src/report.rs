@@ -119,7 +119,12 @@ pub fn write_comparison(
     options: &Options,
     found: &Comparison,
 ) -> Result<()> {
-    let parts = [normal, faulty].map(|run| Parts::of(run, options));
+    // As the comparison saw them: without what all traces have in common.
+    let mut options = options.clone();
+    options
+        .ignore
+        .extend(found.left_out.iter().map(|name| exactly(name)));
+    let parts = [normal, faulty].map(|run| Parts::of(run, &options));
     let page = Page {
         title: format!(
             "{} and {}",
@@ -128,7 +133,7 @@ pub fn write_comparison(
         ),
         runs: vec![parts[0].shown("normal"), parts[1].shown("faulty")],
         comparison: Some(found),
-        diffs: diffs(normal, faulty, options, found),
+        diffs: diffs(normal, faulty, &options, found),
         trees: call_trees(
             &[("normal", normal), ("faulty", faulty)],
             &found
@@ -148,11 +153,6 @@ fn diffs(
     options: &Options,
     found: &Comparison,
 ) -> Vec<(TraceName, Diff)> {
-    // As the comparison saw them.
-    let mut options = options.clone();
-    options
-        .ignore
-        .extend(found.left_out.iter().map(|name| exactly(name)));
     let suspects = found
         .suspects
         .iter()
@@ -163,7 +163,7 @@ fn diffs(
         .filter_map(|trace| {
             Some((
                 trace,
-                diff(normal, faulty, trace, &options, Style::Tree).ok()?,
+                diff(normal, faulty, trace, options, Style::Tree).ok()?,
             ))
         })
         .collect()

@@ -2,10 +2,15 @@
 
 use crate::text::{px, shortened};
 use lockstep_compare::{Dendrogram, ObjectName};
+use lockstep_trace::in_short;
 use maud::{Markup, html};
 
-/// More leaves than this make a wall of lines: the tree is not drawn.
+/// More rows than this make a wall of lines: the tree is not drawn.
 const DRAWN: usize = 256;
+/// Up to so many leaves, each has a row of its own.
+const SINGLE: usize = 24;
+/// Longest label, in characters.
+const LABEL: usize = 14;
 const ROW: f64 = 16.0;
 const WIDTH: f64 = 260.0;
 /// Length of a leaf's own line, so that merges at distance 0 show.
@@ -14,19 +19,20 @@ const BELOW: f64 = 30.0;
 
 /// The tree with its leaves named and a scale of distances, or why there is none.
 pub fn svg(tree: &Dendrogram, names: &[ObjectName]) -> Markup {
-    if tree.leaves == 0 || tree.leaves > DRAWN || names.len() != tree.leaves {
+    let rows = if names.len() == tree.leaves {
+        rows(tree)
+    } else {
+        Vec::new()
+    };
+    if rows.is_empty() || rows.len() > DRAWN {
         return html! {
-            p.faint { "The tree has " (tree.leaves) " leaves; up to " (DRAWN) " are drawn." }
+            p.faint { "The tree has " (rows.len()) " kinds of leaves; up to " (DRAWN) " are drawn." }
         };
     }
-    let order = order(tree);
-    let labels: Vec<String> = names
-        .iter()
-        .map(|name| shortened(&name.to_string(), 14))
-        .collect();
+    let labels: Vec<String> = rows.iter().map(|row| label(&row.leaves, names)).collect();
     let left = labels
         .iter()
-        .map(|label| label.chars().count())
+        .map(|label| label.chars().count().min(LABEL))
         .max()
         .unwrap_or(0) as f64
         * 6.8
@@ -40,28 +46,41 @@ pub fn svg(tree: &Dendrogram, names: &[ObjectName]) -> Markup {
         let share = if tallest > 0.0 { height / tallest } else { 0.0 };
         left + STUB + share * WIDTH
     };
-    let bottom = ROW * tree.leaves as f64 + 6.0;
+    let bottom = ROW * rows.len() as f64 + 6.0;
     // Where each node's line ends: its distance and its row.
-    let mut places = vec![(left, 0.0); tree.leaves];
-    for (row, leaf) in order.iter().enumerate() {
-        places[*leaf].1 = 6.0 + (row as f64 + 0.5) * ROW;
+    let mut places = vec![(left, 0.0); tree.leaves + tree.merges.len()];
+    let middle = |row: usize| 6.0 + (row as f64 + 0.5) * ROW;
+    for (index, row) in rows.iter().enumerate() {
+        places[row.node].1 = middle(index);
     }
-    let mut joints = Vec::with_capacity(tree.merges.len());
-    for merge in &tree.merges {
+    // What stands in one row has no lines within.
+    let mut has_row = vec![false; tree.leaves + tree.merges.len()];
+    for node in rows.iter().flat_map(|row| &row.within) {
+        has_row[*node] = true;
+    }
+    let mut joints = Vec::new();
+    for (index, merge) in tree.merges.iter().enumerate() {
+        let node = tree.leaves + index;
+        if has_row[node] {
+            continue;
+        }
         let ((ax, ay), (bx, by)) = (places[merge.left], places[merge.right]);
         let x = at(merge.height);
         joints.push((
             format!("M{} {}H{}V{}H{}", px(ax), px(ay), px(x), px(by), px(bx)),
             merge,
         ));
-        places.push((x, f64::midpoint(ay, by)));
+        places[node] = (x, f64::midpoint(ay, by));
     }
     let (width, height) = (left + STUB + WIDTH + 24.0, bottom + BELOW);
     html! {
         svg class="dendrogram" viewBox=(format!("0 0 {} {}", px(width), px(height)))
-            width=(px(width)) height=(px(height)) role="img" {
-            @for (row, leaf) in order.iter().enumerate() {
-                text class="axis" x=(px(left - 6.0)) y=(px(6.0 + (row as f64 + 0.5) * ROW)) text-anchor="end" dominant-baseline="central" { (labels[*leaf]) }
+            width=(px(width)) height=(px(height)) role="img" aria-label="dendrogram" {
+            @for (index, label) in labels.iter().enumerate() {
+                text class="axis" x=(px(left - 6.0)) y=(px(middle(index))) text-anchor="end" dominant-baseline="central" {
+                    title { (label) }
+                    (shortened(label, LABEL))
+                }
             }
             @for (path, merge) in &joints {
                 path class="line" d=(path) {
@@ -76,26 +95,72 @@ pub fn svg(tree: &Dendrogram, names: &[ObjectName]) -> Markup {
     }
 }
 
-/// The leaves from top to bottom, such that no lines cross.
-fn order(tree: &Dendrogram) -> Vec<usize> {
-    let mut order = Vec::with_capacity(tree.leaves);
+/// A row: a leaf, or where they are many, leaves that join at distance 0.
+struct Row {
+    node: usize,
+    leaves: Vec<usize>,
+    /// The merges below.
+    within: Vec<usize>,
+}
+
+/// The rows from top to bottom, such that no lines cross.
+fn rows(tree: &Dendrogram) -> Vec<Row> {
+    let alike = |node: usize| {
+        let merge = node
+            .checked_sub(tree.leaves)
+            .map(|merge| &tree.merges[merge]);
+        tree.leaves > SINGLE && merge.is_some_and(|merge| merge.height <= 0.0)
+    };
+    let mut rows: Vec<Row> = Vec::new();
     let mut is_part = vec![false; tree.leaves + tree.merges.len()];
     for merge in &tree.merges {
         is_part[merge.left] = true;
         is_part[merge.right] = true;
     }
-    let mut open: Vec<usize> = (0..is_part.len())
+    let mut open: Vec<(usize, Option<usize>)> = (0..is_part.len())
         .rev()
         .filter(|node| !is_part[*node])
+        .map(|node| (node, None))
         .collect();
-    while let Some(node) = open.pop() {
+    while let Some((node, row)) = open.pop() {
+        let row = row.or_else(|| {
+            (node < tree.leaves || alike(node)).then(|| {
+                rows.push(Row {
+                    node,
+                    leaves: Vec::new(),
+                    within: Vec::new(),
+                });
+                rows.len() - 1
+            })
+        });
         match node
             .checked_sub(tree.leaves)
             .map(|merge| &tree.merges[merge])
         {
-            None => order.push(node),
-            Some(merge) => open.extend([merge.right, merge.left]),
+            Some(merge) => {
+                if let Some(row) = row {
+                    rows[row].within.push(node);
+                }
+                open.extend([(merge.right, row), (merge.left, row)]);
+            }
+            None => {
+                if let Some(row) = row {
+                    rows[row].leaves.push(node);
+                }
+            }
         }
     }
-    order
+    rows
+}
+
+fn label(leaves: &[usize], names: &[ObjectName]) -> String {
+    match leaves {
+        [one] => names[*one].to_string(),
+        several => in_short(
+            &several
+                .iter()
+                .map(|leaf| names[*leaf].trace)
+                .collect::<Vec<_>>(),
+        ),
+    }
 }

@@ -86,17 +86,24 @@ fn one(op: &Op, depth: usize) -> Markup {
             normal_times,
             faulty_times,
             rotation,
-            ..
+            ops: within,
         } => {
             let what = if *rotation {
                 ", the same calls in another order"
             } else {
                 ""
             };
+            let head_of = |name: &str, times: u64, body: &[String]| {
+                [format!("{name}^{times}"), format!("  {}", body.join(" "))]
+            };
             html! {
                 (head(&format!("iterations {first} to {last}{what}")))
-                (block("normal", &[format!("{normal_name}^{normal_times}"), format!("  {}", normal.join(" "))]))
-                (block("faulty", &[format!("{faulty_name}^{faulty_times}"), format!("  {}", faulty.join(" "))]))
+                (block("normal", &head_of(normal_name, *normal_times, normal)))
+                (block("faulty", &head_of(faulty_name, *faulty_times, faulty)))
+                // Bodies of the same names differ further down.
+                @if within.iter().any(|op| !matches!(op, Op::Equal { .. } | Op::Normal { .. } | Op::Faulty { .. })) {
+                    (nested("in each of them", within, depth))
+                }
             }
         }
         Op::Call { name, open, ops } => {

@@ -61,15 +61,15 @@ pub fn svg(matrix: &Similarity, scale: Scale) -> Markup {
     let (width, height) = ((left + size).max(left + 150.0) + 4.0, above + size + 44.0);
     html! {
         svg class=(format!("heat {class}")) viewBox=(format!("0 0 {} {}", px(width), px(height)))
-            width=(px(width)) height=(px(height)) role="img" {
+            width=(px(width)) height=(px(height)) role="img" aria-label="heat map" {
             @for (i, row) in rows.iter().enumerate() {
                 @let middle = (i as f64 + 0.5) * cell;
                 @if i % every == 0 {
-                    text class="axis" x=(px(left - 6.0)) y=(px(above + middle)) text-anchor="end" dominant-baseline="central" { (row.label) }
+                    text class="axis" x=(px(left - 6.0)) y=(px(above + middle)) text-anchor="end" dominant-baseline="central" { title { (row.full) } (row.label) }
                     @if upright {
                         text class="axis" x=(px(left + middle)) y=(px(above - 7.0)) text-anchor="middle" { (row.label) }
                     } @else {
-                        text class="axis" transform=(format!("translate({} {}) rotate(-90)", px(left + middle), px(above - 6.0))) dominant-baseline="central" { (row.label) }
+                        text class="axis" transform=(format!("translate({} {}) rotate(-90)", px(left + middle), px(above - 6.0))) dominant-baseline="central" { title { (row.full) } (row.label) }
                     }
                 }
                 @for (j, column) in rows.iter().enumerate() {

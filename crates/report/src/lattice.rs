@@ -95,7 +95,7 @@ pub fn svg(lattice: &Lattice) -> Markup {
     let layout = Layout::of(lattice, &labels);
     html! {
         svg class="lattice" viewBox=(format!("0 0 {} {}", px(layout.width), px(layout.height)))
-            width=(px(layout.width)) height=(px(layout.height)) role="img" {
+            width=(px(layout.width)) height=(px(layout.height)) role="img" aria-label="concept lattice" {
             @for path in &layout.lines {
                 path class="line" d=(path) {}
             }
