@@ -153,7 +153,8 @@ impl Demo {
         let mut command = self.lockstep(&["record", "--force", "-o"]);
         command.arg(self.run_of(name)).arg("--");
         if limited {
-            command.args(["timeout", DEADLOCK_SECONDS]);
+            // mpirun itself may hang or crash at its end when a signal ends it (PMIx 4.2): -k.
+            command.args(["timeout", "-k", "5", DEADLOCK_SECONDS]);
         }
         command
             .args(&self.subject.launcher)
