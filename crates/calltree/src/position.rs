@@ -1,8 +1,9 @@
 //! Where an event stands: call stack and loop coordinates.
 
+use crate::K;
 use crate::forest::Forest;
 use crate::function::FunctionKey;
-use crate::node::{Label, NodeId};
+use crate::node::{Item, Label, NodeId};
 use lockstep_loops::BodyId;
 
 /// Where an event stands.
@@ -34,7 +35,7 @@ pub struct LoopAt {
     pub body: BodyId,
     /// The iteration, from 1.
     pub iteration: u64,
-    /// How many there are.
+    /// How many there are; of a loop that the trace ends in, how many were begun.
     pub of: u64,
     /// How many calls of the stack are around the loop.
     pub depth: usize,
@@ -96,25 +97,66 @@ impl Forest {
         }
     }
 
-    /// The open calls at the end of a trace, and the loops around them: a loop whose last iteration
-    /// the trace has not finished is not among them, because an open call is part of no loop.
+    /// The open calls at the end of a trace, outermost first.
     #[must_use]
     pub fn open(&self, root: NodeId) -> Vec<StackFrame> {
-        let mut stack = Vec::new();
+        self.end(root).stack
+    }
+
+    /// Where a trace ends: its open calls, and the loops that they stand in.
+    ///
+    /// An open call is part of no loop of the tree. It stands in iteration 8 of a loop if the loop ran
+    /// 7 times just before, and what came since, the open call included, is how an iteration begins.
+    #[must_use]
+    pub fn end(&self, root: NodeId) -> Position {
+        let mut position = Position::default();
         let mut id = root;
-        loop {
-            let Some(item) = self.node(id).items.last() else {
-                return stack;
+        while let Some((item, before)) = self.node(id).items.split_last() {
+            let Label::Call(call) = self.node(item.node).label else {
+                break;
             };
-            match self.node(item.node).label {
-                Label::Call(call) if call.open => stack.push(StackFrame {
-                    function: call.function,
-                    tail: call.tail,
-                }),
-                _ => return stack,
+            if !call.open {
+                break;
             }
+            if let Some((body, over)) = self.begun(before, call.function) {
+                position.loops.push(LoopAt {
+                    body,
+                    iteration: over + 1,
+                    of: over + 1,
+                    depth: position.stack.len(),
+                });
+            }
+            position.stack.push(StackFrame {
+                function: call.function,
+                tail: call.tail,
+            });
             id = item.node;
         }
+        position
+    }
+
+    /// The loop that a list ends with, if what stands after it and then a call of `next` are how its
+    /// body begins; and how often it ran.
+    fn begun(&self, list: &[Item], next: FunctionKey) -> Option<(BodyId, u64)> {
+        let after = list.iter().rev().take(K);
+        let length = after
+            .take_while(|item| self.body(item.node).is_none())
+            .count();
+        let (before, since) = list.split_at(list.len() - length);
+        let looped = before.last()?.node;
+        let body = self.body(looped)?;
+        let first = self.node(looped).items.first()?;
+        let elements = self.nodes.elements(first);
+        let begins = elements.len() > since.len()
+            && elements
+                .iter()
+                .zip(since)
+                .all(|(a, b)| self.same_shape(a.node, b.node));
+        let expected = match self.node(elements.get(since.len())?.node).label {
+            Label::Call(call) => call.function,
+            _ => return None,
+        };
+        (begins && expected == next).then(|| (body, self.trip_count(looped)))
     }
 
     /// The functions of a stack by name.
