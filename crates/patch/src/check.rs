@@ -2,7 +2,7 @@
 //! oracle of this crate. It knows the picture in `lockstep_format::plan` and the instruction set,
 //! and shares no code with what makes plans.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use lockstep_binary::{Image, Kind, RangeKind};
@@ -55,6 +55,19 @@ fn groups(plan: &Plan<'_>) -> BTreeMap<u32, Vec<Site>> {
     groups
 }
 
+/// Offsets at which stubs begin: those with a symbol, and those that entries jump to.
+fn stubs(plan: &Plan<'_>) -> HashSet<u64> {
+    let with_symbol = plan
+        .fixups()
+        .filter(|f| f.kind == fixup::SYMBOL_64)
+        .map(|f| u64::from(f.at) - 32);
+    let entries = plan
+        .sites()
+        .filter(|site| site.new != site.old)
+        .map(|site| u64::from(site.target));
+    with_symbol.chain(entries).collect()
+}
+
 /// The loaded image before and after, and the arena.
 struct Memory<'i, 'a> {
     image: &'i Image<'a>,
@@ -64,6 +77,8 @@ struct Memory<'i, 'a> {
     bias: u64,
     arena: u64,
     symbols: u32,
+    /// Where stubs begin.
+    stubs: HashSet<u64>,
     /// Dynamic symbol of each slot.
     imports: HashMap<u64, u32>,
 }
@@ -133,6 +148,7 @@ impl<'i, 'a> Memory<'i, 'a> {
             bias,
             arena,
             symbols: plan.symbols(),
+            stubs: stubs(plan),
             imports: image.imports().iter().map(|i| (i.slot, i.symbol)).collect(),
         })
     }
@@ -303,7 +319,8 @@ impl<'i, 'a> Memory<'i, 'a> {
             pairs.push((before, pieces));
             at += before.len() as u64;
             // A call stands last. What never goes on may have more behind it: up to the padding.
-            let is_over = || self.after(here).map_or(true, |bytes| bytes[0] == 0xcc);
+            let next_stub = || self.stubs.contains(&(here - self.arena));
+            let is_over = || next_stub() || self.after(here).map_or(true, |bytes| bytes[0] == 0xcc);
             if is_call(&before) || ends(&before) && is_over() {
                 break at;
             }
@@ -373,7 +390,9 @@ impl<'i, 'a> Memory<'i, 'a> {
         if is_near_branch(before) {
             let target = before.near_branch_target();
             // Endbr64 stays behind: a loop to it goes to what follows it.
-            let expected = copies.get(&target).or_else(|| copies.get(&(target + 4)));
+            let first = self.decode_before(target.wrapping_sub(self.bias));
+            let stays = first.is_ok_and(|first| first.code() == Code::Endbr64);
+            let expected = copies.get(&if stays { target + 4 } else { target });
             let is_condition =
                 before.condition_code() == last.condition_code() || pieces.len() == 3;
             if !is_condition || before.mnemonic() != pieces[0].mnemonic() {

@@ -28,16 +28,17 @@ impl<'a> Domain<'a> {
     pub(crate) fn new(image: &Image<'a>, survey: &Survey<'a>) -> Self {
         let mut owner: Vec<Option<u32>> = vec![None; survey.ranges.len()];
         let parents = parents(survey);
-        let main = main_of(image, survey);
+        let start = Start::read(image, survey);
         let mut functions = Vec::new();
         for (index, range) in survey.ranges.iter().enumerate() {
-            if range.kind != RangeKind::Function || parents[index].is_some() {
+            let is_runtime = start.runtime.contains(&range.address);
+            if range.kind != RangeKind::Function || parents[index].is_some() || is_runtime {
                 continue;
             }
             owner[index] = Some(functions.len() as u32);
             let name = match range.name {
                 Some(name) => Cow::Borrowed(name),
-                None if main == Some(range.address) => Cow::Borrowed(&b"main"[..]),
+                None if start.main == Some(range.address) => Cow::Borrowed(&b"main"[..]),
                 None => Cow::Owned(format!("+{:#x}", range.address).into_bytes()),
             };
             functions.push(Function { range: index, name });
@@ -91,9 +92,9 @@ fn jumping_ranges<'s>(survey: &'s Survey<'_>, index: usize) -> impl Iterator<Ite
 }
 
 /// In stripped files, a part that needs no frame looks like a function. It is a part where nothing
-/// calls it or takes its address, one other range alone jumps there, and either a condition or a
-/// jump table leads there (compilers make tail calls unconditional as a rule) or it jumps back into
-/// that range.
+/// calls it or takes its address and one other range alone goes there, and either it jumps back into
+/// that range, or a condition or a jump table leads there. The latter may also be a tail call, as
+/// LLVM makes them; but functions are aligned, with padding before them, and parts are not.
 fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
     let range = survey.ranges[index];
     if survey.is_address_taken(range.address) {
@@ -120,27 +121,52 @@ fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
             .iter()
             .any(|branch| branch.range as usize == index && branch.kind != BranchKind::Call)
     };
-    (is_conditional || jumps_back()).then_some(parent)
+    let is_aligned = || {
+        let before = index
+            .checked_sub(1)
+            .map(|before| survey.ranges[before].end());
+        range.address.is_multiple_of(16) && before.is_some_and(|end| end < range.address)
+    };
+    (jumps_back() || is_conditional && !is_aligned()).then_some(parent)
 }
 
-/// The address of `main`: what `_start` passes to the C library as first argument.
-fn main_of(image: &Image<'_>, survey: &Survey<'_>) -> Option<u64> {
-    let start = survey
-        .ranges
-        .get(survey.range_starting_at(image.entry())?)?;
-    let bytes = image.bytes_at(start.address, start.size)?;
-    let mut found = None;
-    for instruction in Decoder::with_ip(64, bytes, start.address, DecoderOptions::NONE) {
-        let address = match instruction.code() {
-            Code::Lea_r64_m if instruction.is_ip_rel_memory_operand() => {
-                instruction.ip_rel_memory_address()
+/// What `_start` passes to the C library.
+#[derive(Debug, Default)]
+struct Start {
+    main: Option<u64>,
+    /// Functions that older C libraries link into the program, to run its constructors.
+    runtime: Vec<u64>,
+}
+
+impl Start {
+    fn read(image: &Image<'_>, survey: &Survey<'_>) -> Self {
+        let mut start = Self::default();
+        let range = survey.range_starting_at(image.entry());
+        let range = range.map(|index| survey.ranges[index]);
+        let bytes = range.and_then(|range| image.bytes_at(range.address, range.size));
+        let decoder = Decoder::with_ip(
+            64,
+            bytes.unwrap_or_default(),
+            image.entry(),
+            DecoderOptions::NONE,
+        );
+        for instruction in decoder {
+            let address = match instruction.code() {
+                Code::Lea_r64_m if instruction.is_ip_rel_memory_operand() => {
+                    instruction.ip_rel_memory_address()
+                }
+                Code::Mov_rm64_imm32 | Code::Mov_r32_imm32 => instruction.immediate(1),
+                _ => continue,
+            };
+            if survey.range_starting_at(address).is_none() {
+                continue;
             }
-            Code::Mov_rm64_imm32 | Code::Mov_r32_imm32 => instruction.immediate(1),
-            _ => continue,
-        };
-        if matches!(instruction.op0_register(), Register::RDI | Register::EDI) {
-            found = Some(address);
+            match instruction.op0_register().full_register() {
+                Register::RDI => start.main = Some(address),
+                Register::RCX | Register::R8 => start.runtime.push(address),
+                _ => {}
+            }
         }
+        start
     }
-    found.filter(|address| survey.range_starting_at(*address).is_some())
 }
