@@ -3,9 +3,10 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{FunctionId, Run, Selection};
+use lockstep_calltree::{CallEdge, Forest, FunctionCalls, NodeId};
+use lockstep_trace::{Run, Selection, Thread};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,73 +38,69 @@ pub struct Calls {
 impl Calls {
     pub fn run(self) -> Result<ExitCode> {
         let run = run::open_with(&self.run, self.all_processes)?;
-        let mut pairs: BTreeMap<(Option<FunctionId>, FunctionId), u64> = BTreeMap::new();
         run::selected(&[&run], &self.traces)?;
-        for thread in run.select(&self.traces) {
-            for (pair, calls) in thread.calls() {
-                *pairs.entry(pair).or_default() += calls;
-            }
-        }
+        let mut forest = Forest::new();
+        let functions = forest.add_functions(&run);
+        let threads: Vec<&Thread> = run.select(&self.traces).collect();
+        let traces = forest.add_traces(&functions, &threads);
+        let roots: Vec<NodeId> = traces.iter().map(|trace| trace.root).collect();
         if self.graph {
-            self.print_graph(&run, pairs)?;
+            self.print_graph(&forest.call_graph(&roots))?;
         } else {
-            let mut functions: BTreeMap<FunctionId, u64> = BTreeMap::new();
-            for ((_, callee), calls) in pairs {
-                *functions.entry(callee).or_default() += calls;
-            }
-            self.print_functions(&run, functions)?;
+            self.print_functions(&run, forest.calls(&roots))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print_functions(&self, run: &Run, functions: BTreeMap<FunctionId, u64>) -> Result<()> {
-        let mut rows: Vec<_> = functions
-            .into_iter()
-            .map(|(id, calls)| (id, run.function(id), calls))
+    fn print_functions(&self, run: &Run, mut calls: Vec<FunctionCalls>) -> Result<()> {
+        // In the tree a program's own functions belong to no image, whatever the program is called.
+        let own: HashMap<&str, &str> = run
+            .functions
+            .iter()
+            .filter(|function| !function.imported)
+            .map(|function| (function.name.as_str(), function.image.as_str()))
             .collect();
-        rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.1.name.cmp(&b.1.name)));
+        for call in calls.iter_mut().filter(|call| call.image.is_empty()) {
+            call.image = own
+                .get(call.name.as_str())
+                .copied()
+                .unwrap_or_default()
+                .to_owned();
+        }
         if self.json {
-            let functions: Vec<_> = rows
+            let ids: HashMap<(&str, &str), usize> = run
+                .functions
                 .iter()
-                .map(|(id, function, calls)| {
-                    json!({"name": function.name, "image": function.image, "calls": calls, "id": id.0})
+                .enumerate()
+                .map(|(id, function)| ((function.name.as_str(), function.image.as_str()), id))
+                .collect();
+            let functions: Vec<_> = calls
+                .iter()
+                .map(|call| {
+                    let id = ids.get(&(call.name.as_str(), call.image.as_str()));
+                    json!({"name": call.name, "image": call.image, "calls": call.calls, "id": id})
                 })
                 .collect();
             return output::json(&json!({"functions": functions}));
         }
-        let rows = rows.into_iter().map(|(_, function, calls)| {
-            vec![
-                output::grouped(calls),
-                function.name.clone(),
-                function.image.clone(),
-            ]
-        });
+        let rows = calls
+            .into_iter()
+            .map(|call| vec![output::grouped(call.calls), call.name, call.image]);
         let table = output::table(&["CALLS", "FUNCTION", "IMAGE"], &[0], rows);
         output::print(|out| writeln!(out, "{table}"))
     }
 
-    fn print_graph(
-        &self,
-        run: &Run,
-        pairs: BTreeMap<(Option<FunctionId>, FunctionId), u64>,
-    ) -> Result<()> {
-        let name = |id: FunctionId| run.function(id).name.clone();
-        let mut rows: Vec<_> = pairs
-            .into_iter()
-            // What is outermost has no caller.
-            .filter_map(|((caller, callee), calls)| Some((name(caller?), name(callee), calls)))
-            .collect();
-        rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
+    fn print_graph(&self, edges: &[CallEdge]) -> Result<()> {
         if self.json {
-            let edges: Vec<_> = rows
-                .iter()
-                .map(|(caller, callee, calls)| json!({"caller": caller, "callee": callee, "calls": calls}))
-                .collect();
             return output::json(&json!({"edges": edges}));
         }
-        let rows = rows
-            .into_iter()
-            .map(|(caller, callee, calls)| vec![output::grouped(calls), caller, callee]);
+        let rows = edges.iter().map(|edge| {
+            vec![
+                output::grouped(edge.calls),
+                edge.caller.clone(),
+                edge.callee.clone(),
+            ]
+        });
         let table = output::table(&["CALLS", "CALLER", "CALLEE"], &[0], rows);
         output::print(|out| writeln!(out, "{table}"))
     }

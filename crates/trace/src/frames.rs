@@ -69,12 +69,6 @@ impl Frames {
         &self.frames
     }
 
-    /// The innermost open call.
-    #[must_use]
-    pub fn innermost(&self) -> Option<FunctionId> {
-        self.frames.last().map(|frame| frame.function)
-    }
-
     /// Outermost first, call lines unknown.
     #[must_use]
     pub fn into_frames(self) -> Vec<Frame> {
@@ -140,7 +134,6 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!(frames.apply(Tail) + frames.apply(Call(FunctionId(2))), 0);
         }
-        assert_eq!(frames.innermost(), Some(FunctionId(2)));
         assert_eq!(frames.apply(Return), 1001);
         assert_eq!(frames.apply(Return), 1);
     }

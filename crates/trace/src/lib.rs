@@ -24,7 +24,6 @@
 //! *Not for*: analysis (`calltree` and above). A file that somebody shortens while it is mapped ends
 //! the reader (SIGBUS); recorders never shorten one.
 
-mod calls;
 mod catalogue;
 mod container;
 mod ends;
@@ -37,6 +36,7 @@ mod name;
 mod naming;
 mod open;
 mod select;
+mod stack;
 mod stream;
 mod symbols;
 
