@@ -23,6 +23,28 @@ pub(super) enum Edit {
     Body(NodeId, NodeId, Rc<Vec<Edit>>),
     /// The same loop, which one side leaves, or enters, with another body.
     Split(Split),
+    /// The same loop, whose later iterations differ on one side in what happens within their calls.
+    Continued(Continued),
+}
+
+/// `A^8` against `A^3 f g' h f g' h ...`: what follows makes the same calls as iterations of the loop do,
+/// but something happens in them that did not before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Continued {
+    /// The longer loop.
+    pub looped: NodeId,
+    /// What the other side still has of it.
+    pub kept: Option<NodeId>,
+    /// What follows there.
+    pub nodes: Vec<NodeId>,
+    /// Whether that is in the faulty trace.
+    pub in_faulty: bool,
+    /// How many iterations it makes.
+    pub iterations: u64,
+    /// The first of them.
+    pub first: Vec<NodeId>,
+    /// Between an iteration of the loop and that one.
+    pub edits: Rc<Vec<Edit>>,
 }
 
 /// `A^16` against `A^7 B^9`: the loop changes its body on the way.
@@ -57,6 +79,11 @@ impl Edit {
                 in_faulty: !split.in_faulty,
                 edits: all(&split.edits),
                 ..split.clone()
+            }),
+            Self::Continued(continued) => Self::Continued(Continued {
+                in_faulty: !continued.in_faulty,
+                edits: all(&continued.edits),
+                ..continued.clone()
             }),
         }
     }
@@ -167,7 +194,8 @@ impl<'f> Aligner<'f> {
             }
         }
         edits.equal(&a[a.len() - end..]);
-        self.split(edits.list)
+        let edits = self.go_on(edits.list);
+        self.split(edits)
     }
 
     /// Two elements that belong together.
@@ -322,6 +350,115 @@ impl<'f> Aligner<'f> {
             }
         }
         found
+    }
+
+    /// Finds loops that go on as other nodes that make the same calls.
+    fn go_on(&mut self, edits: Vec<Edit>) -> Vec<Edit> {
+        let mut out = Edits::default();
+        let mut edits = edits.into_iter().peekable();
+        while let Some(edit) = edits.next() {
+            let trips = |node| self.forest.trip_count(node);
+            let found = match (&edit, edits.peek()) {
+                (Edit::Counts(a, b), Some(Edit::Faulty(nodes))) if trips(*a) > trips(*b) => {
+                    self.continued(*a, Some(*b), nodes, true)
+                }
+                (Edit::Counts(a, b), Some(Edit::Normal(nodes))) if trips(*a) < trips(*b) => {
+                    self.continued(*b, Some(*a), nodes, false)
+                }
+                (Edit::Normal(normal), Some(Edit::Faulty(faulty))) => {
+                    let looped = normal.last().copied();
+                    looped.and_then(|looped| self.continued(looped, None, faulty, true))
+                }
+                _ => None,
+            };
+            let Some(found) = found else {
+                out.add(edit);
+                continue;
+            };
+            if let Edit::Normal(mut normal) = edit {
+                normal.pop();
+                out.add(Edit::Normal(normal));
+            }
+            let taken = found.nodes.len();
+            let in_faulty = found.in_faulty;
+            out.add(Edit::Continued(found));
+            match edits.next() {
+                Some(Edit::Faulty(nodes)) if in_faulty => {
+                    out.add(Edit::Faulty(nodes[taken..].to_vec()));
+                }
+                Some(Edit::Normal(nodes)) => out.add(Edit::Normal(nodes[taken..].to_vec())),
+                _ => {}
+            }
+        }
+        out.list
+    }
+
+    /// How far `nodes` make the same calls as iterations of a loop.
+    fn continued(
+        &mut self,
+        looped: NodeId,
+        kept: Option<NodeId>,
+        nodes: &[NodeId],
+        in_faulty: bool,
+    ) -> Option<Continued> {
+        self.forest.body(looped)?;
+        let body = iteration(self.forest, looped);
+        let length = body.len();
+        let mut first: Vec<NodeId> = Vec::new();
+        // Elements taken, and how many nodes and iterations were complete at once.
+        let (mut taken, mut complete) = (0usize, (0usize, 0u64));
+        let mut iterations = 0u64;
+        let mut all = true;
+        for (index, node) in nodes.iter().enumerate() {
+            let here = taken % length;
+            let (elements, times) = if self.likeness(body[here], *node) > 0 {
+                (vec![*node], 1)
+            } else {
+                let found = iteration(self.forest, *node);
+                let is_round = !found.is_empty() && found.len().is_multiple_of(length);
+                if self.forest.body(*node).is_none() || !is_round {
+                    all = false;
+                    break;
+                }
+                (found, self.forest.trip_count(*node))
+            };
+            let mut expected = body.iter().cycle().skip(here);
+            let fits = elements.iter().all(|element| {
+                let expected = expected.next();
+                expected.is_some_and(|expected| self.likeness(*expected, *element) > 0)
+            });
+            if !fits {
+                all = false;
+                break;
+            }
+            first.extend(elements.iter().take(length.saturating_sub(first.len())));
+            let rounds = (here + elements.len()) / length;
+            iterations += rounds as u64 + (times - 1) * (elements.len() / length) as u64;
+            taken = here + elements.len();
+            if taken.is_multiple_of(length) {
+                complete = (index + 1, iterations);
+            }
+        }
+        let (count, iterations) = match complete {
+            // The trace ends within the first of them.
+            (0, _) if all && first.len() > 1 => (nodes.len(), 1),
+            (0, _) => return None,
+            complete => complete,
+        };
+        let edits = if in_faulty {
+            self.lists(&body, &first)
+        } else {
+            self.lists(&first, &body)
+        };
+        Some(Continued {
+            looped,
+            kept,
+            nodes: nodes[..count].to_vec(),
+            in_faulty,
+            iterations,
+            first,
+            edits: Rc::new(edits),
+        })
     }
 
     /// Finds loops that change their body on the way.

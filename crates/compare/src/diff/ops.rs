@@ -1,6 +1,6 @@
 //! Differences as values: what `diff --json` shows.
 
-use super::edit::{Aligner, Edit, Split, first_change, iteration};
+use super::edit::{Aligner, Continued, Edit, Split, first_change, iteration};
 use lockstep_calltree::{Forest, Label, NodeId};
 use lockstep_loops::Names;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub enum Op {
         /// Iterations in the faulty trace.
         faulty: u64,
     },
-    /// A loop in whose iterations inner trip counts differ.
+    /// A loop whose iterations make the same calls, in which something differs.
     Iterations {
         /// Its name.
         name: String,
@@ -157,6 +157,7 @@ impl Describer<'_> {
                     ops.push(self.body(*a, *b, (1, last), times, edits));
                 }
                 Edit::Split(split) => self.split(split, &mut ops),
+                Edit::Continued(continued) => self.continued(continued, &mut ops),
             }
         }
         ops
@@ -241,6 +242,39 @@ impl Describer<'_> {
             faulty_times,
             rotation: iteration(self.forest, a).len() > 1 && family(a) == family(b),
             ops: self.list(edits),
+        }
+    }
+
+    fn continued(&self, continued: &Continued, ops: &mut Vec<Op>) {
+        let name = self.name(continued.looped);
+        let kept = continued
+            .kept
+            .map_or(0, |kept| self.forest.trip_count(kept));
+        if kept > 0 {
+            equal(ops, vec![format!("{name}^{kept}")]);
+        }
+        ops.push(Op::Iterations {
+            name: name.clone(),
+            first: kept + 1,
+            times: continued.iterations,
+            ops: self.list(&continued.edits),
+        });
+        let (longer, shorter) = (
+            self.forest.trip_count(continued.looped),
+            kept + continued.iterations,
+        );
+        if longer != shorter {
+            let (normal, faulty) = if continued.in_faulty {
+                (longer, shorter)
+            } else {
+                (shorter, longer)
+            };
+            ops.push(Op::Count {
+                name,
+                body: self.body_tokens(continued.looped),
+                normal,
+                faulty,
+            });
         }
     }
 

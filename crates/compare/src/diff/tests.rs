@@ -118,6 +118,54 @@ fn counts_within_calls_within_loops() {
 }
 
 #[test]
+fn a_change_within_the_calls_of_later_iterations() {
+    let before = "find exchange( recv send ) high find exchange( recv send ) low";
+    let after = "find exchange( send recv ) high find exchange( send recv ) low";
+    let exchange = [
+        "  ~ in 5 iterations of L1, first in iteration 4",
+        "    = find",
+        "    ~ exchange",
+        "      - recv",
+        "      = send",
+        "      + recv",
+        "    = high",
+        "    = find",
+        "    ~ exchange",
+        "      - recv",
+        "      = send",
+        "      + recv",
+        "    = low",
+    ];
+    let found = lines(
+        &format!("sort( 8[ {before} ] )"),
+        &format!("sort( 3[ {before} ] 5[ {after} ] )"),
+    );
+    assert_eq!(found[..2], ["~ sort", "  = L1^3"]);
+    assert_eq!(found[2..], exchange);
+    let stuck = lines(
+        &format!("sort( 8[ {before} ] )"),
+        &format!("sort( 3[ {before} ] find exchange( recv send ) high find exchange( send("),
+    );
+    assert_eq!(
+        stuck,
+        [
+            "~ sort  (never returned in the faulty run)",
+            "  = L1^3",
+            "  ~ in iteration 4 of L1",
+            "    = find",
+            "    = exchange",
+            "    = high",
+            "    = find",
+            "    ~ exchange  (never returned in the faulty run)",
+            "      - recv",
+            "      ~ send  (never returned in the faulty run)",
+            "    - low",
+            "  ~ L1: 8 -> 4  [find exchange high find exchange low]",
+        ]
+    );
+}
+
+#[test]
 fn long_equal_parts_are_cut_short() {
     let many: Vec<String> = (0..100).map(|number| format!("f{number}")).collect();
     let many = many.join(" ");
@@ -184,6 +232,20 @@ fn apply(forest: &Forest, edits: &[Edit], list: &[NodeId]) -> Vec<NodeId> {
                 let inner = apply(forest, edits, &iteration(forest, *a));
                 assert_eq!(inner, iteration(forest, *b));
                 out.push(*b);
+            }
+            Edit::Continued(continued) => {
+                let mut nodes: Vec<NodeId> = continued.kept.into_iter().collect();
+                nodes.extend(&continued.nodes);
+                let body = iteration(forest, continued.looped);
+                if continued.in_faulty {
+                    take(&[continued.looped]);
+                    out.extend(nodes);
+                    assert_eq!(apply(forest, &continued.edits, &body), continued.first);
+                } else {
+                    take(&nodes);
+                    out.push(continued.looped);
+                    assert_eq!(apply(forest, &continued.edits, &continued.first), body);
+                }
             }
             Edit::Split(split) => {
                 let both = |one, other| {
