@@ -153,7 +153,10 @@ fn calls_hoisted_out_of_a_loop() {
 #[test]
 fn the_address_of_a_library_function() {
     matrix("c/pointer_identity.c", &[], |run, what| {
-        assert!(calls(run, "puts") >= 2, "{what}");
+        // Where one register serves both, call and address, its load cannot be changed; and is told.
+        let mut refused = run.processes[0].coverage.refused.iter();
+        let told = refused.any(|refused| refused.name == "puts");
+        assert!(calls(run, "puts") >= 2 || told, "{what}");
     });
 }
 
