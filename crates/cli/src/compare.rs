@@ -44,7 +44,7 @@ pub struct Compare {
     #[arg(long, value_name = "REGEX")]
     ignore: Vec<String>,
     /// p-value below which runs differ, with several normal runs
-    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = probability)]
     level: f64,
     #[command(flatten)]
     analysis: Analysis,
@@ -54,6 +54,14 @@ pub struct Compare {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// How much of long lists is printed; `--json` has all.

@@ -1,10 +1,12 @@
 //! The options that `loops`, `lattice`, `similarity`, `compare` and `diff` share.
 
 use crate::run;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lockstep_compare::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use lockstep_compare::{
+    Attributes, BScore, Distance, FilterName, Frequency, Linkage, Options, Part,
+};
 use lockstep_trace::{Run, Selection};
 
 /// One of the words of `$choice`, listed in the help.
@@ -13,6 +15,10 @@ macro_rules! word_of {
         PossibleValuesParser::new(<$choice>::ALL.iter().map(|value| value.word()))
             .try_map(|word| word.parse::<$choice>())
     };
+}
+
+fn at_least(least: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(least..=100_000)
 }
 
 #[derive(Debug, Args)]
@@ -48,7 +54,7 @@ pub struct Analysis {
     #[arg(long, value_name = "F", help_heading = "What is looked at")]
     split_at: Option<String>,
     /// Longest loop body [default: 10]
-    #[arg(short, value_name = "LENGTH", help_heading = "How it is analysed")]
+    #[arg(short, value_name = "LENGTH", value_parser = at_least(1), help_heading = "How it is analysed")]
     k: Option<usize>,
     /// What an attribute is made of: one entry or two neighbours [default: single]
     #[arg(long, value_parser = word_of!(Attributes), help_heading = "How it is analysed")]
@@ -63,7 +69,7 @@ pub struct Analysis {
     #[arg(long, value_parser = word_of!(Distance), help_heading = "How it is analysed")]
     distance: Option<Distance>,
     /// Number of clusters, the papers' Thresh [default: 4]
-    #[arg(long, value_name = "NUMBER", help_heading = "How it is analysed")]
+    #[arg(long, value_name = "NUMBER", value_parser = at_least(2), help_heading = "How it is analysed")]
     clusters: Option<usize>,
     /// How two clusterings are compared [default: cut]
     #[arg(long, value_parser = word_of!(BScore), help_heading = "How it is analysed")]
@@ -81,6 +87,9 @@ impl Analysis {
             (Some(filter), _) => options.set_filter(filter)?,
             (None, Some(_)) => options.set_filter("custom")?,
             (None, None) => {}
+        }
+        if self.custom.is_none() && options.filter.names.contains(&FilterName::Custom) {
+            bail!("--filter custom: expected a pattern too (--custom REGEX), found none");
         }
         options.filter.custom.clone_from(&self.custom);
         options.keep_returns |= self.keep_returns;

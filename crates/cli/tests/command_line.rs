@@ -53,6 +53,13 @@ fn mistakes_are_answered_in_one_line() {
         2,
         "'ward'",
     );
+    refused(&run(&["loops", "run", "-k", "0"]), 2, "1..");
+    refused(&run(&["compare", "a", "b", "--clusters", "1"]), 2, "2..");
+    refused(
+        &run(&["compare", "a", "b", "--level", "7"]),
+        2,
+        "from 0 to 1",
+    );
     refused(
         &run(&["compare", "a", "b", "--sweep", "-k", "3"]),
         2,
