@@ -1,8 +1,10 @@
 //! Builds the small programs of `programs/` in every way that is at hand.
-#![allow(clippy::print_stderr)]
+#![allow(clippy::print_stderr, dead_code)]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 /// One way to build one program.
 #[derive(Debug, Clone)]
@@ -24,9 +26,22 @@ pub fn source(name: &str) -> PathBuf {
         .join(name)
 }
 
+/// Compiles each program once a process: tests run side by side, and repeat.
+static BUILT: Mutex<BTreeMap<String, Option<Build>>> = Mutex::new(BTreeMap::new());
+
 /// Compiles `source` with `compiler`; `None`, said loudly, where that cannot be done here.
 pub fn compile(compiler: &str, source_name: &str, options: &[&str]) -> Option<Build> {
     let how = format!("{compiler} {} {source_name}", options.join(" "));
+    let mut built = BUILT
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    built
+        .entry(how.clone())
+        .or_insert_with(|| run(compiler, source_name, options, how))
+        .clone()
+}
+
+fn run(compiler: &str, source_name: &str, options: &[&str], how: String) -> Option<Build> {
     let file = how.replace([' ', '/', '=', ','], "_");
     let path = scratch().join(file);
     let result = Command::new(compiler)
