@@ -7,7 +7,7 @@ use clap::Args;
 use lockstep_trace::{Frame, Run, Selection, Thread};
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Show the call stack of a trace: at an event, or the calls that are open at its end
@@ -95,11 +95,17 @@ impl Stack {
         if frames.is_empty() {
             writeln!(out, "  nothing is open")?;
         }
+        // Files below the current directory need no longer name.
+        let here = std::env::current_dir().ok();
         let mut arrow = "";
         for (depth, frame) in frames.iter().enumerate() {
             let name = run::function_name(run, frame.function);
             let at = frame.called_at.as_ref().map_or_else(String::new, |at| {
-                let place = format!("  called at {}:{}", output::printable(&at.file), at.line);
+                let file = here
+                    .as_deref()
+                    .and_then(|here| Path::new(&at.file).strip_prefix(here).ok());
+                let file = file.map_or_else(|| at.file.clone(), |file| file.display().to_string());
+                let place = format!("  called at {}:{}", output::printable(&file), at.line);
                 output::styled(Style::Faint, place)
             });
             writeln!(
