@@ -232,9 +232,7 @@ impl<'a> Image<'a> {
             }
             let begins_framed = fde
                 .rows(&frame, &bases, &mut context)
-                .ok()
-                .and_then(|mut rows| rows.next_row().ok().flatten().map(|row| row.cfa().clone()))
-                .is_some_and(|rule| !is_entry_rule(&rule));
+                .is_ok_and(|mut rows| begins_framed(|| next_rule(&mut rows), start));
             found.push((start, size, begins_framed));
         }
         found.sort_by_key(|(start, ..)| *start);
@@ -250,9 +248,33 @@ impl<'a> Image<'a> {
     }
 }
 
-/// At a function's entry the frame's address is rsp + 8: nothing pushed yet.
-fn is_entry_rule(rule: &CfaRule<usize>) -> bool {
-    matches!(rule, CfaRule::RegisterAndOffset { register, offset: 8 } if *register == X86_64::RSP)
+/// The next row of a frame description: where it begins, and offset of the frame from rsp (`None`
+/// where the rule is of another form).
+fn next_rule<'a>(
+    rows: &mut gimli::UnwindTable<'_, '_, EndianSlice<'a, LittleEndian>>,
+) -> Option<(u64, Option<i64>)> {
+    let row = rows.next_row().ok()??;
+    let offset = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } if *register == X86_64::RSP => {
+            Some(*offset)
+        }
+        _ => None,
+    };
+    Some((row.start_address(), offset))
+}
+
+/// Whether the range begins with a frame set up. A landing pad cannot stand first in its range, so
+/// a part that begins with one has a `nop` before it, and then the frame; a real entry's first byte
+/// alone can push 8 bytes and no more.
+fn begins_framed(mut next: impl FnMut() -> Option<(u64, Option<i64>)>, start: u64) -> bool {
+    match next() {
+        None => false,
+        Some((_, Some(8))) => match next() {
+            Some((at, offset)) => at == start + 1 && offset != Some(16),
+            None => false,
+        },
+        Some(_) => true,
+    }
 }
 
 fn name_at<'a>(symbols: &[FunctionSymbol<'a>], address: u64) -> Option<&'a [u8]> {

@@ -25,10 +25,10 @@ fn ask(bytes: &[u8]) {
             let _ = check(&view, bytes, 0, 0x7000_0000);
         }
     }
-    if let Ok(image) = Image::parse(bytes) {
-        if let Some(lines) = lockstep_binary::Lines::new(&image, 1 << 24) {
-            let _ = lines.find(image.entry());
-        }
+    if let Ok(image) = Image::parse(bytes)
+        && let Some(lines) = lockstep_binary::Lines::new(&image, 1 << 24)
+    {
+        let _ = lines.find(image.entry());
     }
 }
 
