@@ -291,13 +291,15 @@ impl fmt::Display for Divergence {
         match self.source.as_slice() {
             [] => Ok(()),
             [line] => write!(f, ", at {}:{}", line.file, line.line),
-            [line, ..] => write!(
-                f,
-                ", at {}:{} or {} other places",
-                line.file,
-                line.line,
-                self.source.len() - 1
-            ),
+            [line, others @ ..] => {
+                let places = if others.len() == 1 { "place" } else { "places" };
+                let others = others.len();
+                write!(
+                    f,
+                    ", at {}:{} or {others} other {places}",
+                    line.file, line.line
+                )
+            }
         }
     }
 }

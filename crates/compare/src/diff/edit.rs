@@ -101,7 +101,7 @@ pub(super) fn mirrored(edits: &[Edit]) -> Vec<Edit> {
 }
 
 /// How deep calls within calls are compared; below, a changed call is shown as removed and added.
-const DEPTH: usize = 500;
+const DEPTH: usize = 200;
 /// Largest product of lengths for which a gap is aligned by likeness of every pair.
 const PAIRS: usize = 1 << 14;
 

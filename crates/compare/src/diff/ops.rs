@@ -113,7 +113,7 @@ struct Describer<'a> {
 
 /// How deep differences within differences are told. A trace that nests deeper is a runaway recursion,
 /// and its first divergence says more than its innermost levels.
-const DEPTH: usize = 1000;
+const DEPTH: usize = 250;
 
 impl Describer<'_> {
     fn list(&self, edits: &[Edit]) -> Vec<Op> {

@@ -165,6 +165,21 @@ fn a_change_within_the_calls_of_later_iterations() {
     );
 }
 
+/// Test threads have small stacks.
+#[test]
+fn a_runaway_recursion_is_compared_as_far_as_it_can_be_told() {
+    let deep = |depth: usize, last: &str| format!("{}{last} ", "f( x ".repeat(depth));
+    assert!(lines(&deep(20_000, "a"), &deep(20_000, "b")).len() > 100);
+    assert!(lines(&deep(20_000, "a"), &deep(30_000, "a")).len() > 100);
+    let mut forest = Forest::new();
+    let a = tree(&mut forest, &deep(20_000, "a"));
+    let b = tree(&mut forest, &deep(30_000, "b"));
+    let (a, b) = (Side::whole(a), Side::whole(b));
+    let trace = TraceName::new(0, 0);
+    let found = first_divergence(&forest, trace, a, b, None, &Names::new());
+    assert_eq!(found.structure.unwrap().depth(), 20_000);
+}
+
 #[test]
 fn long_equal_parts_are_cut_short() {
     let many: Vec<String> = (0..100).map(|number| format!("f{number}")).collect();
