@@ -39,7 +39,7 @@ fn main() -> Result<ExitCode> {
     } else {
         options.programs.clone()
     };
-    say(&mut report, recording::HEADS);
+    say(&mut report, &format!("\n{}", recording::heads()));
     for subject in &subjects {
         for line in recording::measure(subject, &options, &scratch) {
             say(&mut report, &line);

@@ -5,12 +5,50 @@ use crate::options::{Options, Subject};
 use anyhow::{Result, ensure};
 use lockstep_testkit::{Scratch, command, recording, tools};
 use serde_json::Value;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Heads of the table that [`measure`] makes.
-pub const HEADS: &str = "
-program           tool        wall s   x plain (min-max)      cpu s   x plain       events    events/s  bytes/event  stream+names on disk";
+pub fn heads() -> String {
+    let row = Row {
+        program: "program".to_owned(),
+        tool: "tool",
+        cells: [
+            "wall s",
+            "x plain",
+            "(min-max)",
+            "cpu s",
+            "x plain",
+            "events",
+            "events/s",
+            "bytes/event",
+            "stream+names",
+            "on disk",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    };
+    row.to_string()
+}
+
+/// One line of the table.
+struct Row {
+    program: String,
+    tool: &'static str,
+    cells: Vec<String>,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WIDTHS: [usize; 10] = [8, 8, 15, 8, 8, 12, 11, 12, 13, 11];
+        write!(f, "{:<14}{:<10}", self.program, self.tool)?;
+        for (cell, width) in self.cells.iter().zip(WIDTHS) {
+            write!(f, " {cell:>width$}")?;
+        }
+        Ok(())
+    }
+}
 
 /// A tracer to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,19 +139,26 @@ pub fn measure(subject: &Subject, options: &Options, scratch: &Scratch) -> Vec<S
         .to_string_lossy();
     let mut lines = Vec::new();
     for tool in Tool::ALL.into_iter().filter(chosen) {
+        let row = |cells| Row {
+            program: name.to_string(),
+            tool: tool.name(),
+            cells,
+        };
         if !tool.is_here() {
-            lines.push(format!("{name:<17} {:<10} not installed", tool.name()));
+            lines.push(row(vec!["not installed".to_owned()]).to_string());
             continue;
         }
-        lines.push(match pairs(tool, subject, options.pairs, scratch) {
-            Ok(line) => format!("{name:<17} {:<10} {line}", tool.name()),
-            Err(error) => format!("{name:<17} {:<10} failed: {error:#}", tool.name()),
-        });
+        let cells = match pairs(tool, subject, options.pairs, scratch) {
+            Ok(cells) => cells,
+            Err(error) => vec![format!("failed: {error:#}")],
+        };
+        lines.push(row(cells).to_string());
     }
     lines
 }
 
-fn pairs(tool: Tool, subject: &Subject, count: usize, scratch: &Scratch) -> Result<String> {
+/// Runs `count` pairs of the plain and the traced program and gives the cells of its row.
+fn pairs(tool: Tool, subject: &Subject, count: usize, scratch: &Scratch) -> Result<Vec<String>> {
     let (mut walls, mut cpus): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let mut traced_costs: Vec<Cost> = Vec::new();
     let mut volume = None;
@@ -142,23 +187,24 @@ fn pairs(tool: Tool, subject: &Subject, count: usize, scratch: &Scratch) -> Resu
     );
     let cpu = median(&traced_costs.iter().map(|cost| cost.cpu).collect::<Vec<_>>());
     let (least, most) = span(&walls);
-    let mut line = format!(
-        "{wall:>7.2}  {:>6.2} ({least:.2}-{most:.2}) {:>10.2}  {:>8.2}",
-        median(&walls),
-        cpu,
-        median(&cpus)
-    );
+    let mut cells = vec![
+        format!("{wall:.2}"),
+        format!("{:.2}", median(&walls)),
+        format!("({least:.2}-{most:.2})"),
+        format!("{cpu:.2}"),
+        format!("{:.2}", median(&cpus)),
+    ];
     if let Some(volume) = volume {
         let per_event = volume.bytes as f64 / volume.events.max(1) as f64;
-        line.push_str(&format!(
-            " {:>12} {:>11.0} {per_event:>12.4} {:>11} {:>9}",
-            volume.events,
-            volume.events as f64 / wall,
-            volume.bytes,
-            volume.disk
-        ));
+        cells.extend([
+            volume.events.to_string(),
+            format!("{:.0}", volume.events as f64 / wall),
+            format!("{per_event:.4}"),
+            volume.bytes.to_string(),
+            volume.disk.to_string(),
+        ]);
     }
-    Ok(line)
+    Ok(cells)
 }
 
 /// An empty directory for one recording.

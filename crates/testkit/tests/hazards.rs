@@ -256,7 +256,7 @@ fn openmp() {
             .compiler(compiler)
             .flag("-O1");
         if compiler == "clang" && !has_openmp_of_llvm() {
-            tools::skip("no libomp for clang");
+            tools::note("SKIPPED openmp with clang: no libomp, which we do not ask for");
             continue;
         }
         if let Some(run) = check(&recipe, &[]) {
@@ -265,7 +265,7 @@ fn openmp() {
     }
 }
 
-/// clang finds OpenMP only where libomp-dev is installed, which we do not ask for.
+/// clang has OpenMP only where libomp-dev is installed.
 fn has_openmp_of_llvm() -> bool {
     let mut clang = command::command(&["clang", "-print-file-name=libomp.so"]);
     tools::find("clang").is_some() && command::run(&mut clang).stdout.starts_with('/')
