@@ -40,6 +40,8 @@ pub struct CodeRange<'a> {
     pub name: Option<&'a [u8]>,
     /// What it is.
     pub kind: RangeKind,
+    /// Its frame is set up before its first instruction: it is not entered by a plain call.
+    pub begins_framed: bool,
 }
 
 impl CodeRange<'_> {
@@ -114,6 +116,7 @@ impl<'a> Image<'a> {
                     size,
                     name,
                     kind,
+                    begins_framed,
                 }
             })
             .collect();

@@ -72,6 +72,9 @@ enum Way {
 
 impl Subject<'_, '_> {
     fn way(&self, range: usize, shadow: impl Fn(u64) -> Option<u64>) -> Result<Way, String> {
+        if self.survey.ranges[range].begins_framed {
+            return Err("its frame is set up before its first instruction".into());
+        }
         let entry = self.entry(range, shadow);
         match entry {
             Ok((window, moved)) if !window.has_call() => return Ok(Way::Entry(window, moved)),

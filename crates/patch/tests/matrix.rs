@@ -193,6 +193,7 @@ fn awkward_entries() {
             "tail",
             "three",
             "unaligned",
+            "uses_framed_helper",
             "wide_loop_to_zero",
         ];
         for name in recorded {
@@ -203,6 +204,7 @@ fn awkward_entries() {
             ("taken_loop_with_call", "stands in a loop"),
             ("taken_early_indirect_call", "returns into them"),
             ("taken_one_byte", "too short"),
+            ("framed_helper", "frame is set up"),
         ] {
             let line = refused.lines().find(|line| line.contains(name));
             assert!(
@@ -211,6 +213,28 @@ fn awkward_entries() {
             );
         }
     }
+}
+
+/// A library function's stub calls through the slot that no PLT stub of the program can be in.
+#[test]
+fn stubs_do_not_meet_themselves() {
+    let Some(build) = compile("cc", "canonical.S", &["-no-pie"]) else {
+        return;
+    };
+    let bytes = check_build(&build);
+    let image = std::fs::read(&build.path).unwrap();
+    let image = lockstep_binary::Image::parse(&image).unwrap();
+    let slots = image.imports();
+    let kinds: Vec<bool> = slots
+        .iter()
+        .filter(|import| import.name == b"puts")
+        .map(|import| import.is_for_calls)
+        .collect();
+    assert_eq!(kinds.len(), 2, "{slots:?}");
+    let plan = Plan::new(&bytes).unwrap();
+    let puts = plan.functions().find(|f| f.name == b"puts").unwrap();
+    let slot = slots.iter().find(|import| import.slot == puts.address);
+    assert!(slot.unwrap().is_for_calls);
 }
 
 /// Programs of the distribution, where they are installed: the plan holds, and what is refused is

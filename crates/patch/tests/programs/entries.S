@@ -149,6 +149,24 @@
 2:      ret
         end table_to_two
 
+# Entered by a jump, with two words on the stack: no place for a return address of ours.
+        .globl framed_helper
+        .type framed_helper, @function
+framed_helper:
+        .cfi_startproc
+        .cfi_def_cfa_offset 24
+        add $16, %rsp
+        .cfi_def_cfa_offset 8
+        mov $11, %eax
+        ret
+        end framed_helper
+
+        function uses_framed_helper
+        push %rax
+        push %rax
+        jmp framed_helper
+        end uses_framed_helper
+
 # The same three where pointers lead to them too, so that not every caller is known.
         function taken_loop_with_call
         push %rbx
@@ -241,6 +259,8 @@ unaligned:
         mov $3, %edi
         call table_to_two
         expect 4
+        call uses_framed_helper
+        expect 11
         mov $3, %edi
         call taken_loop_with_call
         expect 0
