@@ -85,8 +85,8 @@ impl Calls {
         }
         let rows = calls
             .into_iter()
-            .map(|call| vec![output::grouped(call.calls), call.name, call.image]);
-        let table = output::table(&["CALLS", "FUNCTION", "IMAGE"], &[0], rows);
+            .map(|call| vec![output::grouped(call.calls), call.image, call.name]);
+        let table = output::table(&["CALLS", "IMAGE", "FUNCTION"], &[0], rows);
         output::print(|out| writeln!(out, "{table}"))
     }
 

@@ -251,7 +251,7 @@ fn refused(shown: &[&Process], every: bool) -> String {
                 if every {
                     names
                         .iter()
-                        .map(|name| vec![(*name).to_owned(), image.to_owned(), reason.to_owned()])
+                        .map(|name| vec![image.to_owned(), reason.to_owned(), (*name).to_owned()])
                         .collect()
                 } else {
                     vec![vec![
@@ -263,7 +263,7 @@ fn refused(shown: &[&Process], every: bool) -> String {
             })
             .collect();
         let table = if every {
-            output::table(&["NOT RECORDED", "IMAGE", "REASON"], &[], rows)
+            output::table(&["IMAGE", "REASON", "NOT RECORDED"], &[], rows)
         } else {
             output::table(&["NOT RECORDED", "IMAGE", "REASON"], &[0], rows)
         };

@@ -77,14 +77,14 @@ fn a_tail_call_shows_nested() {
         1    printf
     ");
     insta::assert_snapshot!(run.text(&["calls"]), @r"
-    CALLS  FUNCTION  IMAGE
-      500  is_even   tail_calls
-      500  is_odd    tail_calls
-        1  first     tail_calls
-        1  main      tail_calls
-        1  printf    library
-        1  second    tail_calls
-        1  third     tail_calls
+    CALLS  IMAGE       FUNCTION
+      500  tail_calls  is_even
+      500  tail_calls  is_odd
+        1  tail_calls  first
+        1  tail_calls  main
+        1  library     printf
+        1  tail_calls  second
+        1  tail_calls  third
     ");
     insta::assert_snapshot!(run.text(&["calls", "--graph"]), @r"
     CALLS  CALLER   CALLEE

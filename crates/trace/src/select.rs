@@ -161,7 +161,6 @@ pub fn ranges(numbers: &[u32]) -> String {
         .chunk_by(|a, b| a.checked_add(1) == Some(*b))
         .map(|run| match run {
             [one] => one.to_string(),
-            [a, b] => format!("{a},{b}"),
             [first, .., last] => format!("{first}-{last}"),
             [] => String::new(),
         })
@@ -254,7 +253,7 @@ mod tests {
     fn numbers_as_ranges() {
         assert_eq!(ranges(&[]), "");
         assert_eq!(ranges(&[7, 3, 2, 1, 0]), "0-3,7");
-        assert_eq!(ranges(&[1, 2, 2, 9, u32::MAX]), "1,2,9,4294967295");
+        assert_eq!(ranges(&[1, 2, 2, 9, u32::MAX]), "1-2,9,4294967295");
     }
 
     #[test]
@@ -271,7 +270,7 @@ mod tests {
         assert_eq!(short(&["2.0", "0.0", "1.0", "7.0"]), "0-2,7.0");
         assert_eq!(
             short(&["0.0", "0.1", "0.2", "1.0", "1.1", "1.2"]),
-            "0,1.0-2"
+            "0-1.0-2"
         );
         assert_eq!(
             short(&["0.0", "0.h1", "5~1.0", "1:2.0"]),
