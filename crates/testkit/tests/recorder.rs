@@ -1,0 +1,206 @@
+//! What the recorder and the probe do where the surroundings are unusual: paths with spaces, signals
+//! for the program, policies against new code, a run that is removed, storms of signals.
+
+use lockstep_testkit::{Recipe, Scratch, artifacts, command, lockstep, record, tools};
+use lockstep_trace::{EndKind, Run};
+use std::io::Read;
+use std::process::Stdio;
+
+/// Own words of the recorder are not the program's.
+fn lost(run: &Run) -> u64 {
+    let processes = run.processes.iter();
+    processes
+        .flat_map(|process| &process.losses)
+        .map(|loss| loss.1)
+        .sum()
+}
+
+fn calls(run: &Run, name: &str) -> u64 {
+    let threads = run.processes.iter().flat_map(|process| &process.threads);
+    threads
+        .flat_map(|thread| thread.events().collect::<Vec<_>>())
+        .filter(|event| {
+            matches!(event, lockstep_trace::Event::Call(id) if run.function(*id).linkage == name)
+        })
+        .count() as u64
+}
+
+/// No damage, and no open call but those of `still_open`.
+fn whole(run: &Run, still_open: &[&str]) {
+    for thread in run.processes.iter().flat_map(|process| &process.threads) {
+        assert_eq!(thread.damage, None, "{}", thread.name);
+        for frame in &thread.open {
+            let name = &run.function(frame.function).linkage;
+            assert!(
+                still_open.contains(&name.as_str()),
+                "{}: {name} is open",
+                thread.name
+            );
+        }
+    }
+}
+
+#[test]
+fn paths_with_spaces_and_colons() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("a path: with $ignificant characters");
+    let built = artifacts::lockstep();
+    let place = scratch.join("bin");
+    std::fs::create_dir_all(&place).expect("scratch can be written");
+    let beside = built.parent().expect("a file lies in a directory");
+    for name in ["lockstep", "liblockstep_probe.so"] {
+        std::fs::copy(beside.join(name), place.join(name)).expect("a copy");
+    }
+    let program = scratch.join("my program");
+    let recipe = Recipe::new("c/leaf_calls.c").flag("-O0");
+    std::fs::copy(recipe.build(), &program).expect("a copy");
+    let directory = scratch.join("my run");
+    let mut recorder = command::command(&[place.join("lockstep")]);
+    recorder
+        .args(["record", "-o"])
+        .arg(&directory)
+        .arg("--")
+        .arg(&program);
+    let outcome = command::run(&mut recorder);
+    assert_eq!(outcome.status, 0, "{outcome:#?}");
+    let run = Run::open(&directory).expect("a run");
+    assert_eq!(calls(&run, "fibonacci"), 177);
+    whole(&run, &[]);
+}
+
+#[test]
+fn signals_are_passed_on_and_the_status_is_the_programs() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("signals-passed-on");
+    let directory = scratch.join("run");
+    let mut recorder = lockstep(&["record", "-o"]);
+    recorder
+        .arg(&directory)
+        .arg("--")
+        .arg(Recipe::new("c/told_to_end.c").build());
+    let mut recorder = recorder
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("lockstep starts");
+    let mut ready = [0; 6];
+    let mut output = recorder.stdout.take().expect("its output is a pipe");
+    output.read_exact(&mut ready).expect("the program prints");
+    let mut kill = command::command(&["kill", "-TERM", &recorder.id().to_string()]);
+    let _ = command::run(&mut kill).success();
+    let status = recorder.wait().expect("it ends");
+    assert_eq!(status.code(), Some(42));
+    let run = Run::open(&directory).expect("a run");
+    let end = run.processes[0].end;
+    assert_eq!((end.kind, end.code), (EndKind::Exited, Some(42)));
+}
+
+#[test]
+fn where_no_memory_may_become_executable() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("no-new-code");
+    let guard = Recipe::new("c/no_new_code.c").build();
+    let program = Recipe::new("c/leaf_calls.c").flag("-O0").build();
+    let recording = record(&scratch, &[], &[guard, program]);
+    if recording.outcome.status == 77 {
+        return tools::skip("this kernel cannot forbid executable memory");
+    }
+    assert_eq!(recording.outcome.status, 0);
+    assert!(
+        recording.outcome.stdout.contains("55\n"),
+        "{:#?}",
+        recording.outcome
+    );
+    let run = Run::open(&recording.directory).expect("a run");
+    let reasons: Vec<_> = run
+        .processes
+        .iter()
+        .flat_map(|process| &process.coverage.untraced_images)
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .any(|(image, _)| image.contains("leaf_calls")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn a_run_that_is_removed_while_the_program_runs() {
+    let scratch = Scratch::new("removed");
+    let directory = scratch.join("run");
+    let script = format!(
+        "for i in 1 2 3; do echo $i | cat; done; rm -rf '{}'; for i in 4 5 6; do echo $i | cat; done; exit 9",
+        directory.display()
+    );
+    let mut recorder = lockstep(&["record", "-o"]);
+    recorder.arg(&directory).args(["--", "sh", "-c", &script]);
+    let outcome = command::run(&mut recorder);
+    assert_eq!(
+        (outcome.status, outcome.stdout.as_str()),
+        (9, "1\n2\n3\n4\n5\n6\n")
+    );
+}
+
+#[test]
+fn storms_of_signals() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    for level in ["-O0", "-O2"] {
+        let program = Recipe::new("c/signal_storm.c").flag(level).build();
+        for kind in ["plain", "alternate", "jump"] {
+            let scratch = Scratch::new("storm");
+            let words = [program.as_os_str(), kind.as_ref()];
+            let recording = record(&scratch, &[], &words);
+            assert_eq!(
+                recording.outcome.status, 0,
+                "{kind}: {:#?}",
+                recording.outcome
+            );
+            assert!(recording.outcome.stdout.ends_with("stormy\n"), "{kind}");
+            let run = Run::open(&recording.directory).expect("a run");
+            whole(&run, &[]);
+            if kind == "jump" {
+                assert!(calls(&run, "handle") + lost(&run) >= 200);
+            } else {
+                // A tree of depth 12 is 8,191 calls, one of depth 2 is 7: whatever is not there was counted.
+                let trees = calls(&run, "leaf");
+                assert!(trees + lost(&run) >= 8191, "{kind}: {trees} leaves");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_throw() {
+    for compiler in ["g++", "clang++"] {
+        if !tools::require(&[compiler]) {
+            continue;
+        }
+        for level in ["-O0", "-O1", "-O2"] {
+            let recipe = Recipe::new("cpp/throwing_threads.cpp")
+                .compiler(compiler)
+                .flag(level);
+            let program = recipe.build();
+            let plain = command::run(&mut command::command(&[&program]));
+            let scratch = Scratch::new("throwing-threads");
+            let recording = record(&scratch, &[], &[&program]);
+            assert_eq!(
+                recording.outcome.stdout,
+                plain.stdout,
+                "{}",
+                recipe.describe()
+            );
+            assert_eq!(recording.outcome.status, 0);
+            let run = Run::open(&recording.directory).expect("a run");
+            assert_eq!(lost(&run), 0);
+            whole(&run, &[]);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// A timer that fires as fast as it can, while the main flow recurses; the handler recurses itself.
+// Arguments: plain | alternate (a signal stack of its own) | jump (siglongjmp out of the handler, 200 times).
+// A right trace shows every call or counts it as lost, is balanced, and is whole after each jump.
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+static sigjmp_buf back;
+static volatile sig_atomic_t may_jump, jumps, handled;
+
+__attribute__((noinline)) int leaf(int n) {
+    __asm__ volatile("");
+    return n + 1;
+}
+__attribute__((noinline)) long tree(int depth) {
+    __asm__ volatile("");
+    long sum = leaf(depth);
+    return depth ? tree(depth - 1) + tree(depth - 1) + sum : 1;
+}
+__attribute__((noinline)) void handle(int signal) {
+    (void)signal;
+    handled++;
+    tree(2);
+    if (may_jump) siglongjmp(back, 1);
+}
+
+int main(int count, char **arguments) {
+    const char *kind = count > 1 ? arguments[1] : "plain";
+    struct sigaction action;
+    struct itimerval timer = {{0, 100}, {0, 100}}, stop = {{0, 0}, {0, 0}};
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handle;
+    if (strcmp(kind, "alternate") == 0) {
+        stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
+        sigaltstack(&stack, NULL);
+        action.sa_flags = SA_ONSTACK;
+    }
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    if (strcmp(kind, "jump") == 0) {
+        while (jumps < 200) {
+            if (sigsetjmp(back, 1)) {
+                may_jump = 0;
+                jumps++;
+                continue;
+            }
+            may_jump = 1;
+            tree(14);
+            may_jump = 0;
+        }
+    } else {
+        long sum = 0;
+        while (handled < 200) sum = tree(12);
+        printf("%ld\n", sum);
+    }
+    setitimer(ITIMER_REAL, &stop, NULL);
+    puts(handled >= 200 ? "stormy" : "calm");
+    return 0;
+}
