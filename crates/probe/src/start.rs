@@ -33,9 +33,9 @@ struct Contents {
 
 impl Contents {
     fn read(path: &[u8]) -> Option<Self> {
-        let file = syscall::open(path, O_RDONLY).ok()?;
         let mut room = 256 * 1024;
         loop {
+            let file = syscall::open(path, O_RDONLY).ok()?;
             let at = syscall::map(room).ok()?;
             let mut contents = Self {
                 at,
@@ -44,13 +44,15 @@ impl Contents {
             };
             // SAFETY: just mapped.
             let memory = unsafe { core::slice::from_raw_parts_mut(at, room) };
-            // These files are read in one go, from the start each time that more room is tried.
-            while let Some(free) = memory.get_mut(contents.length..room - 2) {
+            while let Some(free) = memory.get_mut(contents.length..room - 2)
+                && !free.is_empty()
+            {
                 match file.read(free) {
                     Ok(0) | Err(_) => return Some(contents),
                     Ok(read) => contents.length += read,
                 }
             }
+            // These files tell no size: once more from the start, with more room.
             if room >= 16 << 20 {
                 return Some(contents);
             }

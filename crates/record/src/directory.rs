@@ -35,6 +35,8 @@ pub(crate) struct Directory {
     pub shown: PathBuf,
     /// Whether this recorder made it, and not another of the same job.
     pub elected: bool,
+    /// Whether other recorders of the same job may write here too.
+    pub shared: bool,
 }
 
 /// What tells this job from every other, and the rank in it; `None` outside a launcher.
@@ -167,6 +169,7 @@ fn claim_at(
         path: path.clone(),
         shown: shown.to_owned(),
         elected,
+        shared: token.is_some(),
     };
     if !made {
         let metadata = fs::metadata(&path).map_err(|error| failed("not accessible", &error))?;

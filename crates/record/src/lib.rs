@@ -102,8 +102,20 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         options.codec,
         options.force,
     )?;
-    // Made now, it is there when the first process asks. A failure is told by that process.
-    let _ = plan::ensure(&directory.path, Role::Main, &program.image);
+    // Made now, the plan is there when the first process asks. Where it cannot be written (a full
+    // disk), the process says so itself.
+    if let Err(plan::PlanError::Image(reason)) =
+        plan::ensure(&directory.path, Role::Main, &program.image)
+    {
+        let reason = format!("{}: cannot be recorded: {reason}", program.image.display());
+        if directory.elected {
+            let _ = remove_run(&directory.path);
+        }
+        if options.untraced_is_fine {
+            return run_untraced(options, &path, reason);
+        }
+        return Err(Error::untraceable(reason));
+    }
     let probe = launch::ProbeName::new(&probe)?;
     launch::catch_signals();
     let mut command = launch::command(options, &program, &directory, &probe);
@@ -125,10 +137,19 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     });
     probe.remove();
     let status = status?;
+    let summary = directory.elected.then(|| summary(&directory));
+    let is_empty = summary
+        .as_ref()
+        .is_some_and(|summary| summary.processes == 0);
     Ok(Outcome {
         status: exit_code(status),
-        summary: directory.elected.then(|| summary(&directory)),
-        untraced: None,
+        untraced: is_empty.then(|| {
+            format!(
+                "{}: no process left a file there (disk full, or the directory removed?)",
+                directory.shown.display()
+            )
+        }),
+        summary: summary.filter(|_| !is_empty),
     })
 }
 

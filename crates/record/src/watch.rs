@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,13 @@ impl<'scope> Watcher<'scope> {
         let mut threads = Vec::new();
         if directory.elected {
             let run = &directory.path;
-            threads.push(scope.spawn(move || watch(run, stop)));
+            // Ranks of one job end within moments of each other: their numbers belong into one sum.
+            let grace = if directory.shared {
+                GRACE
+            } else {
+                Duration::ZERO
+            };
+            threads.push(scope.spawn(move || watch(run, stop, grace)));
             threads.push(scope.spawn(move || look_up(run, stop)));
         }
         Self { stop, threads }
@@ -81,12 +87,17 @@ fn pause(looks: u32) -> u64 {
     u64::from((5 + looks / 4).min(50))
 }
 
-fn watch(run: &Path, stop: &AtomicBool) {
+/// How long the elected recorder of a job waits for the other ranks' ends after that of its own.
+const GRACE: Duration = Duration::from_secs(1);
+
+fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
+    let mut stopped: Option<Instant> = None;
     let host = host_in_names();
     let mut known = HashSet::new();
     let mut open: HashMap<FileName, OwnedFd> = HashMap::new();
     for looks in 0.. {
-        let last = stop.load(Ordering::Acquire);
+        let last = stop.load(Ordering::Acquire)
+            && (open.is_empty() || stopped.get_or_insert_with(Instant::now).elapsed() >= grace);
         for (name, _) in files(run) {
             if name.host != host || !known.insert(name.clone()) {
                 continue;
