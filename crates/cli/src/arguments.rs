@@ -22,7 +22,9 @@ use std::process::ExitCode;
   lockstep record -o good -- mpirun -n 4 ./app
   lockstep record -o bad  -- mpirun -n 4 ./app --new-input
   lockstep compare good bad
-"
+",
+    after_help = "Ends with 0 (done), 1 (done: compare, diff found a difference) or 2 (could not be done);
+record with the program's own status. LOCKSTEP_OPTIONS may hold options (batch scripts)."
 )]
 pub struct Cli {
     #[command(subcommand)]

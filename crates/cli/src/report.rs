@@ -7,10 +7,12 @@ use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_calltree::{Forest, NodeId};
-use lockstep_compare::{Comparison, Diff, Lattice, Loops, Options, Similarity, Style};
+use lockstep_compare::{
+    Comparison, Filter, FilterName, Lattice, Loops, Options, Similarity, Style,
+};
 use lockstep_compare::{compare, context, diff, lattice, loops, similarity};
 use lockstep_loops::Names;
-use lockstep_report::{CallTree, Page, RunPart};
+use lockstep_report::{CallTree, Page, RunPart, TraceDiff};
 use lockstep_trace::{Run, TraceName};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -147,26 +149,24 @@ pub fn write_comparison(
 }
 
 /// How the first suspects differ.
-fn diffs(
-    normal: &Run,
-    faulty: &Run,
-    options: &Options,
-    found: &Comparison,
-) -> Vec<(TraceName, Diff)> {
-    let suspects = found
-        .suspects
-        .iter()
-        .take(DIFFS)
-        .map(|suspect| suspect.trace);
-    // A suspect that is missing in one run has nothing to be compared with.
-    suspects
-        .filter_map(|trace| {
-            Some((
-                trace,
-                diff(normal, faulty, trace, options, Style::Tree).ok()?,
-            ))
+fn diffs(normal: &Run, faulty: &Run, options: &Options, found: &Comparison) -> Vec<TraceDiff> {
+    let mpi = Options {
+        filter: Filter::of([FilterName::Mpi]),
+        ..options.clone()
+    };
+    let of = |trace: TraceName| {
+        Some(TraceDiff {
+            trace,
+            // A suspect that is missing in one run has nothing to be compared with.
+            whole: diff(normal, faulty, trace, options, Style::Tree).ok()?,
+            // A trace without MPI calls has no such picture.
+            mpi: diff(normal, faulty, trace, &mpi, Style::Flat)
+                .ok()
+                .filter(|it| !it.ops.is_empty()),
         })
-        .collect()
+    };
+    let suspects = found.suspects.iter().take(DIFFS);
+    suspects.filter_map(|suspect| of(suspect.trace)).collect()
 }
 
 /// The call trees of the runs, equal ones once; those of `first` before others.

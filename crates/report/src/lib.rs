@@ -21,7 +21,7 @@ mod page;
 mod text;
 mod tree;
 
-pub use page::{CallTree, Page, RunPart};
+pub use page::{CallTree, Page, RunPart, TraceDiff};
 
 use lockstep_compare::{Lattice, Similarity};
 use maud::{Markup, html};

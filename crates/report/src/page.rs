@@ -18,9 +18,20 @@ pub struct Page<'a> {
     /// What came of comparing them.
     pub comparison: Option<&'a Comparison>,
     /// How traces differ, the most suspicious first.
-    pub diffs: Vec<(TraceName, Diff)>,
+    pub diffs: Vec<TraceDiff>,
     /// Call trees, the most interesting first.
     pub trees: Vec<CallTree>,
+}
+
+/// How a trace differs.
+#[derive(Debug)]
+pub struct TraceDiff {
+    /// The trace.
+    pub trace: TraceName,
+    /// The difference of all its calls.
+    pub whole: Diff,
+    /// That of its MPI calls, loops folded, entry by entry: the papers' diffNLR.
+    pub mpi: Option<Diff>,
 }
 
 /// The call tree of traces that did the same.
@@ -207,7 +218,7 @@ impl Page<'_> {
             ol.suspects {
                 @for suspect in suspects.iter().take(SUSPECTS) {
                     li {
-                        @if self.diffs.iter().any(|(trace, _)| *trace == suspect.trace) {
+                        @if self.diffs.iter().any(|it| it.trace == suspect.trace) {
                             a.name.mono href=(format!("#diff-{}", suspect.trace)) { (suspect.trace.to_string()) }
                         } @else {
                             span.name.mono { (suspect.trace.to_string()) }
@@ -233,13 +244,18 @@ impl Page<'_> {
                 span.key.common { "common" } span.key.normal { "normal only" } span.key.faulty { "faulty only" }
                 span.key.changed { "in both, not the same" }
             }
-            @for (index, (trace, diff)) in self.diffs.iter().enumerate() {
-                details.block id=(format!("diff-{trace}")) open[index == 0] {
+            @for (index, it) in self.diffs.iter().enumerate() {
+                details.block id=(format!("diff-{}", it.trace)) open[index == 0] {
                     summary {
-                        (trace.to_string())
-                        @if let Some(first) = &diff.first_divergence { " " (shown(&first.to_string())) }
+                        (it.trace.to_string())
+                        @if let Some(first) = &it.whole.first_divergence { " " (shown(&first.to_string())) }
                     }
-                    (diff::html(diff))
+                    @if let Some(mpi) = &it.mpi {
+                        h3 { "MPI calls, loops folded" }
+                        (diff::html(mpi))
+                        h3 { "All calls" }
+                    }
+                    (diff::html(&it.whole))
                 }
             }
         }

@@ -53,7 +53,7 @@ fn page(analysed: &fixture::Analysed) -> String {
         title: "healthy and swapped".to_owned(),
         runs: parts.collect(),
         comparison: Some(&analysed.comparison),
-        diffs: vec![(TraceName::new(5, 0), analysed.diff.clone())],
+        diffs: vec![fixture::diff(&analysed.runs)],
         trees: vec![fixture::tree(&analysed.runs[1], TraceName::new(5, 0))],
     };
     page.html()

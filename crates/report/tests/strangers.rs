@@ -142,7 +142,7 @@ fn page(analysed: &fixture::Analysed, name: &dyn Fn(&str) -> String) -> String {
         title: name("title"),
         runs: parts.into(),
         comparison: Some(&comparison),
-        diffs: vec![(TraceName::new(5, 0), diff)],
+        diffs: vec![diff],
         trees: vec![tree],
     }
     .html();
