@@ -93,8 +93,9 @@ fn jumping_ranges<'s>(survey: &'s Survey<'_>, index: usize) -> impl Iterator<Ite
 
 /// In stripped files, a part that needs no frame looks like a function. It is a part where nothing
 /// calls it or takes its address and one other range alone goes there, and either it jumps back into
-/// that range, or a condition or a jump table leads there. The latter may also be a tail call, as
-/// LLVM makes them; but functions are aligned, with padding before them, and parts are not.
+/// that range, or it never returns (what ends the program is called, not jumped to), or a condition
+/// or a jump table leads there. The latter may also be a tail call, as LLVM makes them; but functions
+/// are aligned, with padding before them, and parts are not.
 fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
     let range = survey.ranges[index];
     if survey.is_address_taken(range.address) {
@@ -127,7 +128,8 @@ fn unnamed_parent(survey: &Survey<'_>, index: usize) -> Option<usize> {
             .map(|before| survey.ranges[before].end());
         range.address.is_multiple_of(16) && before.is_some_and(|end| end < range.address)
     };
-    (jumps_back() || is_conditional && !is_aligned()).then_some(parent)
+    let is_part = is_conditional || !survey.bodies[index].leaves;
+    (jumps_back() || is_part && !is_aligned()).then_some(parent)
 }
 
 /// What `_start` passes to the C library.

@@ -54,6 +54,8 @@ pub(crate) struct SlotUse {
 pub(crate) struct Body {
     /// First address that is no instruction.
     pub undecodable: Option<u64>,
+    /// It returns or jumps away somewhere.
+    pub leaves: bool,
 }
 
 /// The whole image, decoded.
@@ -159,6 +161,7 @@ impl<'a> Survey<'a> {
                 break;
             }
             self.take_addresses(image, &instruction, &mut tables.mentioned);
+            self.bodies[index].leaves |= leaves(&instruction, &range);
             match instruction.flow_control() {
                 FlowControl::IndirectBranch => {
                     computes_jumps |= !instruction.is_ip_rel_memory_operand();
@@ -395,6 +398,18 @@ fn rows(
         .take_while(|target| image.is_code(*target))
         .take(most)
         .collect()
+}
+
+/// Whether the instruction may end the call of the function in `range`.
+fn leaves(instruction: &Instruction, range: &CodeRange<'_>) -> bool {
+    match instruction.flow_control() {
+        FlowControl::Return | FlowControl::IndirectBranch => true,
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+            let target = instruction.near_branch_target();
+            !(range.address..range.end()).contains(&target)
+        }
+        _ => false,
+    }
 }
 
 pub(crate) fn has_near_branch(instruction: &Instruction) -> bool {
