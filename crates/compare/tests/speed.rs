@@ -4,23 +4,65 @@
 mod odd_even;
 
 use lockstep_compare::{Options, compare};
-use odd_even::{Bug, odd_even};
+use lockstep_trace::{Event, Run};
+use odd_even::{Bug, function, odd_even, run};
 use std::time::Instant;
 
 #[test]
 #[ignore = "a measurement"]
 fn full_sweep() {
     for ranks in [16, 64, 256, 1024] {
-        let (normal, faulty) = (odd_even(ranks, Bug::None), odd_even(ranks, Bug::Swap));
-        let start = Instant::now();
-        let comparison = compare(&[&normal], &faulty, &Options::default(), &|_, _| {}).unwrap();
-        let seconds = start.elapsed().as_secs_f64();
-        eprintln!(
-            "{ranks} ranks, {} rows: {seconds:.3} s, {} KiB at most",
-            comparison.table.len(),
-            peak()
+        measure(
+            &odd_even(ranks, Bug::None),
+            &odd_even(ranks, Bug::Swap),
+            &format!("{ranks} ranks"),
         );
     }
+    for events in [10_000, 100_000, 1_000_000] {
+        let (normal, faulty) = (noisy(1, events), noisy(2, events));
+        measure(
+            &normal,
+            &faulty,
+            &format!("16 ranks, {events} irregular events each"),
+        );
+    }
+}
+
+fn measure(normal: &Run, faulty: &Run, what: &str) {
+    let before = peak();
+    let start = Instant::now();
+    let comparison = compare(&[normal], faulty, &Options::default(), &|_, _| {}).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    let (rows, after) = (comparison.table.len(), peak());
+    eprintln!("{what}, {rows} rows: {seconds:.3} s, from {before} to {after} KiB at most");
+}
+
+/// Programs whose loops run as often as chance wants, so that hardly two traces are equal.
+fn noisy(seed: u64, count: usize) -> Run {
+    let trace = |rank: u64| {
+        let mut state = seed * 1000 + rank;
+        let mut random = |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut events = Vec::with_capacity(count + 100);
+        while events.len() < count {
+            events.push(Event::Call(function("odd_even_sort")));
+            for _ in 0..random(6) {
+                for name in ["find_partner", "MPI_Send", "MPI_Recv"]
+                    .into_iter()
+                    .take(1 + random(3) as usize)
+                {
+                    events.extend([Event::Call(function(name)), Event::Return]);
+                }
+            }
+            events.push(Event::Return);
+        }
+        events
+    };
+    run(&odd_even::FUNCTIONS, (0..16).map(trace).collect())
 }
 
 /// Largest resident size so far, in KiB.

@@ -286,6 +286,10 @@ impl Pattern {
         state: &State,
         to: &mut Vec<State>,
     ) {
+        if to.len() >= POSITIONS {
+            return;
+        }
+        let fresh = to.len();
         let around = self.around(state.at);
         let mut later = Vec::new();
         for (depth, number) in around.iter().enumerate().rev() {
@@ -307,29 +311,33 @@ impl Pattern {
         add(to, self.state(state.at + 1, &around, &state.rounds));
         later.into_iter().for_each(|state| add(to, state));
         for start in self.again.get(&state.at).into_iter().flatten() {
-            add(to, self.state(*start, &around, &state.rounds));
+            if is_new(to, *start) {
+                to.push(self.state(*start, &around, &state.rounds));
+            }
         }
-        self.skip_on(to);
+        self.skip_on(to, fresh);
     }
 
     /// The position before the first leaf, and those that can be reached without any.
     pub(super) fn start(&self) -> Vec<State> {
         let mut states = vec![self.state(0, &[], &[])];
-        self.skip_on(&mut states);
+        self.skip_on(&mut states, 0);
         states
     }
 
-    /// Adds what can be reached by skipping leaves.
-    fn skip_on(&self, states: &mut Vec<State>) {
-        let mut index = 0;
-        while let Some(state) = states.get(index).cloned() {
-            index += 1;
-            if let Some(skips) = self.skips.get(&state.at) {
-                let around = self.around(state.at);
-                for at in skips {
-                    add(states, self.state(*at, &around, &state.rounds));
+    /// Adds what can be reached from positions, `from` and later ones, by skipping leaves.
+    fn skip_on(&self, states: &mut Vec<State>, from: usize) {
+        let mut index = from;
+        while let Some(at) = states.get(index).map(|state| state.at) {
+            let skips = self.skips.get(&at).into_iter().flatten();
+            for to in skips {
+                if is_new(states, *to) {
+                    let around = self.around(at);
+                    let state = self.state(*to, &around, &states[index].rounds);
+                    states.push(state);
                 }
             }
+            index += 1;
         }
     }
 
@@ -410,9 +418,18 @@ pub(super) fn repeated(
     found
 }
 
-/// Adds a position that is not there yet.
+/// How many positions are followed at once; of more, the most likely. (Where loops of equal calls stand
+/// side by side by the thousand, each of them might be meant.)
+const POSITIONS: usize = 32;
+
+/// Whether a position is not there yet, and there are few.
+fn is_new(states: &[State], at: usize) -> bool {
+    states.len() < POSITIONS && states.iter().all(|other| other.at != at)
+}
+
+/// Adds a position that is new.
 pub(super) fn add(states: &mut Vec<State>, state: State) {
-    if states.iter().all(|other| other.at != state.at) {
+    if is_new(states, state.at) {
         states.push(state);
     }
 }
