@@ -98,13 +98,10 @@ impl Thread {
         })
     }
 
-    /// Puts the newest entry's return address back, if it is not yet. It is about to be forgotten:
-    /// where a program switches between stacks in a way that looks like unwinding, the frame can
-    /// still return.
+    /// Puts the newest entry's return address back, if our hook still stands for it. It is about to be
+    /// forgotten: where a program switches between stacks in a way that looks like unwinding, the
+    /// frame can still return.
     pub fn restore_top(&mut self) {
-        if self.restored() == self.depth() {
-            return;
-        }
         let Some(entry) = self.top_entry().copied() else {
             return;
         };
@@ -117,6 +114,7 @@ impl Thread {
         let from = self.restored();
         let depth = self.depth();
         let mut in_window = false;
+        let mut looked = false;
         let stack = self.segment(slot);
         for index in (from..depth).rev() {
             let Some(entry) = self.entries().get(index).copied() else {
@@ -126,6 +124,10 @@ impl Thread {
                 // Nothing between our own saved registers and the program's frames is anybody's.
                 entry.slot >= slot || entry.slot < slot - SAME
             } else {
+                // The memory of another stack may be gone since it was last looked at.
+                if !core::mem::replace(&mut looked, true) {
+                    self.segments = [(0, 0); SEGMENTS];
+                }
                 let other = self.segment(entry.slot);
                 other.0 <= entry.slot && entry.slot < other.1
             };

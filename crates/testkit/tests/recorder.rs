@@ -204,3 +204,30 @@ fn threads_that_throw() {
         }
     }
 }
+
+#[test]
+fn coroutines_that_nobody_told_us_about() {
+    for compiler in ["gcc", "clang"] {
+        if !tools::require(&[compiler]) {
+            continue;
+        }
+        for level in ["-O0", "-O2"] {
+            let recipe = Recipe::new("c/coroutines.c").compiler(compiler).flag(level);
+            let program = recipe.build();
+            let plain = command::run(&mut command::command(&[&program]));
+            let scratch = Scratch::new("coroutines");
+            let recording = record(&scratch, &[], &[&program]);
+            assert_eq!(
+                (recording.outcome.status, &recording.outcome.stdout),
+                (0, &plain.stdout),
+                "{}",
+                recipe.describe()
+            );
+            let run = Run::open(&recording.directory).expect("a run");
+            for thread in run.processes.iter().flat_map(|process| &process.threads) {
+                assert_eq!(thread.damage, None);
+            }
+            assert_eq!(calls(&run, "yield_now"), 4400);
+        }
+    }
+}

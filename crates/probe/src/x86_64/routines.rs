@@ -66,8 +66,9 @@ const MIRROR: usize = offset_of!(Thread, mirror);
 const LOSS: usize = offset_of!(Thread, loss);
 const STACK_END: usize = offset_of!(Thread, stack_end);
 
-/// How far above its caller's frame a restored frame is taken on trust to be readable memory.
-const NEAR: usize = 65_536;
+/// How far above its caller's frame a restored frame is taken on trust to be readable memory: no
+/// unmapped page fits between.
+const NEAR: usize = 4096;
 
 // Entries of the shadow stack, seen from the pointer behind the top entry.
 const ENTRY: usize = ENTRY_SIZE;
