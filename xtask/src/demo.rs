@@ -19,6 +19,8 @@ struct Subject {
     /// The words before the program.
     launcher: Vec<String>,
     what: String,
+    /// Who goes wrong, as `lockstep` will name it.
+    culprit: &'static str,
 }
 
 impl Subject {
@@ -33,6 +35,7 @@ impl Subject {
                     flags: &["-g", "-O1"],
                     launcher: vec![launcher, "-n".to_owned(), "16".to_owned()],
                     what: format!("16 ranks of {name}"),
+                    culprit: "rank 5",
                 };
             }
         }
@@ -43,6 +46,7 @@ impl Subject {
             flags: &["-g", "-O1", "-pthread"],
             launcher: Vec::new(),
             what: "16 threads".to_owned(),
+            culprit: "thread 6 (0 is main)",
         }
     }
 }
@@ -94,7 +98,10 @@ pub fn run() -> Result<ExitCode> {
     demo.record("healthy", &[], false)?;
     step(
         3,
-        "Recording two faulty runs: rank 5 goes wrong after its 7th iteration",
+        &format!(
+            "Recording two faulty runs: {} goes wrong after its 7th iteration",
+            demo.subject.culprit
+        ),
     );
     demo.record("swap", &["--bug", "swap"], false)?;
     println!("... and one that deadlocks, so that its time is limited to {DEADLOCK_SECONDS} s:");
