@@ -12,7 +12,6 @@ use crate::verdict::Case;
 use crate::{Dendrogram, Error, Options, Row, Similarity};
 use lockstep_calltree::Trace;
 use lockstep_trace::{Run, TraceName};
-use rayon::prelude::*;
 use serde::Serialize;
 
 /// What came of comparing a run with normal ones.
@@ -98,19 +97,15 @@ pub fn compare(
     let (mut findings, commons) = findings(&mut trees, &runs, options);
     findings.extend(unmatched(&trees, &missing, &extra));
 
-    let pairs: Vec<Pair> = sweep::lenses(options)
-        .into_par_iter()
-        .map(|lens| Pair::new(&trees, 0, last, lens))
-        .filter(|pair| !pair.is_empty())
-        .collect();
-    let ranking = sweep::sweep(&pairs, options, progress);
+    let ranking = sweep::sweep(&trees, (0, last), options, progress);
     let given = Pair::new(&trees, 0, last, Lens::of(options));
     if given.is_empty() {
         return Err(given.lens.keeps_nothing());
     }
-    let mpi = pairs.iter().find(|pair| pair.lens == sweep::mpi(options));
+    let by_mpi = findings.iter().any(|finding| finding.by_mpi.is_some());
+    let mpi = by_mpi.then(|| Pair::new(&trees, 0, last, sweep::mpi(options)));
     for finding in &mut findings {
-        match mpi.filter(|_| finding.by_mpi.is_some()) {
+        match mpi.as_ref().filter(|_| finding.by_mpi.is_some()) {
             Some(mpi) => finding.part(mpi, &trees),
             // The given filter shows what all traces share before it shows what this one does.
             None if commons.is_empty() || finding.shared => finding.part(&given, &trees),

@@ -7,7 +7,8 @@ use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_toke
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
 use lockstep_trace::{ProcessName, Run};
 use regex::Regex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::BuildHasher;
 
 /// The traces of all runs of a comparison as trees in one forest.
 pub(crate) struct Trees {
@@ -250,18 +251,27 @@ impl Lens {
 pub(crate) struct Folding {
     pub(crate) bodies: Bodies,
     pub(crate) sequences: Vec<Vec<Element>>,
-    numbers: FxHashMap<Vec<Element>, usize>,
+    /// Those of equal hash.
+    numbers: FxHashMap<u64, Vec<usize>>,
     /// Equal trees need not be looked at again.
     trees: FxHashMap<lockstep_calltree::NodeId, usize>,
 }
 
 impl Folding {
     fn add(&mut self, sequence: Vec<Element>) -> usize {
-        let sequences = &mut self.sequences;
-        *self.numbers.entry(sequence).or_insert_with_key(|sequence| {
-            sequences.push(sequence.clone());
-            sequences.len() - 1
-        })
+        let same = self
+            .numbers
+            .entry(FxBuildHasher.hash_one(&sequence))
+            .or_default();
+        if let Some(number) = same
+            .iter()
+            .find(|number| self.sequences[**number] == sequence)
+        {
+            return *number;
+        }
+        same.push(self.sequences.len());
+        self.sequences.push(sequence);
+        self.sequences.len() - 1
     }
 
     fn add_tree(&mut self, trees: &Trees, trace: &Trace, lens: &Lens, kept: &Projection) -> usize {

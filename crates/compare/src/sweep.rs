@@ -133,74 +133,82 @@ pub(crate) struct Ranking {
     pub(crate) row_sums: Vec<(ObjectName, f64)>,
 }
 
-/// Every set of options of the sweep; or the given one alone.
+/// Every set of options of the sweep, or the given one alone, of two runs of `trees`. A filter's
+/// sequences are gone when its rows are done: only their attributes are compared.
 pub(crate) fn sweep(
-    pairs: &[Pair],
+    trees: &Trees,
+    (normal, faulty): (usize, usize),
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Ranking {
     let kinds: Vec<Kind> = if options.sweep {
-        Attributes::ALL
-            .iter()
-            .flat_map(|attributes| {
-                Frequency::ALL.iter().map(|frequency| Kind {
-                    attributes: *attributes,
-                    frequency: *frequency,
-                })
+        let of = |attributes: &Attributes| {
+            let attributes = *attributes;
+            Frequency::ALL.iter().map(move |frequency| Kind {
+                attributes,
+                frequency: *frequency,
             })
-            .collect()
+        };
+        Attributes::ALL.iter().flat_map(of).collect()
     } else {
         vec![Kind::of(options)]
     };
+    let lenses = lenses(options);
+    let total = lenses.len() * kinds.len();
+    let done = AtomicUsize::new(0);
+    let results: Vec<Vec<(Vec<Row>, Sums)>> = lenses
+        .into_par_iter()
+        .map(|lens| {
+            let pair = Pair::new(trees, normal, faulty, lens);
+            let kept = if pair.is_empty() { &[][..] } else { &kinds };
+            let rows = kept
+                .par_iter()
+                .map(|kind| rows(&pair, *kind, options))
+                .collect();
+            let done = done.fetch_add(kinds.len(), Ordering::Relaxed) + kinds.len();
+            progress(done, total);
+            rows
+        })
+        .collect();
+    let sets = results.iter().map(Vec::len).sum::<usize>().max(1) as f64;
+    let mut rows = Vec::new();
+    let mut row_sums: Sums = Vec::new();
+    for (some, sums) in results.into_iter().flatten() {
+        rows.extend(some);
+        if row_sums.is_empty() {
+            row_sums = sums.iter().map(|(name, _)| (*name, 0.0)).collect();
+        }
+        for (mean, (_, sum)) in row_sums.iter_mut().zip(sums) {
+            mean.1 += sum / sets;
+        }
+    }
+    // Stable: rows of equal score stay in the order of the sweep. NaN comes last.
+    rows.sort_by(|a: &Row, b: &Row| {
+        (a.b_score.is_nan().cmp(&b.b_score.is_nan())).then(a.b_score.total_cmp(&b.b_score))
+    });
+    Ranking { rows, row_sums }
+}
+
+/// For each object its row sum of the JSM_D.
+type Sums = Vec<(ObjectName, f64)>;
+
+/// The rows of one kind of attributes.
+fn rows(pair: &Pair, kind: Kind, options: &Options) -> (Vec<Row>, Sums) {
     let (linkages, clusters): (&[Linkage], &[usize]) = if options.sweep {
         (Linkage::ALL, &CLUSTERS)
     } else {
         (&[options.linkage], &[options.clusters])
     };
-    let tasks: Vec<(&Pair, Kind)> = pairs
-        .iter()
-        .flat_map(|pair| kinds.iter().map(move |kind| (pair, *kind)))
-        .collect();
-    let total = tasks.len() * linkages.len() * clusters.len();
-    let done = AtomicUsize::new(0);
-    let results: Vec<(Vec<Row>, Vec<f64>)> = tasks
-        .par_iter()
-        .map(|(pair, kind)| {
-            let matrices = pair.matrices(*kind);
-            let sums = matrices[2].row_sums();
-            let mut rows = Vec::new();
-            for linkage in linkages {
-                let trees = trees(&matrices, *linkage, options);
-                for clusters in clusters {
-                    rows.push(row(
-                        pair, *kind, *linkage, *clusters, &trees, &sums, options,
-                    ));
-                }
-            }
-            let done = done.fetch_add(rows.len(), Ordering::Relaxed) + rows.len();
-            progress(done, total);
-            (rows, sums)
-        })
-        .collect();
-    let mut rows = Vec::with_capacity(total);
-    let mut row_sums: Vec<(ObjectName, f64)> = Vec::new();
-    for ((pair, _), (some, sums)) in tasks.iter().zip(results) {
-        rows.extend(some);
-        if row_sums.is_empty() {
-            row_sums = pair.names.iter().map(|name| (*name, 0.0)).collect();
-        }
-        for (mean, sum) in row_sums.iter_mut().zip(sums) {
-            mean.1 += sum / tasks.len() as f64;
+    let matrices = pair.matrices(kind);
+    let sums = matrices[2].row_sums();
+    let mut rows = Vec::new();
+    for linkage in linkages {
+        let trees = trees(&matrices, *linkage, options);
+        for clusters in clusters {
+            rows.push(row(pair, kind, *linkage, *clusters, &trees, &sums, options));
         }
     }
-    // Stable: rows of equal score stay in the order of the sweep. NaN comes last.
-    rows.sort_by(|a, b| {
-        a.b_score
-            .is_nan()
-            .cmp(&b.b_score.is_nan())
-            .then(a.b_score.total_cmp(&b.b_score))
-    });
-    Ranking { rows, row_sums }
+    (rows, pair.names.iter().copied().zip(sums).collect())
 }
 
 fn row(
