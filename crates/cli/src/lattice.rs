@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use lockstep_compare::{Lattice as Found, context, lattice};
 use lockstep_concepts::{Context, cxt};
+use lockstep_trace::names_in_short;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -90,7 +91,7 @@ fn text(found: &Found) -> String {
         vec![
             index.to_string(),
             concept.extent.len().to_string(),
-            run::names_in_short(&concept.own_objects),
+            names_in_short(&concept.own_objects),
             concept.own_attributes.join(" "),
             below.join(" "),
         ]

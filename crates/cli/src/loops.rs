@@ -4,7 +4,8 @@ use crate::options::Analysis;
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_compare::{TraceLoops, loops};
+use lockstep_compare::loops;
+use lockstep_trace::names_in_short;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,7 +43,14 @@ impl Loops {
                 .iter()
                 .map(|body| vec![body.name.clone(), body.body.join(" ")]),
         );
-        let traces = output::table(&["TRACES", "WITH LOOPS FOLDED"], &[], alike(&found.traces));
+        let traces = output::table(
+            &["TRACES", "WITH LOOPS FOLDED"],
+            &[],
+            found
+                .rows()
+                .into_iter()
+                .map(|(names, line)| vec![names_in_short(&names), line]),
+        );
         output::print(|out| {
             if !found.loops.is_empty() {
                 writeln!(out, "{bodies}\n")?;
@@ -51,23 +59,4 @@ impl Loops {
         })?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// One row for traces alike, in the order of the first of each.
-fn alike(traces: &[TraceLoops]) -> Vec<Vec<String>> {
-    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
-    for trace in traces {
-        let mut text = trace.tokens.join(" ");
-        if !trace.open.is_empty() {
-            text.push_str(&format!(" (open: {})", trace.open.join(" > ")));
-        }
-        let name = trace.trace.to_string();
-        match rows.iter_mut().find(|(_, of)| *of == text) {
-            Some((names, _)) => names.push(name),
-            None => rows.push((vec![name], text)),
-        }
-    }
-    rows.into_iter()
-        .map(|(names, text)| vec![run::names_in_short(&names), text])
-        .collect()
 }

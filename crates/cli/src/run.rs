@@ -91,16 +91,6 @@ pub fn process_json(name: ProcessName) -> serde_json::Value {
     }
 }
 
-/// [`in_short`] of names as text; those that are more than a trace (pieces `P.T@k`) stay as they are.
-pub fn names_in_short(names: &[String]) -> String {
-    let traces: Vec<TraceName> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    if traces.len() == names.len() {
-        in_short(&traces)
-    } else {
-        names.join(" ")
-    }
-}
-
 /// The name of a function, fit for a terminal.
 pub fn function_name(run: &Run, id: FunctionId) -> String {
     output::printable(&run.function(id).name)

@@ -6,6 +6,7 @@ use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_compare::{Similarity as Found, similarity};
+use lockstep_trace::names_in_short;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -80,7 +81,7 @@ fn text(found: &Found) -> String {
         let values = classes
             .iter()
             .map(|(column, _)| short(found.matrix[*row][*column]));
-        [letter.clone(), run::names_in_short(names)]
+        [letter.clone(), names_in_short(names)]
             .into_iter()
             .chain(values)
             .collect()

@@ -41,6 +41,27 @@ pub struct TraceLoops {
     pub open: Vec<String>,
 }
 
+impl Loops {
+    /// The traces as rows of a table, those alike in one: their names, and what they do in one line.
+    #[must_use]
+    pub fn rows(&self) -> Vec<(Vec<String>, String)> {
+        let mut rows: Vec<(Vec<String>, String)> = Vec::new();
+        let mut known: FxHashMap<String, usize> = FxHashMap::default();
+        for trace in &self.traces {
+            let mut line = trace.tokens.join(" ");
+            if !trace.open.is_empty() {
+                line.push_str(&format!(" (open: {})", trace.open.join(" > ")));
+            }
+            let row = *known.entry(line).or_insert_with_key(|line| {
+                rows.push((Vec::new(), line.clone()));
+                rows.len() - 1
+            });
+            rows[row].0.push(trace.trace.to_string());
+        }
+        rows
+    }
+}
+
 /// Folds the loops of every trace of a run.
 ///
 /// # Errors

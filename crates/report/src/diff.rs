@@ -2,7 +2,7 @@
 //! normal one does in blue on the left, what only the faulty one does in red on the right.
 
 use crate::text::shown;
-use lockstep_compare::{Diff, Op, Which};
+use lockstep_compare::{Diff, Op};
 use maud::{Markup, html};
 
 /// Of a longer block of equal elements, this many at either end are drawn.
@@ -44,6 +44,7 @@ fn ops(list: &[Op], depth: usize) -> Markup {
 }
 
 fn one(op: &Op, depth: usize) -> Markup {
+    let times = |name: &str, times: u64| format!("{name}^{times}");
     match op {
         Op::Equal { tokens } => block("common", &cut(tokens)),
         Op::Normal { tokens } => block("normal", tokens),
@@ -56,65 +57,29 @@ fn one(op: &Op, depth: usize) -> Markup {
         }
         Op::Count {
             name,
-            body,
             normal,
             faulty,
+            ..
         } => html! {
-            (head(&format!("{name} [{}] runs {faulty} times instead of {normal}", body.join(" "))))
-            (block("normal", &[format!("{name}^{normal}")]))
-            (block("faulty", &[format!("{name}^{faulty}")]))
+            (head(&op.title()))
+            (block("normal", &[times(name, *normal)]))
+            (block("faulty", &[times(name, *faulty)]))
         },
-        Op::Iterations {
-            name,
-            first,
-            times,
-            ops,
-        } => {
-            let text = match times {
-                1 => format!("in iteration {first} of {name}"),
-                _ => format!("in {times} iterations of {name}, first in iteration {first}"),
-            };
-            nested(&text, ops, depth)
-        }
         Op::Body {
             normal_name,
             faulty_name,
-            first,
-            last,
-            normal,
-            faulty,
             normal_times,
             faulty_times,
-            rotation,
             ops: within,
-        } => {
-            let what = if *rotation {
-                ", the same calls in another order"
-            } else {
-                ""
-            };
-            let head_of = |name: &str, times: u64, body: &[String]| {
-                [format!("{name}^{times}"), format!("  {}", body.join(" "))]
-            };
-            html! {
-                (head(&format!("iterations {first} to {last}{what}")))
-                (block("normal", &head_of(normal_name, *normal_times, normal)))
-                (block("faulty", &head_of(faulty_name, *faulty_times, faulty)))
-                // Bodies of the same names differ further down.
-                @if within.iter().any(|op| !matches!(op, Op::Equal { .. } | Op::Normal { .. } | Op::Faulty { .. })) {
-                    (nested("in each of them", within, depth))
-                }
-            }
-        }
-        Op::Call { name, open, ops } => {
-            let text = match open {
-                None => name.clone(),
-                Some(Which::Both) => format!("{name}  (never returned)"),
-                Some(Which::Normal) => format!("{name}  (never returned in the normal run)"),
-                Some(Which::Faulty) => format!("{name}  (never returned in the faulty run)"),
-            };
-            nested(&text, ops, depth)
-        }
+            ..
+        } => html! {
+            (head(&op.title()))
+            (block("normal", &[times(normal_name, *normal_times)]))
+            (block("faulty", &[times(faulty_name, *faulty_times)]))
+            // Bodies of the same names differ further down.
+            @if op.is_nested() { (nested("in each of them", within, depth)) }
+        },
+        Op::Iterations { ops, .. } | Op::Call { ops, .. } => nested(&op.title(), ops, depth),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::text::{px, shortened, shown};
 use lockstep_compare::{Concept, Lattice};
-use lockstep_trace::{TraceName, in_short};
+use lockstep_trace::names_in_short;
 use maud::{Markup, html};
 use rust_sugiyama::configure::{Config, RankingType};
 use rust_sugiyama::from_vertices_and_edges;
@@ -71,15 +71,6 @@ impl Label {
             longest as f64 * CHARACTER_WIDTH + 18.0,
             lines as f64 * LINE_HEIGHT + 12.0,
         )
-    }
-}
-
-fn names_in_short(names: &[String]) -> String {
-    let traces: Vec<TraceName> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    if traces.len() == names.len() {
-        in_short(&traces)
-    } else {
-        names.join(" ")
     }
 }
 

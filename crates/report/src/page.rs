@@ -5,7 +5,7 @@ use crate::text::{grouped, shown};
 use crate::{STYLE, dendrogram, diff, heatmap, lattice, tree};
 use lockstep_calltree::OutlineLine;
 use lockstep_compare::{Comparison, Dendrogram, Diff, Lattice, Loops, Row, Similarity, Suspect};
-use lockstep_trace::{EndKind, Process, Run, TraceName, in_short};
+use lockstep_trace::{EndKind, Process, Run, TraceName, in_short, names_in_short};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// What a page shows. Parts that are absent or empty are left out.
@@ -398,25 +398,6 @@ fn ranking(rows: &[Row]) -> Markup {
 
 /// Traces with loops folded, those alike in one row.
 fn folded(loops: &Loops) -> Markup {
-    let mut rows: Vec<(Vec<String>, String)> = Vec::new();
-    for trace in &loops.traces {
-        let mut text = trace.tokens.join(" ");
-        if !trace.open.is_empty() {
-            text.push_str(&format!(" (open: {})", trace.open.join(" > ")));
-        }
-        match rows.iter_mut().find(|(_, of)| *of == text) {
-            Some((names, _)) => names.push(trace.trace.to_string()),
-            None => rows.push((vec![trace.trace.to_string()], text)),
-        }
-    }
-    let short = |names: &[String]| {
-        let traces: Vec<TraceName> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        if traces.len() == names.len() {
-            in_short(&traces)
-        } else {
-            names.join(" ")
-        }
-    };
     html! {
         div.scroll tabindex="0" {
             @if !loops.loops.is_empty() {
@@ -432,8 +413,8 @@ fn folded(loops: &Loops) -> Markup {
             table {
                 thead { tr { th { "Traces" } th { "With loops folded" } } }
                 tbody {
-                    @for (names, text) in &rows {
-                        tr { td.mono { (short(names)) } td.mono { (shown(text)) } }
+                    @for (names, line) in loops.rows() {
+                        tr { td.mono { (shown(&names_in_short(&names))) } td.mono { (shown(&line)) } }
                     }
                 }
             }

@@ -54,7 +54,7 @@ pub use model::{
     Thread,
 };
 pub use name::{ProcessName, ThreadName, TraceName};
-pub use select::{NotASelection, Selection, in_short, ranges};
+pub use select::{NotASelection, Selection, in_short, names_in_short, ranges};
 pub use stream::Events;
 
 /// The file that makes a directory a run.

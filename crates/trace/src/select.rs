@@ -211,6 +211,13 @@ pub fn in_short(traces: &[TraceName]) -> String {
         .join(" ")
 }
 
+/// [`in_short`] of names as text; as they stand where one is more than a trace (a piece, `P.T@k`).
+#[must_use]
+pub fn names_in_short(names: &[String]) -> String {
+    let traces: Option<Vec<TraceName>> = names.iter().map(|name| name.parse().ok()).collect();
+    traces.map_or_else(|| names.join(" "), |traces| in_short(&traces))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

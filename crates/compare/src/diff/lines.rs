@@ -78,49 +78,25 @@ impl Lines {
                     self.add(LineKind::Faulty, depth, text);
                 }
             }
-            Op::Count {
-                name,
-                body,
-                normal,
-                faulty,
-            } => {
-                let body = body.join(" ");
-                let text = format!("{name}: {normal} -> {faulty}  [{body}]");
-                self.add(LineKind::Changed, depth, text);
-            }
-            Op::Iterations {
-                name,
-                first,
-                times,
-                ops,
-            } => {
-                let text = match times {
-                    1 => format!("in iteration {first} of {name}"),
-                    _ => format!("in {times} iterations of {name}, first in iteration {first}"),
-                };
-                self.add(LineKind::Changed, depth, text);
+            Op::Count { .. } => self.add(LineKind::Changed, depth, op.title()),
+            Op::Iterations { ops, .. } => {
+                self.add(LineKind::Changed, depth, op.title());
                 self.ops(ops, depth + 1);
             }
             Op::Body { ops, .. } => {
-                self.add(LineKind::Changed, depth, body(op));
-                if !is_plain(ops) {
+                self.add(LineKind::Changed, depth, op.title());
+                if op.is_nested() {
                     self.ops(ops, depth + 1);
                 }
             }
-            Op::Call { name, open, ops } => {
+            Op::Call { open, ops, .. } => {
                 let kind = if ops.iter().all(|op| matches!(op, Op::Equal { .. })) && open.is_none()
                 {
                     LineKind::Common
                 } else {
                     LineKind::Changed
                 };
-                let text = match open {
-                    None => name.clone(),
-                    Some(Which::Both) => format!("{name}  (never returned)"),
-                    Some(Which::Normal) => format!("{name}  (never returned in the normal run)"),
-                    Some(Which::Faulty) => format!("{name}  (never returned in the faulty run)"),
-                };
-                self.add(kind, depth, text);
+                self.add(kind, depth, op.title());
                 self.ops(ops, depth + 1);
             }
         }
@@ -140,38 +116,72 @@ impl Lines {
     }
 }
 
-/// Whether the way from one body to the other says no more than the bodies themselves: nothing nested.
-fn is_plain(ops: &[Op]) -> bool {
-    ops.iter()
-        .all(|op| matches!(op, Op::Equal { .. } | Op::Normal { .. } | Op::Faulty { .. }))
-}
+impl Op {
+    /// What it is in one line, without what it consists of; empty for plain elements.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::Equal { .. } | Self::Normal { .. } | Self::Faulty { .. } => String::new(),
+            Self::Count {
+                name,
+                body,
+                normal,
+                faulty,
+            } => format!("{name}: {normal} -> {faulty}  [{}]", body.join(" ")),
+            Self::Iterations {
+                name, first, times, ..
+            } => match times {
+                1 => format!("in iteration {first} of {name}"),
+                _ => format!("in {times} iterations of {name}, first in iteration {first}"),
+            },
+            // `iterations 8-16: L1 [MPI_Recv MPI_Send] -> L0 [MPI_Send MPI_Recv] x9 (rotation)`
+            Self::Body {
+                normal_name,
+                faulty_name,
+                first,
+                last,
+                normal,
+                faulty,
+                normal_times,
+                faulty_times,
+                rotation,
+                ..
+            } => {
+                let times = if normal_times == faulty_times {
+                    format!("x{faulty_times}")
+                } else {
+                    format!("x{normal_times} -> x{faulty_times}")
+                };
+                format!(
+                    "iterations {first}-{last}: {normal_name} [{}] -> {faulty_name} [{}] {times}{}",
+                    normal.join(" "),
+                    faulty.join(" "),
+                    if *rotation { " (rotation)" } else { "" }
+                )
+            }
+            Self::Call { name, open, .. } => match open {
+                None => name.clone(),
+                Some(Which::Both) => format!("{name}  (never returned)"),
+                Some(Which::Normal) => format!("{name}  (never returned in the normal run)"),
+                Some(Which::Faulty) => format!("{name}  (never returned in the faulty run)"),
+            },
+        }
+    }
 
-/// `iterations 8-16: L1 [MPI_Recv MPI_Send] -> L0 [MPI_Send MPI_Recv] x9 (rotation)`
-fn body(op: &Op) -> String {
-    let Op::Body {
-        normal_name,
-        faulty_name,
-        first,
-        last,
-        normal,
-        faulty,
-        normal_times,
-        faulty_times,
-        rotation,
-        ..
-    } = op
-    else {
-        return String::new();
-    };
-    let times = if normal_times == faulty_times {
-        format!("x{faulty_times}")
-    } else {
-        format!("x{normal_times} -> x{faulty_times}")
-    };
-    format!(
-        "iterations {first}-{last}: {normal_name} [{}] -> {faulty_name} [{}] {times}{}",
-        normal.join(" "),
-        faulty.join(" "),
-        if *rotation { " (rotation)" } else { "" }
-    )
+    /// Whether what it consists of says more than its title: whether anything is nested.
+    #[must_use]
+    pub fn is_nested(&self) -> bool {
+        let within = match self {
+            Self::Call { .. } | Self::Iterations { .. } => return true,
+            Self::Body { ops, .. } => ops,
+            _ => return false,
+        };
+        let plain = |op: &Self| {
+            matches!(
+                op,
+                Self::Equal { .. } | Self::Normal { .. } | Self::Faulty { .. }
+            )
+        };
+        !within.iter().all(plain)
+    }
 }
