@@ -81,7 +81,10 @@ pub fn build() -> Result<()> {
 
 /// Builds everything and runs the program `binary` of `package` with `arguments`.
 pub fn harness(package: &str, binary: &str, arguments: &[String]) -> Result<ExitCode> {
-    build()?;
+    let asks_for_help = |word: &String| word == "--help" || word == "-h";
+    if !arguments.iter().any(asks_for_help) {
+        build()?;
+    }
     let mut command = cargo(&[
         "run",
         "--release",

@@ -8,8 +8,21 @@ use lockstep_testkit::{Scratch, artifacts, mpi::Mpi};
 use std::io::Write;
 use std::process::ExitCode;
 
+const USAGE: &str = "\
+Usage: cargo xtask campaign kill [COUNT] [--seed N]
+
+  COUNT     how many kills (1500)
+  --seed N  which campaign: the same number gives the same trials (1)
+
+Rows are kept in target/campaign/kill-N.csv; a campaign that was broken off goes on there.
+";
+
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        print!("{USAGE}");
+        return Ok(ExitCode::SUCCESS);
+    }
     let (mut count, mut seed) = (1500, 1);
     let mut rest = words.iter();
     ensure!(
