@@ -3,7 +3,7 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{End, EndKind, Process, Run, Thread, in_short};
+use lockstep_trace::{EndKind, Process, Run, Thread, in_short};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -101,19 +101,6 @@ fn plural(number: usize, what: &str) -> String {
     }
 }
 
-/// The end of a process in words.
-fn end(end: &End) -> String {
-    let certain = if end.certain { "" } else { "?" };
-    match (end.kind, end.code) {
-        (EndKind::Exited, Some(code)) => format!("exit {code}{certain}"),
-        (EndKind::Exited, None) => format!("exited{certain}"),
-        (EndKind::Signalled, Some(signal)) => format!("signal {signal}{certain}"),
-        (EndKind::Signalled, None) => format!("signalled{certain}"),
-        (EndKind::Killed, _) => format!("killed{certain}"),
-        (EndKind::Running, _) => format!("running{certain}"),
-    }
-}
-
 /// One row for processes alike, their names in short.
 fn processes(shown: &[&Process]) -> String {
     let mut alike: BTreeMap<Vec<String>, Vec<&Process>> = BTreeMap::new();
@@ -125,7 +112,7 @@ fn processes(shown: &[&Process]) -> String {
         let key = vec![
             program.into_owned(),
             process.host.clone(),
-            end(&process.end),
+            process.end.to_string(),
             process.coverage.traced.to_string(),
             process.coverage.refused.len().to_string(),
             process

@@ -22,6 +22,7 @@ mod text;
 mod tree;
 
 pub use page::{CallTree, Page, RunPart, TraceDiff};
+pub use text::grouped;
 
 use lockstep_compare::{Lattice, Similarity};
 use maud::{Markup, html};

@@ -5,7 +5,7 @@ use crate::text::{grouped, shown};
 use crate::{STYLE, dendrogram, diff, heatmap, lattice, tree};
 use lockstep_calltree::OutlineLine;
 use lockstep_compare::{Comparison, Dendrogram, Diff, Lattice, Loops, Row, Similarity, Suspect};
-use lockstep_trace::{EndKind, Process, Run, TraceName, in_short, names_in_short};
+use lockstep_trace::{Run, TraceName, in_short, names_in_short};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// What a page shows. Parts that are absent or empty are left out.
@@ -446,7 +446,7 @@ fn process_table(run: &Run) -> Markup {
         let cells = [
             shown(&process.program),
             shown(&process.host),
-            end(process),
+            process.end.to_string(),
             grouped(thread.events),
             grouped(thread.bytes),
             open.join(" > "),
@@ -478,21 +478,5 @@ fn process_table(run: &Run) -> Markup {
                 }
             }
         }
-    }
-}
-
-fn end(process: &Process) -> String {
-    let how = match (process.end.kind, process.end.code) {
-        (EndKind::Exited, Some(code)) => format!("exit {code}"),
-        (EndKind::Exited, None) => "exited".to_owned(),
-        (EndKind::Signalled, Some(signal)) => format!("signal {signal}"),
-        (EndKind::Signalled, None) => "signalled".to_owned(),
-        (EndKind::Killed, _) => "killed".to_owned(),
-        (EndKind::Running, _) => "running".to_owned(),
-    };
-    if process.end.certain {
-        how
-    } else {
-        format!("{how} (not seen)")
     }
 }

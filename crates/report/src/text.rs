@@ -39,7 +39,8 @@ pub fn px(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// 1234567 as `1,234,567`.
+/// 1234567 as `1,234,567`, as our output writes numbers.
+#[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -4,6 +4,7 @@ use crate::frames::Frames;
 use crate::name::{ProcessName, TraceName};
 use crate::stream::{Events, Stream};
 use lockstep_format::codec::Kind;
+use std::fmt;
 use std::path::PathBuf;
 
 /// A function, as an index into [`Run::functions`].
@@ -90,6 +91,21 @@ pub struct End {
     pub code: Option<i32>,
     /// False where nobody saw the end.
     pub certain: bool,
+}
+
+impl fmt::Display for End {
+    /// `exit 0`, `signal 11`, `killed`, `running`; with a question mark where nobody saw it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.kind, self.code) {
+            (EndKind::Exited, Some(code)) => write!(f, "exit {code}")?,
+            (EndKind::Exited, None) => f.write_str("exited")?,
+            (EndKind::Signalled, Some(signal)) => write!(f, "signal {signal}")?,
+            (EndKind::Signalled, None) => f.write_str("signalled")?,
+            (EndKind::Killed, _) => f.write_str("killed")?,
+            (EndKind::Running, _) => f.write_str("running")?,
+        }
+        f.write_str(if self.certain { "" } else { "?" })
+    }
 }
 
 /// A function that was not recorded.
