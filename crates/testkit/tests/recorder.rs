@@ -84,6 +84,7 @@ fn signals_are_passed_on_and_the_status_is_the_programs() {
         .arg(Recipe::new("c/told_to_end.c").build());
     let mut recorder = recorder
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .expect("lockstep starts");
     let mut ready = [0; 6];
