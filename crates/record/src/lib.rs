@@ -7,7 +7,8 @@
 //!
 //! *Guarantees*: the program's standard streams, arguments, working directory and exit status are
 //! its own; nothing but a run of ours is ever replaced.
-//! *Costs*: one helper thread that plans ahead and watches for ends; a few milliseconds of start-up.
+//! *Costs*: the plan of the main program before it starts (cached in the run), and two threads beside it:
+//! one watches for ends, one looks up source lines at low priority.
 //! *Not for*: reading a run (that is `trace`), or printing (that is the command line's).
 
 mod directory;
@@ -151,6 +152,15 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         }),
         summary: summary.filter(|_| !is_empty),
     })
+}
+
+/// Puts a file in place as a whole or not at all; nothing of it is left where the disk is full.
+fn put(draft: &std::path::Path, place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+    std::fs::write(draft, bytes)
+        .and_then(|()| std::fs::rename(draft, place))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(draft);
+        })
 }
 
 fn run_untraced(

@@ -59,6 +59,5 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     let draft = run
         .join("lines")
         .join(format!(".{key}.{}", std::process::id()));
-    fs::write(&draft, serde_json::to_vec(&table)?)?;
-    fs::rename(&draft, &place)
+    crate::put(&draft, &place, &serde_json::to_vec(&table)?)
 }

@@ -75,7 +75,6 @@ pub(crate) fn ensure(run: &Path, role: Role, path: &Path) -> Result<PathBuf, Pla
         crate::process::host_in_names(),
         std::process::id()
     ));
-    fs::write(&draft, plan)?;
-    fs::rename(&draft, &place)?;
+    crate::put(&draft, &place, &plan)?;
     Ok(place)
 }

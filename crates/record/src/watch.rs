@@ -8,7 +8,6 @@ use crate::tally::{ProcessFile, files};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +40,7 @@ impl End {
         let place = run.join("ends").join(name.end());
         let draft = run.join("ends").join(format!(".{}", name.end()));
         // The end is a convenience: without it, the process's own word counts.
-        let _ = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &place));
+        let _ = crate::put(&draft, &place, text.as_bytes());
     }
 }
 
