@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// The probe's file name.
 const PROBE: &str = "liblockstep_probe.so";
@@ -218,6 +218,7 @@ static PENDING: AtomicU64 = AtomicU64::new(0);
 
 /// `struct sigaction` of the C library on x86-64 Linux.
 #[repr(C)]
+#[derive(Default)]
 struct Action {
     handler: usize,
     mask: [u64; 16],
@@ -231,6 +232,59 @@ const SIG_IGN: usize = 1;
 
 unsafe extern "C" {
     fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int;
+    fn sigprocmask(how: c_int, new: *const [u64; 16], old: *mut [u64; 16]) -> c_int;
+}
+
+const SIGPIPE: c_int = 13;
+const SIG_SETMASK: c_int = 2;
+
+/// Whether whoever started us ignores SIGPIPE.
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Runs before Rust's own start, which ignores SIGPIPE in every program.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = look_at_pipe;
+
+extern "C" fn look_at_pipe() {
+    PIPE_IGNORED.store(handler_of(SIGPIPE) == Some(SIG_IGN), Ordering::Relaxed);
+}
+
+fn handler_of(signal: c_int) -> Option<usize> {
+    let mut old = Action::default();
+    // SAFETY: the structure is the C library's; nothing is changed.
+    let found = unsafe { sigaction(signal, std::ptr::null(), &raw mut old) };
+    (found == 0).then_some(old.handler)
+}
+
+/// A child of Rust's has no signal blocked and SIGPIPE at its default: gives it what we were given.
+fn inherit_signals(command: &mut Command) {
+    let mut mask = [0; 16];
+    // SAFETY: the C library's signal set is 128 bytes; nothing is changed.
+    let known = unsafe { sigprocmask(SIG_SETMASK, std::ptr::null(), &raw mut mask) } == 0;
+    let blocked = known && mask[0] != 0;
+    let pipe_ignored = PIPE_IGNORED.load(Ordering::Relaxed);
+    if !blocked && !pipe_ignored {
+        return;
+    }
+    let restore = move || {
+        let ignore = Action {
+            handler: SIG_IGN,
+            ..Action::default()
+        };
+        // SAFETY: two system calls in the child, on structures of its own.
+        unsafe {
+            if pipe_ignored {
+                sigaction(SIGPIPE, &raw const ignore, std::ptr::null_mut());
+            }
+            if blocked {
+                sigprocmask(SIG_SETMASK, &raw const mask, std::ptr::null_mut());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(restore) };
 }
 
 extern "C" fn pass_on(signal: c_int, information: *const c_int, _: *mut c_void) {
@@ -258,30 +312,22 @@ fn send(child: i32, signal: c_int) {
 pub(crate) fn catch_signals() {
     for signal in PASSED_ON {
         let number = signal.as_raw();
-        let mut old = Action {
-            handler: 0,
-            mask: [0; 16],
-            flags: 0,
-            restorer: 0,
-        };
         let new = Action {
             handler: pass_on as *const () as usize,
-            mask: [0; 16],
             flags: SA_SIGINFO | SA_RESTART,
-            restorer: 0,
+            ..Action::default()
         };
-        // SAFETY: the structures are the C library's; the handler does nothing but atomics and a
-        // system call.
-        unsafe {
-            if sigaction(number, std::ptr::null(), &raw mut old) == 0 && old.handler != SIG_IGN {
-                sigaction(number, &raw const new, std::ptr::null_mut());
-            }
+        if handler_of(number).is_some_and(|handler| handler != SIG_IGN) {
+            // SAFETY: the structure is the C library's; the handler does nothing but atomics and a
+            // system call.
+            unsafe { sigaction(number, &raw const new, std::ptr::null_mut()) };
         }
     }
 }
 
 /// Starts it.
 pub(crate) fn start(command: &mut Command) -> Result<Child, Error> {
+    inherit_signals(command);
     let child = command.spawn().map_err(|error| {
         let status = match error.kind() {
             std::io::ErrorKind::NotFound => 127,

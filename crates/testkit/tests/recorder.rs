@@ -100,6 +100,25 @@ fn signals_are_passed_on_and_the_status_is_the_programs() {
 }
 
 #[test]
+fn ignored_and_blocked_signals_stay_so() {
+    if !tools::require(&["env"]) {
+        return;
+    }
+    let scratch = Scratch::new("inherited-signals");
+    let status = "grep -E '^Sig(Blk|Ign)' /proc/self/status";
+    let given = ["env", "--ignore-signal=PIPE,HUP", "--block-signal=USR2"];
+    let mut plain = command::command(&given);
+    plain.args(["sh", "-c", status]);
+    let plain = command::run(&mut plain).success();
+    let mut recorder = command::command(&given);
+    recorder.arg(artifacts::lockstep()).args(["record", "-o"]);
+    recorder
+        .arg(scratch.join("run"))
+        .args(["--", "sh", "-c", status]);
+    assert_eq!(command::run(&mut recorder).success().stdout, plain.stdout);
+}
+
+#[test]
 fn where_no_memory_may_become_executable() {
     if !tools::require(&["gcc"]) {
         return;
