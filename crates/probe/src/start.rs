@@ -19,8 +19,8 @@ use lockstep_format::symbol::FIRST_FUNCTION;
 
 /// Most images that are patched.
 const MOST_PLANS: usize = 16;
-/// Stack of the helper until it has its own program.
-const HELPER_STACK: usize = 16 * 1024;
+/// Stack of the planner until it has its own program.
+const PLANNER_STACK: usize = 16 * 1024;
 /// Most bytes of arguments that are kept.
 const MOST_ARGUMENTS: usize = 64 * 1024;
 
@@ -334,10 +334,10 @@ fn make(setup: &Setup, environment: &Contents, candidate: &Candidate) -> Result<
         path.bytes().as_ptr(),
         null(),
     ];
-    // The same environment without the probe: a helper is not part of the run.
+    // The same environment without the probe: the planner is not part of the run.
     let count = environment.strings().count() + 1;
     let pointers = syscall::map(count * 8).map_err(|_| "out of memory")?;
-    let stack = syscall::map(HELPER_STACK).map_err(|_| "out of memory")?;
+    let stack = syscall::map(PLANNER_STACK).map_err(|_| "out of memory")?;
     let kept = environment
         .strings()
         .filter(|entry| !entry.starts_with(b"LD_PRELOAD="));
@@ -357,7 +357,7 @@ fn make(setup: &Setup, environment: &Contents, candidate: &Candidate) -> Result<
             planner.bytes().as_ptr(),
             arguments.as_ptr(),
             pointers.cast(),
-            stack.add(HELPER_STACK),
+            stack.add(PLANNER_STACK),
         )
     };
     if child > 0 {
@@ -367,7 +367,7 @@ fn make(setup: &Setup, environment: &Contents, candidate: &Candidate) -> Result<
     // SAFETY: the child has its own program by now, or is gone.
     unsafe {
         syscall::unmap(pointers, count * 8);
-        syscall::unmap(stack, HELPER_STACK);
+        syscall::unmap(stack, PLANNER_STACK);
     }
     if child > 0 {
         Ok(())
