@@ -47,7 +47,10 @@ pub const TEST: &[Need] = &[
 impl Need {
     fn is_here(&self) -> bool {
         if self.tool == "scipy" {
-            return quiet("python3", &["-c", "import scipy"]);
+            // Debian's SciPy is its own Python's, which need not be the first on the path.
+            return ["python3", "/usr/bin/python3"]
+                .iter()
+                .any(|python| quiet(python, &["-c", "import scipy"]));
         }
         // Ubuntu and other browsers' names for the same thing.
         let other_names: &[&str] = match self.tool {
