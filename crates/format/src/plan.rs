@@ -245,8 +245,11 @@ pub mod function {
     pub const ORIGIN: usize = 24;
     /// `u32`, [`super::mechanism`].
     pub const MECHANISM: usize = 28;
+    /// `u64`, address behind the one call instruction that the symbol stands for; 0 where it stands
+    /// for every call of the function (all rows today). A symbol for each call site fits in so.
+    pub const CALL_SITE: usize = 32;
     /// Size of a row.
-    pub const SIZE: usize = 32;
+    pub const SIZE: usize = 40;
     /// The image's own function.
     pub const OWN: u32 = 0;
     /// A library function that the image calls.

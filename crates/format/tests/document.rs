@@ -70,7 +70,7 @@ fn every_table_equals_its_constants() {
         (
             "Function",
             constants!(plan::function: ADDRESS LENGTH NAME NAME_LENGTH ORIGIN MECHANISM
-            SIZE),
+            CALL_SITE SIZE),
         ),
         (
             "Refusal",

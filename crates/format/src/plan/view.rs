@@ -58,6 +58,7 @@ pub struct Function<'a> {
     pub name: &'a [u8],
     pub origin: u32,
     pub mechanism: u32,
+    pub call_site: u64,
 }
 
 /// A row of [`super::refusal`].
@@ -265,6 +266,7 @@ impl<'a> Plan<'a> {
             name: plan.text(row, function::NAME),
             origin: u32_at(row, function::ORIGIN).unwrap_or(0),
             mechanism: u32_at(row, function::MECHANISM).unwrap_or(0),
+            call_site: u64_at(row, function::CALL_SITE).unwrap_or(0),
         })
     }
 
