@@ -146,7 +146,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         status: exit_code(status),
         untraced: is_empty.then(|| {
             format!(
-                "{}: no process left a file there (disk full, or the directory removed?)",
+                "{}: no process left a file there (disk full, file size limit, or the directory removed?)",
                 directory.shown.display()
             )
         }),

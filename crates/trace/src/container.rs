@@ -126,6 +126,9 @@ fn read_header(bytes: &[u8]) -> Result<Kind, Finding> {
     let magic = array::<8>(bytes, header::MAGIC);
     if magic != Some(MAGIC) {
         let found = match magic {
+            None if bytes.is_empty() => {
+                "0 bytes: there was no room to begin (disk full, quota, file size limit)".to_owned()
+            }
             None => format!("{} bytes", bytes.len()),
             Some([0, 0, 0, 0, 0, 0, 0, 0]) => "zeros: the process never began to record".to_owned(),
             Some(other) => format!("{:?}", String::from_utf8_lossy(&other)),

@@ -305,9 +305,10 @@ fn other_files_are_refused_with_expected_and_found() {
             .to_string()
     };
     assert_eq!(
-        refused(b""),
-        "byte 0: expected the header of a process file, found 0 bytes"
+        refused(b"LOCK"),
+        "byte 0: expected the header of a process file, found 4 bytes"
     );
+    assert!(refused(b"").contains("no room to begin"));
     assert!(refused(&[0; 4096]).contains("found zeros"));
     assert!(refused(b"\x7fELF\x02\x01\x01\0").contains("found \"\\u{7f}ELF"));
     let with = |at: usize, value: u32| {
