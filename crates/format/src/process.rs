@@ -254,11 +254,32 @@ pub mod fact {
     pub const IMAGE: &str = "image";
     /// `untraced PATH REASON`: an image that should have been traced and was not.
     pub const UNTRACED: &str = "untraced";
+
+    /// The bytes of a value as it was before it was written: `\t`, `\n` and `\\` undone.
+    pub fn unescaped(value: &[u8]) -> impl Iterator<Item = u8> + '_ {
+        let mut rest = value.iter();
+        core::iter::from_fn(move || match rest.next()? {
+            b'\\' => Some(match rest.next() {
+                Some(b't') => b'\t',
+                Some(b'n') => b'\n',
+                Some(other) => *other,
+                None => b'\\',
+            }),
+            byte => Some(*byte),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_read_as_they_were() {
+        let read = |value: &[u8]| fact::unescaped(value).collect::<Vec<u8>>();
+        assert_eq!(read(br"a\tb\n\\c\"), b"a\tb\n\\c\\");
+        assert_eq!(read(b""), b"");
+    }
 
     #[test]
     fn areas_do_not_overlap() {

@@ -90,7 +90,9 @@ impl ProcessFile {
                 if values.next() != Some(fact::IMAGE.as_bytes()) {
                     continue;
                 }
-                let values: Vec<_> = values.map(unescape).collect();
+                let values: Vec<_> = values
+                    .map(|value| fact::unescaped(value).collect::<Vec<u8>>())
+                    .collect();
                 if let [path, plan, role, ..] = &values[..]
                     && role == b"main"
                     && let Ok(plan) = String::from_utf8(plan.clone())
@@ -138,23 +140,6 @@ impl ProcessFile {
         }
         tally
     }
-}
-
-fn unescape(value: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.iter();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'\\' => match rest.next() {
-                Some(b't') => b'\t',
-                Some(b'n') => b'\n',
-                Some(other) => *other,
-                None => b'\\',
-            },
-            other => *other,
-        });
-    }
-    bytes
 }
 
 /// The process files of a run.

@@ -2,7 +2,7 @@
 
 use super::{Chunk, Finding, ProcessFile};
 use lockstep_format::check;
-use lockstep_format::process::{PAGE, kind};
+use lockstep_format::process::{PAGE, fact, kind};
 
 /// Lines of the facts chunks, by what they tell. Text that is not UTF-8 is shown with replacements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +68,6 @@ pub(super) fn read_facts(bytes: &[u8], chunks: &[Chunk], file: &mut ProcessFile)
 
 impl Facts {
     fn read(&mut self, text: &[u8], at: usize, findings: &mut Vec<Finding>) {
-        use lockstep_format::process::fact;
         for line in text.split(|byte| *byte == b'\n') {
             let fields: Vec<String> = line.split(|byte| *byte == b'\t').map(unescape).collect();
             let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
@@ -110,18 +109,6 @@ impl Facts {
 }
 
 fn unescape(field: &[u8]) -> String {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.iter();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'\\' => match rest.next() {
-                Some(b't') => b'\t',
-                Some(b'n') => b'\n',
-                Some(other) => *other,
-                None => b'\\',
-            },
-            byte => *byte,
-        });
-    }
+    let bytes: Vec<u8> = fact::unescaped(field).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
