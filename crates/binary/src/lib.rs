@@ -23,6 +23,6 @@ mod ranges;
 pub use image::{Image, Section, Segment};
 pub use imports::Import;
 pub use lines::Lines;
-pub use name::display_name;
+pub use name::{c_name, display_name};
 pub use program::{Kind, Unsuitable, check_program};
 pub use ranges::{CodeRange, FunctionSymbol, RangeKind};

@@ -1,5 +1,7 @@
 //! Names for people.
 
+use std::borrow::Cow;
+
 /// The name that people write for a linkage name: Rust without its hash, C++ with its parameters;
 /// anything else as it is. A suffix that a compiler appended (`.constprop.0`) stays.
 #[must_use]
@@ -25,6 +27,37 @@ pub fn display_name(linkage: &str) -> String {
         };
     }
     linkage.to_owned()
+}
+
+/// A function's name as C spells it: without `@plt`; MPI's Fortran names (`mpi_send_`, `mpi_send__`,
+/// `mpi_send_f08_`) as `MPI_Send`. A trailing underscore tells Fortran from a program's own `mpi_sort`.
+#[must_use]
+pub fn c_name(name: &str) -> Cow<'_, str> {
+    let name = name.strip_suffix("@plt").unwrap_or(name);
+    let (prefix, rest) = if let Some(rest) = name.strip_prefix("mpi_") {
+        ("MPI_", rest)
+    } else if let Some(rest) = name.strip_prefix("pmpi_") {
+        ("PMPI_", rest)
+    } else {
+        return Cow::Borrowed(name);
+    };
+    let Some(stem) = rest.strip_suffix('_') else {
+        return Cow::Borrowed(name);
+    };
+    let stem = stem.trim_end_matches('_');
+    let stem = stem
+        .strip_suffix("_f08ts")
+        .or_else(|| stem.strip_suffix("_f08"))
+        .unwrap_or(stem);
+    let mut letters = stem.chars();
+    match letters.next() {
+        Some(first) => Cow::Owned(format!(
+            "{prefix}{}{}",
+            first.to_ascii_uppercase(),
+            letters.as_str()
+        )),
+        None => Cow::Borrowed(name),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_calltree::{CallEdge, Forest, FunctionCalls, NodeId};
-use lockstep_trace::{Run, Selection, Thread};
+use lockstep_trace::{Run, Selection, Selections, Thread};
 use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write;
@@ -21,9 +21,9 @@ use std::process::ExitCode;
 pub struct Calls {
     /// Directory of the run
     run: PathBuf,
-    /// Only these traces: 6.4, '6.*', 0-3.1-4 (repeatable)
+    /// Only these traces: 6.4, '6.*', 0-3.1-4, 6.4,7.0 (repeatable)
     #[arg(short = 't', value_name = "TRACE")]
-    traces: Vec<Selection>,
+    traces: Vec<Selections>,
     /// Count per caller and callee
     #[arg(long)]
     graph: bool,
@@ -41,7 +41,8 @@ impl Calls {
         run::selected(&[&run], &self.traces)?;
         let mut forest = Forest::new();
         let functions = forest.add_functions(&run);
-        let threads: Vec<&Thread> = run.select(&self.traces).collect();
+        let chosen: Vec<Selection> = self.traces.iter().flat_map(Selections::iter).collect();
+        let threads: Vec<&Thread> = run.select(&chosen).collect();
         let traces = forest.add_traces(&functions, &threads);
         let roots: Vec<NodeId> = traces.iter().map(|trace| trace.root).collect();
         if self.graph {

@@ -52,6 +52,7 @@ impl Info {
         text.push_str(&processes(&shown));
         text.push_str(&threads(run, &shown));
         text.push_str(&losses(&shown));
+        text.push_str(&chosen(&shown));
         text.push_str(&refused(&shown, self.refused));
         text
     }
@@ -219,6 +220,33 @@ fn losses(shown: &[&Process]) -> String {
     )
 }
 
+/// Which functions were chosen to be recorded, where not all were.
+fn chosen(shown: &[&Process]) -> String {
+    let mut choices: Vec<String> = shown
+        .iter()
+        .map(|process| &process.coverage)
+        .filter(|coverage| !coverage.trace.is_empty() || !coverage.skip.is_empty())
+        .map(|coverage| {
+            let options = coverage.trace.iter().map(|pattern| ("--trace", pattern));
+            let options = options.chain(coverage.skip.iter().map(|pattern| ("--skip", pattern)));
+            let options: Vec<String> = options
+                .map(|(option, pattern)| format!("{option} '{}'", output::printable(pattern)))
+                .collect();
+            format!(
+                "chosen by {}: {} functions and library calls left out\n",
+                options.join(" "),
+                output::grouped(coverage.left_out)
+            )
+        })
+        .collect();
+    choices.sort();
+    choices.dedup();
+    if choices.is_empty() {
+        return String::new();
+    }
+    format!("\n{}", choices.concat())
+}
+
 /// What was not recorded: reasons with counts, or every function.
 fn refused(shown: &[&Process], every: bool) -> String {
     let mut functions: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
@@ -306,6 +334,11 @@ fn of_process(run: &Run, process: &Process) -> Value {
             "refused": process.coverage.refused.iter()
                 .map(|it| json!({"name": it.name, "image": it.image, "reason": it.reason}))
                 .collect::<Vec<_>>(),
+        },
+        "chosen": {
+            "trace": process.coverage.trace,
+            "skip": process.coverage.skip,
+            "left_out": process.coverage.left_out,
         },
         "untraced_images": process.coverage.untraced_images.iter()
             .map(|(image, reason)| json!({"image": image, "reason": reason}))

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser
 use lockstep_compare::{
     Attributes, BScore, Distance, FilterName, Frequency, Linkage, Options, Part,
 };
-use lockstep_trace::{Run, Selection};
+use lockstep_trace::{Run, Selections};
 
 /// One of the words of `$choice`, listed in the help.
 macro_rules! word_of {
@@ -38,9 +38,9 @@ pub struct Analysis {
     /// The functions of the filter `custom`
     #[arg(long, value_name = "REGEX", help_heading = "What is looked at")]
     custom: Option<String>,
-    /// Only these traces: 6.4, '6.*', 0-3.1-4, 5~1.0, 1:6.4, 6.h1 (repeatable)
+    /// Only these traces: 6.4, '6.*', 0-3.1-4, 5~1.0, 1:6.4, 6.h1, 6.4,7.0 (repeatable)
     #[arg(short = 't', value_name = "TRACE", help_heading = "What is looked at")]
-    pub traces: Vec<Selection>,
+    pub traces: Vec<Selections>,
     /// Include processes that did not call MPI_Init
     #[arg(long, help_heading = "What is looked at")]
     pub all_processes: bool,

@@ -21,6 +21,7 @@ use std::process::ExitCode;
   lockstep record -o good -- mpirun -n 8 ./app      around the launcher, or
   mpirun -n 8 lockstep record -o good -- ./app      inside it: the same run
   srun -n 64 lockstep record -- ./app               into lockstep-runs/app-JOB
+  lockstep record --trace '^MPI_' --trace '^solve' --skip 'MPI_Wtime' -- mpirun -n 8 ./app
 ")]
 pub struct Record {
     /// Directory of the run [default: lockstep-runs/NAME-N]
@@ -31,6 +32,15 @@ pub struct Record {
     /// What is recorded: the main program's functions, and its calls into libraries
     #[arg(long, value_name = "IMAGES", value_parser = PossibleValuesParser::new(["main"]), default_value = "main")]
     images: Vec<String>,
+    /// Record only functions and library calls whose name REGEX finds (repeatable)
+    ///
+    /// Names as `calls` prints them or as the linker has them; `MPI_Send` finds Fortran's `mpi_send_` too. What is
+    /// not chosen is not touched and costs nothing.
+    #[arg(long, value_name = "REGEX")]
+    trace: Vec<String>,
+    /// Do not record functions and library calls whose name REGEX finds (repeatable)
+    #[arg(long, value_name = "REGEX")]
+    skip: Vec<String>,
     /// How events are stored
     #[arg(long, default_value = Kind::Seed.name(), value_parser = codecs())]
     codec: Kind,
@@ -62,6 +72,8 @@ impl Record {
         let options = Options {
             command: self.command,
             output: self.output,
+            trace: self.trace,
+            skip: self.skip,
             codec: self.codec,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,
@@ -76,6 +88,9 @@ impl Record {
         };
         if let Some(reason) = &outcome.untraced {
             output::complain(&format!("ran without recording: {reason}"));
+        }
+        for option in &outcome.unmatched {
+            output::complain(&format!("{option} found no function and no library call"));
         }
         if let Some(summary) = &outcome.summary {
             output::complain(&sentence(summary));

@@ -2,7 +2,9 @@
 
 use crate::output;
 use anyhow::{Result, bail};
-use lockstep_trace::{FunctionId, ProcessName, Run, Selection, Thread, TraceName, in_short};
+use lockstep_trace::{
+    FunctionId, ProcessName, Run, Selection, Selections, Thread, TraceName, in_short,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -40,7 +42,8 @@ pub fn trace<'a>(run: &'a Run, name: &Selection) -> Result<&'a Thread> {
 
 /// The traces of any of `runs` that the selections mean, in order; `None` without a selection. Each
 /// selection must mean one.
-pub fn selected(runs: &[&Run], selections: &[Selection]) -> Result<Option<Vec<TraceName>>> {
+pub fn selected(runs: &[&Run], lists: &[Selections]) -> Result<Option<Vec<TraceName>>> {
+    let selections: Vec<Selection> = lists.iter().flat_map(Selections::iter).collect();
     if selections.is_empty() {
         return Ok(None);
     }

@@ -1,8 +1,8 @@
 //! Which functions count: the filters by name, the papers' spelling of them, and their test.
 
 use crate::Error;
+use lockstep_trace::c_name;
 use regex::Regex;
-use std::borrow::Cow;
 use std::fmt;
 
 /// A named group of functions.
@@ -258,37 +258,6 @@ fn parse_paper(text: &str) -> Option<Option<Parsed>> {
         })
     };
     Some(parse())
-}
-
-/// A function's name as C spells it: without `@plt`; MPI's Fortran names (`mpi_send_`, `mpi_send__`,
-/// `mpi_send_f08_`) as `MPI_Send`. A trailing underscore tells Fortran from a program's own `mpi_sort`.
-#[must_use]
-pub(crate) fn c_name(name: &str) -> Cow<'_, str> {
-    let name = name.strip_suffix("@plt").unwrap_or(name);
-    let (prefix, rest) = if let Some(rest) = name.strip_prefix("mpi_") {
-        ("MPI_", rest)
-    } else if let Some(rest) = name.strip_prefix("pmpi_") {
-        ("PMPI_", rest)
-    } else {
-        return Cow::Borrowed(name);
-    };
-    let Some(stem) = rest.strip_suffix('_') else {
-        return Cow::Borrowed(name);
-    };
-    let stem = stem.trim_end_matches('_');
-    let stem = stem
-        .strip_suffix("_f08ts")
-        .or_else(|| stem.strip_suffix("_f08"))
-        .unwrap_or(stem);
-    let mut letters = stem.chars();
-    match letters.next() {
-        Some(first) => Cow::Owned(format!(
-            "{prefix}{}{}",
-            first.to_ascii_uppercase(),
-            letters.as_str()
-        )),
-        None => Cow::Borrowed(name),
-    }
 }
 
 /// The expressions of every filter, compiled once for a comparison.

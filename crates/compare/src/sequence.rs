@@ -167,7 +167,7 @@ impl Trees {
         let is = |regex: &Option<Regex>, name: &str| {
             regex
                 .as_ref()
-                .is_some_and(|regex| regex.is_match(&filter::c_name(name)))
+                .is_some_and(|regex| regex.is_match(&lockstep_trace::c_name(name)))
         };
         let mut pieces = vec![Vec::new()];
         let mut inside = self.part.from.is_none();

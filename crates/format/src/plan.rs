@@ -84,6 +84,8 @@ pub mod header {
     pub const BUILD_ID: usize = 48;
     /// [`super::section::COUNT`] pairs of `u32`: offset from the file's start, length in bytes.
     pub const SECTIONS: usize = 80;
+    /// `u32`, functions and library calls that were not chosen to be recorded.
+    pub const LEFT_OUT: usize = 184;
     /// Size of the header.
     pub const SIZE: usize = 192;
 }
@@ -104,8 +106,10 @@ pub mod section {
     pub const CALL_SITES: usize = 5;
     /// Text that rows point into (UTF-8 where the image's own names are).
     pub const STRINGS: usize = 6;
+    /// Rows of [`super::choice`]; none where everything was chosen.
+    pub const CHOICES: usize = 7;
     /// Number of sections.
-    pub const COUNT: usize = 7;
+    pub const COUNT: usize = 8;
 }
 
 /// What the image is to the probe.
@@ -299,5 +303,23 @@ pub mod call_site {
     pub const SIZE: usize = 16;
 }
 
+/// A regular expression that chose functions by name; [`choice::SIZE`] bytes.
+pub mod choice {
+    /// `u32`, [`TRACE`] or [`SKIP`].
+    pub const KIND: usize = 0;
+    /// `u32`, how many functions and library calls of the image it found.
+    pub const FOUND: usize = 4;
+    /// `u32`, offset of the expression in the strings.
+    pub const PATTERN: usize = 8;
+    /// `u32`, its length.
+    pub const PATTERN_LENGTH: usize = 12;
+    /// Size of a row.
+    pub const SIZE: usize = 16;
+    /// Only what one of these finds is recorded.
+    pub const TRACE: u32 = 0;
+    /// What one of these finds is not recorded.
+    pub const SKIP: u32 = 1;
+}
+
 mod view;
-pub use view::{CallSite, Fixup, Function, Plan, PlanError, Refusal, Site};
+pub use view::{CallSite, Choice, Fixup, Function, Plan, PlanError, Refusal, Site};

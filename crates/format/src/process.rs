@@ -252,6 +252,10 @@ pub mod fact {
     /// run's `plans` directory, role (main, unwinder, mpi, libc), first symbol and number of symbols
     /// reserved for it, and load bias (hexadecimal).
     pub const IMAGE: &str = "image";
+    /// `trace PATTERN`: only functions that one of these finds are recorded; one line each.
+    pub const TRACE: &str = "trace";
+    /// `skip PATTERN`: functions that one of these finds are not recorded; one line each.
+    pub const SKIP: &str = "skip";
     /// `untraced PATH REASON`: an image that should have been traced and was not.
     pub const UNTRACED: &str = "untraced";
 

@@ -60,7 +60,7 @@ fn every_table_equals_its_constants() {
         (
             "Plan header",
             constants!(plan::header: MAGIC VERSION CHECK ROLE SYMBOLS LOW HIGH FIXED
-            BUILD_ID_LENGTH BUILD_ID SECTIONS SIZE),
+            BUILD_ID_LENGTH BUILD_ID SECTIONS LEFT_OUT SIZE),
         ),
         ("Fixup", constants!(plan::fixup: AT KIND VALUE SIZE)),
         (
@@ -79,6 +79,10 @@ fn every_table_equals_its_constants() {
         (
             "Call site",
             constants!(plan::call_site: RETURN CALLER CALLEE SIZE),
+        ),
+        (
+            "Choice",
+            constants!(plan::choice: KIND FOUND PATTERN PATTERN_LENGTH SIZE),
         ),
     ]);
     assert_eq!(tables(), expected);

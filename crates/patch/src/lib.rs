@@ -14,6 +14,7 @@
 
 mod arena;
 mod check;
+mod choice;
 mod domain;
 mod entry;
 mod explain;
@@ -28,16 +29,8 @@ mod write;
 use lockstep_format::plan::Role;
 
 pub use check::{Checked, check};
+pub use choice::Options;
 pub use explain::explain;
-
-/// Which functions to record.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Record only functions whose name one of these regular expressions finds; all, if empty.
-    pub trace: Vec<String>,
-    /// Never record functions whose name one of these finds.
-    pub skip: Vec<String>,
-}
 
 /// Why there is no plan for an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -95,4 +88,14 @@ pub fn image_key(build_id: &[u8], file: &FileIdentity<'_>) -> String {
         file.size,
         extend(check, &lockstep_format::plan::VERSION.to_le_bytes())
     )
+}
+
+/// The file name of the plan of the image with this key, made with this choice: `KEY.plan` where
+/// nothing is left out, else `KEY-DIGEST.plan`.
+#[must_use]
+pub fn plan_name(key: &str, options: &Options) -> String {
+    match options.digest() {
+        digest if digest.is_empty() => format!("{key}.plan"),
+        digest => format!("{key}-{digest}.plan"),
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use lockstep_binary::{Image, Kind, display_name};
+use lockstep_binary::{Image, Kind};
 use lockstep_format::plan::{Role, function, mechanism};
-use regex::Regex;
 use rustc_hash::FxHashMap;
 
 use crate::arena::{Arena, BODY, Head};
+use crate::choice::Choice;
 use crate::domain::Domain;
 use crate::entry::{JUMP, Window, callers};
 use crate::imports::{Imports, has_own_unwinder};
@@ -19,40 +19,6 @@ use crate::{Options, PlanFailure};
 
 /// Longest site.
 const SITE: u64 = 16;
-
-/// Which functions are wanted, by the name that people write or the linkage name.
-struct Selection {
-    trace: Vec<Regex>,
-    skip: Vec<Regex>,
-}
-
-impl Selection {
-    fn new(options: &Options) -> Result<Self, PlanFailure> {
-        let parse = |patterns: &[String]| -> Result<Vec<Regex>, PlanFailure> {
-            let regex = |pattern: &String| {
-                Regex::new(pattern).map_err(|error| PlanFailure::Pattern {
-                    pattern: pattern.clone(),
-                    reason: error.to_string(),
-                })
-            };
-            patterns.iter().map(regex).collect()
-        };
-        Ok(Self {
-            trace: parse(&options.trace)?,
-            skip: parse(&options.skip)?,
-        })
-    }
-
-    fn wants(&self, linkage: &[u8]) -> bool {
-        if self.trace.is_empty() && self.skip.is_empty() {
-            return true;
-        }
-        let linkage = String::from_utf8_lossy(linkage);
-        let display = display_name(&linkage);
-        let finds = |regex: &Regex| regex.is_match(&display) || regex.is_match(&linkage);
-        (self.trace.is_empty() || self.trace.iter().any(finds)) && !self.skip.iter().any(finds)
-    }
-}
 
 /// Everything about the image that planning asks for.
 struct Subject<'i, 'a> {
@@ -101,7 +67,7 @@ impl Subject<'_, '_> {
 
 /// Makes the plan.
 pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8>, PlanFailure> {
-    let selection = Selection::new(options)?;
+    let choice = Choice::new(options)?;
     let image = Image::parse(bytes)?;
     let (low, high) = image.extent();
     if high - low > LARGEST_IMAGE / 2 {
@@ -120,7 +86,7 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
     let mut plan = Builder::new(0);
     if role == Role::Main {
         let own_unwinder = has_own_unwinder(&image, &imports);
-        let wants = |name: &[u8]| selection.wants(name);
+        let wants = |name: &[u8]| choice.wants(name);
         let calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
@@ -129,6 +95,7 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
     } else {
         plan.add_hooks(&subject, role);
     }
+    let (left_out, choices) = choice.counts();
     Ok(Content {
         role,
         extent: (low, high),
@@ -140,6 +107,8 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
         functions: plan.functions,
         refusals: plan.refusals,
         call_sites: plan.call_sites,
+        left_out,
+        choices,
     }
     .write())
 }

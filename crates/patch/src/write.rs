@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use lockstep_format::bytes::put;
 use lockstep_format::check;
 use lockstep_format::plan::{
-    MAGIC, Role, VERSION, call_site, fixup, function, header, refusal, section, site,
+    MAGIC, Role, VERSION, call_site, choice, fixup, function, header, refusal, section, site,
 };
 use rustc_hash::FxHashMap;
 
 use crate::arena::Fixup;
+use crate::choice::ChoiceRow;
 
 /// A row of the plan's sites.
 #[derive(Debug, Clone)]
@@ -61,6 +62,9 @@ pub(crate) struct Content<'a> {
     pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
     pub call_sites: Vec<CallSiteRow>,
+    /// Functions and library calls that were not chosen.
+    pub left_out: u32,
+    pub choices: Vec<ChoiceRow>,
 }
 
 impl Content<'_> {
@@ -100,6 +104,11 @@ impl Content<'_> {
             put(row, call_site::CALLER, &c.caller.to_le_bytes());
             put(row, call_site::CALLEE, &c.callee.to_le_bytes());
         });
+        sections[section::CHOICES] = rows(&self.choices, choice::SIZE, |row, c| {
+            put(row, choice::KIND, &c.kind.to_le_bytes());
+            put(row, choice::FOUND, &c.found.to_le_bytes());
+            put(row, choice::PATTERN, &strings.put(c.pattern.as_bytes()));
+        });
         sections[section::STRINGS] = strings.bytes;
 
         let mut plan = vec![0; header::SIZE];
@@ -119,6 +128,7 @@ impl Content<'_> {
         let length = build_id.len() as u32;
         put(&mut plan, header::BUILD_ID_LENGTH, &length.to_le_bytes());
         put(&mut plan, header::BUILD_ID, build_id);
+        put(&mut plan, header::LEFT_OUT, &self.left_out.to_le_bytes());
         for (index, bytes) in sections.iter().enumerate() {
             // Rows are read in place by the probe: keep them aligned.
             plan.resize(plan.len().next_multiple_of(8), 0);

@@ -107,6 +107,7 @@ pub extern "C" fn start() {
         .and_then(Kind::from_name)
         .unwrap_or(Kind::None);
     describe(setup, &environment);
+    choose(setup, &environment);
     let Some(process) = Process::get() else {
         return;
     };
@@ -168,6 +169,22 @@ fn describe(setup: &mut Setup, environment: &Contents) {
                 && !told
             {
                 setup.fact(fact::ENVIRONMENT, &[name.as_bytes(), value]);
+            }
+        }
+    }
+}
+
+/// Which functions are recorded, by name: the plans are made so, here it is told.
+fn choose(setup: &mut Setup, environment: &Contents) {
+    let names = [
+        (fact::TRACE, "LOCKSTEP_TRACE"),
+        (fact::SKIP, "LOCKSTEP_SKIP"),
+    ];
+    for (word, name) in names {
+        let patterns = variable(environment, name).unwrap_or(&[]);
+        for pattern in patterns.split(|byte| *byte == b'\n') {
+            if !pattern.is_empty() {
+                setup.fact(word, &[pattern]);
             }
         }
     }
@@ -276,6 +293,10 @@ fn prepare(
         .ok_or("its file cannot be read")?;
     let mut name = Text::new();
     name.push(key.bytes());
+    if let Some(choice) = variable(environment, "LOCKSTEP_CHOICE") {
+        name.push(b"-");
+        name.push(choice);
+    }
     name.push(b".plan");
     let mut path = Text::<{ crate::setup::PATH + 256 }>::new();
     path.push(setup.run.bytes());

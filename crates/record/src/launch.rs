@@ -4,6 +4,7 @@
 use crate::Options;
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::plan::CHOICE;
 use crate::program::{Program, plain};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString, c_int, c_void};
@@ -142,6 +143,7 @@ fn preload(probe: &Path) -> OsString {
 /// The command, ready to be started under the probe.
 pub(crate) fn command(
     options: &Options,
+    choice: &lockstep_patch::Options,
     program: &Program,
     directory: &Directory,
     probe: &ProbeName,
@@ -151,6 +153,16 @@ pub(crate) fn command(
         .env("LD_PRELOAD", preload(&probe.name))
         .env("LOCKSTEP_RUN", &directory.path)
         .env("LOCKSTEP_CODEC", options.codec.name());
+    let digest = choice.digest();
+    let values = [&choice.trace.join("\n"), &choice.skip.join("\n"), &digest];
+    for (name, value) in CHOICE.iter().zip(values) {
+        // What an outer recorder chose is not for this run.
+        if value.is_empty() {
+            command.env_remove(name);
+        } else {
+            command.env(name, value);
+        }
+    }
     if let Ok(planner) = std::env::current_exe() {
         command.env("LOCKSTEP_PLANNER", planner);
     }
@@ -198,7 +210,9 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
     ]) || std::env::var("SLURM_JOB_NUM_NODES").is_ok_and(|nodes| nodes != "1")
         || std::env::var_os("PBS_NODEFILE").is_some();
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
-    (hosts && !taken).then_some("LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC")
+    (hosts && !taken).then_some(
+        "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE",
+    )
 }
 
 /// Signals that are passed on.

@@ -42,6 +42,10 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// The run directory; `lockstep-runs/NAME-N` (`NAME-TOKEN` inside a launcher) where `None`.
     pub output: Option<PathBuf>,
+    /// Record only functions that one of these regular expressions finds by name; all, if empty.
+    pub trace: Vec<String>,
+    /// Do not record functions that one of these finds.
+    pub skip: Vec<String>,
     /// How event streams are stored.
     pub codec: Kind,
     /// Replace a run that is there already.
@@ -62,6 +66,8 @@ pub struct Outcome {
     pub summary: Option<Summary>,
     /// Why the program ran untraced, if it did.
     pub untraced: Option<String>,
+    /// Options that chose functions by name and found none, as they were written.
+    pub unmatched: Vec<String>,
 }
 
 /// The size of a run.
@@ -88,6 +94,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         .command
         .first()
         .ok_or_else(|| Error::own("expected a command to record, found none"))?;
+    let choice = choice(options)?;
     let path = program::find(name)?;
     let program = match program::check(&path) {
         Ok(program) => program,
@@ -106,7 +113,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     // Made now, the plan is there when the first process asks. Where it cannot be written (a full
     // disk), the process says so itself.
     if let Err(plan::PlanError::Image(reason)) =
-        plan::ensure(&directory.path, Role::Main, &program.image)
+        plan::ensure(&directory.path, Role::Main, &program.image, &choice)
     {
         let reason = format!("{}: cannot be recorded: {reason}", program.image.display());
         if directory.elected {
@@ -119,7 +126,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     }
     let probe = launch::ProbeName::new(&probe)?;
     launch::catch_signals();
-    let mut command = launch::command(options, &program, &directory, &probe);
+    let mut command = launch::command(options, &choice, &program, &directory, &probe);
     let stop = AtomicBool::new(false);
     let status = std::thread::scope(|scope| {
         let mut child = launch::start(&mut command)?;
@@ -142,8 +149,14 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     let is_empty = summary
         .as_ref()
         .is_some_and(|summary| summary.processes == 0);
+    let unmatched = if directory.elected {
+        plan::unmatched(&directory.path, &choice)
+    } else {
+        Vec::new()
+    };
     Ok(Outcome {
         status: exit_code(status),
+        unmatched,
         untraced: is_empty.then(|| {
             format!(
                 "{}: no process left a file there (disk full, file size limit, or the directory removed?)",
@@ -152,6 +165,24 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         }),
         summary: summary.filter(|_| !is_empty),
     })
+}
+
+/// The functions that the options choose.
+fn choice(options: &Options) -> Result<lockstep_patch::Options, Error> {
+    let choice = lockstep_patch::Options {
+        trace: options.trace.clone(),
+        skip: options.skip.clone(),
+    };
+    choice
+        .check()
+        .map_err(|error| Error::own(error.to_string()))?;
+    let broken = |pattern: &&String| pattern.is_empty() || pattern.contains(['\n', '\r', '\0']);
+    if let Some(pattern) = choice.trace.iter().chain(&choice.skip).find(broken) {
+        return Err(Error::own(format!(
+            "expected a pattern in one line (\\n stands for a line break), found {pattern:?}"
+        )));
+    }
+    Ok(choice)
 }
 
 /// Puts a file in place as a whole or not at all; nothing of it is left where the disk is full.
@@ -175,6 +206,7 @@ fn run_untraced(
         status: exit_code(status),
         summary: None,
         untraced: Some(reason),
+        unmatched: Vec::new(),
     })
 }
 

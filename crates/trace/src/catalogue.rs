@@ -29,6 +29,8 @@ pub(crate) struct Image {
     /// By symbol, from the image's first one on.
     pub functions: Arc<[FunctionId]>,
     pub refused: Vec<Refused>,
+    /// How many functions and library calls were not chosen.
+    pub left_out: u64,
     /// Calls in its text, by the address behind them.
     sites: FxHashMap<u64, CallSite>,
 }
@@ -156,6 +158,7 @@ impl<'a> Catalogue<'a> {
         Ok(Image {
             functions: functions.into(),
             refused,
+            left_out: u64::from(plan.left_out()),
             sites,
         })
     }

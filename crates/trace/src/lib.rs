@@ -49,12 +49,13 @@ mod writer;
 
 pub use error::Error;
 pub use frames::{Frames, Open};
+pub use lockstep_binary::c_name;
 pub use model::{
     Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
     Thread,
 };
 pub use name::{ProcessName, ThreadName, TraceName};
-pub use select::{NotASelection, Selection, in_short, names_in_short, ranges};
+pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use stream::Events;
 
 /// The file that makes a directory a run.

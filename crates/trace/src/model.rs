@@ -126,6 +126,12 @@ pub struct Coverage {
     pub traced: u64,
     /// Functions that do not.
     pub refused: Vec<Refused>,
+    /// Record only what one of these regular expressions finds by name; all, if empty.
+    pub trace: Vec<String>,
+    /// Do not record what one of these finds.
+    pub skip: Vec<String>,
+    /// How many functions and library calls were not chosen so.
+    pub left_out: u64,
     /// Images that do not at all, with the reason.
     pub untraced_images: Vec<(String, String)>,
     /// Share of the dynamic calls that was recorded, 0..1, where it is known.

@@ -269,6 +269,8 @@ impl Opened {
         let mut images = Vec::new();
         let mut coverage = Coverage {
             untraced_images: facts.untraced.clone(),
+            trace: facts.trace.clone(),
+            skip: facts.skip.clone(),
             ..Coverage::default()
         };
         for fact in &facts.images {
@@ -284,6 +286,7 @@ impl Opened {
             };
             symbols.add_image(fact.first, functions);
             coverage.traced += count as u64;
+            coverage.left_out += image.left_out;
             coverage.refused.extend(image.refused.iter().cloned());
             images.push((fact.bias, image));
         }

@@ -83,8 +83,16 @@ fn small_plan() -> Vec<u8> {
         sites.extend(row);
     }
     let code = [0; 8 * plan::routine::COUNT];
-    let sections: [&[u8]; section::COUNT] =
-        [&code, &[], &[], &functions, &refusals, &sites, &strings];
+    let sections: [&[u8]; section::COUNT] = [
+        &code,
+        &[],
+        &[],
+        &functions,
+        &refusals,
+        &sites,
+        &strings,
+        &[],
+    ];
     let mut bytes = vec![0; header::SIZE];
     put(&mut bytes, header::MAGIC, &plan::MAGIC);
     put_u32(&mut bytes, header::VERSION, plan::VERSION);

@@ -1,5 +1,5 @@
 //! Which traces a command looks at: `-t 6.4`, `-t '6.*'`, `-t 0-3.1-4`, `-t '5~1.0'`, `-t 1:6.4`,
-//! `-t 6.h1`; and the same thing the other way round, [`ranges`].
+//! `-t 6.h1`, lists of these; and the same thing the other way round, [`ranges`].
 
 use crate::{ProcessName, Run, Thread, ThreadName, TraceName};
 use std::collections::BTreeMap;
@@ -90,6 +90,59 @@ fn parse(text: &str) -> Option<Selection> {
         thread: thread.parse().ok()?,
         helper,
     })
+}
+
+/// Several selections in one text, as [`in_short`] and our messages write them: `6.4,7.0`,
+/// `0-3,7.0-4`, `0.0 5~1.0`. In a word with one dot the commas make lists of processes and of threads;
+/// in a word with several they stand between traces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selections(Vec<Selection>);
+
+impl Selections {
+    /// Each by itself.
+    pub fn iter(&self) -> impl Iterator<Item = Selection> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl FromStr for Selections {
+    type Err = NotASelection;
+
+    fn from_str(text: &str) -> Result<Self, NotASelection> {
+        let wrong = || NotASelection(text.to_owned());
+        let mut all = Vec::new();
+        for word in text.split_whitespace() {
+            let word = word.strip_suffix(',').unwrap_or(word);
+            match word.split_once('.') {
+                Some((processes, threads)) if !threads.contains('.') => {
+                    let mut job = None;
+                    for process in processes.split(',') {
+                        // A job stands before its first process: 1:2,3.0.
+                        let (here, process) = match process.split_once(':') {
+                            Some((here, process)) => (Some(here), process),
+                            None => (job, process),
+                        };
+                        job = here;
+                        let job = job.map(|job| format!("{job}:")).unwrap_or_default();
+                        let helper = if threads.starts_with('h') { "h" } else { "" };
+                        for thread in threads.strip_prefix('h').unwrap_or(threads).split(',') {
+                            let name = format!("{job}{process}.{helper}{thread}");
+                            all.push(parse(&name).ok_or_else(wrong)?);
+                        }
+                    }
+                }
+                _ => {
+                    for name in word.split(',') {
+                        all.push(parse(name).ok_or_else(wrong)?);
+                    }
+                }
+            }
+        }
+        if all.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self(all))
+    }
 }
 
 impl fmt::Display for Selection {
@@ -244,6 +297,33 @@ mod tests {
     fn selections_print_as_they_were_written() {
         for text in ["6.4", "6.*", "*.0", "0-3.1-4", "5~1.0", "1:6.4", "6.h1"] {
             assert_eq!(text.parse::<Selection>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn lists_are_read_as_they_are_printed() {
+        let means = |text: &str| -> Vec<String> {
+            let list: Selections = text.parse().unwrap();
+            list.iter().map(|one| one.to_string()).collect()
+        };
+        assert_eq!(means("6.4"), ["6.4"]);
+        assert_eq!(means("6.4,7.0"), ["6.4", "7.0"]);
+        assert_eq!(means("6.4, 7.h1"), ["6.4", "7.h1"]);
+        assert_eq!(means("0-3,7.0-2,5"), ["0-3.0-2", "0-3.5", "7.0-2", "7.5"]);
+        assert_eq!(
+            means("0.0 5~1.0 1:2,3.0 0.h1,2"),
+            ["0.0", "5~1.0", "1:2.0", "1:3.0", "0.h1", "0.h2"]
+        );
+        for text in ["", ",", "6,7", "6.4,5,7.0", "6.4,,7.0", "6.hh1"] {
+            assert!(text.parse::<Selections>().is_err(), "{text}");
+        }
+        let names: Vec<TraceName> = ["0.0", "0.1", "2.0", "2.1", "1:3.0", "4~1.0", "4.h1", "4.h3"]
+            .iter()
+            .map(|name| name.parse().unwrap())
+            .collect();
+        let list: Selections = in_short(&names).parse().unwrap();
+        for name in names {
+            assert!(list.iter().any(|one| one.matches(name)), "{name}");
         }
     }
 

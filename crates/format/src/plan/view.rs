@@ -1,6 +1,6 @@
 //! A plan as it lies in memory, checked once, then read row by row.
 
-use super::{Role, call_site, fixup, function, header, refusal, section, site};
+use super::{Role, call_site, choice, fixup, function, header, refusal, section, site};
 use crate::bytes::{array, u32_at, u64_at};
 use crate::check;
 
@@ -79,6 +79,15 @@ pub struct CallSite {
     pub callee: u32,
 }
 
+/// A row of [`super::choice`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Choice<'a> {
+    pub kind: u32,
+    pub found: u32,
+    pub pattern: &'a [u8],
+}
+
 const ROW_SIZES: [usize; section::COUNT] = [
     1,
     fixup::SIZE,
@@ -87,6 +96,7 @@ const ROW_SIZES: [usize; section::COUNT] = [
     refusal::SIZE,
     call_site::SIZE,
     1,
+    choice::SIZE,
 ];
 
 impl<'a> Plan<'a> {
@@ -168,6 +178,11 @@ impl<'a> Plan<'a> {
         for (index, row) in self.rows(section::REFUSALS).enumerate() {
             if !text_in(row, refusal::NAME) || !text_in(row, refusal::REASON) {
                 return Err(PlanError::Row(section::REFUSALS, index));
+            }
+        }
+        for (index, row) in self.rows(section::CHOICES).enumerate() {
+            if !text_in(row, choice::PATTERN) {
+                return Err(PlanError::Row(section::CHOICES, index));
             }
         }
         for (index, site) in self.call_sites().enumerate() {
@@ -286,6 +301,22 @@ impl<'a> Plan<'a> {
             return_address: u64_at(row, call_site::RETURN).unwrap_or(0),
             caller: u32_at(row, call_site::CALLER).unwrap_or(0),
             callee: u32_at(row, call_site::CALLEE).unwrap_or(0),
+        })
+    }
+
+    /// How many functions and library calls were not chosen to be recorded.
+    #[must_use]
+    pub fn left_out(&self) -> u32 {
+        u32_at(self.bytes, header::LEFT_OUT).unwrap_or(0)
+    }
+
+    /// The expressions that chose.
+    pub fn choices(&self) -> impl Iterator<Item = Choice<'a>> + use<'a> {
+        let plan = *self;
+        self.rows(section::CHOICES).map(move |row| Choice {
+            kind: u32_at(row, choice::KIND).unwrap_or(0),
+            found: u32_at(row, choice::FOUND).unwrap_or(0),
+            pattern: plan.text(row, choice::PATTERN),
         })
     }
 }

@@ -12,6 +12,8 @@ pub(crate) struct Facts {
     pub environment: Vec<(String, String)>,
     pub images: Vec<ImageFact>,
     pub untraced: Vec<(String, String)>,
+    pub trace: Vec<String>,
+    pub skip: Vec<String>,
 }
 
 /// An image that has a plan.
@@ -77,6 +79,8 @@ impl Facts {
                 [fact::ENVIRONMENT, name, value] => {
                     self.environment.push((name.to_owned(), value.to_owned()));
                 }
+                [fact::TRACE, pattern] => self.trace.push(pattern.to_owned()),
+                [fact::SKIP, pattern] => self.skip.push(pattern.to_owned()),
                 [fact::UNTRACED, path, reason] => {
                     self.untraced.push((path.to_owned(), reason.to_owned()));
                 }
