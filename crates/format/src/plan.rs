@@ -22,43 +22,72 @@
 //!
 //! # Stubs
 //!
-//! Every stub is entered with the stack as at a function's entry (`[rsp]` = return address R) and
-//! every routine preserves all registers except flags. Offsets from the stub's start S; the word at
-//! S + 32 is [`crate::symbol::staging_word`] of the function's symbol.
+//! A stub begins at a multiple of 64, S, with the [`crate::symbol::event_word`] of its function's
+//! symbol; it is entered at [`stub::ENTRY`] (or [`stub::INLINE`]) with the stack as at a function's
+//! entry: `[rsp]` is the return address R, and rsp is the *slot*. Every routine preserves all
+//! registers but the flags.
 //!
 //! ```text
-//! call-through (own function or import)      instant, jump, vfork (import or own)
-//! S+0   ff 15 ..      call *[ENTER]           S+0   ff 15 ..   call *[INSTANT | JUMP | VFORK]
-//! S+6   48 8d 64 24 08  lea 8(%rsp),%rsp      S+6   e9 ..      jmp S+40
-//! S+11  90 e8 ..      nop; call S+40 (own)    S+11  cc ...
-//!   or  ff 15 ..      call *[real slot]       S+32  staging word (u64)
-//! S+17  48 8d 64 24 f8  lea -8(%rsp),%rsp     S+40  body
-//! S+22  ff 15 ..      call *[EXIT]
-//! S+28  c3            ret                    hook (no event of its own)
-//! S+29  cc cc cc                              S+0   ff 15 ..   call *[RESTORE | MPI | END]
-//! S+32  staging word (u64)                    S+6   e9 ..      jmp S+40
-//! S+40  body                                  S+40  body
+//! call-through (own function or import)     instant, jump, vfork, hook (import or own)
+//! S+0   event word (u32), 0 (u32)           S+0   event word, 0
+//! S+8   ff 15 ..        call *[ENTER]       S+8   ff 15 ..   call *[routine]
+//! S+14  48 8d 64 24 08  lea 8(%rsp),%rsp    S+14  e9 ..      jmp S+40
+//! S+19  90 e8 ..        nop; call S+40      S+19  cc ...
+//!   or  ff 15 ..        call *[real slot]   S+40  body
+//! S+25  48 8d 64 24 f8  lea -8(%rsp),%rsp
+//! S+30  ff 15 ..        call *[EXIT]
+//! S+36  c3              ret
+//! S+40  body
 //! ```
 //! *body*: of an own function (or hooked entry) the relocated first instructions and a jump back
 //! behind them; of an import `ff 25 ..`, `jmp *[real slot]`.
 //!
-//! ENTER finds its return address at `[rsp]` (= S + 6): the word is at +26, the body at +34 and the
-//! *hook*, the address that the callee will find as its return address, at +11 (= S + 17). Where it
-//! must not record (the recorder itself was interrupted), it goes on at the body with R in place:
-//! the stub is then a plain jump. Otherwise it keeps (R, slot address, hook, word) on the private
-//! shadow stack and returns to S + 6. EXIT is entered with rsp = slot - 8 (its own return address
-//! S + 28 there) and writes R back into the slot.
+//! ENTER finds its return address S + 14 at `[rsp]`: so the event word, the body, and the *hook*,
+//! the address S + 25 that the callee will find as its return address. Where it must not record (the
+//! recorder itself was interrupted), it goes on at the body with R in place: the stub is then a plain
+//! jump. Otherwise it keeps (R, slot, S) on the private shadow stack and returns to S + 14. EXIT is
+//! entered with rsp = slot - 8 (its own return address S + 36 there) and writes R back into the slot.
 //!
 //! ```text
 //!  at the stub       after ENTER, lea     in the body          back, lea -8       EXIT done, ret
-//!  rsp -> R          rsp -> caller args   rsp -> S + 17        rsp -> (old)       rsp -> R
+//!  rsp -> R          rsp -> caller args   rsp -> S + 25        rsp -> (old)       rsp -> R
 //!         args                                   caller args          args               args
 //! ```
+//!
+//! ## Patched returns
+//!
+//! Where every way out of a function can be rewritten, its return address stays where it is: the
+//! entry records the call and goes on, and each `ret` was overwritten by a jump to an *exit*, which
+//! records the return. Nothing that such a function does depends on what is recorded. A function
+//! that cannot call, loop or wait (a *leaf*) records call and return by one symbol at its entry.
+//!
+//! ```text
+//! patched returns, leaf                     exit (one for each ret, behind the stub, aligned to 8)
+//! S+0   event word, 0                       X+0   48 8b 54 24 e8  mov -24(%rsp),%rdx  (slow)
+//! S+8   48 8b 54 24 e8  mov -24(%rsp),%rdx  X+5   48 8b 4c 24 f0  mov -16(%rsp),%rcx
+//! S+13  48 8b 4c 24 f0  mov -16(%rsp),%rcx  X+10  48 8b 44 24 f8  mov  -8(%rsp),%rax
+//! S+18  48 8b 44 24 f8  mov  -8(%rsp),%rax  X+15  ff 15 ..        call *[RETURN]
+//! S+23  ff 15 ..   call *[OPEN | LEAF]      X+21  c3 | c2 ..      ret
+//! S+29  e9 ..      jmp body                 X+24  the moved instructions before the ret
+//! S+40  inline: record, or jmp S+8          ...   inline: record, or jmp X
+//! ...   body                                ...   ret
+//!
+//! tail jump to an own function G            tail jump to any other stub G (or out of the image)
+//! X+0   ... as above, call *[HAND_OVER]     X+0   ... as above, call *[HAND_OVER | RETURN]
+//! X+21  e9 ..      jmp G's stub             X+21  e9 ..      jmp G
+//! X+32  inline: TAIL and G's call, then     X+32  inline: mark the frame as handed over (or record
+//!       jmp G's body; or jmp X                    the return), jmp G; or jmp X
+//! ```
+//! Inline code keeps rax, rcx, rdx at rsp - 8, - 16, - 24, which are dead at an entry and before a
+//! `ret`, and finds the thread's block ([`block`]) through a thread-local pointer at a fixed distance
+//! from the thread pointer ([`fixup::THREAD_32`]). It goes the slow way (to S+8 or X) where the pointer
+//! is null, [`block::BUSY`] is not 0, the shadow stack's newest frame is not the one expected, or the
+//! staging area is full.
 
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -188,8 +217,63 @@ pub mod routine {
     pub const MPI: usize = 6;
     /// The process ends with the status in edi; no event.
     pub const END: usize = 7;
+    /// Slow way of an entry with patched returns: record a call, leave the return address.
+    pub const OPEN: usize = 8;
+    /// Slow way of a leaf's entry: record a call and its return by one symbol.
+    pub const LEAF: usize = 9;
+    /// Slow way of a patched `ret`: record the return.
+    pub const RETURN: usize = 10;
+    /// Slow way of a patched tail jump: the frame hands over to the call that follows.
+    pub const HAND_OVER: usize = 11;
     /// Number of entries, used or not.
     pub const COUNT: usize = 16;
+}
+
+/// Offsets in a stub.
+pub mod stub {
+    /// Where a call-through, instant, jump, vfork or hook stub is entered.
+    pub const ENTRY: u32 = 8;
+    /// Call-through: the address that the callee finds as its return address.
+    pub const HOOK: u32 = 25;
+    /// The body of a stub that is entered at [`ENTRY`]; where patched returns and leaves are entered.
+    pub const INLINE: u32 = 40;
+    /// Stubs begin at multiples of it.
+    pub const ALIGNMENT: u32 = 64;
+    /// Return address of the routine called at [`ENTRY`].
+    pub const AFTER_ENTRY: u32 = 14;
+    /// Return address of OPEN and LEAF.
+    pub const AFTER_OPEN: u32 = 29;
+}
+
+/// What inline code knows of a thread's private block (the probe's, never in a file).
+pub mod block {
+    /// `u64`, where the next staging word goes.
+    pub const CURSOR: i32 = 0;
+    /// `u64`, end of the staging area: no room from there on.
+    pub const LIMIT: i32 = 8;
+    /// `u64`, stack pointer of the event being recorded, all ones in a thread that records no more,
+    /// or 0.
+    pub const BUSY: i32 = 16;
+    /// `u64`, behind the newest entry of the shadow stack.
+    pub const TOP: i32 = 4096;
+    /// `u64`, entries below it may be gone although they look alive: the slow way decides about the
+    /// one just below.
+    pub const MARK: i32 = 4104;
+    /// An entry of the shadow stack is four words; there is always room for as many as the staging
+    /// area has words.
+    pub const ENTRY: i32 = 32;
+    /// The entry's return address.
+    pub const ENTRY_RETURN: i32 = 0;
+    /// Its slot.
+    pub const ENTRY_SLOT: i32 = 8;
+    /// Its stub's address, with the flags below in the low bits.
+    pub const ENTRY_STUB: i32 = 16;
+    /// Flag: the return address stands in its slot.
+    pub const PLAIN: u64 = 1;
+    /// Flag: the frame jumps away for good (`longjmp`, `exit`, throw).
+    pub const JUMP: u64 = 2;
+    /// Flag: the frame has jumped to the function whose event comes next.
+    pub const HANDED_OVER: u64 = 4;
 }
 
 /// A place in the arena that depends on where things are loaded; [`fixup::SIZE`] bytes.
@@ -210,8 +294,12 @@ pub mod fixup {
     pub const IMAGE_64: u32 = 1;
     /// 64-bit field = arena + value: an address in the arena.
     pub const ARENA_64: u32 = 2;
-    /// 64-bit field = staging word of symbol (first symbol of the image + value).
-    pub const SYMBOL_64: u32 = 3;
+    /// 32-bit field = event word of symbol (first symbol of the image + value).
+    pub const SYMBOL_32: u32 = 3;
+    /// The same as a leaf's.
+    pub const LEAF_32: u32 = 4;
+    /// 32-bit field = distance of the thread-local pointer from the thread pointer.
+    pub const THREAD_32: u32 = 5;
 }
 
 /// A place in the image's text to rewrite; [`site::SIZE`] bytes.
@@ -270,6 +358,11 @@ pub mod mechanism {
     pub const JUMP: u32 = 2;
     /// As INSTANT; the child is silent.
     pub const VFORK: u32 = 3;
+    /// Call at the entry, return at patched `ret`s and tail jumps.
+    pub const PATCHED_RETURNS: u32 = 4;
+    /// Call and return by one symbol at the entry: readers expand it, except directly after
+    /// [`crate::symbol::TAIL`] and among a forked child's inherited calls, where it is the call only.
+    pub const LEAF: u32 = 5;
 }
 
 /// A function that is not recorded, and why; [`refusal::SIZE`] bytes.

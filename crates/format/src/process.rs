@@ -14,18 +14,18 @@
 //!
 //! # What survives a kill
 //!
-//! The probe stores each event with one 8-byte store into the *staging area* of its thread's
-//! [`THREAD`](kind::THREAD) chunk ([`crate::symbol::staging_word`]); a full staging area is encoded
-//! and *committed*. The commit protocol (a redo log of one entry):
+//! The probe stores each event into the *staging area* of its thread's [`THREAD`](kind::THREAD)
+//! chunk, by one store that makes it valid ([`crate::symbol::staging_word`]); a full staging area is
+//! encoded and *committed*. The commit protocol (a redo log of one entry):
 //!
-//! 1. encoded bytes are written beyond `committed.bytes` of the stream;
+//! 1. the return addresses of the open calls go to the mirror, encoded bytes are written beyond `committed.bytes` of the stream;
 //! 2. the [`intent`](thread::INTENT) state is written: what `committed` shall become;
 //! 3. `phase = 1` (release): **this store is the commit**;
 //! 4. `committed` = `intent`; the staging area is cleared to zeros;
 //! 5. `phase = 0` (release).
 //!
 //! A reader takes `intent` and ignores staging where `phase` is 1, else takes `committed` and then
-//! the staging words up to the first zero. Stores of one thread become visible in program order,
+//! the staging words up to the first whose low half is zero. Stores of one thread become visible in program order,
 //! so nothing but the event in flight can be missing after `SIGKILL`.
 //!
 //! The stream of a thread is the data area of its thread chunk followed by the payloads of its data
@@ -37,7 +37,7 @@
 /// First bytes of a process file.
 pub const MAGIC: [u8; 8] = *b"LOCKSTEP";
 /// Version of everything in this module; a reader refuses any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Stored as written by the host, to refuse a file of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header and unit of chunk sizes and offsets, in bytes.
@@ -49,7 +49,7 @@ pub const EXTENT: u64 = 1024 * 1024;
 /// Size of a data chunk, header included.
 pub const DATA_CHUNK: u64 = 64 * 1024;
 /// Size of a thread chunk.
-pub const THREAD_CHUNK: u64 = 4096;
+pub const THREAD_CHUNK: u64 = 3 * PAGE;
 /// Suffix of a process file's name, which is `HOST-PID-STARTTIME-K` + this.
 pub const SUFFIX: &str = ".lockstep";
 
@@ -206,35 +206,38 @@ pub mod thread {
     /// `u64` x [`STAGING_WORDS`]: events not yet encoded.
     pub const STAGING: usize = 512;
     /// How many events fit into the staging area.
-    pub const STAGING_WORDS: usize = 256;
-    /// `u64` x [`MIRROR_WORDS`]: return address of the open call at depth d, at index
-    /// d mod [`MIRROR_WORDS`], where depth 0 is the outermost. A copy for readers: an address whose
-    /// caller is not the function at depth d - 1 is left over from a deeper stack.
-    pub const MIRROR: usize = 2560;
+    pub const STAGING_WORDS: usize = 1024;
+    /// `u64` x [`MIRROR_WORDS`]: return address of the call that was open at depth d at the last
+    /// commit, at index d mod [`MIRROR_WORDS`], where depth 0 is the outermost; of calls made since,
+    /// the staging words have the low half. A copy for readers: an address whose caller is not the
+    /// function at depth d - 1 is left over from a deeper stack.
+    pub const MIRROR: usize = 8704;
     /// How many return addresses are kept.
     pub const MIRROR_WORDS: usize = 128;
     /// First bytes of the stream, up to the chunk's end.
-    pub const DATA: usize = 3584;
+    pub const DATA: usize = 9728;
 }
 
 /// Offsets in a thread's decodable state; [`state::SIZE`] bytes.
 pub mod state {
     /// `u64`, valid bytes of the stream.
     pub const BYTES: usize = 0;
-    /// `u64`, events that those bytes together with the tail decode to.
-    pub const EVENTS: usize = 8;
+    /// `u64`, symbols that those bytes together with the tail decode to.
+    pub const SYMBOLS: usize = 8;
+    /// `u64`, how many of them stand for a call and its return: events are symbols + leaves.
+    pub const LEAVES: usize = 16;
     /// `u32`, CRC-32C of the valid bytes.
-    pub const STREAM_CHECK: usize = 16;
+    pub const STREAM_CHECK: usize = 24;
     /// `u32`, number of tail bytes in use.
-    pub const TAIL_LENGTH: usize = 20;
+    pub const TAIL_LENGTH: usize = 28;
     /// `[u8; 32]`, the bytes that end the stream here.
-    pub const TAIL: usize = 24;
+    pub const TAIL: usize = 32;
     /// Room for the tail.
     pub const TAIL_ROOM: usize = 32;
-    /// `u32`, CRC-32C of bytes 0 to 56 of this state.
-    pub const CHECK: usize = 56;
+    /// `u32`, CRC-32C of bytes 0 to 64 of this state.
+    pub const CHECK: usize = 64;
     /// Size of the whole.
-    pub const SIZE: usize = 64;
+    pub const SIZE: usize = 72;
 }
 
 /// Words that begin a line of a facts chunk; the values follow, separated by tabs. A tab, newline or

@@ -12,26 +12,69 @@ pub const TAIL: u32 = 1;
 /// First symbol that names a function; 2..16 are reserved.
 pub const FIRST_FUNCTION: u32 = 16;
 
-/// The word that stands for `symbol` in the staging area of a thread: the symbol in the low half,
-/// a check in the high half, so that no single flipped bit reads as another event and no word is 0.
+/// Symbols are below this: a staging word has 24 bits for one.
+pub const SYMBOLS: u32 = 1 << 24;
+
+/// Bit of an event word: the symbol is a whole call, with its return.
+const LEAF: u32 = 1 << 24;
+/// Where the check begins.
+const CHECK: u32 = 25;
+
+/// The event word of `symbol`, an immediate in a stub.
+///
+/// ```text
+/// 31     25   24   23                     0
+/// ┌────────┬──────┬────────────────────────┐
+/// │ check  │ leaf │ symbol                 │
+/// └────────┴──────┴────────────────────────┘
+/// ```
+/// No single flipped bit makes another event of it, and no event word is 0. The *leaf* bit says that
+/// the one symbol stands for a call and its return; it is for counting, since the function's
+/// mechanism says the same to readers.
+#[must_use]
+pub const fn event_word(symbol: u32, is_leaf: bool) -> u32 {
+    let low = (symbol & (SYMBOLS - 1)) | if is_leaf { LEAF } else { 0 };
+    low | (check_bits(low) << CHECK)
+}
+
+/// What lies in the staging area for an event: the event word in the low half; in the high half, of
+/// a call, the low half of its return address (0 or all ones elsewhere).
+///
+/// The low half is written last: a word whose low half is 0 is none.
 #[must_use]
 pub const fn staging_word(symbol: u32) -> u64 {
-    (symbol as u64) | ((check_half(symbol) as u64) << 32)
+    event_word(symbol, false) as u64
 }
 
-/// The symbol of a staging word, or `None` where the check does not hold (0 included).
+/// An event in the staging area.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Staged {
+    /// Its symbol.
+    pub symbol: u32,
+    /// The symbol stands for a call and its return.
+    pub is_leaf: bool,
+    /// Low half of the return address, of a call. No check covers it.
+    pub return_address: u32,
+}
+
+/// The event of a staging word, or `None` where the check does not hold (0 included).
 #[must_use]
-pub const fn from_staging_word(word: u64) -> Option<u32> {
-    let symbol = word as u32;
-    if (word >> 32) as u32 == check_half(symbol) {
-        Some(symbol)
-    } else {
-        None
+pub const fn from_staging_word(word: u64) -> Option<Staged> {
+    let low = word as u32;
+    if low >> CHECK != check_bits(low & (2 * SYMBOLS - 1)) {
+        return None;
     }
+    Some(Staged {
+        symbol: low & (SYMBOLS - 1),
+        is_leaf: low & LEAF != 0,
+        return_address: (word >> 32) as u32,
+    })
 }
 
-const fn check_half(symbol: u32) -> u32 {
-    !symbol.rotate_left(16)
+/// Seven bits of which each bit of `low` turns exactly one.
+const fn check_bits(low: u32) -> u32 {
+    let folded = low ^ (low >> 7) ^ (low >> 14) ^ (low >> 21);
+    (folded ^ 0x55) & 0x7f
 }
 
 #[cfg(test)]
@@ -40,14 +83,23 @@ mod tests {
 
     #[test]
     fn every_single_flip_is_noticed_and_no_word_is_zero() {
-        for symbol in [0, 1, 16, 17, 65_535, 65_536, 0xffff_ffff, 0xffff_0000] {
-            let word = staging_word(symbol);
-            assert_ne!(word, 0);
-            assert_eq!(from_staging_word(word), Some(symbol));
-            for bit in 0..64 {
-                assert_eq!(from_staging_word(word ^ (1 << bit)), None);
+        for symbol in [0, 1, 16, 17, 65_535, 65_536, 0xff_ffff, 0xaa_5555] {
+            for is_leaf in [false, true] {
+                let word = event_word(symbol, is_leaf);
+                assert_ne!(word, 0);
+                let high = 0x1234_5678_u64 << 32;
+                let staged = Staged {
+                    symbol,
+                    is_leaf,
+                    return_address: 0x1234_5678,
+                };
+                assert_eq!(from_staging_word(high | u64::from(word)), Some(staged));
+                for bit in 0..32 {
+                    assert_eq!(from_staging_word(u64::from(word ^ (1 << bit))), None);
+                }
             }
         }
         assert_eq!(from_staging_word(0), None);
+        assert_eq!(from_staging_word(0xffff_ffff << 32), None);
     }
 }
