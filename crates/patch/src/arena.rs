@@ -1,7 +1,7 @@
 //! The arena's initial bytes: routine table, shadow slots, stubs. `lockstep_format::plan` has the
 //! pictures.
 
-use lockstep_format::plan::{fixup, routine};
+use lockstep_format::plan::{fixup, routine, stub};
 use rustc_hash::FxHashMap;
 
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
@@ -24,6 +24,8 @@ pub(crate) enum Link {
     Arena { offset: u64 },
     /// An 8-byte address in the image.
     Literal { address: u64 },
+    /// Displacement to a slot of the image, to jump through.
+    Slot { address: u64 },
 }
 
 /// A row of the plan's fix-ups.
@@ -43,13 +45,29 @@ pub(crate) enum Head {
     ThroughSlot { slot: u64 },
     /// A routine, then the body.
     Before { routine: usize },
+    /// The call is recorded; the returns are patched.
+    Open,
+    /// Call and return are recorded as one.
+    Leaf,
 }
 
-/// Offset of a stub's body.
-pub(crate) const BODY: u64 = 40;
-const WORD: usize = 32;
-/// Call and return of a function in one cache line.
-const STUB_ALIGNMENT: usize = 64;
+/// A stub in the arena, by offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stub {
+    /// Its first byte.
+    pub start: u32,
+    /// Where sites and slots lead.
+    pub entry: u32,
+    /// The function's own first instructions.
+    pub body: u32,
+    /// Where event words of its symbol stand.
+    pub words: Vec<u32>,
+    /// It records call and return as one.
+    pub is_leaf: bool,
+    /// It records without a routine and leaves the return address.
+    pub is_inline: bool,
+}
+
 const INT3: u8 = 0xcc;
 
 /// The arena while it is built.
@@ -84,13 +102,19 @@ impl Arena {
         Self::slot_offset(slot)
     }
 
-    fn align(&mut self) {
-        let size = self.bytes.len().next_multiple_of(STUB_ALIGNMENT);
+    pub(crate) fn align(&mut self) {
+        let size = self.bytes.len().next_multiple_of(stub::ALIGNMENT as usize);
         self.bytes.resize(size, INT3);
     }
 
-    /// Adds a stub; returns its offset.
-    pub(crate) fn add_stub(&mut self, head: Head, body: &Code) -> u32 {
+    /// Adds a stub.
+    pub(crate) fn add_stub(&mut self, head: Head, body: &Code) -> Stub {
+        match head {
+            Head::Open => return self.add_inline_entry(false, body),
+            Head::Leaf => return self.add_inline_entry(true, body),
+            _ => {}
+        }
+        self.align();
         let start = self.bytes.len();
         let base = start as u32;
         // The routine table is the arena's first bytes: entry k is at 8 * k.
@@ -99,48 +123,55 @@ impl Arena {
             let field = field.to_le_bytes();
             [0xff, 0x15, field[0], field[1], field[2], field[3]]
         };
-        let mut stub = [INT3; BODY as usize];
-        stub[WORD..WORD + 8].fill(0);
+        let mut bytes = [INT3; stub::INLINE as usize];
+        bytes[..8].fill(0);
         match head {
-            Head::Through | Head::ThroughSlot { .. } => {
-                stub[..6].copy_from_slice(&call_routine(routine::ENTER, 0));
+            Head::Before { routine } => {
+                bytes[8..14].copy_from_slice(&call_routine(routine, 8));
+                // jmp body
+                let body = (stub::INLINE as u8) - 19;
+                bytes[14..19].copy_from_slice(&[0xe9, body, 0, 0, 0]);
+            }
+            _ => {
+                bytes[8..14].copy_from_slice(&call_routine(routine::ENTER, 8));
                 // lea 8(%rsp),%rsp
-                stub[6..11].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0x08]);
+                bytes[14..19].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0x08]);
                 if let Head::ThroughSlot { slot } = head {
                     // call *slot(%rip)
-                    stub[11..17].copy_from_slice(&[0xff, 0x15, 0, 0, 0, 0]);
+                    bytes[19..25].copy_from_slice(&[0xff, 0x15, 0, 0, 0, 0]);
                     self.fixups.push(Fixup {
-                        at: base + 13,
+                        at: base + 21,
                         kind: fixup::RELATIVE_32,
                         value: slot.wrapping_sub(4),
                     });
                 } else {
                     // nop; call body
-                    let body = (BODY as u8) - 17;
-                    stub[11..17].copy_from_slice(&[0x90, 0xe8, body, 0, 0, 0]);
+                    let body = (stub::INLINE - stub::HOOK) as u8;
+                    bytes[19..25].copy_from_slice(&[0x90, 0xe8, body, 0, 0, 0]);
                 }
                 // lea -8(%rsp),%rsp
-                stub[17..22].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0xf8]);
-                stub[22..28].copy_from_slice(&call_routine(routine::EXIT, 22));
-                stub[28] = 0xc3;
-            }
-            Head::Before { routine } => {
-                stub[..6].copy_from_slice(&call_routine(routine, 0));
-                // jmp body
-                let body = (BODY as u8) - 11;
-                stub[6..11].copy_from_slice(&[0xe9, body, 0, 0, 0]);
+                bytes[25..30].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0xf8]);
+                bytes[30..36].copy_from_slice(&call_routine(routine::EXIT, 30));
+                bytes[36] = 0xc3;
             }
         }
-        self.bytes.extend_from_slice(&stub);
+        self.bytes.extend_from_slice(&bytes);
         self.bytes.extend_from_slice(&body.bytes);
-        for (at, link) in &body.links {
-            self.link(base + BODY as u32 + at, *link);
+        let at = base + stub::INLINE;
+        for (offset, link) in &body.links {
+            self.link(at + offset, *link);
         }
-        self.align();
-        base
+        Stub {
+            start: base,
+            entry: base + stub::ENTRY,
+            body: at,
+            words: vec![base],
+            is_leaf: false,
+            is_inline: false,
+        }
     }
 
-    fn link(&mut self, at: u32, link: Link) {
+    pub(crate) fn link(&mut self, at: u32, link: Link) {
         let (kind, value) = match link {
             Link::Image { address, trailing } => {
                 let adds = 4 + u64::from(trailing);
@@ -152,33 +183,45 @@ impl Arena {
             },
             Link::Arena { offset } => return self.set_displacement(at, offset),
             Link::Literal { address } => (fixup::IMAGE_64, address),
+            Link::Slot { address } => (fixup::RELATIVE_32, address.wrapping_sub(4)),
         };
         self.fixups.push(Fixup { at, kind, value });
     }
 
     /// Sets the field at `at`, with which its instruction ends, to lead to `offset`.
-    fn set_displacement(&mut self, at: u32, offset: u64) {
+    pub(crate) fn set_displacement(&mut self, at: u32, offset: u64) {
         let value = (offset as i64 - i64::from(at) - 4) as i32;
         let field = &mut self.bytes[at as usize..at as usize + 4];
         field.copy_from_slice(&value.to_le_bytes());
     }
 
     /// Says which symbol a stub records; numbers are given when all stubs are known.
-    pub(crate) fn set_symbol(&mut self, stub: u32, symbol: u32) {
-        self.fixups.push(Fixup {
-            at: stub + WORD as u32,
-            kind: fixup::SYMBOL_64,
-            value: u64::from(symbol),
-        });
+    pub(crate) fn set_symbol(&mut self, stub: &Stub, symbol: u32) {
+        let kind = if stub.is_leaf {
+            fixup::LEAF_32
+        } else {
+            fixup::SYMBOL_32
+        };
+        self.set_words(&stub.words, kind, symbol);
     }
 
-    /// Points shadow slot `slot` at the stub at `stub`.
-    pub(crate) fn set_shadow_slot(&mut self, slot: u32, stub: u32) {
+    /// Says which symbol event words are of.
+    pub(crate) fn set_words(&mut self, words: &[u32], kind: u32, symbol: u32) {
+        let rows = words.iter().map(|at| Fixup {
+            at: *at,
+            kind,
+            value: u64::from(symbol),
+        });
+        self.fixups.extend(rows);
+    }
+
+    /// Points shadow slot `slot` at the entry of a stub.
+    pub(crate) fn set_shadow_slot(&mut self, slot: u32, stub: &Stub) {
         let at = self.shadow_slot(slot) as u32;
         self.fixups.push(Fixup {
             at,
             kind: fixup::ARENA_64,
-            value: u64::from(stub),
+            value: u64::from(stub.entry),
         });
     }
 

@@ -6,9 +6,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use lockstep_binary::{Image, Kind, RangeKind};
-use lockstep_format::bytes::u64_at;
-use lockstep_format::plan::{Plan, Site, fixup, routine};
-use lockstep_format::symbol::{FIRST_FUNCTION, from_staging_word, staging_word};
+use lockstep_format::bytes::{u32_at, u64_at};
+use lockstep_format::plan::{Plan, Site, fixup, routine, stub as layout};
+use lockstep_format::symbol::{FIRST_FUNCTION, event_word, from_staging_word};
+
+/// From a stub's entry to its body.
+const BODY: u64 = (layout::INLINE - layout::ENTRY) as u64;
 
 /// What was checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,12 +58,13 @@ fn groups(plan: &Plan<'_>) -> BTreeMap<u32, Vec<Site>> {
     groups
 }
 
-/// Offsets at which stubs begin: those with a symbol, and those that entries jump to.
+/// Offsets at which stubs are entered: those with a symbol, and those that entries jump to.
 fn stubs(plan: &Plan<'_>) -> HashSet<u64> {
     let with_symbol = plan
         .fixups()
-        .filter(|f| f.kind == fixup::SYMBOL_64)
-        .map(|f| u64::from(f.at) - 32);
+        .filter(|f| matches!(f.kind, fixup::SYMBOL_32 | fixup::LEAF_32))
+        .filter(|f| f.at % layout::ALIGNMENT == 0)
+        .map(|f| u64::from(f.at + layout::ENTRY));
     let entries = plan
         .sites()
         .filter(|site| site.new != site.old)
@@ -102,7 +106,16 @@ impl<'i, 'a> Memory<'i, 'a> {
                 }
                 fixup::IMAGE_64 => bias.wrapping_add(f.value),
                 fixup::ARENA_64 => arena.wrapping_add(f.value),
-                _ => staging_word(FIRST_FUNCTION + f.value as u32),
+                fixup::THREAD_32 => {
+                    code[at..at + 4].copy_from_slice(&(-8i32).to_le_bytes());
+                    continue;
+                }
+                kind => {
+                    let symbol = FIRST_FUNCTION + f.value as u32;
+                    let word = event_word(symbol, kind == fixup::LEAF_32);
+                    code[at..at + 4].copy_from_slice(&word.to_le_bytes());
+                    continue;
+                }
             };
             code[at..at + 8].copy_from_slice(&value.to_le_bytes());
         }
@@ -210,7 +223,7 @@ impl<'i, 'a> Memory<'i, 'a> {
         }
         self.check_head(u64::from(entry.target))?;
         checked.entries += 1;
-        let (end, copies) = self.check_body(entry.address, stub + 40, checked)?;
+        let (end, copies) = self.check_body(entry.address, stub + BODY, checked)?;
         for site in &sites[1..] {
             let before = self.decode_before(site.address)?;
             let after = self.decode_after(self.bias + site.address)?;
@@ -241,7 +254,7 @@ impl<'i, 'a> Memory<'i, 'a> {
 
     /// Whether a run-time address is the stub of the function at another, whose entry stays.
     fn is_stub_of(&self, stub: u64, entry: u64) -> bool {
-        let body = || self.decode_after(stub + 40).ok();
+        let body = || self.decode_after(stub + BODY).ok();
         self.is_arena(stub)
             && self.check_head(stub - self.arena).is_ok()
             && body().is_some_and(|body| {
@@ -260,11 +273,11 @@ impl<'i, 'a> Memory<'i, 'a> {
             return wrong("does not begin with a call of a routine");
         }
         let routine = routine_at(first.ip_rel_memory_address());
-        let word = u64_at(self.after(stub + 32)?, 0);
+        let word = u32_at(self.after(stub - u64::from(layout::ENTRY))?, 0).map(u64::from);
         let symbols = FIRST_FUNCTION..FIRST_FUNCTION + self.symbols;
         let is_symbol = word
             .and_then(from_staging_word)
-            .is_some_and(|symbol| symbols.contains(&symbol));
+            .is_some_and(|staged| symbols.contains(&staged.symbol));
         match routine {
             routine::ENTER => {
                 let shape = self.after(stub)?;
@@ -287,7 +300,7 @@ impl<'i, 'a> Memory<'i, 'a> {
             }
             _ => {
                 let jump = self.decode_after(stub + 6)?;
-                if jump.near_branch_target() != stub + 40 {
+                if jump.near_branch_target() != stub + BODY {
                     return wrong("does not go on at its body");
                 }
             }
@@ -319,7 +332,10 @@ impl<'i, 'a> Memory<'i, 'a> {
             pairs.push((before, pieces));
             at += before.len() as u64;
             // A call stands last. What never goes on may have more behind it: up to the padding.
-            let next_stub = || self.stubs.contains(&(here - self.arena));
+            let next_stub = || {
+                let entry = here + u64::from(layout::ENTRY) - self.arena;
+                self.stubs.contains(&entry)
+            };
             let is_over = || next_stub() || self.after(here).map_or(true, |bytes| bytes[0] == 0xcc);
             if is_call(&before) || ends(&before) && is_over() {
                 break at;
@@ -433,7 +449,7 @@ impl<'i, 'a> Memory<'i, 'a> {
             return Err("a shadow slot leads out of the arena".into());
         }
         self.check_head(stub - self.arena)?;
-        let body = self.decode_after(stub + 40)?;
+        let body = self.decode_after(stub + BODY)?;
         let goes =
             body.code() == Code::Jmp_rm64 && self.same_import(body.ip_rel_memory_address(), real);
         let first = self.decode_after(stub)?;

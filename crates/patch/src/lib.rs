@@ -20,6 +20,7 @@ mod entry;
 mod explain;
 mod hoisted;
 mod imports;
+mod inline;
 mod library;
 mod make;
 mod relocate;

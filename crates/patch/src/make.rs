@@ -6,7 +6,7 @@ use lockstep_binary::{Image, Kind};
 use lockstep_format::plan::{Role, function, mechanism};
 use rustc_hash::FxHashMap;
 
-use crate::arena::{Arena, BODY, Head};
+use crate::arena::{Arena, Head, Stub};
 use crate::choice::Choice;
 use crate::domain::Domain;
 use crate::entry::{JUMP, Window, callers};
@@ -196,14 +196,14 @@ impl<'a> Builder<'a> {
             })
             .collect();
         // Their stubs first: moved code may call them.
-        let mut stubs = vec![None; ways.len()];
+        let mut stubs: Vec<Option<Stub>> = vec![None; ways.len()];
         let owned = || subject.domain.functions.iter().zip(&ways).enumerate();
         for (index, (own, way)) in owned() {
             if let Some(Way::Callers(callers)) = way {
                 let entry = subject.survey.ranges[own.range].address;
                 let stub = self.arena.add_stub(head, &Arena::whole_body(entry));
-                self.arena.stubs.insert(entry, stub);
-                self.lead_callers(subject, callers, stub);
+                self.arena.stubs.insert(entry, stub.entry);
+                self.lead_callers(subject, callers, stub.entry);
                 stubs[index] = Some(stub);
             }
         }
@@ -214,7 +214,7 @@ impl<'a> Builder<'a> {
         }
         let mut rows = vec![None; ways.len()];
         for (index, (own, _)) in owned() {
-            let Some(stub) = stubs[index] else { continue };
+            let Some(stub) = &stubs[index] else { continue };
             let range = subject.survey.ranges[own.range];
             let symbol = self.functions.len() as u32;
             self.arena.set_symbol(stub, symbol);
@@ -237,14 +237,14 @@ impl<'a> Builder<'a> {
         window: &Window,
         moved: &Moved,
         head: Head,
-    ) -> u32 {
+    ) -> Stub {
         let stub = self.arena.add_stub(head, &moved.code);
         let group = self.next_group();
         self.sites
-            .extend(entry_site(subject.image, window, stub, group));
+            .extend(entry_site(subject.image, window, stub.entry, group));
         for branch in &window.redirected {
             let offset = moved.offset_of(window.copy_of(branch.target));
-            let target = stub + BODY as u32 + offset.unwrap_or(0);
+            let target = stub.body + offset.unwrap_or(0);
             self.sites
                 .extend(branch_site(subject.image, branch, target, group));
         }
@@ -285,8 +285,8 @@ impl<'a> Builder<'a> {
                 },
             };
             let stub = self.arena.add_stub(head, &Arena::import_body(slot));
-            self.arena.set_symbol(stub, symbol);
-            self.arena.set_shadow_slot(index as u32, stub);
+            self.arena.set_symbol(&stub, symbol);
+            self.arena.set_shadow_slot(index as u32, &stub);
             self.functions.push(FunctionRow {
                 address: slot,
                 length: 0,

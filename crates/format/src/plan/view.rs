@@ -155,13 +155,14 @@ impl<'a> Plan<'a> {
                 .is_some_and(|(start, length)| start as usize + length as usize <= strings)
         };
         for (index, row) in self.rows(section::FIXUPS).enumerate() {
-            let room = if u32_at(row, fixup::KIND) == Some(fixup::RELATIVE_32) {
-                4
-            } else {
+            let kind = u32_at(row, fixup::KIND).unwrap_or(u32::MAX);
+            let room = if matches!(kind, fixup::IMAGE_64 | fixup::ARENA_64) {
                 8
+            } else {
+                4
             };
             let at = u32_at(row, fixup::AT).unwrap_or(u32::MAX) as usize;
-            if at + room > code || u32_at(row, fixup::KIND).unwrap_or(u32::MAX) > fixup::SYMBOL_64 {
+            if at + room > code || kind > fixup::THREAD_32 {
                 return Err(PlanError::Row(section::FIXUPS, index));
             }
         }

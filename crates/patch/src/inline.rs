@@ -1,0 +1,414 @@
+//! The inline code of patched returns: what entries and exits record without calling a routine.
+//!
+//! The instructions, their order and what they rely on are part of the contract in
+//! [`lockstep_format::plan`]; here are their bytes. An event is recorded between setting and clearing
+//! [`block::BUSY`]; a signal handler that runs in between finds it set and records nothing.
+
+use lockstep_format::plan::{block, fixup, routine, stub};
+use lockstep_format::symbol::{RETURN, TAIL, event_word};
+
+use crate::arena::{Arena, Code, Fixup, Link, Stub};
+
+/// What follows when an exit has recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// `ret`, with this many bytes of arguments to take off.
+    Return { pops: u16 },
+    /// A jump to what is not recorded.
+    Jump(Link),
+}
+
+/// Registers that inline code uses, in the order in which they are saved below the stack pointer.
+const SAVE: [&[u8]; 3] = [
+    &[0x48, 0x89, 0x44, 0x24, 0xf8], // mov %rax,-8(%rsp)
+    &[0x48, 0x89, 0x4c, 0x24, 0xf0], // mov %rcx,-16(%rsp)
+    &[0x48, 0x89, 0x54, 0x24, 0xe8], // mov %rdx,-24(%rsp)
+];
+const RESTORE: [&[u8]; 3] = [
+    &[0x48, 0x8b, 0x44, 0x24, 0xf8], // mov -8(%rsp),%rax
+    &[0x48, 0x8b, 0x4c, 0x24, 0xf0], // mov -16(%rsp),%rcx
+    &[0x48, 0x8b, 0x54, 0x24, 0xe8], // mov -24(%rsp),%rdx
+];
+const NOP5: &[u8] = &[0x0f, 0x1f, 0x44, 0x00, 0x00];
+
+/// Condition codes of jumps.
+#[derive(Debug, Clone, Copy)]
+enum If {
+    AboveOrEqual = 0x3,
+    Equal = 0x4,
+    NotEqual = 0x5,
+    Above = 0x7,
+}
+
+/// A call of a routine and what it needs, where the inline code cannot go on.
+struct Slow {
+    at: usize,
+}
+
+impl Arena {
+    /// A stub with inline code: event word, slow way, recording, body.
+    pub(crate) fn add_inline_entry(&mut self, is_leaf: bool, body: &Code) -> Stub {
+        self.align();
+        let start = self.bytes.len();
+        self.code(&[0; stub::ENTRY as usize]);
+        let slow = Slow {
+            at: self.bytes.len(),
+        };
+        let (saved, routine) = match is_leaf {
+            true => (2, routine::LEAF),
+            false => (3, routine::OPEN),
+        };
+        self.slow(saved, routine);
+        debug_assert_eq!(self.bytes.len() - start, stub::AFTER_OPEN as usize);
+        self.code(&[0xe9, 0, 0, 0, 0]);
+        let to_body = self.bytes.len();
+        self.bytes.resize(start + stub::INLINE as usize, 0xcc);
+        let mut words = vec![start];
+        if is_leaf {
+            self.leaf(&slow, &mut words);
+        } else {
+            self.open(&slow, start, &mut words);
+        }
+        let at = self.bytes.len();
+        self.set_displacement(to_body as u32 - 4, at as u64);
+        self.body(body);
+        let words = words.into_iter().map(|at| at as u32).collect();
+        Stub {
+            start: start as u32,
+            entry: start as u32 + stub::INLINE,
+            body: at as u32,
+            words,
+            is_leaf,
+            is_inline: true,
+        }
+    }
+
+    /// An exit: `moved` (what stood before the `ret` or jump), the return recorded, then what follows.
+    /// Returns where the site jumps to.
+    pub(crate) fn add_return(&mut self, moved: &Code, then: Then) -> u32 {
+        let slow = self.exit_head(2, routine::RETURN);
+        self.then(then);
+        let entry = self.exit_entry();
+        self.body(moved);
+        self.save(2);
+        self.load_block();
+        self.code(&[0x48, 0x85, 0xc0]); // test %rax,%rax
+        let no_block = self.jump_ahead(If::Equal);
+        self.test_busy();
+        let busy = self.jump_ahead(If::NotEqual);
+        self.set_busy();
+        self.top_frame_is_plain(&slow);
+        self.code(&[0x48, 0x8b, 0x08]); // mov (%rax),%rcx
+        self.code(&[0x48, 0x3b, 0x48, block::LIMIT as u8]); // cmp limit(%rax),%rcx
+        self.jump_back(If::AboveOrEqual, &slow);
+        self.code(&[0x48, 0xc7, 0x01]); // movq $RETURN,(%rcx)
+        self.code(&event_word(RETURN, false).to_le_bytes());
+        self.code(&[0x48, 0x83, 0xc1, 8]); // add $8,%rcx
+        self.code(&[0x48, 0x89, 0x08]); // mov %rcx,(%rax)
+        self.code(&[0x48, 0x83, 0xa8]); // subq $ENTRY,top(%rax)
+        self.code(&block::TOP.to_le_bytes());
+        self.code(&[block::ENTRY as u8]);
+        self.clear_busy();
+        self.land(no_block);
+        self.land(busy);
+        self.restore(2);
+        self.then(then);
+        entry
+    }
+
+    /// A tail jump to another stub, which will find the frame marked.
+    pub(crate) fn add_hand_over(&mut self, moved: &Code, to: Link) -> u32 {
+        let slow = self.exit_head(2, routine::HAND_OVER);
+        self.then(Then::Jump(to));
+        let entry = self.exit_entry();
+        self.body(moved);
+        self.save(2);
+        self.load_block();
+        self.code(&[0x48, 0x85, 0xc0]); // test %rax,%rax
+        let no_block = self.jump_ahead(If::Equal);
+        self.test_busy();
+        let busy = self.jump_ahead(If::NotEqual);
+        self.top_frame_is_plain(&slow);
+        // orb $HANDED_OVER,stub-ENTRY(%rcx): one instruction, so that no handler comes between.
+        let flags = (block::ENTRY_STUB - block::ENTRY) as u8;
+        self.code(&[0x80, 0x49, flags, block::HANDED_OVER as u8]);
+        self.land(no_block);
+        self.land(busy);
+        self.restore(2);
+        self.then(Then::Jump(to));
+        entry
+    }
+
+    /// A tail jump to an own function with inline code: the frame becomes that function's, by two
+    /// events (three, where it is a leaf, which ends the frame). Returns where the site jumps to, and
+    /// where the event words of the function's symbol are.
+    pub(crate) fn add_tail_inline(&mut self, moved: &Code, to: &Stub) -> (u32, Vec<u32>) {
+        let slow = self.exit_head(3, routine::HAND_OVER);
+        self.jump_to(to.entry);
+        let entry = self.exit_entry();
+        self.body(moved);
+        self.save(3);
+        self.block_or(&slow);
+        self.set_busy();
+        self.top_frame_is_plain(&slow);
+        let events: u8 = if to.is_leaf { 3 } else { 2 };
+        self.code(&[0x48, 0x8b, 0x10]); // mov (%rax),%rdx
+        self.code(&[0x48, 0x83, 0xc2, 8 * events]); // add $size,%rdx
+        self.code(&[0x48, 0x3b, 0x50, block::LIMIT as u8]); // cmp limit(%rax),%rdx
+        self.jump_back(If::Above, &slow);
+        // The last event first: a reader stops at a zero, so that all appear at once.
+        let mut back = -8i8;
+        if to.is_leaf {
+            self.code(&[0x48, 0xc7, 0x42, back as u8]); // movq $RETURN,back(%rdx)
+            self.code(&event_word(RETURN, false).to_le_bytes());
+            back -= 8;
+        }
+        self.code(&[0x48, 0xc7, 0x42, back as u8]); // movq $symbol,back(%rdx)
+        let word = self.bytes.len() as u32;
+        self.code(&[0; 4]);
+        back -= 8;
+        self.code(&[0x48, 0xc7, 0x42, back as u8]); // movq $TAIL,back(%rdx)
+        self.code(&event_word(TAIL, false).to_le_bytes());
+        self.code(&[0x48, 0x89, 0x10]); // mov %rdx,(%rax)
+        if to.is_leaf {
+            self.code(&[0x48, 0x83, 0xa8]); // subq $ENTRY,top(%rax)
+            self.code(&block::TOP.to_le_bytes());
+            self.code(&[block::ENTRY as u8]);
+        } else {
+            self.stub_address(to.start as usize);
+            let place = (block::ENTRY_STUB - block::ENTRY) as u8;
+            self.code(&[0x48, 0x89, 0x51, place]); // mov %rdx,stub-ENTRY(%rcx)
+        }
+        self.clear_busy();
+        self.restore(3);
+        self.jump_to(to.body);
+        (entry, vec![word])
+    }
+
+    /// Records a call and leaves its return address where it is.
+    fn open(&mut self, slow: &Slow, start: usize, words: &mut Vec<usize>) {
+        self.save(3);
+        self.block_or(slow);
+        self.set_busy();
+        self.frame_fits_below(slow);
+        self.code(&[0x48, 0x8b, 0x10]); // mov (%rax),%rdx
+        self.code(&[0x48, 0x3b, 0x50, block::LIMIT as u8]); // cmp limit(%rax),%rdx
+        self.jump_back(If::AboveOrEqual, slow);
+        // The entry of the shadow stack.
+        self.stub_address(start);
+        self.code(&[0x48, 0x89, 0x51, block::ENTRY_STUB as u8]); // mov %rdx,stub(%rcx)
+        self.code(&[0x48, 0x8b, 0x14, 0x24]); // mov (%rsp),%rdx
+        self.code(&[0x48, 0x89, 0x11]); // mov %rdx,(%rcx)
+        self.code(&[0x48, 0x89, 0x61, block::ENTRY_SLOT as u8]); // mov %rsp,slot(%rcx)
+        self.code(&[0x48, 0x83, 0xc1, block::ENTRY as u8]); // add $ENTRY,%rcx
+        self.code(&[0x48, 0x89, 0x88]); // mov %rcx,top(%rax)
+        self.code(&block::TOP.to_le_bytes());
+        // The event: the low half of the return address, then the word that makes it valid.
+        self.code(&[0x48, 0x8b, 0x08]); // mov (%rax),%rcx
+        self.code(&[0x89, 0x51, 4]); // mov %edx,4(%rcx)
+        self.code(&[0xc7, 0x01]); // movl $symbol,(%rcx)
+        words.push(self.bytes.len());
+        self.code(&[0; 4]);
+        self.code(&[0x48, 0x83, 0xc1, 8]); // add $8,%rcx
+        self.code(&[0x48, 0x89, 0x08]); // mov %rcx,(%rax)
+        self.clear_busy();
+        self.restore(3);
+    }
+
+    /// Records a call and its return.
+    fn leaf(&mut self, slow: &Slow, words: &mut Vec<usize>) {
+        self.save(2);
+        self.block_or(slow);
+        self.set_busy();
+        self.frame_fits_below(slow);
+        self.code(&[0x48, 0x8b, 0x08]); // mov (%rax),%rcx
+        self.code(&[0x48, 0x3b, 0x48, block::LIMIT as u8]); // cmp limit(%rax),%rcx
+        self.jump_back(If::AboveOrEqual, slow);
+        self.code(&[0x48, 0xc7, 0x01]); // movq $symbol,(%rcx)
+        words.push(self.bytes.len());
+        self.code(&[0; 4]);
+        self.code(&[0x48, 0x83, 0xc1, 8]); // add $8,%rcx
+        self.code(&[0x48, 0x89, 0x08]); // mov %rcx,(%rax)
+        self.clear_busy();
+        self.restore(2);
+    }
+
+    fn code(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn body(&mut self, body: &Code) {
+        let at = self.bytes.len() as u32;
+        self.code(&body.bytes);
+        for (offset, link) in &body.links {
+            self.link(at + offset, *link);
+        }
+    }
+
+    fn save(&mut self, count: usize) {
+        for register in &SAVE[..count] {
+            self.code(register);
+        }
+    }
+
+    fn restore(&mut self, count: usize) {
+        for register in RESTORE[..count].iter().rev() {
+            self.code(register);
+        }
+    }
+
+    /// The slow way: registers as they were, then the routine.
+    fn slow(&mut self, saved: usize, routine: usize) {
+        if saved < RESTORE.len() {
+            self.code(NOP5);
+        }
+        self.restore(saved);
+        let next = self.bytes.len() + 6;
+        self.code(&[0xff, 0x15]); // call *[routine]
+        self.code(&((8 * routine) as i32 - next as i32).to_le_bytes());
+    }
+
+    fn exit_head(&mut self, saved: usize, routine: usize) -> Slow {
+        let size = self.bytes.len().next_multiple_of(8);
+        self.bytes.resize(size, 0xcc);
+        self.slow(saved, routine);
+        Slow { at: size }
+    }
+
+    /// Where an exit is entered: behind its slow way.
+    fn exit_entry(&mut self) -> u32 {
+        let size = self.bytes.len().next_multiple_of(8);
+        self.bytes.resize(size, 0xcc);
+        size as u32
+    }
+
+    fn then(&mut self, then: Then) {
+        match then {
+            Then::Return { pops: 0 } => self.code(&[0xc3]),
+            Then::Return { pops } => {
+                self.code(&[0xc2]);
+                self.code(&pops.to_le_bytes());
+            }
+            Then::Jump(link) => {
+                let (opcode, field): (&[u8], _) = match link {
+                    Link::Slot { .. } => (&[0xff, 0x25], 2),
+                    _ => (&[0xe9], 1),
+                };
+                let at = self.bytes.len() as u32;
+                self.code(opcode);
+                self.code(&[0; 4]);
+                self.link(at + field, link);
+            }
+        }
+    }
+
+    fn jump_to(&mut self, offset: u32) {
+        self.code(&[0xe9, 0, 0, 0, 0]);
+        let field = self.bytes.len() as u32 - 4;
+        self.set_displacement(field, u64::from(offset));
+    }
+
+    /// `mov %fs:thread,%rax`
+    fn load_block(&mut self) {
+        self.code(&[0x64, 0x48, 0x8b, 0x04, 0x25]);
+        self.fixups.push(Fixup {
+            at: self.bytes.len() as u32,
+            kind: fixup::THREAD_32,
+            value: 0,
+        });
+        self.code(&[0; 4]);
+    }
+
+    /// The thread's block in rax; the slow way where there is none or an event is being recorded.
+    fn block_or(&mut self, slow: &Slow) {
+        self.load_block();
+        self.code(&[0x48, 0x85, 0xc0]); // test %rax,%rax
+        self.jump_back(If::Equal, slow);
+        self.test_busy();
+        self.jump_back(If::NotEqual, slow);
+    }
+
+    /// `cmpq $0,busy(%rax)`
+    fn test_busy(&mut self) {
+        self.code(&[0x48, 0x83, 0x78, block::BUSY as u8, 0]);
+    }
+
+    /// `mov %rsp,busy(%rax)`
+    fn set_busy(&mut self) {
+        self.code(&[0x48, 0x89, 0x60, block::BUSY as u8]);
+    }
+
+    /// `movq $0,busy(%rax)`
+    fn clear_busy(&mut self) {
+        self.code(&[0x48, 0xc7, 0x40, block::BUSY as u8, 0, 0, 0, 0]);
+    }
+
+    /// rcx = top; its frame must lie above this one and need no second look.
+    fn frame_fits_below(&mut self, slow: &Slow) {
+        self.load_top();
+        self.compare_slot();
+        self.jump_back(If::AboveOrEqual, slow);
+        self.compare_mark(slow);
+    }
+
+    /// rcx = top; its frame must be this one, with its return address in place.
+    fn top_frame_is_plain(&mut self, slow: &Slow) {
+        self.load_top();
+        self.compare_slot();
+        self.jump_back(If::NotEqual, slow);
+        let flags = (block::ENTRY_STUB - block::ENTRY) as u8;
+        self.code(&[0xf6, 0x41, flags, block::PLAIN as u8]); // testb $PLAIN,stub-ENTRY(%rcx)
+        self.jump_back(If::Equal, slow);
+        self.compare_mark(slow);
+    }
+
+    /// `mov top(%rax),%rcx`
+    fn load_top(&mut self) {
+        self.code(&[0x48, 0x8b, 0x88]);
+        self.code(&block::TOP.to_le_bytes());
+    }
+
+    /// `cmp slot-ENTRY(%rcx),%rsp`
+    fn compare_slot(&mut self) {
+        let slot = (block::ENTRY_SLOT - block::ENTRY) as u8;
+        self.code(&[0x48, 0x3b, 0x61, slot]);
+    }
+
+    /// `cmp mark(%rax),%rcx; je slow`
+    fn compare_mark(&mut self, slow: &Slow) {
+        self.code(&[0x48, 0x3b, 0x88]);
+        self.code(&block::MARK.to_le_bytes());
+        self.jump_back(If::Equal, slow);
+    }
+
+    /// `lea stub+PLAIN(%rip),%rdx`
+    fn stub_address(&mut self, start: usize) {
+        let next = self.bytes.len() + 7;
+        let distance = start as i64 + block::PLAIN as i64 - next as i64;
+        self.code(&[0x48, 0x8d, 0x15]);
+        self.code(&(distance as i32).to_le_bytes());
+    }
+
+    fn jump_back(&mut self, condition: If, slow: &Slow) {
+        let distance = slow.at as i64 - (self.bytes.len() + 2) as i64;
+        if let Ok(short) = i8::try_from(distance) {
+            self.code(&[0x70 | condition as u8, short as u8]);
+        } else {
+            let distance = slow.at as i64 - (self.bytes.len() + 6) as i64;
+            self.code(&[0x0f, 0x80 | condition as u8]);
+            self.code(&(distance as i32).to_le_bytes());
+        }
+    }
+
+    /// A jump to what comes within 127 bytes; [`Arena::land`] says where.
+    fn jump_ahead(&mut self, condition: If) -> usize {
+        self.code(&[0x70 | condition as u8, 0]);
+        self.bytes.len()
+    }
+
+    fn land(&mut self, jump: usize) {
+        let distance = self.bytes.len() - jump;
+        debug_assert!(distance < 128);
+        self.bytes[jump - 1] = distance as u8;
+    }
+}
