@@ -55,7 +55,7 @@ fn every_table_equals_its_constants() {
         ),
         (
             "State",
-            constants!(process::state: BYTES EVENTS STREAM_CHECK TAIL_LENGTH TAIL CHECK SIZE),
+            constants!(process::state: BYTES SYMBOLS LEAVES STREAM_CHECK TAIL_LENGTH TAIL CHECK SIZE),
         ),
         (
             "Plan header",

@@ -6,7 +6,7 @@ use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use crate::x86_64::routines;
 use lockstep_format::plan::{Plan, fixup, routine};
-use lockstep_format::symbol::staging_word;
+use lockstep_format::symbol::event_word;
 
 const PAGE: u64 = 4096;
 /// How far an arena may lie from its image: a 32-bit displacement, with room to spare.
@@ -95,6 +95,8 @@ fn fill(
 ) -> Result<(), &'static str> {
     const DAMAGED: &str = "the plan is damaged";
     let code = plan.code();
+    let thread =
+        i32::try_from(routines::thread_offset()).map_err(|_| "thread-local memory is far")?;
     bytes
         .get_mut(..code.len())
         .ok_or(DAMAGED)?
@@ -112,13 +114,24 @@ fn fill(
             }
             fixup::IMAGE_64 => bias.wrapping_add(fixup.value),
             fixup::ARENA_64 => arena.wrapping_add(fixup.value),
-            fixup::SYMBOL_64 => staging_word(first.wrapping_add(fixup.value as u32)),
+            fixup::SYMBOL_32 | fixup::LEAF_32 => {
+                let symbol = first.wrapping_add(fixup.value as u32);
+                let word = event_word(symbol, fixup.kind == fixup::LEAF_32);
+                let place = bytes.get_mut(at..at + 4).ok_or(DAMAGED)?;
+                place.copy_from_slice(&word.to_le_bytes());
+                continue;
+            }
+            fixup::THREAD_32 => {
+                let place = bytes.get_mut(at..at + 4).ok_or(DAMAGED)?;
+                place.copy_from_slice(&thread.to_le_bytes());
+                continue;
+            }
             _ => return Err(DAMAGED),
         };
         let place = bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;
         place.copy_from_slice(&value.to_le_bytes());
     }
-    let table: [(usize, unsafe extern "C" fn()); 8] = [
+    let table: [(usize, unsafe extern "C" fn()); 12] = [
         (routine::ENTER, routines::enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -127,6 +140,10 @@ fn fill(
         (routine::RESTORE, routines::restore),
         (routine::MPI, routines::mpi),
         (routine::END, routines::end),
+        (routine::OPEN, routines::open),
+        (routine::LEAF, routines::leaf),
+        (routine::RETURN, routines::ret),
+        (routine::HAND_OVER, routines::hand_over),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

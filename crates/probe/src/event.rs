@@ -1,12 +1,12 @@
 //! The slow path of every routine: on the thread's own stack, signals blocked, registers saved.
 
 use crate::process::{Process, Stop};
-use crate::thread::{Entry, STOPPED, Thread};
+use crate::thread::{Entry, STOPPED, Thread, word_of};
 use crate::x86_64::routines::{FINISH, Frame};
 use core::sync::atomic::{AtomicU64, Ordering};
-use lockstep_format::plan::routine;
+use lockstep_format::plan::{block, routine};
 use lockstep_format::process::{end, flag, loss};
-use lockstep_format::symbol::{RETURN, TAIL};
+use lockstep_format::symbol::{RETURN, TAIL, event_word, from_staging_word};
 
 const ENTER: u64 = routine::ENTER as u64;
 const EXIT: u64 = routine::EXIT as u64;
@@ -16,6 +16,10 @@ const VFORK: u64 = routine::VFORK as u64;
 const RESTORE: u64 = routine::RESTORE as u64;
 const MPI: u64 = routine::MPI as u64;
 const END: u64 = routine::END as u64;
+const OPEN: u64 = routine::OPEN as u64;
+const LEAF: u64 = routine::LEAF as u64;
+const RETURN_FROM: u64 = routine::RETURN as u64;
+const HAND_OVER: u64 = routine::HAND_OVER as u64;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -46,6 +50,10 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
             ENTER => enter(thread, process, frame, slot),
             INSTANT => instant(thread, process, frame, slot),
             JUMP => jump(thread, process, frame, slot),
+            OPEN => open(thread, process, frame, slot),
+            LEAF => leaf(thread, process, frame, slot),
+            RETURN_FROM => return_from(thread, process, slot),
+            HAND_OVER => hand_over(thread, process, slot),
             VFORK => instant(thread, process, frame, slot).map(|()| {
                 thread.suspended = true;
                 thread.hot.limit = core::ptr::null_mut();
@@ -65,7 +73,9 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
 /// Makes the thread ready to record; `None` where this event must not be.
 fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(), Stop>> {
     if thread.hot.busy != 0 {
-        if thread.hot.busy == STOPPED || !thread.is_above(slot, thread.hot.busy) {
+        // Inline code that came here in the middle of its event left its own slot there.
+        let is_own = thread.hot.busy == slot;
+        if thread.hot.busy == STOPPED || !is_own && !thread.is_above(slot, thread.hot.busy) {
             count_unrecorded(thread);
             return None;
         }
@@ -102,12 +112,17 @@ fn unrecorded(thread: &mut Thread, frame: &mut Frame, slot: u64) {
     }
 }
 
-/// Whether the top frame hands over: it jumped here, so that our own hook lies in the slot.
-fn is_tail(thread: &mut Thread, frame: &Frame, slot: u64) -> bool {
-    let found = frame.slot;
-    thread
-        .top_entry()
-        .is_some_and(|top| top.slot == slot && top.hook != 0 && top.hook == found)
+/// Whether the top frame hands over to the call at `slot`, where `found` stands: it jumped here, so
+/// that our own hook lies in the slot, or it said so, and the return address is still its own.
+fn is_tail(thread: &mut Thread, found: u64, slot: u64) -> bool {
+    thread.top_entry().is_some_and(|top| {
+        let stands = if top.has(block::HANDED_OVER) {
+            top.return_address
+        } else {
+            top.hook()
+        };
+        top.slot == slot && stands != 0 && stands == found
+    })
 }
 
 /// Takes frames off that are gone once the stack pointer is back at `slot`, and emits their returns.
@@ -122,15 +137,9 @@ fn heal(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
 }
 
 fn enter(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -> Result<(), Stop> {
-    let word = frame.word();
-    if is_tail(thread, frame, slot) {
-        thread.make_room(process, 2)?;
-        if let Some(top) = thread.top_entry() {
-            top.hook = frame.hook();
-            top.word = word;
-        }
-        thread.emit_symbol(process, TAIL)?;
-        return thread.emit(process, word);
+    let start = frame.stub_start();
+    if is_tail(thread, frame.slot, slot) {
+        return take_over(thread, process, start, 0);
     }
     heal(thread, process, slot)?;
     thread.make_room(process, 1)?;
@@ -139,63 +148,118 @@ fn enter(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -
         frame.skip();
         return Ok(());
     }
-    thread.push(
-        process,
-        Entry {
-            return_address: frame.slot,
-            slot,
-            hook: frame.hook(),
-            word,
-        },
-    );
-    thread.emit(process, word)
+    thread.push(process, Entry::new(frame.slot, slot, start, 0));
+    thread.emit_call(process, word_of(start), frame.slot)
+}
+
+/// The top frame becomes that of the stub at `start`.
+fn take_over(thread: &mut Thread, process: &Process, start: u64, flags: u64) -> Result<(), Stop> {
+    thread.make_room(process, 2)?;
+    if let Some(top) = thread.top_entry() {
+        *top = Entry::new(top.return_address, top.slot, start, flags);
+    }
+    thread.emit_symbol(process, TAIL)?;
+    thread.emit(process, u64::from(word_of(start)))
+}
+
+fn open(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -> Result<(), Stop> {
+    let start = frame.stub_start();
+    if is_tail(thread, frame.slot, slot) {
+        // Its returns are its own: nothing of ours may stand in the slot.
+        thread.restore_top();
+        return take_over(thread, process, start, block::PLAIN);
+    }
+    heal(thread, process, slot)?;
+    thread.make_room(process, 1)?;
+    let entry = Entry::new(frame.slot, slot, start, block::PLAIN);
+    // Where there is no room the return finds no entry, and records nothing either.
+    if thread.push(process, entry) {
+        thread.emit_call(process, word_of(start), frame.slot)?;
+    }
+    Ok(())
+}
+
+fn leaf(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Result<(), Stop> {
+    let start = frame.stub_start();
+    let word = word_of(start);
+    if is_tail(thread, frame.slot, slot) {
+        let plain = from_staging_word(u64::from(word))
+            .map_or(word, |staged| event_word(staged.symbol, false));
+        return end_with(thread, process, plain);
+    }
+    heal(thread, process, slot)?;
+    thread.emit(process, u64::from(word))
+}
+
+/// The top frame hands over to a call that is over at once. If the frame has a hook, that records
+/// the return.
+fn end_with(thread: &mut Thread, process: &Process, word: u32) -> Result<(), Stop> {
+    thread.make_room(process, 3)?;
+    thread.emit_symbol(process, TAIL)?;
+    thread.emit(process, u64::from(word))?;
+    if thread.top_entry().is_some_and(|top| top.has(block::PLAIN)) {
+        thread.pop();
+        thread.emit_symbol(process, RETURN)?;
+    }
+    Ok(())
 }
 
 fn instant(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Result<(), Stop> {
-    if !is_tail(thread, frame, slot) {
-        heal(thread, process, slot)?;
+    let word = word_of(frame.stub_start());
+    if is_tail(thread, frame.slot, slot) {
+        return end_with(thread, process, word);
     }
+    heal(thread, process, slot)?;
     thread.make_room(process, 2)?;
-    thread.emit(process, frame.word())?;
+    thread.emit_call(process, word, frame.slot)?;
     thread.emit_symbol(process, RETURN)
 }
 
 fn jump(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Result<(), Stop> {
-    let word = frame.word();
-    if is_tail(thread, frame, slot) {
-        thread.make_room(process, 2)?;
+    const FLAGS: u64 = block::PLAIN | block::JUMP;
+    let start = frame.stub_start();
+    if is_tail(thread, frame.slot, slot) {
         thread.restore(slot);
-        if let Some(top) = thread.top_entry() {
-            top.hook = 0;
-            top.word = word;
-        }
-        thread.emit_symbol(process, TAIL)?;
-        return thread.emit(process, word);
+        return take_over(thread, process, start, FLAGS);
     }
     heal(thread, process, slot)?;
     thread.make_room(process, 1)?;
-    if thread.has_room() {
-        thread.push(
-            process,
-            Entry {
-                return_address: frame.slot,
-                slot,
-                hook: 0,
-                word,
-            },
-        );
-        thread.emit(process, word)?;
-    } else {
-        process.count(loss::DEPTH, 1);
+    if thread.push(process, Entry::new(frame.slot, slot, start, FLAGS)) {
+        thread.emit_call(process, word_of(start), frame.slot)?;
     }
     thread.restore(slot);
+    Ok(())
+}
+
+/// A patched `ret`: the frame returns by itself, recorded or not.
+fn return_from(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
+    heal(thread, process, slot - 8)?;
+    // A frame with a hook returns through it.
+    let is_this = |top: &mut Entry| top.slot == slot && top.has(block::PLAIN);
+    if thread.top_entry().is_some_and(is_this) {
+        thread.make_room(process, 1)?;
+        thread.pop();
+        thread.emit_symbol(process, RETURN)?;
+    }
+    Ok(())
+}
+
+/// A patched tail jump to a stub that will find the frame marked.
+fn hand_over(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
+    heal(thread, process, slot - 8)?;
+    if let Some(top) = thread.top_entry()
+        && top.slot == slot
+        && top.has(block::PLAIN)
+    {
+        top.stub |= block::HANDED_OVER;
+    }
     Ok(())
 }
 
 /// A frame returns. Whatever state the thread is in, it must get its return address.
 fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
     let hook = frame.hook_of_exit();
-    let is_ours = |entry: &Entry| entry.slot == slot && entry.hook == hook;
+    let is_ours = |entry: &Entry| entry.slot == slot && entry.hook() == hook;
     let Some(index) = thread.entries().iter().rposition(is_ours) else {
         // The program switches stacks between threads, or unwinds in a way that we do not know.
         process.count(loss::MISMATCH, 1);

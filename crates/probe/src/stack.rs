@@ -91,7 +91,8 @@ impl Thread {
             }
             // SAFETY: between the stack pointer and the end of the same mapping.
             let found = unsafe { (entry.slot as *const u64).read_volatile() };
-            return found != entry.return_address && (restored || found != entry.hook);
+            let hook = if restored { 0 } else { entry.hook() };
+            return found != entry.return_address && (hook == 0 || found != hook);
         }
         syscall::signal_stack().is_some_and(|(start, end, on_it)| {
             !on_it && (start..end).contains(&entry.slot) && !(start..end).contains(&slot)
@@ -131,7 +132,7 @@ impl Thread {
                 let other = self.segment(entry.slot);
                 other.0 <= entry.slot && entry.slot < other.1
             };
-            if reachable && !put_back(&entry) && index + 1 == depth && entry.hook != 0 {
+            if reachable && !put_back(&entry) && index + 1 == depth && entry.hook() != 0 {
                 // SAFETY: reachable.
                 let found = unsafe { (entry.slot as *const u64).read_volatile() };
                 // Interrupted between ENTER and the call of the body: the hook is yet to come.
@@ -186,14 +187,15 @@ impl Thread {
 
 /// Puts a return address back where our hook still stands for it; whether it did.
 fn put_back(entry: &Entry) -> bool {
-    if entry.hook == 0 {
+    let hook = entry.hook();
+    if hook == 0 {
         return false;
     }
     let place = entry.slot as *mut u64;
     // SAFETY: the caller knows that the slot is mapped stack memory. What is written replaces an
     // address of our own arena, which the program cannot have put there.
     unsafe {
-        if place.read_volatile() != entry.hook {
+        if place.read_volatile() != hook {
             return false;
         }
         place.write_volatile(entry.return_address);

@@ -11,6 +11,7 @@ use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use lockstep_format::bytes::{put, put_u32, put_u64};
+use lockstep_format::plan::{block, stub};
 use lockstep_format::process::{chunk, kind, loss, state, thread as layout};
 use lockstep_format::symbol::{RETURN, from_staging_word, staging_word};
 use lockstep_format::{check, codec::Tail};
@@ -22,10 +23,12 @@ pub const ENTRY_SIZE: usize = size_of::<Entry>();
 /// Mappings that a thread remembers.
 pub const SEGMENTS: usize = 4;
 /// Entries that need no memory of their own; the first is a sentinel.
-const FIRST_ENTRIES: usize = 256;
+const FIRST_ENTRIES: usize = 2 * layout::STAGING_WORDS;
 /// Deepest shadow stack, in entries: 1 GiB of them.
 const MOST_ENTRIES: usize = 1 << 25;
 const PAGE: usize = 4096;
+/// Words of a batch after one that compressed badly.
+const SMALL_BATCH: usize = 256;
 const SLOW_STACK: usize = 64 * 1024;
 
 /// Calls of threads for which no block could be had.
@@ -41,10 +44,49 @@ pub struct Entry {
     pub return_address: u64,
     /// Where it belongs.
     pub slot: u64,
-    /// What stands there instead; 0 where the real one does (a jump).
-    pub hook: u64,
-    /// The staging word of the call.
-    pub word: u64,
+    /// The start of the stub that recorded the call, with [`block`]'s flags in the low bits.
+    pub stub: u64,
+    _unused: u64,
+}
+
+impl Entry {
+    /// The entry of the call that the stub at `start` records.
+    pub fn new(return_address: u64, slot: u64, start: u64, flags: u64) -> Self {
+        Self {
+            return_address,
+            slot,
+            stub: start | flags,
+            _unused: 0,
+        }
+    }
+
+    /// Whether it has one of the flags.
+    pub fn has(&self, flags: u64) -> bool {
+        self.stub & flags != 0
+    }
+
+    /// What stands in the slot instead of the return address; 0 where that does.
+    pub fn hook(&self) -> u64 {
+        if self.has(block::PLAIN | block::JUMP) {
+            0
+        } else {
+            (self.stub & !FLAGS) + u64::from(stub::HOOK)
+        }
+    }
+
+    /// The event word of the call.
+    pub fn word(&self) -> u32 {
+        word_of(self.stub & !FLAGS)
+    }
+}
+
+/// The low bits of [`Entry::stub`].
+const FLAGS: u64 = stub::ALIGNMENT as u64 - 1;
+
+/// The event word of the stub at `start`.
+pub fn word_of(start: u64) -> u32 {
+    // SAFETY: stubs begin with their word, and arenas stay mapped.
+    unsafe { (start as *const u32).read() }
 }
 
 /// Wiped in forked children.
@@ -67,12 +109,12 @@ pub struct Thread {
     pub hot: Hot,
     /// Behind the newest entry.
     pub top: *mut Entry,
+    /// Entries below it are restored; null where none is.
+    pub mark: *mut Entry,
     /// The oldest entry; a sentinel lies below it.
     pub base: *mut Entry,
     /// End of the entries' memory.
     pub end: *mut Entry,
-    /// Entries below it are restored; null where none is.
-    pub mark: *mut Entry,
     /// The mirror in the file.
     pub mirror: *mut u64,
     /// Where calls are counted that are not recorded.
@@ -88,6 +130,8 @@ pub struct Thread {
     /// The next thread of the process.
     pub next: *mut Thread,
     index: u32,
+    /// Words of the next batch.
+    batch: usize,
     chunk: *mut u8,
     committed: Committed,
     place: Place,
@@ -109,7 +153,8 @@ struct SlowStack([u8; SLOW_STACK]);
 #[derive(Clone, Copy)]
 struct Committed {
     bytes: u64,
-    events: u64,
+    symbols: u64,
+    leaves: u64,
     check: u32,
 }
 
@@ -128,7 +173,7 @@ struct Output {
 }
 
 /// More than any codec makes of a full staging area.
-const OUTPUT: usize = 4096;
+const OUTPUT: usize = 8 * layout::STAGING_WORDS;
 
 impl lockstep_format::codec::Sink for Output {
     fn put(&mut self, byte: u8) {
@@ -178,7 +223,8 @@ impl Thread {
         self.chunk = place;
         self.committed = Committed {
             bytes: 0,
-            events: 0,
+            symbols: 0,
+            leaves: 0,
             check: 0,
         };
         // SAFETY: the chunk is mapped and as long as this.
@@ -207,16 +253,32 @@ impl Thread {
         self.write(layout::COMMITTED, &self.state(&Tail::EMPTY));
         Process::seal_chunk(place, kind::THREAD, layout_size(), index, 0);
         self.hot.cursor = self.staging();
-        self.hot.limit = self.staging_end();
+        self.batch = layout::STAGING_WORDS;
+        self.set_limit();
         self.hot.attached = 1;
         for depth in 0..inherited {
             let Some(entry) = self.entries().get(depth).copied() else {
                 break;
             };
-            self.mirror_entry(depth, entry.return_address);
-            self.emit(process, entry.word)?;
+            self.emit_call(process, entry.word(), entry.return_address)?;
         }
         Ok(())
+    }
+
+    /// How far the fast path may go: a batch, and no deeper than there is room for entries.
+    fn set_limit(&mut self) {
+        // With fewer the next batch would end early.
+        if self.free_entries() < layout::STAGING_WORDS {
+            self.grow();
+        }
+        let words = self.batch.min(self.free_entries());
+        // SAFETY: at most the whole staging area.
+        self.hot.limit = unsafe { self.staging().add(words) };
+    }
+
+    fn free_entries(&self) -> usize {
+        // SAFETY: both point into the same allocation, top not above end.
+        unsafe { self.end.offset_from_unsigned(self.top) }
     }
 
     fn staging(&self) -> *mut u64 {
@@ -233,7 +295,7 @@ impl Thread {
     pub fn resume(&mut self) {
         self.suspended = false;
         if self.hot.attached != 0 {
-            self.hot.limit = self.staging_end();
+            self.set_limit();
         }
     }
 
@@ -243,7 +305,6 @@ impl Thread {
             process.count(loss::DEPTH, 1);
             return false;
         }
-        self.mirror_entry(self.depth(), entry.return_address);
         // SAFETY: top < end.
         unsafe {
             self.top.write(entry);
@@ -257,12 +318,16 @@ impl Thread {
         self.top != self.end || self.grow()
     }
 
-    fn mirror_entry(&mut self, depth: usize, return_address: u64) {
-        if self.hot.attached != 0 {
-            // SAFETY: the index is inside the mirror.
-            unsafe {
-                let place = self.mirror.add(depth % layout::MIRROR_WORDS);
-                place.write_volatile(return_address);
+    /// Copies the return addresses of the open calls for readers.
+    fn mirror_entries(&mut self) {
+        let depth = self.depth();
+        for index in depth.saturating_sub(layout::MIRROR_WORDS)..depth {
+            if let Some(entry) = self.entries().get(index) {
+                // SAFETY: the index is inside the mirror.
+                unsafe {
+                    let place = self.mirror.add(index % layout::MIRROR_WORDS);
+                    place.write_volatile(entry.return_address);
+                }
             }
         }
     }
@@ -303,9 +368,7 @@ impl Thread {
 
     /// Makes sure that `count` words fit into the staging area.
     pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
-        // SAFETY: cursor and limit point into the staging area of an attached thread.
-        let room = unsafe { self.staging_end().offset_from_unsigned(self.hot.cursor) };
-        if room < count {
+        if self.hot.cursor.wrapping_add(count) > self.hot.limit {
             self.commit(process)
         } else {
             Ok(())
@@ -321,6 +384,16 @@ impl Thread {
             self.hot.cursor = self.hot.cursor.add(1);
         }
         Ok(())
+    }
+
+    /// Records a call.
+    pub fn emit_call(
+        &mut self,
+        process: &Process,
+        word: u32,
+        return_address: u64,
+    ) -> Result<(), Stop> {
+        self.emit(process, u64::from(word) | return_address << 32)
     }
 
     /// Records one control symbol.
@@ -341,13 +414,15 @@ impl Thread {
         let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
         self.encoded.length = 0;
         let staging = self.hot.cursor.wrapping_sub(count);
-        let mut events = 0;
+        let (mut symbols, mut leaves) = (0, 0);
         for index in 0..count {
             // SAFETY: inside the staging area.
             let word = unsafe { staging.add(index).read_volatile() };
-            let symbol = from_staging_word(word);
-            if symbol.is_some_and(|symbol| encoding.push(symbol, &mut self.encoded)) {
-                events += 1;
+            if let Some(event) = from_staging_word(word)
+                && encoding.push(event.symbol, &mut self.encoded)
+            {
+                symbols += 1;
+                leaves += u64::from(event.is_leaf);
             } else {
                 process.count(loss::SYMBOL, 1);
             }
@@ -355,10 +430,12 @@ impl Thread {
         let tail = encoding.tail();
         let length = self.encoded.length.min(OUTPUT);
         self.append(process, length)?;
+        self.mirror_entries();
         let bytes = self.encoded.bytes.get(..length).unwrap_or(&[]);
         self.committed.check = check::extend(self.committed.check, bytes);
         self.committed.bytes += length as u64;
-        self.committed.events += events;
+        self.committed.symbols += symbols;
+        self.committed.leaves += leaves;
         let state = self.state(&tail);
         self.write(layout::INTENT, &state);
         self.set_phase(1);
@@ -369,6 +446,13 @@ impl Thread {
         }
         self.set_phase(0);
         self.hot.cursor = staging;
+        // What compresses badly costs time: shorter batches keep the longest pause short.
+        self.batch = if length > count / 8 {
+            SMALL_BATCH
+        } else {
+            layout::STAGING_WORDS
+        };
+        self.set_limit();
         Ok(())
     }
 
@@ -399,7 +483,8 @@ impl Thread {
     fn state(&self, tail: &Tail) -> [u8; state::SIZE] {
         let mut bytes = [0; state::SIZE];
         put_u64(&mut bytes, state::BYTES, self.committed.bytes);
-        put_u64(&mut bytes, state::EVENTS, self.committed.events);
+        put_u64(&mut bytes, state::SYMBOLS, self.committed.symbols);
+        put_u64(&mut bytes, state::LEAVES, self.committed.leaves);
         put_u32(&mut bytes, state::STREAM_CHECK, self.committed.check);
         put_u32(&mut bytes, state::TAIL_LENGTH, tail.length as u32);
         put(&mut bytes, state::TAIL, &tail.bytes);
@@ -452,7 +537,10 @@ impl Thread {
             && self.hot.busy == 0
             && self.depth() > 0
             && self.restored() == self.depth()
-            && self.entries().last().is_some_and(|top| top.hook != 0)
+            && self
+                .entries()
+                .last()
+                .is_some_and(|top| !top.has(block::JUMP))
     }
 
     /// Emits the returns of a thread that is gone, as far as its staging area has room: nobody was

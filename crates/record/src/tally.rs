@@ -6,6 +6,7 @@ use lockstep_format::check::crc32c;
 use lockstep_format::process::{
     MAGIC, PAGE, chunk, extent_end, fact, header, kind, loss, state, thread,
 };
+use lockstep_format::symbol::from_staging_word;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -126,16 +127,18 @@ impl ProcessFile {
             } else {
                 thread::INTENT
             };
-            tally.events += u64_at(&bytes, base + state::EVENTS).unwrap_or(0);
+            tally.events += u64_at(&bytes, base + state::SYMBOLS).unwrap_or(0)
+                + u64_at(&bytes, base + state::LEAVES).unwrap_or(0);
             tally.bytes += u64_at(&bytes, base + state::BYTES).unwrap_or(0)
                 + u64::from(u32_at(&bytes, base + state::TAIL_LENGTH).unwrap_or(0));
             if committed {
                 let staged = bytes[thread::STAGING..]
                     .chunks_exact(8)
-                    .take_while(|word| word.iter().any(|byte| *byte != 0))
-                    .count() as u64;
-                tally.events += staged;
-                tally.bytes += 8 * staged;
+                    .map_while(|word| from_staging_word(u64_at(word, 0)?));
+                for event in staged {
+                    tally.events += 1 + u64::from(event.is_leaf);
+                    tally.bytes += 8;
+                }
             }
         }
         tally

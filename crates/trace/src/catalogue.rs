@@ -4,7 +4,8 @@
 use crate::container::ImageFact;
 use crate::map::Folder;
 use crate::model::{Function, FunctionId, Refused, SourceLine};
-use lockstep_format::plan::{Plan, PlanError, function};
+use crate::symbols::Row;
+use lockstep_format::plan::{Plan, PlanError, function, mechanism};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) struct Catalogue<'a> {
 #[derive(Debug)]
 pub(crate) struct Image {
     /// By symbol, from the image's first one on.
-    pub functions: Arc<[FunctionId]>,
+    pub rows: Arc<[Row]>,
     pub refused: Vec<Refused>,
     /// How many functions and library calls were not chosen.
     pub left_out: u64,
@@ -117,19 +118,18 @@ impl<'a> Catalogue<'a> {
         let lines = self.read_lines(plan);
         let plan = Plan::new(file.bytes()).map_err(describe)?;
 
-        let mut functions = Vec::new();
+        let mut rows = Vec::new();
         for row in plan.functions() {
             let imported = row.origin == function::IMPORT;
             let image = if imported { LIBRARY } else { image };
             let source = Lines::find(&lines.functions, row.address).filter(|_| !imported);
-            functions.push(self.intern(
-                &String::from_utf8_lossy(row.name),
-                image,
-                imported,
-                source,
-            ));
+            let name = String::from_utf8_lossy(row.name);
+            rows.push(Row {
+                function: self.intern(&name, image, imported, source),
+                is_leaf: row.mechanism == mechanism::LEAF,
+            });
         }
-        let of_row = |row: u32| functions.get(row as usize).copied();
+        let of_row = |row: u32| rows.get(row as usize).map(|row| row.function);
         let mut sites = FxHashMap::default();
         for row in plan.call_sites() {
             let Some(caller) = of_row(row.caller) else {
@@ -156,7 +156,7 @@ impl<'a> Catalogue<'a> {
             })
             .collect();
         Ok(Image {
-            functions: functions.into(),
+            rows: rows.into(),
             refused,
             left_out: u64::from(plan.left_out()),
             sites,

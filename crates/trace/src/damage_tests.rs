@@ -6,7 +6,7 @@ use crate::container::{self, ProcessFile};
 use crate::map::Mapped;
 use crate::model::FunctionId;
 use crate::stream::{self, FileStream, Stream};
-use crate::symbols::Symbols;
+use crate::symbols::{Meaning, Row, Symbols};
 use crate::writer::{Identity, Writer};
 use lockstep_format::bytes::{put_u32, u32_at};
 use lockstep_format::check;
@@ -26,7 +26,15 @@ struct Reading {
 
 fn symbols() -> Symbols {
     let mut symbols = Symbols::default();
-    symbols.add_image(16, (0..70_000).map(FunctionId).collect());
+    symbols.add_image(
+        16,
+        (0..70_000)
+            .map(|index| Row {
+                function: FunctionId(index),
+                is_leaf: index % 3 == 0,
+            })
+            .collect(),
+    );
     symbols
 }
 
@@ -37,19 +45,20 @@ fn read(bytes: &[u8], symbols: &Arc<Symbols>, most: u64) -> Result<Reading, Stri
     let mut complaints: Vec<String> = file.findings.iter().map(ToString::to_string).collect();
     let mut threads = Vec::new();
     for mut thread in file.threads {
-        thread.events = thread.events.min(most);
+        thread.symbols = thread.symbols.min(most);
         let scan = stream::scan(mapped.bytes(), file.codec, &thread, symbols);
         complaints.extend(thread.findings.iter().map(ToString::to_string));
         complaints.extend(scan.damage);
         complaints.extend((!scan.unknown.is_empty()).then(|| "unknown symbols".to_owned()));
         complaints.extend(thread.is_committing.then(|| "inside a commit".to_owned()));
-        let is_whole = scan.decoded == thread.events;
+        let is_whole = scan.decoded == thread.symbols;
         let stream = Stream::File(Arc::new(FileStream {
             file: Arc::clone(&mapped),
             codec: file.codec,
             pieces: thread.pieces,
             tail: thread.tail,
             decoded: scan.decoded,
+            inherited: thread.inherited,
             staged: if is_whole { thread.staged } else { Vec::new() },
             symbols: Arc::clone(symbols),
         }));
@@ -65,11 +74,16 @@ fn read(bytes: &[u8], symbols: &Arc<Symbols>, most: u64) -> Result<Reading, Stri
     })
 }
 
-fn events(stored: &[u32], symbols: &Symbols) -> Vec<crate::Event> {
-    stored
-        .iter()
-        .filter_map(|symbol| symbols.event(*symbol))
-        .collect()
+fn events(stored: &[u32], inherited: u32, symbols: &Symbols) -> Vec<crate::Event> {
+    let mut meaning = Meaning::new(inherited);
+    let mut events = Vec::new();
+    for symbol in stored {
+        if let Some((event, returns)) = meaning.of(*symbol, symbols) {
+            events.push(event);
+            events.extend(returns.then_some(crate::Event::Return));
+        }
+    }
+    events
 }
 
 #[derive(Debug, Clone)]
@@ -77,6 +91,9 @@ enum Action {
     Events(usize, Vec<u32>),
     Commit(usize),
 }
+
+/// Calls that the second thread inherited.
+const INHERITED: u32 = 2;
 
 /// Two threads whose events come interleaved, with commits before the staging area is full.
 fn actions() -> impl Strategy<Value = Vec<Action>> {
@@ -101,7 +118,7 @@ fn write(codec: Kind, actions: &[Action], stores: u64) -> Writer {
         ..Identity::default()
     };
     let mut writer = Writer::new(codec, identity, "host\th\nprogram\t/bin/p\n", stores);
-    let threads = [writer.thread(100, 0), writer.thread(101, 2)];
+    let threads = [writer.thread(100, 0), writer.thread(101, INHERITED)];
     for action in actions {
         match action {
             Action::Events(index, events) => {
@@ -129,7 +146,7 @@ proptest! {
         for stores in stores.into_iter().chain([u64::MAX]) {
             let writer = write(codec, &actions, stores);
             let reading = read(writer.bytes(), &symbols, u64::MAX).unwrap();
-            let expected: Vec<_> = writer.stored().iter().map(|stored| events(stored, &symbols)).collect();
+            let expected: Vec<_> = writer.stored().iter().zip([0, INHERITED]).map(|(stored, inherited)| events(stored, inherited, &symbols)).collect();
             let found: Vec<_> = reading.threads.iter().map(|thread| thread.3.clone()).collect();
             prop_assert_eq!(&found, &expected);
             let others: Vec<_> = reading.complaints.iter().filter(|text| *text != "inside a commit").collect();
@@ -279,7 +296,8 @@ fn chunks_fill_extents_and_never_cross_them() {
     assert!(writer.bytes().len() as u64 > 2 * extent_end(extent_end(0)));
     let reading = read(writer.bytes(), &symbols, u64::MAX).unwrap();
     assert_eq!(reading.complaints, Vec::<String>::new());
-    assert_eq!(reading.threads[1].3.len(), 600_000);
+    // Every third is a leaf, but for those among the inherited.
+    assert_eq!(reading.threads[1].3.len(), 600_000 + 200_000 - 1);
 }
 
 #[test]
@@ -320,7 +338,7 @@ fn other_files_are_refused_with_expected_and_found() {
     };
     assert_eq!(
         with(header::VERSION, 9),
-        "byte 8: expected a process file of version 1, found version 9"
+        "byte 8: expected a process file of version 2, found version 9"
     );
     assert!(with(header::BYTE_ORDER, 0x0403_0201).contains("other byte order"));
     assert_eq!(

@@ -193,6 +193,9 @@ pub struct Thread {
     pub damage: Option<String>,
     /// Open calls at the end, outermost first.
     pub open: Vec<Frame>,
+    /// The last event is the return of this leaf, which was recorded together with its call: it may
+    /// still be running.
+    pub open_leaf: Option<FunctionId>,
     pub(crate) stream: Stream,
 }
 
@@ -248,6 +251,7 @@ impl Thread {
             unverified: 0,
             damage: None,
             open: frames.into_frames(),
+            open_leaf: None,
             stream: Stream::Memory(events.into()),
         }
     }

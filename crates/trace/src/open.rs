@@ -278,13 +278,13 @@ impl Opened {
                 continue;
             };
             // What the process did not reserve is not its.
-            let count = image.functions.len().min(fact.count as usize);
-            let functions = if count == image.functions.len() {
-                Arc::clone(&image.functions)
+            let count = image.rows.len().min(fact.count as usize);
+            let rows = if count == image.rows.len() {
+                Arc::clone(&image.rows)
             } else {
-                image.functions.iter().copied().take(count).collect()
+                image.rows.iter().copied().take(count).collect()
             };
-            symbols.add_image(fact.first, functions);
+            symbols.add_image(fact.first, rows);
             coverage.traced += count as u64;
             coverage.left_out += image.left_out;
             coverage.refused.extend(image.refused.iter().cloned());
@@ -389,7 +389,7 @@ impl Opened {
                     .iter()
                     .map(|text| format!("processes/{file_name}: thread {name}: {text}")),
             );
-            let is_whole = scan.decoded == thread.events;
+            let is_whole = scan.decoded == thread.symbols;
             threads.push(Thread {
                 name,
                 tid: thread.tid,
@@ -402,12 +402,14 @@ impl Opened {
                 },
                 damage: (!damage.is_empty()).then(|| damage.join("; ")),
                 open: place_calls(scan.frames, &scan.owners, &thread.mirror, &self.images),
+                open_leaf: scan.last_leaf,
                 stream: Stream::File(Arc::new(FileStream {
                     file: Arc::clone(&mapped),
                     codec: file.codec,
                     pieces: thread.pieces,
                     tail: thread.tail,
                     decoded: scan.decoded,
+                    inherited: thread.inherited,
                     staged: if is_whole { thread.staged } else { Vec::new() },
                     symbols: Arc::clone(&symbols),
                 })),

@@ -24,7 +24,7 @@ impl Directory {
         for name in ["processes", "plans", "lines", "ends"] {
             fs::create_dir_all(directory.0.join(name)).unwrap();
         }
-        directory.write("lockstep.json", br#"{"version":1,"codec":"seed"}"#);
+        directory.write("lockstep.json", br#"{"version":2,"codec":"seed"}"#);
         directory
     }
 
@@ -149,12 +149,12 @@ fn process(rank: u32) -> Writer {
     for symbol in [16, 17, 18, 0, 18] {
         writer.event(thread, symbol);
     }
-    writer.commit(thread);
-    writer.event(thread, 0);
-    writer.event(thread, 18);
-    for (depth, address) in [0x7000, 0x40_1110, 0x40_1210].into_iter().enumerate() {
+    for (depth, address) in [0x7000, 0x40_1110, 0x40_1200].into_iter().enumerate() {
         writer.mirror(thread, depth, address);
     }
+    writer.commit(thread);
+    writer.event(thread, 0);
+    writer.call(thread, 18, 0x40_1210);
     writer
 }
 

@@ -4,11 +4,11 @@ use crate::container::ThreadFile;
 use crate::frames::Frames;
 use crate::map::Mapped;
 use crate::mirror::Owners;
-use crate::model::Event;
-use crate::symbols::Symbols;
+use crate::model::{Event, FunctionId};
+use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
 use lockstep_format::codec::{AnyDecoder, DecodeError, Decoder, Kind, Source};
-use lockstep_format::symbol;
+use lockstep_format::symbol::{self, Staged};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,7 +31,9 @@ pub(crate) struct FileStream {
     pub tail: Vec<u8>,
     /// How many symbols the stream gives, as counted when it was opened.
     pub decoded: u64,
-    pub staged: Vec<u32>,
+    /// How many of them are calls that a forked child inherited.
+    pub inherited: u32,
+    pub staged: Vec<Staged>,
     pub symbols: Arc<Symbols>,
 }
 
@@ -94,7 +96,10 @@ struct FromFile<'a> {
     decoder: AnyDecoder,
     bytes: Bytes<'a>,
     left: u64,
-    staged: std::iter::Copied<std::slice::Iter<'a, u32>>,
+    staged: std::iter::Copied<std::slice::Iter<'a, Staged>>,
+    meaning: Meaning,
+    /// The return of a leaf comes next.
+    returns: bool,
 }
 
 impl Stream {
@@ -107,6 +112,8 @@ impl Stream {
                 bytes: Bytes::new(stream.file.bytes(), &stream.pieces, &stream.tail),
                 left: stream.decoded,
                 staged: stream.staged.iter().copied(),
+                meaning: Meaning::new(stream.inherited),
+                returns: false,
             })),
         })
     }
@@ -123,7 +130,7 @@ impl FromFile<'_> {
             self.left = 0;
             return None;
         }
-        self.staged.next()
+        self.staged.next().map(|event| event.symbol)
     }
 }
 
@@ -134,8 +141,12 @@ impl Iterator for Events<'_> {
         match &mut self.0 {
             Inner::Memory(events) => events.next(),
             Inner::File(from) => loop {
+                if std::mem::take(&mut from.returns) {
+                    return Some(Event::Return);
+                }
                 let symbol = from.symbol()?;
-                if let Some(event) = from.stream.symbols.event(symbol) {
+                if let Some((event, returns)) = from.meaning.of(symbol, &from.stream.symbols) {
+                    from.returns = returns;
                     return Some(event);
                 }
             },
@@ -148,7 +159,8 @@ impl Iterator for Events<'_> {
             Inner::File(from) => {
                 let most = usize::try_from(from.left)
                     .ok()
-                    .and_then(|left| left.checked_add(from.staged.len()));
+                    .and_then(|left| left.checked_add(from.staged.len()))
+                    .and_then(|symbols| symbols.checked_mul(2)?.checked_add(1));
                 (0, most)
             }
         }
@@ -170,8 +182,10 @@ pub(crate) struct Scan {
     pub events: u64,
     /// Open calls at the end.
     pub frames: Frames,
-    /// Whose return addresses the mirror holds.
+    /// Whose return addresses the mirror holds, and those of calls made since.
     pub owners: Owners,
+    /// The last event is this leaf's symbol: it may not have returned.
+    pub last_leaf: Option<FunctionId>,
     /// Function symbols that no image has.
     pub unknown: FxHashSet<u32>,
     /// What does not hold.
@@ -195,11 +209,12 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
     let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
     let mut reserved = 0u64;
     let mut error = None;
-    while scan.decoded < thread.events {
+    let mut meaning = Meaning::new(thread.inherited);
+    while scan.decoded < thread.symbols {
         match decoder.next(&mut bytes) {
             Ok(Some(symbol)) => {
                 scan.decoded += 1;
-                reserved += u64::from(!scan.apply(symbol, symbols));
+                reserved += u64::from(!scan.apply(symbol, None, &mut meaning, symbols));
             }
             Ok(None) => break,
             Err(found) => {
@@ -210,9 +225,11 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
     }
     scan.compare(thread, error, &bytes, &mut decoder);
     // Events behind a gap would be calls in the wrong place.
-    if scan.decoded == thread.events {
-        for symbol in &thread.staged {
-            reserved += u64::from(!scan.apply(*symbol, symbols));
+    if scan.decoded == thread.symbols {
+        scan.owners.commit();
+        for event in &thread.staged {
+            let address = Some(event.return_address);
+            reserved += u64::from(!scan.apply(event.symbol, address, &mut meaning, symbols));
         }
     }
     if reserved > 0 {
@@ -225,12 +242,24 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
 
 impl Scan {
     /// False where the symbol is none that we know.
-    fn apply(&mut self, symbol: u32, symbols: &Symbols) -> bool {
-        match symbols.event(symbol) {
-            Some(event) => {
+    fn apply(
+        &mut self,
+        symbol: u32,
+        address: Option<u32>,
+        meaning: &mut Meaning,
+        symbols: &Symbols,
+    ) -> bool {
+        match meaning.of(symbol, symbols) {
+            // Over before anything else happens: the stack is as before.
+            Some((Event::Call(leaf), true)) => {
+                self.events += 2;
+                self.last_leaf = Some(leaf);
+            }
+            Some((event, _)) => {
                 self.frames.apply(event);
-                self.owners.apply(event);
+                self.owners.apply(event, address);
                 self.events += 1;
+                self.last_leaf = None;
             }
             None if symbol >= symbol::FIRST_FUNCTION => {
                 self.unknown.insert(symbol);
@@ -247,7 +276,7 @@ impl Scan {
         bytes: &Bytes<'_>,
         decoder: &mut AnyDecoder,
     ) {
-        let expected = thread.events;
+        let expected = thread.symbols;
         if let Some(error) = error {
             self.damage.push(format!(
                 "expected {expected} events, found {} and then: {error}",

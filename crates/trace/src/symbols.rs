@@ -5,6 +5,14 @@ use lockstep_format::symbol::{FIRST_FUNCTION, RETURN, TAIL};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// A function as its image's plan has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub function: FunctionId,
+    /// Its symbol is a call and its return.
+    pub is_leaf: bool,
+}
+
 /// The symbols of one process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Symbols {
@@ -17,35 +25,73 @@ pub(crate) struct Symbols {
 #[derive(Debug, Clone)]
 struct Block {
     first: u32,
-    functions: Arc<[FunctionId]>,
+    rows: Arc<[Row]>,
 }
 
 impl Symbols {
-    /// Gives `functions` the symbols from `first` on. Of overlapping blocks the earlier one counts.
-    pub fn add_image(&mut self, first: u32, functions: Arc<[FunctionId]>) {
-        self.images.push(Block { first, functions });
+    /// Gives `rows` the symbols from `first` on. Of overlapping blocks the earlier one counts.
+    pub fn add_image(&mut self, first: u32, rows: Arc<[Row]>) {
+        self.images.push(Block { first, rows });
     }
 
     pub fn add_stray(&mut self, symbol: u32, function: FunctionId) {
         self.strays.insert(symbol, function);
     }
 
-    /// The event of this symbol; `None` for symbols that are reserved or unknown.
     #[inline]
-    pub fn event(&self, symbol: u32) -> Option<Event> {
-        match symbol {
-            RETURN => Some(Event::Return),
-            TAIL => Some(Event::Tail),
-            reserved if reserved < FIRST_FUNCTION => None,
-            _ => self
-                .images
-                .iter()
-                .find_map(|block| {
-                    let index = symbol.checked_sub(block.first)?;
-                    block.functions.get(index as usize).copied()
+    fn row(&self, symbol: u32) -> Option<Row> {
+        self.images
+            .iter()
+            .find_map(|block| {
+                let index = symbol.checked_sub(block.first)?;
+                block.rows.get(index as usize).copied()
+            })
+            .or_else(|| {
+                self.strays.get(&symbol).map(|function| Row {
+                    function: *function,
+                    is_leaf: false,
                 })
-                .or_else(|| self.strays.get(&symbol).copied())
-                .map(Event::Call),
+            })
+    }
+}
+
+/// From symbols to events, in order: a leaf's symbol is a call and its return, except where its
+/// frame had one before (inherited from the parent process, or handed over by another frame).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Meaning {
+    /// Inherited calls that are still to come.
+    inherited: u32,
+    after_tail: bool,
+}
+
+impl Meaning {
+    /// At the beginning of a stream with so many inherited calls.
+    pub fn new(inherited: u32) -> Self {
+        Self {
+            inherited,
+            after_tail: false,
+        }
+    }
+
+    /// The event of this symbol, and whether its return comes with it; `None` for symbols that are
+    /// reserved or unknown.
+    #[inline]
+    pub fn of(&mut self, symbol: u32, symbols: &Symbols) -> Option<(Event, bool)> {
+        let is_plain = std::mem::take(&mut self.after_tail);
+        match symbol {
+            RETURN => Some((Event::Return, false)),
+            TAIL => {
+                self.after_tail = true;
+                Some((Event::Tail, false))
+            }
+            reserved if reserved < FIRST_FUNCTION => None,
+            _ => {
+                let is_inherited = self.inherited > 0;
+                self.inherited -= u32::from(is_inherited);
+                let row = symbols.row(symbol)?;
+                let is_leaf = row.is_leaf && !is_plain && !is_inherited;
+                Some((Event::Call(row.function), is_leaf))
+            }
         }
     }
 }

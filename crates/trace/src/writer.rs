@@ -33,7 +33,7 @@ struct ThreadWriter {
     end: usize,
     chunks: u32,
     committed: u64,
-    events: u64,
+    symbols: u64,
     check: u32,
     staged: Vec<u32>,
     /// Events whose store happened before the process was killed.
@@ -116,7 +116,7 @@ impl Writer {
             end: at + THREAD_CHUNK as usize,
             chunks: 0,
             committed: 0,
-            events: 0,
+            symbols: 0,
             check: 0,
             staged: Vec::new(),
             stored: Vec::new(),
@@ -126,12 +126,18 @@ impl Writer {
 
     /// One event of a thread.
     pub fn event(&mut self, index: usize, symbol: u32) {
+        self.call(index, symbol, 0);
+    }
+
+    /// A call that returns to `address`.
+    pub fn call(&mut self, index: usize, symbol: u32, address: u32) {
         if self.threads[index].staged.len() == thread::STAGING_WORDS {
             self.commit(index);
         }
         let thread = &self.threads[index];
         let at = thread.chunk + thread::STAGING + 8 * thread.staged.len();
-        let happened = self.store(at, &staging_word(symbol).to_le_bytes());
+        let word = staging_word(symbol) | u64::from(address) << 32;
+        let happened = self.store(at, &word.to_le_bytes());
         let thread = &mut self.threads[index];
         thread.staged.push(symbol);
         if happened {
@@ -139,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Return address of the open call at `depth`.
+    /// Return address of the call that is open at `depth` at the commit that follows.
     pub fn mirror(&mut self, index: usize, depth: usize, address: u64) {
         let at = self.threads[index].chunk + thread::MIRROR + 8 * (depth % thread::MIRROR_WORDS);
         self.store(at, &address.to_le_bytes());
@@ -159,11 +165,11 @@ impl Writer {
 
         let thread = &mut self.threads[index];
         thread.committed += output.0.len() as u64;
-        thread.events += staged.len() as u64;
+        thread.symbols += staged.len() as u64;
         thread.check = check::extend(thread.check, &output.0);
         let mut area = [0; state::SIZE];
         put_u64(&mut area, state::BYTES, thread.committed);
-        put_u64(&mut area, state::EVENTS, thread.events);
+        put_u64(&mut area, state::SYMBOLS, thread.symbols);
         put_u32(&mut area, state::STREAM_CHECK, thread.check);
         put_u32(&mut area, state::TAIL_LENGTH, tail.length as u32);
         put(&mut area, state::TAIL, &tail.bytes);

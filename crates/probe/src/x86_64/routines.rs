@@ -8,7 +8,7 @@
 //!
 //! # Signals
 //!
-//! `busy` holds the stack pointer of a routine from before it loads anything that an event changes
+//! `busy` holds the stack pointer of an event from before it loads anything that an event changes
 //! until after its last store. A handler that runs meanwhile finds it set: its calls become plain
 //! jumps, counted. A call made from *above* that address proves that the handler never came back
 //! (`siglongjmp`): the slow path then clears it. The slow path itself blocks all signals, which
@@ -23,11 +23,11 @@
 //! ```
 
 use crate::event::event;
-use crate::thread::{ENTRY_SIZE, Hot, STOPPED, Thread};
+use crate::thread::{ENTRY_SIZE, Entry, Hot, STOPPED, Thread};
 use core::arch::{global_asm, naked_asm};
 use core::mem::{offset_of, size_of};
-use lockstep_format::plan::routine;
-use lockstep_format::symbol::{RETURN, TAIL, staging_word};
+use lockstep_format::plan::{block, routine, stub};
+use lockstep_format::symbol::{RETURN, TAIL, event_word};
 
 // One pointer a thread, in the static TLS block: two instructions to reach, no `__tls_get_addr`.
 // Zero in a new thread, which leads it to the slow path.
@@ -43,26 +43,24 @@ global_asm!(
     ".text",
 );
 
-/// From the stub's return address to its parts (see the table in [`lockstep_format::plan`]).
-mod stub {
-    /// ENTER: S + 6 to the hook, S + 17.
-    pub const HOOK: usize = 11;
-    /// The hook to the word, S + 32.
-    pub const HOOK_TO_WORD: usize = 15;
-    /// S + 6 to the word.
-    pub const WORD: usize = 26;
-    /// S + 6 to the body, S + 40.
-    pub const BODY: usize = 34;
+/// From the return address of a routine to the parts of the stub (see [`lockstep_format::plan`]).
+mod from {
+    use lockstep_format::plan::stub;
+    /// ENTER, INSTANT, JUMP, VFORK and hooks: to the stub's start.
+    pub const ENTRY: usize = stub::AFTER_ENTRY as usize;
+    /// OPEN, LEAF: to the stub's start.
+    pub const OPEN: usize = stub::AFTER_OPEN as usize;
+    /// ENTER: to the body.
+    pub const ENTRY_TO_BODY: usize = (stub::INLINE - stub::AFTER_ENTRY) as usize;
+    /// EXIT, called from start + 30: to the hook.
+    pub const EXIT_TO_HOOK: usize = 36 - stub::HOOK as usize;
 }
 
 const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
 const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
 const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 const TOP: usize = offset_of!(Thread, top);
-const BASE: usize = offset_of!(Thread, base);
-const END: usize = offset_of!(Thread, end);
 const MARK: usize = offset_of!(Thread, mark);
-const MIRROR: usize = offset_of!(Thread, mirror);
 const LOSS: usize = offset_of!(Thread, loss);
 const STACK_END: usize = offset_of!(Thread, stack_end);
 
@@ -73,6 +71,18 @@ const NEAR: usize = 4096;
 // Entries of the shadow stack, seen from the pointer behind the top entry.
 const ENTRY: usize = ENTRY_SIZE;
 const _: () = assert!(ENTRY == 32 && STOPPED == u64::MAX);
+// What inline code counts on.
+const _: () = assert!(
+    CURSOR == block::CURSOR as usize
+        && LIMIT == block::LIMIT as usize
+        && BUSY == block::BUSY as usize
+        && TOP == block::TOP as usize
+        && MARK == block::MARK as usize
+        && ENTRY == block::ENTRY as usize
+        && offset_of!(Entry, return_address) == block::ENTRY_RETURN as usize
+        && offset_of!(Entry, slot) == block::ENTRY_SLOT as usize
+        && offset_of!(Entry, stub) == block::ENTRY_STUB as usize
+);
 
 /// Record a call and take its return address.
 #[unsafe(naked)]
@@ -97,30 +107,20 @@ pub unsafe extern "C" fn enter() {
         "cmp rcx, qword ptr [rax + {mark}]",
         "je 7f",
         "2:",
-        "cmp rcx, qword ptr [rax + {end}]",
-        "jae 19f",
         "mov rdi, qword ptr [rax + {cursor}]",
         "cmp rdi, qword ptr [rax + {limit}]",
         "jae 19f",
-        // The entry: return address, slot, hook, word.
+        // The entry: return address, slot, stub.
         "mov qword ptr [rcx + 8], rdx",
         "mov rsi, qword ptr [rsp + 40]",
-        "add rsi, {hook}",
+        "sub rsi, {to_stub}",
         "mov qword ptr [rcx + 16], rsi",
-        "mov rsi, qword ptr [rsi + {hook_to_word}]",
-        "mov qword ptr [rcx + 24], rsi",
         "mov rdx, qword ptr [rsp + 48]",
         "mov qword ptr [rcx], rdx",
-        // The mirror: the return address at depth mod 128.
-        "push rcx",
-        "sub rcx, qword ptr [rax + {base}]",
-        "shr ecx, 2",
-        "and ecx, 1016",
-        "add rcx, qword ptr [rax + {mirror}]",
-        "mov qword ptr [rcx], rdx",
-        "pop rcx",
-        // The event.
-        "mov qword ptr [rdi], rsi",
+        // The event: the low half of the return address, then the word that makes it valid.
+        "mov esi, dword ptr [rsi]",
+        "mov dword ptr [rdi + 4], edx",
+        "mov dword ptr [rdi], esi",
         "add rdi, 8",
         "add rcx, {entry}",
         "mov qword ptr [rax + {cursor}], rdi",
@@ -133,26 +133,35 @@ pub unsafe extern "C" fn enter() {
         "pop rcx",
         "pop rax",
         "ret",
-        // Not below the top frame. In the same slot, and what lies there is our own hook: the top
-        // frame jumped here. It ends with this call; nothing is pushed.
+        // Not below the top frame. In the same slot: the top frame jumped here if our own hook lies
+        // there, or if it said so. It ends with this call; nothing is pushed.
         "5:",
         "jne 19f",
-        "mov rsi, qword ptr [rdx]",
-        "cmp rsi, qword ptr [rcx - 16]",
+        "mov rsi, qword ptr [rcx - 16]",
+        "test sil, {handed_over}",
+        "jnz 6f",
+        "test sil, {not_hooked}",
+        "jnz 19f",
+        "add rsi, {hook}",
+        "cmp rsi, qword ptr [rdx]",
+        "je 8f",
+        "jmp 19f",
+        "6:",
+        "mov rsi, qword ptr [rcx - 32]",
+        "cmp rsi, qword ptr [rdx]",
         "jne 19f",
+        "8:",
         "mov rdi, qword ptr [rax + {cursor}]",
         "lea rsi, [rdi + 16]",
         "cmp rsi, qword ptr [rax + {limit}]",
         "ja 19f",
         "mov rsi, qword ptr [rsp + 40]",
-        "add rsi, {hook}",
+        "sub rsi, {to_stub}",
         "mov qword ptr [rcx - 16], rsi",
-        "mov rsi, qword ptr [rsi + {hook_to_word}]",
-        "mov qword ptr [rcx - 8], rsi",
-        "movabs rdx, {tail}",
+        "mov esi, dword ptr [rsi]",
         // The second word first: a reader stops at a zero, so both appear at once.
         "mov qword ptr [rdi + 8], rsi",
-        "mov qword ptr [rdi], rdx",
+        "mov qword ptr [rdi], {tail}",
         "add rdi, 16",
         "mov qword ptr [rax + {cursor}], rdi",
         "jmp 4b",
@@ -174,7 +183,7 @@ pub unsafe extern "C" fn enter() {
         "jae 20f",
         "mov rcx, qword ptr [rax + {loss}]",
         "lock inc qword ptr [rcx]",
-        "add qword ptr [rsp + 40], {body}",
+        "add qword ptr [rsp + 40], {to_body}",
         "jmp 21f",
         "19:",
         "mov qword ptr [rax + {busy}], 0",
@@ -193,10 +202,11 @@ pub unsafe extern "C" fn enter() {
         "pop rcx",
         "pop rax",
         "ret",
-        busy = const BUSY, top = const TOP, mark = const MARK, end = const END, base = const BASE,
-        cursor = const CURSOR, limit = const LIMIT, mirror = const MIRROR, loss = const LOSS,
-        hook = const stub::HOOK, hook_to_word = const stub::HOOK_TO_WORD, body = const stub::BODY,
-        entry = const ENTRY, near = const NEAR, tail = const staging_word(TAIL),
+        busy = const BUSY, top = const TOP, mark = const MARK,
+        cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
+        hook = const stub::HOOK, to_stub = const from::ENTRY, to_body = const from::ENTRY_TO_BODY,
+        handed_over = const block::HANDED_OVER, not_hooked = const block::PLAIN | block::JUMP,
+        entry = const ENTRY, near = const NEAR, tail = const event_word(TAIL, false) as i32,
         kind = const routine::ENTER, slow = sym slow,
     )
 }
@@ -220,6 +230,8 @@ pub unsafe extern "C" fn exit() {
         "lea rdx, [rsp + 40]", // slot
         "cmp rdx, qword ptr [rcx - 24]",
         "jne 19f",
+        "test byte ptr [rcx - 16], {not_hooked}",
+        "jnz 19f",
         "cmp rcx, qword ptr [rax + {mark}]",
         "je 19f",
         "mov rdi, qword ptr [rax + {cursor}]",
@@ -227,8 +239,7 @@ pub unsafe extern "C" fn exit() {
         "jae 19f",
         "mov rdx, qword ptr [rcx - 32]",
         "mov qword ptr [rsp + 40], rdx",
-        "movabs rdx, {word}",
-        "mov qword ptr [rdi], rdx",
+        "mov qword ptr [rdi], {word}",
         "add rdi, 8",
         "sub rcx, {entry}",
         "mov qword ptr [rax + {cursor}], rdi",
@@ -249,7 +260,8 @@ pub unsafe extern "C" fn exit() {
         "push {kind}",
         "jmp {slow}",
         busy = const BUSY, top = const TOP, mark = const MARK, cursor = const CURSOR,
-        limit = const LIMIT, entry = const ENTRY, word = const staging_word(RETURN),
+        limit = const LIMIT, entry = const ENTRY, word = const event_word(RETURN, false) as i32,
+        not_hooked = const block::PLAIN | block::JUMP,
         kind = const routine::EXIT, slow = sym slow,
     )
 }
@@ -290,10 +302,9 @@ pub unsafe extern "C" fn instant() {
         "cmp rsi, qword ptr [rax + {limit}]",
         "ja 19f",
         "mov rsi, qword ptr [rsp + 40]",
-        "mov rsi, qword ptr [rsi + {to_word}]",
-        "movabs rdx, {word}",
+        "mov esi, dword ptr [rsi - {to_stub}]",
         // The second word first, as for tail calls.
-        "mov qword ptr [rdi + 8], rdx",
+        "mov qword ptr [rdi + 8], {word}",
         "mov qword ptr [rdi], rsi",
         "add rdi, 16",
         "mov qword ptr [rax + {cursor}], rdi",
@@ -315,8 +326,8 @@ pub unsafe extern "C" fn instant() {
         "push {kind}",
         "jmp {slow}",
         busy = const BUSY, top = const TOP, mark = const MARK, cursor = const CURSOR,
-        limit = const LIMIT, near = const NEAR, word = const staging_word(RETURN),
-        to_word = const stub::WORD, kind = const routine::INSTANT, slow = sym slow,
+        limit = const LIMIT, near = const NEAR, word = const event_word(RETURN, false) as i32,
+        to_stub = const from::ENTRY, kind = const routine::INSTANT, slow = sym slow,
     )
 }
 
@@ -347,6 +358,28 @@ slow_routine!(
     /// The process ends.
     end, routine::END
 );
+slow_routine!(
+    /// The slow way of an entry with patched returns.
+    open, routine::OPEN
+);
+slow_routine!(
+    /// The slow way of a leaf's entry.
+    leaf, routine::LEAF
+);
+slow_routine!(
+    /// The slow way of a patched `ret`.
+    ret, routine::RETURN
+);
+slow_routine!(
+    /// The slow way of a patched tail jump.
+    hand_over, routine::HAND_OVER
+);
+
+/// Distance of the thread-local pointer from the thread pointer, the same in every thread.
+#[unsafe(naked)]
+pub extern "C" fn thread_offset() -> i64 {
+    naked_asm!("mov rax, qword ptr [rip + lockstep_thread@gottpoff]", "ret",)
+}
 
 /// Restore all return addresses. A thread without a block has none to restore.
 #[unsafe(naked)]
@@ -410,25 +443,23 @@ impl Frame {
         self.registers[REGISTER_RDI]
     }
 
-    /// The word of the stub that called ENTER, INSTANT, JUMP or VFORK.
-    pub fn word(&self) -> u64 {
-        // SAFETY: stubs hold their word at this distance (checked plan, our own arena).
-        unsafe { ((self.stub as usize + stub::WORD) as *const u64).read_unaligned() }
+    /// The start of the stub that called a routine of an entry.
+    pub fn stub_start(&self) -> u64 {
+        let to_stub = match self.kind as usize {
+            routine::OPEN | routine::LEAF => from::OPEN,
+            _ => from::ENTRY,
+        };
+        self.stub - to_stub as u64
     }
 
-    /// The address that the callee will find as its return address (ENTER).
-    pub fn hook(&self) -> u64 {
-        self.stub + stub::HOOK as u64
-    }
-
-    /// The hook of the stub that called EXIT, which does so from S + 22.
+    /// The hook of the stub that called EXIT.
     pub fn hook_of_exit(&self) -> u64 {
-        self.stub - 11
+        self.stub - from::EXIT_TO_HOOK as u64
     }
 
     /// Makes ENTER a plain jump to the body.
     pub fn skip(&mut self) {
-        self.stub += stub::BODY as u64;
+        self.stub += from::ENTRY_TO_BODY as u64;
     }
 }
 
@@ -560,6 +591,6 @@ unsafe extern "C" fn slow() {
         kind_at = const offset_of!(Frame, kind),
         stub_at = const offset_of!(Frame, stub),
         enter = const routine::ENTER,
-        body = const stub::BODY,
+        body = const from::ENTRY_TO_BODY,
     )
 }

@@ -2,8 +2,9 @@
 
 use super::{Chunk, Finding};
 use lockstep_format::bytes::{u32_at, u64_at};
+use lockstep_format::check;
 use lockstep_format::process::{state, thread};
-use lockstep_format::{check, symbol};
+use lockstep_format::symbol::{Staged, from_staging_word};
 use std::ops::Range;
 
 /// The bytes of a thread chunk in front of its data, copied at one moment.
@@ -20,13 +21,13 @@ pub(crate) struct ThreadFile {
     pub pieces: Vec<Range<usize>>,
     /// What decodes to the committed events together with the pieces; empty where bytes are missing.
     pub tail: Vec<u8>,
-    /// Number of committed events, as the state claims.
-    pub events: u64,
+    /// Number of committed symbols, as the state claims.
+    pub symbols: u64,
     /// CRC-32C of the pieces, as the state claims; `None` where bytes are missing.
     pub check: Option<u32>,
-    /// Symbols of the live staging area.
-    pub staged: Vec<u32>,
-    /// Return addresses of open calls, by depth modulo their number.
+    /// Events of the live staging area.
+    pub staged: Vec<Staged>,
+    /// Return addresses of the calls that were open at the last commit, by depth modulo their number.
     pub mirror: Vec<u64>,
     /// Whether the thread was inside a commit: read as committed, without the staging area.
     pub is_committing: bool,
@@ -45,7 +46,7 @@ impl ThreadFile {
 /// What a thread's state says is decodable.
 struct State {
     bytes: u64,
-    events: u64,
+    symbols: u64,
     check: u32,
     tail: Vec<u8>,
 }
@@ -76,7 +77,7 @@ impl State {
             })?;
         Ok(Self {
             bytes: long(state::BYTES),
-            events: long(state::EVENTS),
+            symbols: long(state::SYMBOLS),
             check: number(state::STREAM_CHECK),
             tail: tail.to_vec(),
         })
@@ -130,7 +131,7 @@ pub(super) fn read_thread(chunk: &Chunk, data: &[&Chunk], control: &Control) -> 
         inherited: number(thread::INHERITED),
         pieces,
         tail: if is_whole { state.tail } else { Vec::new() },
-        events: state.events,
+        symbols: state.symbols,
         check: is_whole.then_some(state.check),
         // Without the bytes before them, the latest events have no place.
         staged: if is_whole { staged } else { Vec::new() },
@@ -165,7 +166,7 @@ fn settle(
     };
     let nothing = State {
         bytes: 0,
-        events: 0,
+        symbols: 0,
         check: 0,
         tail: Vec::new(),
     };
@@ -186,16 +187,16 @@ fn read_staging(
     control: &Control,
     finding: &impl Fn(usize, String) -> Finding,
     findings: &mut Vec<Finding>,
-) -> Vec<u32> {
+) -> Vec<Staged> {
     let mut staged = Vec::new();
     for index in 0..thread::STAGING_WORDS {
         let at = thread::STAGING + 8 * index;
         let word = u64_at(&control[..], at).unwrap_or(0);
-        if word == 0 {
+        if word as u32 == 0 {
             break;
         }
-        match symbol::from_staging_word(word) {
-            Some(symbol) => staged.push(symbol),
+        match from_staging_word(word) {
+            Some(event) => staged.push(event),
             None => {
                 findings.push(finding(
                     at,
