@@ -13,6 +13,7 @@ pub(crate) struct Code {
 }
 
 /// What a field of moved code is.
+#[allow(dead_code, reason = "the choice of exits follows")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     /// Displacement to an address in the image; `trailing` bytes of the instruction follow.
@@ -37,6 +38,7 @@ pub(crate) struct Fixup {
 }
 
 /// What a stub does before the function's own code.
+#[allow(dead_code, reason = "the choice of exits follows")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
     /// Call-through of the body.
@@ -52,6 +54,7 @@ pub(crate) enum Head {
 }
 
 /// A stub in the arena, by offsets.
+#[allow(dead_code, reason = "the choice of exits follows")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stub {
     /// Its first byte.

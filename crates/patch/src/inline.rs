@@ -3,6 +3,7 @@
 //! The instructions, their order and what they rely on are part of the contract in
 //! [`lockstep_format::plan`]; here are their bytes. An event is recorded between setting and clearing
 //! [`block::BUSY`]; a signal handler that runs in between finds it set and records nothing.
+#![allow(dead_code, reason = "the choice of exits follows")]
 
 use lockstep_format::plan::{block, fixup, routine, stub};
 use lockstep_format::symbol::{RETURN, TAIL, event_word};
