@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_format::codec::Kind;
-use lockstep_record::{Options, Summary, record};
+use lockstep_record::{Bound, Memory, Options, Summary, record};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,6 +44,18 @@ pub struct Record {
     /// How events are stored
     #[arg(long, default_value = Kind::Seed.name(), value_parser = codecs())]
     codec: Kind,
+    /// Memory of the recorder in the program: normal (up to 4 MB a thread) or low (at most 0.5 MB)
+    #[arg(long, value_name = "HOW", default_value = "normal", value_parser = PossibleValuesParser::new(["normal", "low"]).map(|word| if word == "low" { Memory::Low } else { Memory::Normal }))]
+    memory: Memory,
+    /// Most bytes of the run's event files together: 500M, 2G [at least 1M; default: no bound]
+    ///
+    /// What was recorded first is kept; what comes when the files are full is counted in `lockstep info`. The program
+    /// runs on. Suffixes K, M, G, T count by 1024.
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    max_size: Option<u64>,
+    /// Leave arguments, environment and the host's name out of the run
+    #[arg(long)]
+    redact: bool,
     /// Replace a former run in the directory (a run, and nothing else)
     #[arg(long)]
     force: bool,
@@ -67,6 +79,29 @@ fn codecs() -> impl TypedValueParser<Value = Kind> {
     })
 }
 
+/// Bytes as people write them.
+fn size(text: &str) -> Result<u64, String> {
+    let expected = || format!("expected a size such as 500M or 2G, found '{text}'");
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let power = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 0,
+        "K" | "KB" | "KIB" => 1,
+        "M" | "MB" | "MIB" => 2,
+        "G" | "GB" | "GIB" => 3,
+        "T" | "TB" | "TIB" => 4,
+        _ => return Err(expected()),
+    };
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    let bytes = number.checked_mul(1 << (10 * power)).ok_or_else(expected)?;
+    if bytes < Bound::LEAST {
+        return Err(format!(
+            "expected at least {} bytes, found {bytes}",
+            output::grouped(Bound::LEAST)
+        ));
+    }
+    Ok(bytes)
+}
+
 impl Record {
     pub fn run(self) -> Result<ExitCode> {
         let options = Options {
@@ -75,6 +110,9 @@ impl Record {
             trace: self.trace,
             skip: self.skip,
             codec: self.codec,
+            memory: self.memory,
+            bound: self.max_size.map(|bytes| Bound { bytes }),
+            redact: self.redact,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,
             probe: self.probe,
@@ -116,4 +154,21 @@ fn sentence(summary: &Summary) -> String {
         output::grouped(summary.bytes),
         summary.directory.display(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_as_people_write_them() {
+        assert_eq!(size("1048576"), Ok(1 << 20));
+        assert_eq!(size("10M"), Ok(10 << 20));
+        assert_eq!(size("2g"), Ok(2 << 30));
+        assert_eq!(size("3GiB"), Ok(3 << 30));
+        for wrong in ["", "M", "1.5G", "-1M", "10X", "99999999T", "1 G", "0x10M"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+        assert!(size("1000K").is_err_and(|text| text.contains("at least 1,048,576")));
+    }
 }

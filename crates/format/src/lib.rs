@@ -11,9 +11,11 @@
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod bytes;
 pub mod check;
 pub mod codec;
+pub mod digest;
 pub mod launcher;
 pub mod plan;
 pub mod process;

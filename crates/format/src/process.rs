@@ -138,8 +138,10 @@ pub mod loss {
     pub const MISMATCH: usize = 7;
     /// Bytes that should have been in the program's text and were not: patch sites left alone.
     pub const UNEXPECTED_TEXT: usize = 8;
+    /// Events for which the file could not grow: the size that the user chose.
+    pub const SIZE_LIMIT: usize = 9;
     /// Words for people, in the order of the counters.
-    pub const NAMES: [&str; 9] = [
+    pub const NAMES: [&str; 10] = [
         "disk full or quota",
         "file size limit",
         "signal inside the recorder",
@@ -149,6 +151,7 @@ pub mod loss {
         "call stack too deep",
         "return address moved",
         "text not as in the file",
+        "size limit (--max-size)",
     ];
 }
 

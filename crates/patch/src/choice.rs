@@ -2,6 +2,7 @@
 
 use crate::PlanFailure;
 use lockstep_binary::{c_name, display_name};
+use lockstep_format::digest::Digest;
 use lockstep_format::plan::choice;
 use regex::Regex;
 use rustc_hash::FxHashMap;
@@ -32,23 +33,20 @@ impl Options {
     }
 
     /// What tells this choice from every other in the names of plans; empty where nothing is left
-    /// out. 64 bits of FNV-1a over the expressions, in hexadecimal.
+    /// out.
     #[must_use]
     pub fn digest(&self) -> String {
         if self.is_everything() {
             return String::new();
         }
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut eat = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        for (mark, patterns) in [(b't', &self.trace), (b's', &self.skip)] {
+        let mut digest = Digest::default();
+        for (mark, patterns) in [(b"t", &self.trace), (b"s", &self.skip)] {
             for pattern in patterns {
-                eat(mark);
-                pattern.bytes().for_each(&mut eat);
-                // No UTF-8 text has this byte.
-                eat(0xff);
+                // No UTF-8 text has the byte behind it.
+                digest = digest.with(mark).with(pattern.as_bytes()).with(&[0xff]);
             }
         }
-        format!("{hash:016x}")
+        String::from_utf8_lossy(&digest.hexadecimal()).into_owned()
     }
 }
 

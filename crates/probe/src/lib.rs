@@ -21,6 +21,7 @@
 #![no_std]
 
 mod arena;
+mod budget;
 mod encoder;
 mod event;
 mod image;

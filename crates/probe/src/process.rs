@@ -29,6 +29,8 @@ pub enum Stop {
     NoSpace,
     /// The file must not grow.
     FileLimit,
+    /// The run must not grow.
+    SizeLimit,
     /// There is no file.
     NoFile,
 }
@@ -39,6 +41,7 @@ impl Stop {
         match self {
             Self::NoSpace => Some(loss::NO_SPACE),
             Self::FileLimit => Some(loss::FILE_LIMIT),
+            Self::SizeLimit => Some(loss::SIZE_LIMIT),
             Self::NoFile => None,
         }
     }
@@ -185,9 +188,14 @@ impl Process {
         }
         let (fd, count) = found.ok_or(Stop::NoFile)?;
         file.identity = fd.stat().ok();
-        file.extent = map_extent(&fd, 0, FIRST_EXTENT)?;
+        let end = setup.budget.grow(0, FIRST_EXTENT);
+        if end < FIRST_EXTENT {
+            setup.budget.give_back(end);
+            return Err(Stop::SizeLimit);
+        }
+        file.extent = map_extent(&fd, 0, end)?;
         file.extent_start = 0;
-        file.extent_end = FIRST_EXTENT;
+        file.extent_end = end;
         file.exec_count = count;
         file.start = start;
         self.pid.store(pid, Ordering::Relaxed);
@@ -237,7 +245,6 @@ impl Process {
     fn take(file: &mut File, length: u64) -> Result<*mut u8, Stop> {
         if file.next + length > file.extent_end {
             let start = file.extent_end;
-            let end = extent_end(start);
             let fd =
                 syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoSpace)?;
             let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
@@ -245,8 +252,17 @@ impl Process {
                 (Ok(now), Some(then)) if same(&now, &then) => {}
                 _ => return Err(Stop::NoSpace),
             }
-            let extent = map_extent(&fd, start, end - start)?;
-            file.extent = extent;
+            let budget = &Setup::get().budget;
+            let end = budget.grow(start, extent_end(start));
+            let extent = if start + length > end {
+                Err(Stop::SizeLimit)
+            } else {
+                map_extent(&fd, start, end - start)
+            };
+            if extent.is_err() {
+                budget.give_back(end - start);
+            }
+            file.extent = extent?;
             file.extent_start = start;
             file.extent_end = end;
             file.next = start;

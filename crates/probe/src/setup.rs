@@ -1,6 +1,7 @@
 //! What the constructor found out: the run directory, the codec, the facts. Shared by a process and
 //! its forked children, written once while there is one thread.
 
+use crate::budget::Budget;
 use crate::text::Text;
 use core::cell::UnsafeCell;
 use core::sync::atomic::AtomicU64;
@@ -20,6 +21,12 @@ pub struct Setup {
     pub host: Text<65>,
     /// How streams are stored.
     pub codec: Kind,
+    /// How large files may become.
+    pub budget: Budget,
+    /// Whether a thread's memory is bounded to 0.5 MB (`--memory low`).
+    pub low_memory: bool,
+    /// Whether arguments, environment and host are left out.
+    pub redact: bool,
     /// Patch sites that were left alone.
     pub unexpected_text: AtomicU64,
     facts: Text<FACTS>,
@@ -34,6 +41,9 @@ static SETUP: Place = Place(UnsafeCell::new(Setup {
     run: Text::new(),
     host: Text::new(),
     codec: Kind::None,
+    budget: Budget::NONE,
+    low_memory: false,
+    redact: false,
     unexpected_text: AtomicU64::new(0),
     facts: Text::new(),
 }));

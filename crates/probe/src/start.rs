@@ -4,14 +4,16 @@
 //! linker gives to constructors differ between C libraries.
 
 use crate::arena;
+use crate::budget::Budget;
 use crate::image::{self, Image};
 use crate::process::Process;
 use crate::setup::Setup;
 use crate::syscall::{self, Fd, O_RDONLY};
-use crate::text::{Text, file_name, until_zero};
+use crate::text::{Text, decimal, file_name, until_zero};
 use crate::x86_64::spawn::spawn;
 use core::ptr::null;
 use lockstep_format::codec::Kind;
+use lockstep_format::digest::Digest;
 use lockstep_format::launcher::LAUNCHERS;
 use lockstep_format::plan::{Plan, Role};
 use lockstep_format::process::fact;
@@ -106,7 +108,12 @@ pub extern "C" fn start() {
         .and_then(|name| core::str::from_utf8(name).ok())
         .and_then(Kind::from_name)
         .unwrap_or(Kind::None);
+    setup.low_memory = variable(&environment, "LOCKSTEP_MEMORY") == Some(b"low");
+    setup.redact = variable(&environment, "LOCKSTEP_REDACT").is_some();
     describe(setup, &environment);
+    if bound(setup, &environment).is_none() {
+        return;
+    }
     choose(setup, &environment);
     let Some(process) = Process::get() else {
         return;
@@ -124,6 +131,24 @@ pub extern "C" fn start() {
     let _ = process.open(0);
 }
 
+/// How large files may become. `None` where there is a bound that cannot be kept.
+fn bound(setup: &mut Setup, environment: &Contents) -> Option<()> {
+    let Some(limit) = variable(environment, "LOCKSTEP_MAX_SIZE").map(decimal) else {
+        return Some(());
+    };
+    let number = |name: &str| {
+        variable(environment, name)
+            .filter(|value| value.first().is_some_and(u8::is_ascii_digit))
+            .map(decimal)
+    };
+    let ranks = LAUNCHERS
+        .iter()
+        .find(|launcher| number(launcher.rank).is_some())
+        .and_then(|launcher| number(launcher.size));
+    setup.budget = Budget::open(setup.run.bytes(), setup.host.bytes(), limit, ranks)?;
+    Some(())
+}
+
 /// Says that the program is not recorded, and why.
 fn untraced_program(setup: &mut Setup, reason: &str) {
     let mut path = [0u8; image::PATH];
@@ -135,7 +160,12 @@ fn untraced_program(setup: &mut Setup, reason: &str) {
 /// Facts about the process.
 fn describe(setup: &mut Setup, environment: &Contents) {
     let host = syscall::host_name();
-    let host = until_zero(&host);
+    let digest = Digest::of(until_zero(&host));
+    let host = if setup.redact {
+        &digest
+    } else {
+        until_zero(&host)
+    };
     for byte in host {
         let safe = byte.is_ascii_alphanumeric() || b"._".contains(byte);
         setup.host.push(if safe {
@@ -148,7 +178,9 @@ fn describe(setup: &mut Setup, environment: &Contents) {
     let mut path = [0u8; image::PATH];
     let length = syscall::read_link(b"/proc/self/exe\0", &mut path);
     setup.fact(fact::PROGRAM, &[path.get(..length).unwrap_or(&[])]);
-    if let Some(arguments) = Contents::read(b"/proc/self/cmdline\0") {
+    if !setup.redact
+        && let Some(arguments) = Contents::read(b"/proc/self/cmdline\0")
+    {
         let mut room = MOST_ARGUMENTS;
         for argument in arguments.strings() {
             if argument.len() > room {
@@ -168,6 +200,14 @@ fn describe(setup: &mut Setup, environment: &Contents) {
             if let Some(value) = variable(environment, name)
                 && !told
             {
+                // Ranks are needed to name processes; what tells jobs apart may hold a host's name.
+                let is_number = names.contains(name);
+                let digest = Digest::of(value);
+                let value = if setup.redact && !is_number {
+                    &digest
+                } else {
+                    value
+                };
                 setup.fact(fact::ENVIRONMENT, &[name.as_bytes(), value]);
             }
         }

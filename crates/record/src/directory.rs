@@ -3,9 +3,9 @@
 //! Several recorders of one job (one a rank) come with the same directory. `mkdir` elects one; the
 //! marker, written under another name and linked into place, tells the others which job it is.
 
+use crate::Options;
 use crate::error::Error;
 use crate::program::plain;
-use lockstep_format::codec::Kind;
 use lockstep_format::launcher::LAUNCHERS;
 use lockstep_format::process::VERSION;
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The file whose presence makes a directory a run.
 const MARKER: &str = "lockstep.json";
 /// What a run holds besides.
-const PARTS: [&str; 4] = ["processes", "plans", "lines", "ends"];
+const PARTS: [&str; 5] = ["processes", "plans", "lines", "ends", "budgets"];
 /// Where runs lie that were not given a place.
 const DEFAULT_PARENT: &str = "lockstep-runs";
 /// A marker is a page of text.
@@ -59,23 +59,22 @@ pub(crate) fn job_token() -> Option<String> {
     Some(parts.join("+"))
 }
 
-/// Makes or joins the directory for `command`.
-pub(crate) fn claim(
-    output: Option<&Path>,
-    command: &[OsString],
-    codec: Kind,
-    force: bool,
-) -> Result<Directory, Error> {
-    let token = job_token();
+/// Makes or joins the directory for what `options` record.
+pub(crate) fn claim(output: Option<&Path>, options: &Options) -> Result<Directory, Error> {
+    let mut token = job_token();
+    if options.redact {
+        // It may hold the host's name.
+        token = token.map(|token| crate::process::redacted(&token));
+    }
     let shown = match output {
         Some(path) => path.to_owned(),
-        None => return claim_default(command, codec, token.as_deref()),
+        None => return claim_default(options, token.as_deref()),
     };
-    match claim_at(&shown, command, codec, token.as_deref())? {
+    match claim_at(&shown, options, token.as_deref())? {
         Claim::Ours(directory) => Ok(directory),
-        Claim::Taken(reason) if force && !reason.joinable => {
+        Claim::Taken(reason) if options.force && !reason.joinable => {
             remove_run(&shown)?;
-            match claim_at(&shown, command, codec, token.as_deref())? {
+            match claim_at(&shown, options, token.as_deref())? {
                 Claim::Ours(directory) => Ok(directory),
                 Claim::Taken(reason) => Err(Error::own(reason.text)),
             }
@@ -94,12 +93,9 @@ struct Taken {
     joinable: bool,
 }
 
-fn claim_default(
-    command: &[OsString],
-    codec: Kind,
-    token: Option<&str>,
-) -> Result<Directory, Error> {
-    let name = command
+fn claim_default(options: &Options, token: Option<&str>) -> Result<Directory, Error> {
+    let name = options
+        .command
         .first()
         .and_then(|program| Path::new(program).file_name())
         .map_or_else(
@@ -108,7 +104,7 @@ fn claim_default(
         );
     if let Some(token) = token {
         let shown = Path::new(DEFAULT_PARENT).join(format!("{name}-{}", file_safe(token)));
-        return match claim_at(&shown, command, codec, Some(token))? {
+        return match claim_at(&shown, options, Some(token))? {
             Claim::Ours(directory) => Ok(directory),
             Claim::Taken(reason) => Err(Error::own(reason.text)),
         };
@@ -118,7 +114,7 @@ fn claim_default(
         if shown.symlink_metadata().is_ok() {
             continue;
         }
-        if let Claim::Ours(directory) = claim_at(&shown, command, codec, None)? {
+        if let Claim::Ours(directory) = claim_at(&shown, options, None)? {
             return Ok(directory);
         }
     }
@@ -141,12 +137,7 @@ fn file_safe(token: &str) -> String {
         .collect()
 }
 
-fn claim_at(
-    shown: &Path,
-    command: &[OsString],
-    codec: Kind,
-    token: Option<&str>,
-) -> Result<Claim, Error> {
+fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Claim, Error> {
     let failed = |what: &str, error: &std::io::Error| {
         Error::own(format!("{}: {what}: {}", shown.display(), plain(error)))
     };
@@ -195,7 +186,7 @@ fn claim_at(
             _ => {}
         }
     }
-    let won = write_marker(&path, command, codec, token)
+    let won = write_marker(&path, options, token)
         .map_err(|error| failed("the run cannot be written", &error))?;
     if won {
         return Ok(Claim::Ours(directory(true)));
@@ -290,23 +281,24 @@ fn read_token(path: &Path) -> std::io::Result<Option<Option<String>>> {
 }
 
 /// Writes the marker; false where another recorder was first.
-fn write_marker(
-    path: &Path,
-    command: &[OsString],
-    codec: Kind,
-    token: Option<&str>,
-) -> std::io::Result<bool> {
+fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io::Result<bool> {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let lossy = |text: &OsString| text.to_string_lossy().into_owned();
+    let told = |value: String| (!options.redact).then_some(value);
+    let words = if options.redact {
+        1
+    } else {
+        options.command.len()
+    };
     let marker = serde_json::json!({
         "version": VERSION,
         "tool": env!("CARGO_PKG_VERSION"),
-        "command": command.iter().map(lossy).collect::<Vec<_>>(),
-        "directory": std::env::current_dir().map(|path| lossy(&path.into())).ok(),
-        "host": crate::process::host(),
-        "codec": codec.name(),
+        "command": options.command.iter().take(words).map(lossy).collect::<Vec<_>>(),
+        "directory": std::env::current_dir().ok().and_then(|path| told(lossy(&path.into()))),
+        "host": told(crate::process::host()),
+        "codec": options.codec.name(),
         "job": token,
         "started": now.as_secs(),
     });
@@ -403,6 +395,22 @@ mod tests {
         path
     }
 
+    fn options(force: bool) -> Options {
+        Options {
+            command: vec![OsString::from("./app")],
+            output: None,
+            trace: Vec::new(),
+            skip: Vec::new(),
+            codec: lockstep_format::codec::Kind::None,
+            memory: crate::Memory::Normal,
+            bound: None,
+            redact: false,
+            force,
+            untraced_is_fine: false,
+            probe: None,
+        }
+    }
+
     fn ours(claim: Result<Claim, Error>) -> Option<bool> {
         match claim.unwrap() {
             Claim::Ours(directory) => Some(directory.elected),
@@ -414,8 +422,8 @@ mod tests {
     fn one_is_elected_others_of_the_job_join_and_strangers_are_refused() {
         let root = scratch("claim");
         let run = root.join("a run");
-        let command = [OsString::from("./app")];
-        let claim = |token| ours(claim_at(&run, &command, Kind::None, token));
+        let options = options(false);
+        let claim = |token| ours(claim_at(&run, &options, token));
         assert_eq!(claim(Some("job 1")), Some(true));
         assert_eq!(claim(Some("job 1")), Some(false));
         assert_eq!(claim(Some("job 2")), None);
@@ -429,12 +437,7 @@ mod tests {
         let run = root.join("run");
         let elected = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..16)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let command = [OsString::from("./app")];
-                        ours(claim_at(&run, &command, Kind::None, Some("job")))
-                    })
-                })
+                .map(|_| scope.spawn(|| ours(claim_at(&run, &options(false), Some("job")))))
                 .collect();
             threads
                 .into_iter()
@@ -449,18 +452,17 @@ mod tests {
     #[test]
     fn force_replaces_runs_only() {
         let root = scratch("force");
-        let command = [OsString::from("./app")];
         let other = root.join("other");
         fs::create_dir(&other).unwrap();
         fs::write(other.join("thesis.tex"), "years of work").unwrap();
-        assert!(claim(Some(&other), &command, Kind::None, true).is_err());
+        assert!(claim(Some(&other), &options(true)).is_err());
         assert!(other.join("thesis.tex").exists());
         let run = root.join("run");
-        assert!(claim(Some(&run), &command, Kind::None, false).is_ok());
-        assert!(claim(Some(&run), &command, Kind::None, false).is_err());
-        assert!(claim(Some(&run), &command, Kind::None, true).is_ok());
+        assert!(claim(Some(&run), &options(false)).is_ok());
+        assert!(claim(Some(&run), &options(false)).is_err());
+        assert!(claim(Some(&run), &options(true)).is_ok());
         fs::write(run.join("notes.txt"), "mine").unwrap();
-        assert!(claim(Some(&run), &command, Kind::None, true).is_err());
+        assert!(claim(Some(&run), &options(true)).is_err());
         assert!(run.join("notes.txt").exists());
         fs::remove_dir_all(&root).unwrap();
     }

@@ -1,11 +1,11 @@
 //! Starts the command under the probe, passes signals on and waits.
 #![allow(unsafe_code)]
 
-use crate::Options;
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::plan::CHOICE;
 use crate::program::{Program, plain};
+use crate::{Memory, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -163,6 +163,24 @@ pub(crate) fn command(
             command.env(name, value);
         }
     }
+    let memory = match options.memory {
+        Memory::Normal => None,
+        Memory::Low => Some("low".to_owned()),
+    };
+    let settings = [
+        ("LOCKSTEP_MEMORY", memory),
+        ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
+        (
+            "LOCKSTEP_MAX_SIZE",
+            options.bound.map(|bound| bound.bytes.to_string()),
+        ),
+    ];
+    for (name, value) in settings {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
     if let Ok(planner) = std::env::current_exe() {
         command.env("LOCKSTEP_PLANNER", planner);
     }
@@ -211,7 +229,8 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
         || std::env::var_os("PBS_NODEFILE").is_some();
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
     (hosts && !taken).then_some(
-        "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE",
+        "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
+         LOCKSTEP_MEMORY;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE",
     )
 }
 

@@ -48,12 +48,40 @@ pub struct Options {
     pub skip: Vec<String>,
     /// How event streams are stored.
     pub codec: Kind,
+    /// How much memory the probe may use in the program.
+    pub memory: Memory,
+    /// Most bytes of the run's process files, where there is a bound.
+    pub bound: Option<Bound>,
+    /// Keep arguments, environment and host's name out of the run.
+    pub redact: bool,
     /// Replace a run that is there already.
     pub force: bool,
     /// Run a program that cannot be traced untraced, instead of refusing it.
     pub untraced_is_fine: bool,
     /// The probe's shared library; searched beside the executable where `None`.
     pub probe: Option<PathBuf>,
+}
+
+/// How much memory the probe may use in each thread of the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// As much as makes recording fast and small: up to 4 MB.
+    #[default]
+    Normal,
+    /// At most 0.5 MB.
+    Low,
+}
+
+/// How many bytes the process files of a run may have together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// That many.
+    pub bytes: u64,
+}
+
+impl Bound {
+    /// A process file begins with that much; below some of them nothing can be recorded.
+    pub const LEAST: u64 = 1 << 20;
 }
 
 /// What came of it.
@@ -104,12 +132,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         Err(error) => return Err(error),
     };
     let probe = launch::find_probe(options.probe.as_deref())?;
-    let directory = directory::claim(
-        options.output.as_deref(),
-        &options.command,
-        options.codec,
-        options.force,
-    )?;
+    let directory = directory::claim(options.output.as_deref(), options)?;
     // Made now, the plan is there when the first process asks. Where it cannot be written (a full
     // disk), the process says so itself.
     if let Err(plan::PlanError::Image(reason)) =
@@ -130,7 +153,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     let stop = AtomicBool::new(false);
     let status = std::thread::scope(|scope| {
         let mut child = launch::start(&mut command)?;
-        let own = own_name(child.id());
+        let own = own_name(child.id(), options.redact);
         let watcher = watch::Watcher::start(scope, &directory, &stop);
         let status = launch::wait(&mut child);
         watcher.finish();
@@ -211,10 +234,14 @@ fn run_untraced(
 }
 
 /// How the command's own process is named in the run.
-fn own_name(pid: u32) -> Option<process::FileName> {
+fn own_name(pid: u32, redact: bool) -> Option<process::FileName> {
     let pid = pid.cast_signed();
     Some(process::FileName {
-        host: process::host_in_names(),
+        host: if redact {
+            process::redacted(&process::host())
+        } else {
+            process::host_in_names()
+        },
         pid,
         start: process::start_time(pid)?,
     })

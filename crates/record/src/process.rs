@@ -1,5 +1,6 @@
 //! Processes as the kernel lists them, and as their files are named.
 
+use lockstep_format::digest::Digest;
 use lockstep_format::process::SUFFIX;
 
 /// The host's name.
@@ -17,6 +18,16 @@ pub(crate) fn host_in_names() -> String {
         .bytes()
         .map(|byte| if safe(byte) { char::from(byte) } else { '_' })
         .collect()
+}
+
+/// What stands in files for a name that must not be told.
+pub(crate) fn redacted(name: &str) -> String {
+    String::from_utf8_lossy(&Digest::of(name.as_bytes())).into_owned()
+}
+
+/// Whether `host`, as it stands in a file name, is this host.
+pub(crate) fn is_here(host: &str) -> bool {
+    host == host_in_names() || host == redacted(&self::host())
 }
 
 /// Clock ticks from boot to the start of process `pid`; `None` where there is none, or only what is
@@ -54,8 +65,8 @@ impl FileName {
     }
 
     /// Whether the process is there; processes of other hosts may be.
-    pub(crate) fn is_alive(&self, host: &str) -> bool {
-        self.host != host || start_time(self.pid) == Some(self.start)
+    pub(crate) fn is_alive(&self) -> bool {
+        !is_here(&self.host) || start_time(self.pid) == Some(self.start)
     }
 }
 

@@ -174,9 +174,8 @@ pub(crate) fn count(run: &Path) -> Tally {
 /// Cuts the files of processes that ended to what they use. A living process's file is mapped: cutting
 /// it would end the process.
 pub(crate) fn trim(run: &Path, chosen: impl Fn(&FileName) -> bool) {
-    let host = crate::process::host_in_names();
     for (name, path) in files(run) {
-        if !chosen(&name) || name.host != host || name.is_alive(&host) {
+        if !chosen(&name) || name.is_alive() {
             continue;
         }
         if let Ok(Some(file)) = ProcessFile::open(&path)

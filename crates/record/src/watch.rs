@@ -3,7 +3,7 @@
 
 use crate::directory::Directory;
 use crate::lines;
-use crate::process::{FileName, host_in_names};
+use crate::process::{FileName, is_here};
 use crate::tally::{ProcessFile, files};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -91,14 +91,13 @@ const GRACE: Duration = Duration::from_secs(1);
 
 fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
     let mut stopped: Option<Instant> = None;
-    let host = host_in_names();
     let mut known = HashSet::new();
     let mut open: HashMap<FileName, OwnedFd> = HashMap::new();
     for looks in 0.. {
         let last = stop.load(Ordering::Acquire)
             && (open.is_empty() || stopped.get_or_insert_with(Instant::now).elapsed() >= grace);
         for (name, _) in files(run) {
-            if name.host != host || !known.insert(name.clone()) {
+            if !is_here(&name.host) || !known.insert(name.clone()) {
                 continue;
             }
             let Some(pid) = Pid::from_raw(name.pid) else {

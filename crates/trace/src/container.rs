@@ -127,7 +127,7 @@ fn read_header(bytes: &[u8]) -> Result<Kind, Finding> {
     if magic != Some(MAGIC) {
         let found = match magic {
             None if bytes.is_empty() => {
-                "0 bytes: there was no room to begin (disk full, quota, file size limit)".to_owned()
+                "0 bytes: there was no room to begin (disk full, quota, file size limit, --max-size)".to_owned()
             }
             None => format!("{} bytes", bytes.len()),
             Some([0, 0, 0, 0, 0, 0, 0, 0]) => "zeros: the process never began to record".to_owned(),
