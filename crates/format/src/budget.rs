@@ -99,7 +99,7 @@ mod tests {
                 let taken: u64 = sizes.iter().sum();
                 let start = sizes[index];
                 let granted = bound.grant(taken, start, crate::process::extent_end(start));
-                assert!(granted % PAGE == 0);
+                assert!(granted.is_multiple_of(PAGE));
                 sizes[index] += granted;
                 assert!(sizes.iter().sum::<u64>() <= limit);
             }
