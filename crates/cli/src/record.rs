@@ -42,7 +42,7 @@ pub struct Record {
     #[arg(long, value_name = "REGEX")]
     skip: Vec<String>,
     /// How events are stored
-    #[arg(long, default_value = Kind::Seed.name(), value_parser = codecs())]
+    #[arg(long, default_value = Kind::Lockstep.name(), value_parser = codecs())]
     codec: Kind,
     /// Memory of the recorder in the program: normal (up to 4 MB a thread) or low (at most 0.5 MB)
     #[arg(long, value_name = "HOW", default_value = "normal", value_parser = PossibleValuesParser::new(["normal", "low"]).map(|word| if word == "low" { Memory::Low } else { Memory::Normal }))]

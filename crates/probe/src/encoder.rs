@@ -1,4 +1,5 @@
-//! The codec of this process, as one type that fits into zeroed memory.
+//! The codec of this process, as one type that fits into zeroed memory. Most of the room is never
+//! touched: an encoder uses the pages of its own kind, as its stream grows.
 
 use lockstep_format::codec::{AnyEncoder, Kind, Sink, Tail};
 
@@ -22,9 +23,15 @@ impl<'a> Encoding<'a> {
         Self { kind, encoder }
     }
 
-    /// Encodes one symbol; false where the codec cannot express it.
-    pub fn push(&mut self, symbol: u32, sink: &mut impl Sink) -> bool {
-        self.encoder.push(self.kind, symbol, sink)
+    /// The largest symbol that the codec can express.
+    pub fn largest(&self) -> u32 {
+        self.kind.largest()
+    }
+
+    /// Encodes symbols that are not larger than that. At most `lockstep_format::codec::most_bytes`
+    /// come out.
+    pub fn push_batch(&mut self, symbols: &[u32], sink: &mut impl Sink) {
+        self.encoder.push_batch(self.kind, symbols, sink);
     }
 
     /// The bytes that would end the stream here.

@@ -281,9 +281,8 @@ fn patch(setup: &mut Setup, environment: &Contents) {
         .map(|main| (main, prepare(setup, environment, main)));
     if let Some((_, Ok(plan))) = &main_plan {
         first += plan.plan.symbols();
-        if first > 1 << 16 && setup.codec != Kind::None {
-            // The seed codec's symbols have 16 bits.
-            setup.codec = Kind::None;
+        if first - 1 > setup.codec.largest() {
+            setup.codec = Kind::Lockstep;
         }
     }
     let mut libraries_patched = true;

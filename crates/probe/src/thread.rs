@@ -11,10 +11,11 @@ use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use lockstep_format::bytes::{put, put_u32, put_u64};
+use lockstep_format::check;
+use lockstep_format::codec::{Tail, most_bytes};
 use lockstep_format::plan::{block, stub};
 use lockstep_format::process::{chunk, kind, loss, state, thread as layout};
 use lockstep_format::symbol::{RETURN, from_staging_word, staging_word};
-use lockstep_format::{check, codec::Tail};
 
 /// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
 pub const STOPPED: u64 = u64::MAX;
@@ -172,8 +173,8 @@ struct Output {
     length: usize,
 }
 
-/// More than any codec makes of a full staging area.
-const OUTPUT: usize = 8 * layout::STAGING_WORDS;
+/// Room for what any codec makes of a full staging area.
+const OUTPUT: usize = most_bytes(layout::STAGING_WORDS);
 
 impl lockstep_format::codec::Sink for Output {
     fn put(&mut self, byte: u8) {
@@ -414,19 +415,22 @@ impl Thread {
         let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
         self.encoded.length = 0;
         let staging = self.hot.cursor.wrapping_sub(count);
-        let (mut symbols, mut leaves) = (0, 0);
+        let mut symbols = [0; layout::STAGING_WORDS];
+        let (mut known, mut leaves) = (0, 0);
         for index in 0..count {
             // SAFETY: inside the staging area.
             let word = unsafe { staging.add(index).read_volatile() };
             if let Some(event) = from_staging_word(word)
-                && encoding.push(event.symbol, &mut self.encoded)
+                && event.symbol <= encoding.largest()
+                && let Some(place) = symbols.get_mut(known)
             {
-                symbols += 1;
+                *place = event.symbol;
+                known += 1;
                 leaves += u64::from(event.is_leaf);
-            } else {
-                process.count(loss::SYMBOL, 1);
             }
         }
+        encoding.push_batch(symbols.get(..known).unwrap_or(&[]), &mut self.encoded);
+        process.count(loss::SYMBOL, (count - known) as u64);
         let tail = encoding.tail();
         let length = self.encoded.length.min(OUTPUT);
         self.append(process, length)?;
@@ -434,7 +438,7 @@ impl Thread {
         let bytes = self.encoded.bytes.get(..length).unwrap_or(&[]);
         self.committed.check = check::extend(self.committed.check, bytes);
         self.committed.bytes += length as u64;
-        self.committed.symbols += symbols;
+        self.committed.symbols += known as u64;
         self.committed.leaves += leaves;
         let state = self.state(&tail);
         self.write(layout::INTENT, &state);

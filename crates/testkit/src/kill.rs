@@ -53,6 +53,15 @@ pub struct Row {
     pub fault: Option<String>,
 }
 
+const CODECS: [&str; 6] = [
+    "lockstep",
+    "none",
+    "lockstep-low",
+    "seed",
+    "seed-v0",
+    "seed-parlot",
+];
+
 impl Trial {
     /// Heads of the columns that [`Trial::csv`] writes.
     pub const HEADS: &'static str =
@@ -68,7 +77,7 @@ impl Trial {
         let launched = !launchers.is_empty() && random.below(25) == 0;
         Self {
             number,
-            codec: ["seed", "none", "seed-v0", "seed-parlot"][random.below(4) as usize],
+            codec: CODECS[random.below(CODECS.len() as u64) as usize],
             processes: [1, 1, 2, 4][random.below(4) as usize],
             launcher: if launched {
                 launchers[random.below(launchers.len() as u64) as usize].clone()

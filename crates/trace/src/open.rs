@@ -78,7 +78,7 @@ impl Run {
                     .first()
                     .map(|process| process.named.loaded.file.codec)
             })
-            .unwrap_or(Kind::Seed);
+            .unwrap_or(Kind::Lockstep);
         notes.append(&mut catalogue.notes);
         let processes = processes
             .into_iter()

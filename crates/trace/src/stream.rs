@@ -7,6 +7,7 @@ use crate::mirror::Owners;
 use crate::model::{Event, FunctionId};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
+use lockstep_format::codec::memory::Memory;
 use lockstep_format::codec::{AnyDecoder, DecodeError, Decoder, Kind, Source};
 use lockstep_format::symbol::{self, Staged};
 use rustc_hash::FxHashSet;
@@ -36,6 +37,30 @@ pub(crate) struct FileStream {
     pub staged: Vec<Staged>,
     pub symbols: Arc<Symbols>,
 }
+
+/// Symbols that are decoded at once.
+const BATCH: usize = 256;
+
+/// A codec's memory: as much as was needed so far, doubled.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Growing(Vec<u32>);
+
+impl Memory for Growing {
+    #[inline]
+    fn words(&mut self, count: usize) -> &mut [u32] {
+        if self.0.len() < count {
+            self.0.resize(count.next_power_of_two().max(BATCH), 0);
+        }
+        &mut self.0
+    }
+
+    #[inline]
+    fn present(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+type AnyGrowing = AnyDecoder<Growing, Growing>;
 
 /// The bytes of a stream: its pieces, then its tail.
 #[derive(Debug, Clone)]
@@ -83,7 +108,8 @@ impl Source for Bytes<'_> {
     }
 }
 
-/// The events of a thread, in order; decodes as it goes. About 150 kB while it lives.
+/// The events of a thread, in order; decodes as it goes. About 170 kB while it lives, and
+/// what the codec `lockstep` remembers: up to 5 MB in long streams.
 pub struct Events<'a>(Inner<'a>);
 
 enum Inner<'a> {
@@ -93,9 +119,13 @@ enum Inner<'a> {
 
 struct FromFile<'a> {
     stream: &'a FileStream,
-    decoder: AnyDecoder,
+    decoder: AnyGrowing,
     bytes: Bytes<'a>,
+    /// Symbols of the stream that are not decoded yet.
     left: u64,
+    /// Decoded symbols, and which of them were not handed out.
+    batch: [u32; BATCH],
+    ready: Range<usize>,
     staged: std::iter::Copied<std::slice::Iter<'a, Staged>>,
     meaning: Meaning,
     /// The return of a leaf comes next.
@@ -108,9 +138,11 @@ impl Stream {
             Self::Memory(events) => Inner::Memory(events.iter().copied()),
             Self::File(stream) => Inner::File(Box::new(FromFile {
                 stream,
-                decoder: AnyDecoder::new(stream.codec),
+                decoder: AnyGrowing::new(stream.codec),
                 bytes: Bytes::new(stream.file.bytes(), &stream.pieces, &stream.tail),
                 left: stream.decoded,
+                batch: [0; BATCH],
+                ready: 0..0,
                 staged: stream.staged.iter().copied(),
                 meaning: Meaning::new(stream.inherited),
                 returns: false,
@@ -121,14 +153,19 @@ impl Stream {
 
 impl FromFile<'_> {
     fn symbol(&mut self) -> Option<u32> {
-        if self.left > 0 {
-            self.left -= 1;
-            if let Ok(Some(symbol)) = self.decoder.next(&mut self.bytes) {
-                return Some(symbol);
-            }
-            // A file that changed since it was opened.
-            self.left = 0;
-            return None;
+        if self.ready.is_empty() && self.left > 0 {
+            let most = self.left.min(BATCH as u64) as usize;
+            let (count, _) = self.decoder.fill(&mut self.bytes, &mut self.batch[..most]);
+            self.ready = 0..count;
+            // Fewer where the file changed since it was opened.
+            self.left = if count == most {
+                self.left - most as u64
+            } else {
+                0
+            };
+        }
+        if let Some(index) = self.ready.next() {
+            return Some(self.batch[index]);
         }
         self.staged.next().map(|event| event.symbol)
     }
@@ -157,9 +194,10 @@ impl Iterator for Events<'_> {
         match &self.0 {
             Inner::Memory(events) => events.size_hint(),
             Inner::File(from) => {
+                let decoded = from.ready.len() + from.staged.len();
                 let most = usize::try_from(from.left)
                     .ok()
-                    .and_then(|left| left.checked_add(from.staged.len()))
+                    .and_then(|left| left.checked_add(decoded))
                     .and_then(|symbols| symbols.checked_mul(2)?.checked_add(1));
                 (0, most)
             }
@@ -205,22 +243,22 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
             ));
         }
     }
-    let mut decoder = Box::new(AnyDecoder::new(codec));
+    let mut decoder = Box::new(AnyGrowing::new(codec));
     let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
     let mut reserved = 0u64;
     let mut error = None;
     let mut meaning = Meaning::new(thread.inherited);
+    let mut batch = [0; BATCH];
     while scan.decoded < thread.symbols {
-        match decoder.next(&mut bytes) {
-            Ok(Some(symbol)) => {
-                scan.decoded += 1;
-                reserved += u64::from(!scan.apply(symbol, None, &mut meaning, symbols));
-            }
-            Ok(None) => break,
-            Err(found) => {
-                error = Some(found);
-                break;
-            }
+        let most = (thread.symbols - scan.decoded).min(BATCH as u64) as usize;
+        let (count, outcome) = decoder.fill(&mut bytes, &mut batch[..most]);
+        for symbol in &batch[..count] {
+            scan.decoded += 1;
+            reserved += u64::from(!scan.apply(*symbol, None, &mut meaning, symbols));
+        }
+        error = outcome.err();
+        if count < most {
+            break;
         }
     }
     scan.compare(thread, error, &bytes, &mut decoder);
@@ -274,7 +312,7 @@ impl Scan {
         thread: &ThreadFile,
         error: Option<DecodeError>,
         bytes: &Bytes<'_>,
-        decoder: &mut AnyDecoder,
+        decoder: &mut AnyGrowing,
     ) {
         let expected = thread.symbols;
         if let Some(error) = error {

@@ -2,6 +2,7 @@
 //! behind any of them: what a killed process leaves. Says nothing about speed.
 #![allow(clippy::unwrap_used)]
 
+use crate::stream::Growing;
 use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
 use lockstep_format::codec::{AnyEncoder, Kind, Sink};
@@ -27,7 +28,7 @@ pub(crate) struct Writer {
 
 struct ThreadWriter {
     chunk: usize,
-    encoder: Box<AnyEncoder>,
+    encoder: Box<AnyEncoder<Growing, Growing>>,
     /// Where the stream goes on, and up to where there is room.
     next: usize,
     end: usize,

@@ -1,24 +1,50 @@
 //! The codec of a run, chosen when it starts: one type of memory for all kinds.
 
+use super::memory::Memory;
+use super::model::{Low, Normal, Size};
 use super::seed::{DecoderState, EncoderState, LastFour, LastOne, Original};
-use super::{DecodeError, Decoder, Encoder, Kind, Sink, Source, Tail, none::Plain};
+use super::{DecodeError, Decoder, Encoder, Kind, Sink, Source, Tail, lockstep, none::Plain};
 
-/// An encoder of any kind. All-zero memory is its valid initial state, whichever kind it serves; the
-/// kind comes with every call (the probe has one a process) and must stay the same.
-#[derive(Debug, Clone, Default)]
-pub struct AnyEncoder {
+/// Words of the table of any kind.
+pub const TABLE: usize = 2 * Normal::SLOTS as usize;
+/// Words of the history of any kind.
+pub const HISTORY: usize = Normal::WINDOW as usize;
+
+/// An encoder of any kind, in 5 MB of which most are never touched. All-zero memory is its valid
+/// initial state, whichever kind it serves; the kind comes with every call (the probe has one a
+/// process) and must stay the same.
+#[derive(Debug, Clone)]
+pub struct AnyEncoder<T = [u32; TABLE], H = [u32; HISTORY]> {
     seed: EncoderState,
+    lockstep: lockstep::EncoderState<T, H>,
 }
 
-impl AnyEncoder {
+impl<T: Default, H: Default> Default for AnyEncoder<T, H> {
+    fn default() -> Self {
+        Self {
+            seed: EncoderState::default(),
+            lockstep: lockstep::EncoderState::default(),
+        }
+    }
+}
+
+impl<T: Memory, H: Memory> AnyEncoder<T, H> {
     /// [`Encoder::push`] of this kind.
     #[inline]
     pub fn push(&mut self, kind: Kind, symbol: u32, sink: &mut impl Sink) -> bool {
+        self.push_batch(kind, &[symbol], sink) == 1
+    }
+
+    /// Encodes symbols; how many, all but those that the codec cannot express. At most
+    /// [`super::most_bytes`] come out, and it does not matter how a stream is cut into batches.
+    pub fn push_batch(&mut self, kind: Kind, symbols: &[u32], sink: &mut impl Sink) -> usize {
         match kind {
-            Kind::None => Plain.push(symbol, sink),
-            Kind::Seed => self.seed.push::<LastFour>(symbol, sink),
-            Kind::SeedV0 => self.seed.push::<LastOne>(symbol, sink),
-            Kind::SeedParlot => self.seed.push::<Original>(symbol, sink),
+            Kind::None => each(symbols, |symbol| Plain.push(symbol, sink)),
+            Kind::Seed => each(symbols, |symbol| self.seed.push::<LastFour>(symbol, sink)),
+            Kind::SeedV0 => each(symbols, |symbol| self.seed.push::<LastOne>(symbol, sink)),
+            Kind::SeedParlot => each(symbols, |symbol| self.seed.push::<Original>(symbol, sink)),
+            Kind::Lockstep => self.lockstep.push_batch::<Normal>(symbols, sink),
+            Kind::LockstepLow => self.lockstep.push_batch::<Low>(symbols, sink),
         }
     }
 
@@ -28,29 +54,39 @@ impl AnyEncoder {
         match kind {
             Kind::None => Plain.tail(),
             Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => self.seed.tail(),
+            Kind::Lockstep | Kind::LockstepLow => self.lockstep.tail(),
         }
     }
 }
 
-/// A decoder of one kind, about 148 kB.
-#[derive(Debug, Clone)]
-pub struct AnyDecoder {
-    kind: Kind,
-    seed: DecoderState,
+/// How many symbols `push` takes.
+#[inline]
+fn each(symbols: &[u32], mut push: impl FnMut(u32) -> bool) -> usize {
+    symbols.iter().filter(|symbol| push(**symbol)).count()
 }
 
-impl AnyDecoder {
+/// A decoder of one kind, about 165 kB and what its memory grows to: 5 MB at most, of which a stream
+/// of `lockstep` takes about as much as its encoder did.
+#[derive(Debug, Clone)]
+pub struct AnyDecoder<T, H> {
+    kind: Kind,
+    seed: DecoderState,
+    lockstep: lockstep::DecoderState<T, H>,
+}
+
+impl<T: Memory + Default, H: Memory + Default> AnyDecoder<T, H> {
     /// At the beginning of a stream of this kind.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         Self {
             kind,
             seed: DecoderState::default(),
+            lockstep: lockstep::DecoderState::default(),
         }
     }
 }
 
-impl Decoder for AnyDecoder {
+impl<T: Memory, H: Memory> Decoder for AnyDecoder<T, H> {
     #[inline]
     fn next(&mut self, source: &mut impl Source) -> Result<Option<u32>, DecodeError> {
         match self.kind {
@@ -58,6 +94,36 @@ impl Decoder for AnyDecoder {
             Kind::Seed => self.seed.next::<LastFour>(source),
             Kind::SeedV0 => self.seed.next::<LastOne>(source),
             Kind::SeedParlot => self.seed.next::<Original>(source),
+            Kind::Lockstep | Kind::LockstepLow => {
+                let mut symbol = [0];
+                match self.fill(source, &mut symbol) {
+                    (1, _) => Ok(Some(symbol[0])),
+                    (_, Ok(())) => Ok(None),
+                    (_, Err(error)) => Err(error),
+                }
+            }
+        }
+    }
+
+    fn fill(
+        &mut self,
+        source: &mut impl Source,
+        into: &mut [u32],
+    ) -> (usize, Result<(), DecodeError>) {
+        match self.kind {
+            Kind::Lockstep => self.lockstep.fill::<Normal>(source, into),
+            Kind::LockstepLow => self.lockstep.fill::<Low>(source, into),
+            Kind::None => Plain.fill(source, into),
+            Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => {
+                for (index, place) in into.iter_mut().enumerate() {
+                    match self.next(source) {
+                        Ok(Some(symbol)) => *place = symbol,
+                        Ok(None) => return (index, Ok(())),
+                        Err(error) => return (index, Err(error)),
+                    }
+                }
+                (into.len(), Ok(()))
+            }
         }
     }
 }

@@ -10,6 +10,9 @@ use crate::process::state::TAIL_ROOM;
 
 mod any;
 mod history;
+pub mod lockstep;
+pub mod memory;
+pub mod model;
 pub mod none;
 pub mod seed;
 pub mod zero;
@@ -22,17 +25,28 @@ pub use any::{AnyDecoder, AnyEncoder};
 pub enum Kind {
     /// Every symbol as 4 bytes.
     None = 0,
-    /// The paper's LZ+ZE with a hash of the last four values as key (v1): the default for now.
+    /// The paper's LZ+ZE with a hash of the last four values as key (v1).
     Seed = 1,
     /// The paper's LZ+ZE with the current value as key, its literal reading.
     SeedV0 = 2,
     /// The original tool's own variant, as its real files show it.
     SeedParlot = 3,
+    /// Runs of predicted symbols, 4.5 MB a thread at most: the default.
+    Lockstep = 4,
+    /// The same in at most 0.4 MB a thread.
+    LockstepLow = 5,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::None, Self::Seed, Self::SeedV0, Self::SeedParlot];
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::Seed,
+        Self::SeedV0,
+        Self::SeedParlot,
+        Self::Lockstep,
+        Self::LockstepLow,
+    ];
 
     /// The name on the command line.
     #[must_use]
@@ -42,6 +56,8 @@ impl Kind {
             Self::Seed => "seed",
             Self::SeedV0 => "seed-v0",
             Self::SeedParlot => "seed-parlot",
+            Self::Lockstep => "lockstep",
+            Self::LockstepLow => "lockstep-low",
         }
     }
 
@@ -51,11 +67,35 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
+    /// The kind of this family that takes little memory, where there is one.
+    #[must_use]
+    pub const fn low(self) -> Self {
+        match self {
+            Self::Lockstep => Self::LockstepLow,
+            other => other,
+        }
+    }
+
+    /// The largest symbol that it can express.
+    #[must_use]
+    pub const fn largest(self) -> u32 {
+        match self {
+            Self::Seed | Self::SeedV0 | Self::SeedParlot => 0xffff,
+            Self::None | Self::Lockstep | Self::LockstepLow => u32::MAX,
+        }
+    }
+
     /// The kind with this number.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u32 == number)
     }
+}
+
+/// More bytes than any encoder makes of `symbols` symbols, wherever in a stream.
+#[must_use]
+pub const fn most_bytes(symbols: usize) -> usize {
+    6 * symbols + 16
 }
 
 /// Where an encoder puts its bytes.
@@ -125,6 +165,10 @@ pub enum DecodeError {
     CutOff,
     /// The last byte must tell how many words of the last group count, 1 to 4, and is this.
     LastByte(u8),
+    /// A number is larger than any that is written.
+    TooLarge,
+    /// A code names the second best place where there is none.
+    NoOther,
 }
 
 impl core::fmt::Display for DecodeError {
@@ -132,6 +176,8 @@ impl core::fmt::Display for DecodeError {
         match self {
             Self::CutOff => f.write_str("the stream ends in the middle of a code"),
             Self::LastByte(byte) => write!(f, "expected 1 to 4 as the last byte, found {byte}"),
+            Self::TooLarge => f.write_str("a number in the stream is too large"),
+            Self::NoOther => f.write_str("a code names a second place where there is none"),
         }
     }
 }
@@ -144,6 +190,23 @@ pub trait Decoder {
     /// Where the bytes do not go on as a stream. What was decoded before is right; what comes after
     /// an error means nothing.
     fn next(&mut self, source: &mut impl Source) -> Result<Option<u32>, DecodeError>;
+
+    /// The next symbols, as many as there is room for unless the stream or its sense ends before, and
+    /// how many they are.
+    fn fill(
+        &mut self,
+        source: &mut impl Source,
+        into: &mut [u32],
+    ) -> (usize, Result<(), DecodeError>) {
+        for (index, place) in into.iter_mut().enumerate() {
+            match self.next(source) {
+                Ok(Some(symbol)) => *place = symbol,
+                Ok(None) => return (index, Ok(())),
+                Err(error) => return (index, Err(error)),
+            }
+        }
+        (into.len(), Ok(()))
+    }
 }
 
 #[cfg(test)]
@@ -153,5 +216,7 @@ impl Sink for std::vec::Vec<u8> {
     }
 }
 
+#[cfg(test)]
+mod lockstep_tests;
 #[cfg(test)]
 mod tests;

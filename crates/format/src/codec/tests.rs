@@ -1,6 +1,8 @@
 //! The codecs against a slow reference, every prefix, every truncation, and noise.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+use super::any::{HISTORY, TABLE};
+use super::memory::Memory;
 use super::seed::{Key, LastFour, LastOne, Original, Seed, Unseed};
 use super::{AnyDecoder, AnyEncoder, DecodeError, Decoder, Encoder, Kind};
 use proptest::prelude::*;
@@ -8,7 +10,7 @@ use std::path::PathBuf;
 
 /// Everything that `bytes` decode to, and how it ended.
 fn decode(kind: Kind, mut bytes: &[u8], limit: usize) -> (Vec<u32>, Result<(), DecodeError>) {
-    let mut decoder = Box::new(AnyDecoder::new(kind));
+    let mut decoder = Box::new(AnyDecoder::<Vec<u32>, Vec<u32>>::new(kind));
     let mut symbols = Vec::new();
     while symbols.len() < limit {
         match decoder.next(&mut bytes) {
@@ -21,7 +23,7 @@ fn decode(kind: Kind, mut bytes: &[u8], limit: usize) -> (Vec<u32>, Result<(), D
 }
 
 fn encode(kind: Kind, symbols: &[u32]) -> Vec<u8> {
-    let mut encoder = Box::<AnyEncoder>::default();
+    let mut encoder = Box::<AnyEncoder<Vec<u32>, Vec<u32>>>::default();
     let mut bytes = Vec::new();
     for symbol in symbols {
         assert!(encoder.push(kind, *symbol, &mut bytes));
@@ -105,7 +107,7 @@ proptest! {
     #[test]
     fn every_prefix_with_its_tail_is_the_prefix(symbols in streams()) {
         for kind in Kind::ALL {
-            let mut encoder = Box::<AnyEncoder>::default();
+            let mut encoder = Box::<AnyEncoder<Vec<u32>, Vec<u32>>>::default();
             let mut bytes = Vec::new();
             for end in 0..=symbols.len() {
                 let tail = encoder.tail(kind);
@@ -142,9 +144,7 @@ proptest! {
 /// The body of a fuzz target: any bytes decode to something or an error, in bounded work.
 fn survives(kind: Kind, bytes: &[u8]) {
     let (symbols, _) = decode(kind, bytes, 100_000);
-    if kind != Kind::None {
-        assert!(symbols.iter().all(|symbol| *symbol <= 65_535));
-    }
+    assert!(symbols.iter().all(|symbol| *symbol <= kind.largest()));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn long_repeats_and_old_places() {
 #[test]
 fn symbols_above_sixteen_bits_are_refused_and_change_nothing() {
     for kind in [Kind::Seed, Kind::SeedV0, Kind::SeedParlot] {
-        let mut encoder = Box::<AnyEncoder>::default();
+        let mut encoder = Box::<AnyEncoder<Vec<u32>, Vec<u32>>>::default();
         let mut bytes = Vec::new();
         for symbol in [16, 0, 65_536, 65_535, u32::MAX, 0] {
             assert_eq!(encoder.push(kind, symbol, &mut bytes), symbol <= 65_535);
@@ -249,53 +249,153 @@ fn files_of_the_original_tool() {
     assert!(!others.is_empty());
 }
 
-/// `cargo test --release -p lockstep-format -- --ignored --nocapture speed`
-#[test]
-#[ignore = "a measurement"]
-fn speed() {
+/// Arrays of known length, as in the probe.
+struct Fixed<const N: usize>(Box<[u32; N]>);
+
+impl<const N: usize> Default for Fixed<N> {
+    fn default() -> Self {
+        Self(vec![0; N].try_into().unwrap())
+    }
+}
+
+impl<const N: usize> Memory for Fixed<N> {
+    #[inline]
+    fn words(&mut self, _: usize) -> &mut [u32] {
+        &mut *self.0
+    }
+
+    #[inline]
+    fn present(&self) -> &[u32] {
+        &*self.0
+    }
+}
+
+/// A stream of symbols with its name.
+type Named = (String, Vec<u32>);
+
+/// Loops, branches, random alphabets; and what stands in the directory `$STREAMS`, files of symbols
+/// of 4 bytes each, as the codec `none` writes them.
+fn measured_streams() -> Vec<Named> {
     let mut state = 1u64;
-    let mut random = || {
+    let mut random = move |below: u32| {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (state >> 33) as u32
+        (state >> 33) as u32 % below
     };
-    let periodic = [16, 17, 0, 18, 19, 0, 0, 0].repeat(1 << 20);
-    let branches: Vec<u32> = (0..1 << 23)
-        .map(|_| {
-            if random() % 2 == 0 {
-                0
-            } else {
-                16 + random() % 2
-            }
-        })
-        .collect();
-    let noise: Vec<u32> = (0..1 << 23).map(|_| random() % 1000).collect();
-    for kind in Kind::ALL {
-        for (name, symbols) in [
-            ("periodic", &periodic),
-            ("branches", &branches),
-            ("noise", &noise),
+    let mut alphabet = |size: u32| {
+        (0..1 << 22)
+            .map(|_| 16 + random(size))
+            .collect::<Vec<u32>>()
+    };
+    let (two, sixteen, thousand) = (alphabet(2), alphabet(16), alphabet(1024));
+    let nest = |outer: u32, inner: u32| {
+        let inside = [18, 0, 19, 20, 0, 0].repeat(inner as usize);
+        [&[16, 17, 0][..], &inside, &[0]]
+            .concat()
+            .repeat(outer as usize)
+    };
+    let mut streams = vec![
+        (
+            "loop of 8".to_owned(),
+            [16, 17, 0, 18, 19, 0, 0, 0].repeat(1 << 20),
+        ),
+        ("loops 20,000 x 60".to_owned(), nest(20_000, 60)),
+        ("loops 20 x 60,000".to_owned(), nest(20, 60_000)),
+        (
+            "branches".to_owned(),
+            two.iter().flat_map(|symbol| [*symbol, 0]).collect(),
+        ),
+        ("random of 2".to_owned(), two),
+        ("random of 16".to_owned(), sixteen),
+        ("random of 1024".to_owned(), thousand),
+    ];
+    if let Some(directory) = std::env::var_os("STREAMS") {
+        let mut files: Vec<_> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        for file in files {
+            let bytes = std::fs::read(&file).unwrap();
+            let words = bytes.as_chunks::<4>().0.iter();
+            let symbols = words.map(|word| u32::from_le_bytes(*word)).collect();
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            streams.push((name, symbols));
+        }
+    }
+    streams
+}
+
+/// `STREAMS=directory cargo test --profile probe -p lockstep-format -- --ignored --nocapture speed`
+#[test]
+#[ignore = "a measurement"]
+fn speed() {
+    eprintln!(
+        "{:20} {:12} {:>10} {:>10} {:>9} {:>7} {:>7} {:>7}",
+        "stream", "codec", "symbols", "bytes", "B/symbol", "enc ns", "next ns", "fill ns"
+    );
+    for (name, symbols) in measured_streams() {
+        for kind in [
+            Kind::Lockstep,
+            Kind::LockstepLow,
+            Kind::Seed,
+            Kind::SeedV0,
+            Kind::None,
         ] {
-            let start = std::time::Instant::now();
-            let bytes = encode(kind, symbols);
-            let encoding = start.elapsed();
-            let start = std::time::Instant::now();
-            let mut decoder = Box::new(AnyDecoder::new(kind));
-            let mut source = &bytes[..];
-            let mut count = 0;
-            while let Ok(Some(_)) = decoder.next(&mut source) {
-                count += 1;
+            let mut fastest = [f64::MAX; 3];
+            let mut size = 0;
+            for _ in 0..3 {
+                let mut encoder = Box::<AnyEncoder<Fixed<TABLE>, Fixed<HISTORY>>>::default();
+                let mut bytes = Vec::with_capacity(5 * symbols.len() + 64);
+                let start = std::time::Instant::now();
+                for batch in symbols.chunks(256) {
+                    assert_eq!(encoder.push_batch(kind, batch, &mut bytes), batch.len());
+                }
+                let encoding = start.elapsed();
+                let tail = encoder.tail(kind);
+                bytes.extend(&tail.bytes[..tail.length]);
+                size = bytes.len();
+
+                let mut decoder = Box::new(AnyDecoder::<Vec<u32>, Vec<u32>>::new(kind));
+                let mut source = &bytes[..];
+                let start = std::time::Instant::now();
+                let mut sum = 0u32;
+                while let Ok(Some(symbol)) = decoder.next(&mut source) {
+                    sum = sum.wrapping_add(symbol);
+                }
+                let one_by_one = start.elapsed();
+                assert_eq!(
+                    sum,
+                    symbols
+                        .iter()
+                        .fold(0u32, |sum, symbol| sum.wrapping_add(*symbol))
+                );
+
+                let mut decoder = Box::new(AnyDecoder::<Vec<u32>, Vec<u32>>::new(kind));
+                let mut source = &bytes[..];
+                let mut buffer = vec![0; 4096];
+                let start = std::time::Instant::now();
+                let mut whole = true;
+                for batch in symbols.chunks(4096) {
+                    let room = &mut buffer[..batch.len()];
+                    assert_eq!(decoder.fill(&mut source, room), (batch.len(), Ok(())));
+                    whole &= room == batch;
+                }
+                let filling = start.elapsed();
+                assert!(whole);
+                for (fastest, time) in fastest.iter_mut().zip([encoding, one_by_one, filling]) {
+                    *fastest = fastest.min(time.as_secs_f64() * 1e9 / symbols.len() as f64);
+                }
             }
-            let decoding = start.elapsed();
-            assert_eq!(count, symbols.len());
-            let per = |time: std::time::Duration| time.as_secs_f64() * 1e9 / symbols.len() as f64;
             eprintln!(
-                "{:12} {name:9} encode {:5.2} ns/event  decode {:5.2} ns/event  ratio {:9.1}",
+                "{name:20} {:12} {:10} {size:10} {:9.5} {:7.2} {:7.2} {:7.2}",
                 kind.name(),
-                per(encoding),
-                per(decoding),
-                2.0 * symbols.len() as f64 / bytes.len() as f64
+                symbols.len(),
+                size as f64 / symbols.len() as f64,
+                fastest[0],
+                fastest[1],
+                fastest[2],
             );
         }
     }
