@@ -219,6 +219,14 @@ impl<'a> Image<'a> {
         self.segment_of(address).is_some_and(|s| s.executable)
     }
 
+    /// Whether the file itself says which lines its code comes from.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.sections
+            .section_by_name(LE, b".debug_line")
+            .is_some_and(|(_, section)| section.sh_size(LE) > 0)
+    }
+
     /// Contents and address of a section, by name; `None` where it is compressed or absent.
     pub(crate) fn section(&self, name: &[u8]) -> Option<(&'a [u8], u64)> {
         let (_, section) = self.sections.section_by_name(LE, name)?;

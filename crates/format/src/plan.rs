@@ -16,6 +16,7 @@
 //! └─────────────────┴─────────────────────────┴────────┴────────┴────
 //! ```
 //!
+//! Shadow slot k belongs to the k-th imported function (imports stand behind own functions).
 //! A rewritten displacement (`call *slot(%rip)`, `jmp *slot(%rip)`) points to a shadow slot, which
 //! holds the address of the import's stub; the stub calls through the real slot, read at call time.
 //! A patched function entry (`jmp rel32`) leads to the function's stub.
@@ -87,7 +88,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -115,6 +116,8 @@ pub mod header {
     pub const SECTIONS: usize = 80;
     /// `u32`, functions and library calls that were not chosen to be recorded.
     pub const LEFT_OUT: usize = 184;
+    /// `u32`, 1 where the image's own functions are recorded; 0 where there are hooks at most.
+    pub const TRACED: usize = 180;
     /// Size of the header.
     pub const SIZE: usize = 192;
 }
@@ -137,38 +140,60 @@ pub mod section {
     pub const STRINGS: usize = 6;
     /// Rows of [`super::choice`]; none where everything was chosen.
     pub const CHOICES: usize = 7;
+    /// Rows of [`super::export`], by name.
+    pub const EXPORTS: usize = 8;
     /// Number of sections.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 }
 
-/// What the image is to the probe.
+/// What the image is to the probe. Whether its own functions are recorded is another question
+/// ([`header::TRACED`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Role {
     /// The main program: own functions and calls into libraries.
     Main = 0,
-    /// libgcc_s: the entries that begin to unwind restore the return addresses.
+    /// libgcc_s and its like: the entries that begin to unwind restore the return addresses.
     Unwinder = 1,
     /// An MPI library: `MPI_Init` and `MPI_Init_thread` set a flag.
     Mpi = 2,
     /// libc: `_exit` tells how the process ended.
     Libc = 3,
+    /// Any other library: nothing, unless its own functions are recorded.
+    Library = 4,
+    /// The dynamic linker: where it has changed its list of images, new ones are patched. Its own
+    /// functions are never recorded.
+    Linker = 5,
 }
 
 impl Role {
+    /// Every role.
+    pub const ALL: [Self; 6] = [
+        Self::Main,
+        Self::Unwinder,
+        Self::Mpi,
+        Self::Libc,
+        Self::Library,
+        Self::Linker,
+    ];
+
     /// The role with this number.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Main),
-            1 => Some(Self::Unwinder),
-            2 => Some(Self::Mpi),
-            3 => Some(Self::Libc),
-            _ => None,
+        if (number as usize) < Self::ALL.len() {
+            Some(Self::ALL[number as usize])
+        } else {
+            None
         }
     }
 
-    /// Its word in a facts line and on the command line of `__plan`.
+    /// The role with this word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+
+    /// Its word in a facts line, in a plan's file name, and on the command line of `__plan`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -176,26 +201,37 @@ impl Role {
             Self::Unwinder => "unwinder",
             Self::Mpi => "mpi",
             Self::Libc => "libc",
+            Self::Library => "library",
+            Self::Linker => "linker",
         }
     }
 
-    /// The role that an image's file name gives it; `None` for libraries that are left alone.
+    /// The role that a library's file name gives it.
     #[must_use]
-    pub fn of_library(file_name: &str) -> Option<Self> {
+    pub fn of_library(file_name: &str) -> Self {
         let is = |stem: &str| {
             file_name
                 .strip_prefix(stem)
                 .is_some_and(|rest| rest.starts_with(".so"))
         };
-        if is("libgcc_s") {
-            Some(Self::Unwinder)
+        let any = |stems: &[&str]| stems.iter().any(|stem| is(stem));
+        if any(&["libgcc_s", "libunwind", "libunwind-x86_64"]) {
+            Self::Unwinder
         } else if is("libc") {
-            Some(Self::Libc)
-        } else if is("libmpi") || is("libmpich") || is("libmpi_cray") || is("libmpi_intel") {
-            Some(Self::Mpi)
+            Self::Libc
+        } else if any(&["libmpi", "libmpich", "libmpi_cray", "libmpi_intel"]) {
+            Self::Mpi
+        } else if is("ld-linux-x86-64") || file_name.starts_with("ld-2.") {
+            Self::Linker
         } else {
-            None
+            Self::Library
         }
+    }
+
+    /// Whether it has hooks of its own, whatever is recorded.
+    #[must_use]
+    pub const fn has_hooks(self) -> bool {
+        !matches!(self, Self::Library)
     }
 }
 
@@ -225,6 +261,10 @@ pub mod routine {
     pub const RETURN: usize = 10;
     /// Slow way of a patched tail jump: the frame hands over to the call that follows.
     pub const HAND_OVER: usize = 11;
+    /// Record nothing until this process's next event: a child may run in its memory; no event.
+    pub const SUSPEND: usize = 12;
+    /// The dynamic linker's list of images has changed, or is about to; no event.
+    pub const LOADED: usize = 13;
     /// Number of entries, used or not.
     pub const COUNT: usize = 16;
 }
@@ -412,6 +452,21 @@ pub mod choice {
     pub const TRACE: u32 = 0;
     /// What one of these finds is not recorded.
     pub const SKIP: u32 = 1;
+}
+
+/// A name under which other images call a recorded function of this one; [`export::SIZE`] bytes.
+///
+/// A call from the main program into a library whose own functions are recorded is recorded there:
+/// the probe leaves the main program's calls of these names as they are.
+pub mod export {
+    /// `u32`, offset of the name in the strings.
+    pub const NAME: usize = 0;
+    /// `u32`, its length.
+    pub const NAME_LENGTH: usize = 4;
+    /// `u32`, the function, as a row of [`super::section::FUNCTIONS`].
+    pub const FUNCTION: usize = 8;
+    /// Size of a row.
+    pub const SIZE: usize = 12;
 }
 
 mod view;

@@ -60,7 +60,7 @@ fn every_table_equals_its_constants() {
         (
             "Plan header",
             constants!(plan::header: MAGIC VERSION CHECK ROLE SYMBOLS LOW HIGH FIXED
-            BUILD_ID_LENGTH BUILD_ID SECTIONS LEFT_OUT SIZE),
+            BUILD_ID_LENGTH BUILD_ID SECTIONS TRACED LEFT_OUT SIZE),
         ),
         ("Fixup", constants!(plan::fixup: AT KIND VALUE SIZE)),
         (
@@ -83,6 +83,10 @@ fn every_table_equals_its_constants() {
         (
             "Choice",
             constants!(plan::choice: KIND FOUND PATTERN PATTERN_LENGTH SIZE),
+        ),
+        (
+            "Export",
+            constants!(plan::export: NAME NAME_LENGTH FUNCTION SIZE),
         ),
     ]);
     assert_eq!(tables(), expected);

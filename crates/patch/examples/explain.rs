@@ -1,4 +1,4 @@
-//! Prints what would be recorded of a program, and what not: `explain [ROLE] FILE`.
+//! Prints what would be recorded of a program, or of a library (`explain [ROLE] FILE`), and what not.
 
 use std::io::Write;
 use std::time::Instant;
@@ -8,13 +8,17 @@ use lockstep_format::plan::{Plan, Role};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = arguments.last().ok_or("usage: explain [ROLE] FILE")?;
-    let role = (0..4)
-        .filter_map(Role::from_number)
+    let role = Role::ALL
+        .into_iter()
         .find(|role| arguments.len() > 1 && role.name() == arguments[0])
         .unwrap_or(Role::Main);
     let image = std::fs::read(path)?;
     let start = Instant::now();
-    let bytes = lockstep_patch::plan(&image, role, &lockstep_patch::Options::default())?;
+    let scope = lockstep_patch::Scope {
+        role,
+        own_functions: true,
+    };
+    let bytes = lockstep_patch::plan(&image, scope, &lockstep_patch::Options::default())?;
     let elapsed = start.elapsed();
     let plan = Plan::new(&bytes).map_err(|error| format!("{error:?}"))?;
     let checked = lockstep_patch::check(&plan, &image, bias(&plan), bias(&plan) + 0x4000_0000)?;

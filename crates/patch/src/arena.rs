@@ -240,6 +240,17 @@ impl Arena {
         }
     }
 
+    /// `jmp stub`: the body of a stub that leads to another.
+    pub(crate) fn jump_to(entry: u32) -> Code {
+        let link = Link::Arena {
+            offset: u64::from(entry),
+        };
+        Code {
+            bytes: vec![0xe9, 0, 0, 0, 0],
+            links: vec![(1, link)],
+        }
+    }
+
     /// `jmp entry`: the body of a function whose entry stays as it is.
     pub(crate) fn whole_body(entry: u64) -> Code {
         let link = Link::Image {

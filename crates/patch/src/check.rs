@@ -223,6 +223,18 @@ impl<'i, 'a> Memory<'i, 'a> {
         }
         self.check_head(u64::from(entry.target))?;
         checked.entries += 1;
+        // A routine may run before the stub that records.
+        let body = self.decode_after(stub + BODY)?;
+        let next = body.near_branch_target();
+        let leads_on = body.code() == Code::Jmp_rel32_64
+            && self.is_arena(next)
+            && self.stubs.contains(&(next - self.arena));
+        let stub = if leads_on {
+            self.check_head(next - self.arena)?;
+            next
+        } else {
+            stub
+        };
         let (end, copies) = self.check_body(entry.address, stub + BODY, checked)?;
         for site in &sites[1..] {
             let before = self.decode_before(site.address)?;

@@ -23,7 +23,9 @@ mod imports;
 mod inline;
 mod library;
 mod make;
+mod names;
 mod relocate;
+mod sensitive;
 mod survey;
 mod write;
 
@@ -53,12 +55,35 @@ pub enum PlanFailure {
     TooLarge(u64),
 }
 
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// What the image is to the probe.
+    pub role: Role,
+    /// Of a library: record its own functions. (Those of the main program always are.)
+    pub own_functions: bool,
+}
+
+impl From<Role> for Scope {
+    /// Hooks alone, but for the main program.
+    fn from(role: Role) -> Self {
+        Self {
+            role,
+            own_functions: false,
+        }
+    }
+}
+
 /// Makes the plan of an image in the bytes of its file.
 ///
 /// # Errors
 /// Why there can be no plan. A function that cannot be recorded is no error but a refusal in the plan.
-pub fn plan(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8>, PlanFailure> {
-    make::make(bytes, role, options)
+pub fn plan(
+    bytes: &[u8],
+    scope: impl Into<Scope>,
+    options: &Options,
+) -> Result<Vec<u8>, PlanFailure> {
+    make::make(bytes, scope.into(), options)
 }
 
 /// What identifies a file that has no build id.

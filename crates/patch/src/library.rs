@@ -53,6 +53,9 @@ const JUMP: [&[u8]; 17] = [
     b"setcontext",
 ];
 
+/// The routine of entries that may begin a process in this very memory.
+pub(crate) const SUSPEND: usize = routine::SUSPEND;
+
 /// Whether calls of this library function are left as they are.
 pub(crate) fn is_untouched(name: &[u8]) -> bool {
     UNTOUCHED.contains(&name) || name.starts_with(b"_ITM_")
@@ -81,24 +84,32 @@ pub(crate) fn routine(mechanism: u32) -> usize {
     }
 }
 
+/// Where unwinding begins: libgcc_s, then what libunwind has in its place.
+const UNWINDER: [&[u8]; 12] = [
+    b"_Unwind_RaiseException",
+    b"_Unwind_Resume",
+    b"_Unwind_Resume_or_Rethrow",
+    b"_Unwind_ForcedUnwind",
+    b"_Unwind_Backtrace",
+    b"unw_backtrace",
+    b"unw_init_local",
+    b"unw_init_local2",
+    b"__unw_init_local",
+    b"_ULx86_64_init_local",
+    b"_ULx86_64_init_local2",
+    b"_Ux86_64_init_local",
+];
+
 /// The hooked entries of a library, and what they run.
 pub(crate) fn hook(role: lockstep_format::plan::Role, name: &[u8]) -> Option<usize> {
     use lockstep_format::plan::Role;
     let any = |names: &[&[u8]]| names.contains(&name);
     let (hooked, routine) = match role {
-        Role::Main => (false, routine::RESTORE),
-        Role::Unwinder => (
-            any(&[
-                b"_Unwind_RaiseException",
-                b"_Unwind_Resume",
-                b"_Unwind_Resume_or_Rethrow",
-                b"_Unwind_ForcedUnwind",
-                b"_Unwind_Backtrace",
-            ]),
-            routine::RESTORE,
-        ),
+        Role::Main | Role::Library => (false, routine::RESTORE),
+        Role::Unwinder => (UNWINDER.contains(&name), routine::RESTORE),
         Role::Mpi => (is_mpi_init(name), routine::MPI),
         Role::Libc => (any(&[b"_exit", b"_Exit"]), routine::END),
+        Role::Linker => (name == b"_dl_debug_state", routine::LOADED),
     };
     hooked.then_some(routine)
 }

@@ -12,10 +12,12 @@ use crate::domain::Domain;
 use crate::entry::{JUMP, Window, callers};
 use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
+use crate::names::Names;
 use crate::relocate::{LARGEST_IMAGE, Moved, Place};
+use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
 use crate::write::{CallSiteRow, Content, FunctionRow, RefusalRow, SiteRow};
-use crate::{Options, PlanFailure};
+use crate::{Options, PlanFailure, Scope};
 
 /// Longest site.
 const SITE: u64 = 16;
@@ -26,6 +28,10 @@ struct Subject<'i, 'a> {
     survey: &'i Survey<'a>,
     domain: &'i Domain<'a>,
     place: Place,
+    /// Functions that are not to be recorded whatever their code allows, by range.
+    vetoed: FxHashMap<usize, &'static str>,
+    /// Functions that run a routine first, by range.
+    watched: FxHashMap<usize, usize>,
 }
 
 /// How the calls of an own function come to its stub.
@@ -36,8 +42,51 @@ enum Way {
     Callers(Vec<Branch>),
 }
 
-impl Subject<'_, '_> {
+impl<'a> Subject<'_, 'a> {
+    /// Finds the functions of a library that must be left alone; returns the entries of those that
+    /// may begin a process in this very memory.
+    fn veto(&mut self, names: &Names<'a>, role: Role) -> Vec<u64> {
+        let mut begins_child = Vec::new();
+        for own in &self.domain.functions {
+            let range = &self.survey.ranges[own.range];
+            let found = sensitive::find(self.image, range, names.all(range.address));
+            if found.is_some_and(|found| found.begins_child) {
+                begins_child.push(range.address);
+            }
+            let reason = if role == Role::Unwinder {
+                Some("it unwinds the stack, and must find it as the program made it")
+            } else if names.is_resolver(range.address) {
+                Some("it chooses an implementation while the image is being loaded")
+            } else {
+                found.map(|Sensitive { reason, .. }| reason)
+            };
+            self.vetoed.extend(reason.map(|reason| (own.range, reason)));
+        }
+        // Whether a call is recorded must not depend on the machine's choice.
+        let reason =
+            "one of its implementations cannot be: recorded where the main program calls it";
+        loop {
+            let before = self.vetoed.len();
+            for choices in names.implementations() {
+                let (good, bad): (Vec<usize>, Vec<usize>) = choices
+                    .iter()
+                    .filter_map(|address| self.survey.range_starting_at(*address))
+                    .partition(|range| self.way(*range, |_| None).is_ok());
+                if !bad.is_empty() {
+                    let good = good.into_iter().map(|range| (range, reason));
+                    self.vetoed.extend(good);
+                }
+            }
+            if self.vetoed.len() == before {
+                return begins_child;
+            }
+        }
+    }
+
     fn way(&self, range: usize, shadow: impl Fn(u64) -> Option<u64>) -> Result<Way, String> {
+        if let Some(reason) = self.vetoed.get(&range) {
+            return Err((*reason).into());
+        }
         if self.survey.ranges[range].begins_framed {
             return Err("its frame is set up before its first instruction".into());
         }
@@ -66,7 +115,8 @@ impl Subject<'_, '_> {
 }
 
 /// Makes the plan.
-pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8>, PlanFailure> {
+pub(crate) fn make(bytes: &[u8], scope: Scope, options: &Options) -> Result<Vec<u8>, PlanFailure> {
+    let role = scope.role;
     let choice = Choice::new(options)?;
     let image = Image::parse(bytes)?;
     let (low, high) = image.extent();
@@ -76,28 +126,53 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
     let imports = image.imports();
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
     let survey = Survey::new(&image, &slots);
-    let domain = Domain::new(&image, &survey);
-    let subject = Subject {
+    let mut domain = Domain::new(&image, &survey);
+    let is_library = scope.own_functions && !matches!(role, Role::Main | Role::Linker);
+    let names = is_library.then(|| Names::new(&image, &survey));
+    if let Some(names) = &names {
+        names.apply(&survey, &mut domain);
+    }
+    let mut subject = Subject {
         image: &image,
         survey: &survey,
         domain: &domain,
         place: Place::new(high),
+        vetoed: FxHashMap::default(),
+        watched: FxHashMap::default(),
     };
     let mut plan = Builder::new(0);
+    let own_unwinder = has_own_unwinder(&image, &imports);
+    let wants = |name: &[u8]| choice.wants(name);
     if role == Role::Main {
-        let own_unwinder = has_own_unwinder(&image, &imports);
-        let wants = |name: &[u8]| choice.wants(name);
         let calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
         plan.add_call_sites(&subject, &calls, &rows);
     } else {
-        plan.add_hooks(&subject, role);
+        let begins_child = match &names {
+            Some(names) => subject.veto(names, role),
+            None => Vec::new(),
+        };
+        let is_own = |name: &[u8]| is_library && wants(name);
+        plan.add_hooks(&mut subject, role, begins_child, is_own);
+    }
+    if let Some(names) = &names {
+        let calls = Imports::default();
+        let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
+        plan.exports = names.exports(|address| {
+            let range = survey.range_starting_at(address)?;
+            let owner = domain.owner.get(range).copied().flatten()?;
+            rows.get(owner as usize).copied().flatten()
+        });
+        if image.has_lines() {
+            plan.add_call_sites(&subject, &calls, &rows);
+        }
     }
     let (left_out, choices) = choice.counts();
     Ok(Content {
         role,
+        is_traced: role == Role::Main || names.is_some(),
         extent: (low, high),
         is_fixed: image.kind() == Kind::Fixed,
         build_id: image.build_id(),
@@ -109,6 +184,7 @@ pub(crate) fn make(bytes: &[u8], role: Role, options: &Options) -> Result<Vec<u8
         call_sites: plan.call_sites,
         left_out,
         choices,
+        exports: plan.exports,
     }
     .write())
 }
@@ -120,6 +196,7 @@ struct Builder<'a> {
     functions: Vec<FunctionRow<'a>>,
     refusals: Vec<RefusalRow<'a>>,
     call_sites: Vec<CallSiteRow>,
+    exports: Vec<(&'a [u8], u32)>,
     groups: u32,
     /// What was moved from function entries, by address.
     moved: Vec<(u64, u64)>,
@@ -133,6 +210,7 @@ impl<'a> Builder<'a> {
             functions: Vec::new(),
             refusals: Vec::new(),
             call_sites: Vec::new(),
+            exports: Vec::new(),
             groups: 0,
             moved: Vec::new(),
         }
@@ -207,9 +285,10 @@ impl<'a> Builder<'a> {
                 stubs[index] = Some(stub);
             }
         }
-        for (index, (_, way)) in owned() {
+        for (index, (own, way)) in owned() {
             if let Some(Way::Entry(window, moved)) = way {
-                stubs[index] = Some(self.patch_entry(subject, window, moved, head));
+                let before = subject.watched.get(&own.range).copied();
+                stubs[index] = Some(self.patch_entry(subject, window, moved, head, before));
             }
         }
         let mut rows = vec![None; ways.len()];
@@ -230,18 +309,26 @@ impl<'a> Builder<'a> {
         rows
     }
 
-    /// A function's stub and the group of sites that leads there.
+    /// A function's stub and the group of sites that leads there, by way of the routine `before`.
     fn patch_entry(
         &mut self,
         subject: &Subject<'_, '_>,
         window: &Window,
         moved: &Moved,
         head: Head,
+        before: Option<usize>,
     ) -> Stub {
         let stub = self.arena.add_stub(head, &moved.code);
+        let entry = match before {
+            Some(routine) => {
+                let body = Arena::jump_to(stub.entry);
+                self.arena.add_stub(Head::Before { routine }, &body).entry
+            }
+            None => stub.entry,
+        };
         let group = self.next_group();
         self.sites
-            .extend(entry_site(subject.image, window, stub.entry, group));
+            .extend(entry_site(subject.image, window, entry, group));
         for branch in &window.redirected {
             let offset = moved.offset_of(window.copy_of(branch.target));
             let target = stub.body + offset.unwrap_or(0);
@@ -372,27 +459,50 @@ impl<'a> Builder<'a> {
             .sort_unstable_by_key(|row| row.return_address);
     }
 
-    /// The entries of a library that run a routine, each address once.
-    fn add_hooks(&mut self, subject: &Subject<'_, 'a>, role: Role) {
-        let mut last = None;
-        for symbol in subject.image.function_symbols() {
-            let Some(routine) = library::hook(role, symbol.name) else {
+    /// The entries of a library that run a routine, each address once: those that have one for their
+    /// name, and those in `begins_child`. What is recorded too (`is_own`) runs it before its stub.
+    fn add_hooks(
+        &mut self,
+        subject: &mut Subject<'_, 'a>,
+        role: Role,
+        begins_child: Vec<u64>,
+        is_own: impl Fn(&[u8]) -> bool,
+    ) {
+        let named = subject.image.function_symbols().into_iter();
+        let named = named.filter(|symbol| !symbol.is_indirect);
+        let named = named.filter_map(|symbol| {
+            let routine = library::hook(role, symbol.name)?;
+            Some((symbol.address, Cow::Borrowed(symbol.name), routine))
+        });
+        let suspend = |address| {
+            let name = format!("+{address:#x}").into_bytes();
+            (address, Cow::Owned(name), library::SUSPEND)
+        };
+        let mut hooks: Vec<(u64, Cow<'a, [u8]>, usize)> =
+            named.chain(begins_child.into_iter().map(suspend)).collect();
+        hooks.sort_by_key(|(address, ..)| *address);
+        hooks.dedup_by_key(|(address, ..)| *address);
+        for (address, name, routine) in hooks {
+            let Some(range) = subject.survey.range_starting_at(address) else {
+                self.refuse(address, name, "no frame description begins there".into());
                 continue;
             };
-            if symbol.is_indirect || last == Some(symbol.address) {
+            let owner = subject.domain.owner.get(range).copied().flatten();
+            let own = owner.and_then(|owner| subject.domain.functions.get(owner as usize));
+            if own.is_some_and(|own| own.range == range && is_own(&own.name))
+                && matches!(subject.way(range, |_| None), Ok(Way::Entry(..)))
+            {
+                subject.watched.insert(range, routine);
                 continue;
             }
-            last = Some(symbol.address);
-            let entry = match subject.survey.range_starting_at(symbol.address) {
-                Some(range) => subject.entry(range, |_| None),
-                None => Err("no frame description begins there".into()),
-            };
-            match entry {
+            match subject.entry(range, |_| None) {
                 Ok((window, moved)) => {
                     let head = Head::Before { routine };
-                    self.patch_entry(subject, &window, &moved, head);
+                    self.patch_entry(subject, &window, &moved, head, None);
+                    let reason = "the recorder watches its entry";
+                    subject.vetoed.entry(range).or_insert(reason);
                 }
-                Err(reason) => self.refuse(symbol.address, symbol.name.into(), reason),
+                Err(reason) => self.refuse(address, name, reason),
             }
         }
     }

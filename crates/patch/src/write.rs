@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use lockstep_format::bytes::put;
 use lockstep_format::check;
 use lockstep_format::plan::{
-    MAGIC, Role, VERSION, call_site, choice, fixup, function, header, refusal, section, site,
+    MAGIC, Role, VERSION, call_site, choice, export, fixup, function, header, refusal, section,
+    site,
 };
 use rustc_hash::FxHashMap;
 
@@ -53,6 +54,7 @@ pub(crate) struct CallSiteRow {
 #[derive(Debug)]
 pub(crate) struct Content<'a> {
     pub role: Role,
+    pub is_traced: bool,
     pub extent: (u64, u64),
     pub is_fixed: bool,
     pub build_id: &'a [u8],
@@ -65,6 +67,8 @@ pub(crate) struct Content<'a> {
     /// Functions and library calls that were not chosen.
     pub left_out: u32,
     pub choices: Vec<ChoiceRow>,
+    /// Name and row, by name.
+    pub exports: Vec<(&'a [u8], u32)>,
 }
 
 impl Content<'_> {
@@ -109,6 +113,10 @@ impl Content<'_> {
             put(row, choice::FOUND, &c.found.to_le_bytes());
             put(row, choice::PATTERN, &strings.put(c.pattern.as_bytes()));
         });
+        sections[section::EXPORTS] = rows(&self.exports, export::SIZE, |row, (name, function)| {
+            put(row, export::NAME, &strings.put(name));
+            put(row, export::FUNCTION, &function.to_le_bytes());
+        });
         sections[section::STRINGS] = strings.bytes;
 
         let mut plan = vec![0; header::SIZE];
@@ -116,6 +124,8 @@ impl Content<'_> {
         put(&mut plan, header::MAGIC, &MAGIC);
         put(&mut plan, header::VERSION, &VERSION.to_le_bytes());
         put(&mut plan, header::ROLE, &(self.role as u32).to_le_bytes());
+        let traced = u32::from(self.is_traced);
+        put(&mut plan, header::TRACED, &traced.to_le_bytes());
         let symbols = self.functions.len() as u32;
         put(&mut plan, header::SYMBOLS, &symbols.to_le_bytes());
         put(&mut plan, header::LOW, &self.extent.0.to_le_bytes());

@@ -7,7 +7,7 @@ mod compile;
 use compile::compile;
 use lockstep_binary::{Image, check_program};
 use lockstep_format::plan::{Plan, Role};
-use lockstep_patch::{Options, PlanFailure, check, explain, plan};
+use lockstep_patch::{Options, PlanFailure, Scope, check, explain, plan};
 use proptest::prelude::*;
 
 fn program() -> Option<Vec<u8>> {
@@ -18,8 +18,13 @@ fn program() -> Option<Vec<u8>> {
 /// Everything that is asked of a file; whatever it holds, the answers are answers.
 fn ask(bytes: &[u8]) {
     let _ = check_program(bytes);
-    for role in [Role::Main, Role::Libc, Role::Mpi, Role::Unwinder] {
-        if let Ok(made) = plan(bytes, role, &Options::default()) {
+    let every = Role::ALL.map(|role| [(role, false), (role, true)]);
+    for (role, own_functions) in every.into_iter().flatten() {
+        let scope = Scope {
+            role,
+            own_functions,
+        };
+        if let Ok(made) = plan(bytes, scope, &Options::default()) {
             let view = Plan::new(&made).unwrap();
             let _ = explain(&view);
             let _ = check(&view, bytes, 0, 0x7000_0000);

@@ -1,6 +1,6 @@
 //! A plan as it lies in memory, checked once, then read row by row.
 
-use super::{Role, call_site, choice, fixup, function, header, refusal, section, site};
+use super::{Role, call_site, choice, export, fixup, function, header, refusal, section, site};
 use crate::bytes::{array, u32_at, u64_at};
 use crate::check;
 
@@ -97,6 +97,7 @@ const ROW_SIZES: [usize; section::COUNT] = [
     call_site::SIZE,
     1,
     choice::SIZE,
+    export::SIZE,
 ];
 
 impl<'a> Plan<'a> {
@@ -186,8 +187,14 @@ impl<'a> Plan<'a> {
                 return Err(PlanError::Row(section::CHOICES, index));
             }
         }
+        let known = |f: u32| (f as usize) < functions;
+        for (index, row) in self.rows(section::EXPORTS).enumerate() {
+            let function = u32_at(row, export::FUNCTION).unwrap_or(u32::MAX);
+            if !text_in(row, export::NAME) || !known(function) {
+                return Err(PlanError::Row(section::EXPORTS, index));
+            }
+        }
         for (index, site) in self.call_sites().enumerate() {
-            let known = |f: u32| (f as usize) < functions;
             if !known(site.caller) || !(site.callee == u32::MAX || known(site.callee)) {
                 return Err(PlanError::Row(section::CALL_SITES, index));
             }
@@ -203,6 +210,12 @@ impl<'a> Plan<'a> {
     #[must_use]
     pub fn role(&self) -> Role {
         self.role
+    }
+
+    /// Whether the image's own functions are recorded.
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        u32_at(self.bytes, header::TRACED) == Some(1)
     }
 
     /// Number of symbols that the image needs.
@@ -283,6 +296,23 @@ impl<'a> Plan<'a> {
             origin: u32_at(row, function::ORIGIN).unwrap_or(0),
             mechanism: u32_at(row, function::MECHANISM).unwrap_or(0),
             call_site: u64_at(row, function::CALL_SITE).unwrap_or(0),
+        })
+    }
+
+    /// Whether calls of `name` from other images are recorded here.
+    #[must_use]
+    pub fn records_export(&self, name: &[u8]) -> bool {
+        let (rows, _) = self.sections[section::EXPORTS].as_chunks::<{ export::SIZE }>();
+        rows.binary_search_by(|row| self.text(row, export::NAME).cmp(name))
+            .is_ok()
+    }
+
+    /// The names under which other images call recorded functions: name, and row of the function.
+    pub fn exports(&self) -> impl Iterator<Item = (&'a [u8], u32)> + use<'a> {
+        let plan = *self;
+        self.rows(section::EXPORTS).map(move |row| {
+            let function = u32_at(row, export::FUNCTION).unwrap_or(0);
+            (plan.text(row, export::NAME), function)
         })
     }
 

@@ -1,0 +1,270 @@
+//! Functions of libraries whose return address must stay what and where it is, told by their names
+//! and by their instructions: stripped libraries have no names for most of them.
+//!
+//! A function that is left alone here for its name is recorded all the same where the main program
+//! calls it: by its caller, in the way that `library` chooses.
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+};
+use lockstep_binary::{CodeRange, Image};
+use lockstep_format::plan::mechanism;
+
+use crate::library;
+
+/// System calls that do not come back as functions do, and what they do.
+const CALLS: [(u32, &str); 6] = [
+    (CLONE, "begins a process or thread by itself (clone)"),
+    (VFORK, "begins a process in its own memory (vfork)"),
+    (CLONE3, "begins a process or thread by itself (clone3)"),
+    (60, "ends its thread by itself (exit)"),
+    (231, "ends its process by itself (exit_group)"),
+    (15, "goes back to what a signal interrupted (rt_sigreturn)"),
+];
+/// How far behind the end of its range a function is followed.
+const BEHIND: usize = 8;
+const CLONE: u32 = 56;
+const VFORK: u32 = 58;
+const CLONE3: u32 = 435;
+
+/// What is special about a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sensitive {
+    /// Why it is not recorded.
+    pub reason: &'static str,
+    /// A child may come to run in this very memory.
+    pub begins_child: bool,
+}
+
+/// Whether the function in `range`, with these names, is to be left alone, and why.
+pub(crate) fn find<'n>(
+    image: &Image<'_>,
+    range: &CodeRange<'_>,
+    mut names: impl Iterator<Item = &'n [u8]>,
+) -> Option<Sensitive> {
+    // A frame description of hand-written code may end before the system call that the code makes.
+    let bytes = image.bytes_from(range.address).unwrap_or_default();
+    let bytes = &bytes[..bytes.len().min(range.size as usize + BEHIND)];
+    let decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
+    let end = range.end();
+    let mut goes_on = true;
+    let instructions = decoder.into_iter().take_while(move |instruction| {
+        let is_inside = instruction.ip() < end;
+        let is_taken = is_inside || goes_on;
+        goes_on = instruction.flow_control() == FlowControl::Next;
+        is_taken
+    });
+    let by_name = names.any(|name| {
+        library::is_untouched(name) || library::of_import(name) != mechanism::CALL_THROUGH
+    });
+    let mut walk = Walk::default();
+    let found = instructions
+        .into_iter()
+        .find_map(|instruction| walk.step(&instruction));
+    found.or(by_name.then_some(Sensitive {
+        reason: "returns in a way of its own, or reads where it returns to: recorded where the main program calls it",
+        begins_child: false,
+    }))
+}
+
+/// A walk over a function in the order of its addresses, as long as that says where the stack is.
+struct Walk {
+    /// Bytes between the stack pointer and the return address.
+    depth: Option<i64>,
+    /// rbp holds the address 8 below the return address.
+    has_frame_pointer: bool,
+    is_first: bool,
+    /// Small numbers in registers, by the register's number.
+    numbers: [Option<u32>; 16],
+}
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self {
+            depth: Some(0),
+            has_frame_pointer: false,
+            is_first: true,
+            numbers: [None; 16],
+        }
+    }
+}
+
+impl Walk {
+    fn step(&mut self, instruction: &Instruction) -> Option<Sensitive> {
+        let is_first = std::mem::replace(&mut self.is_first, false);
+        if instruction.code() == Code::Endbr64 {
+            self.is_first = is_first;
+            return None;
+        }
+        let plain = |reason| Sensitive {
+            reason,
+            begins_child: false,
+        };
+        if let Some(found) = self.system_call(instruction) {
+            return Some(found);
+        }
+        if switches_stacks(instruction, is_first) {
+            return Some(plain("switches between stacks"));
+        }
+        if self.reads_return_address(instruction) {
+            return Some(plain("reads where it returns to"));
+        }
+        if instruction.mnemonic() == Mnemonic::Pop && self.depth == Some(0) {
+            return Some(plain("takes its return address off the stack"));
+        }
+        self.follow(instruction);
+        None
+    }
+
+    fn system_call(&mut self, instruction: &Instruction) -> Option<Sensitive> {
+        let number_of = |register: Register| register.full_register().number() % 16;
+        match instruction.code() {
+            Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_r64_imm64
+                if instruction.op0_kind() == OpKind::Register =>
+            {
+                let value = u32::try_from(instruction.immediate(1)).ok();
+                self.numbers[number_of(instruction.op0_register())] = value;
+                None
+            }
+            Code::Mov_r32_rm32 | Code::Mov_rm32_r32
+                if instruction.op0_kind() == OpKind::Register
+                    && instruction.op1_kind() == OpKind::Register =>
+            {
+                let value = self.numbers[number_of(instruction.op1_register())];
+                self.numbers[number_of(instruction.op0_register())] = value;
+                None
+            }
+            Code::Syscall => {
+                let number = self.numbers[0].take()?;
+                let (_, reason) = CALLS.iter().find(|(known, _)| *known == number)?;
+                Some(Sensitive {
+                    reason,
+                    begins_child: matches!(number, CLONE | VFORK | CLONE3),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn reads_return_address(&self, instruction: &Instruction) -> bool {
+        let operand = (0..instruction.op_count())
+            .find(|operand| instruction.op_kind(*operand) == OpKind::Memory);
+        let Some(operand) = operand else {
+            return false;
+        };
+        if instruction.memory_index() != Register::None
+            || instruction.mnemonic() == Mnemonic::Lea
+            || operand == 0 && instruction.mnemonic() == Mnemonic::Mov
+        {
+            return false;
+        }
+        let at = instruction.memory_displacement64() as i64;
+        match instruction.memory_base() {
+            Register::RSP => self.depth == Some(at),
+            Register::RBP => self.has_frame_pointer && at == 8,
+            _ => false,
+        }
+    }
+
+    fn follow(&mut self, instruction: &Instruction) {
+        let to_stack_pointer = instruction.op_count() > 0
+            && instruction.op0_kind() == OpKind::Register
+            && instruction.op0_register() == Register::RSP;
+        let by = match instruction.mnemonic() {
+            Mnemonic::Push => Some(8),
+            Mnemonic::Pop => Some(-8),
+            Mnemonic::Sub if to_stack_pointer => immediate(instruction),
+            Mnemonic::Add if to_stack_pointer => immediate(instruction).map(|by| -by),
+            Mnemonic::Lea if to_stack_pointer && instruction.memory_base() == Register::RSP => {
+                Some(-(instruction.memory_displacement64() as i64))
+            }
+            _ if to_stack_pointer || instruction.mnemonic() == Mnemonic::Leave => None,
+            Mnemonic::Mov
+                if instruction.op0_kind() == OpKind::Register
+                    && instruction.op0_register() == Register::RBP =>
+            {
+                let is_frame = instruction.op1_kind() == OpKind::Register
+                    && instruction.op1_register() == Register::RSP
+                    && self.depth == Some(8);
+                self.has_frame_pointer = is_frame;
+                Some(0)
+            }
+            _ => match instruction.flow_control() {
+                FlowControl::Return
+                | FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch => None,
+                _ => Some(0),
+            },
+        };
+        self.depth = self.depth.zip(by).map(|(depth, by)| depth + by);
+    }
+}
+
+fn immediate(instruction: &Instruction) -> Option<i64> {
+    let is_immediate = matches!(
+        instruction.op1_kind(),
+        OpKind::Immediate8to64 | OpKind::Immediate32to64
+    );
+    is_immediate.then(|| instruction.immediate(1) as i64)
+}
+
+/// The stack pointer comes from somewhere that is no frame of this function.
+fn switches_stacks(instruction: &Instruction, is_first: bool) -> bool {
+    use Register::{R8, R9, RBP, RCX, RDI, RDX, RSI, RSP};
+    let is_move = matches!(
+        instruction.code(),
+        Code::Mov_r64_rm64 | Code::Mov_rm64_r64 | Code::Xchg_rm64_r64
+    );
+    if !is_move || instruction.op0_kind() != OpKind::Register || instruction.op0_register() != RSP {
+        return false;
+    }
+    match instruction.op1_kind() {
+        OpKind::Memory => !matches!(instruction.memory_base(), RSP | RBP),
+        OpKind::Register => {
+            let from = instruction.op1_register();
+            is_first || matches!(from, RDI | RSI | RDX | RCX | R8 | R9)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(code: &[u8]) -> Option<&'static str> {
+        let mut walk = Walk::default();
+        let mut decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE).into_iter();
+        decoder
+            .find_map(|instruction| walk.step(&instruction))
+            .map(|found| found.reason)
+    }
+
+    #[test]
+    fn reading_the_return_address() {
+        // mov (%rsp),%rax; ret
+        assert!(reason(&[0x48, 0x8b, 0x04, 0x24, 0xc3]).is_some());
+        // push %rbx; sub $16,%rsp; mov 24(%rsp),%rdx
+        let framed = [0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x8b, 0x54, 0x24, 0x18];
+        assert!(reason(&framed).is_some());
+        // ... mov 32(%rsp),%rdx: an argument
+        let argument = [0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x8b, 0x54, 0x24, 0x20];
+        assert!(reason(&argument).is_none());
+        // push %rbp; mov %rsp,%rbp; mov 8(%rbp),%rax
+        let pointer = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x45, 0x08];
+        assert!(reason(&pointer).is_some());
+        // pop %rdi
+        assert!(reason(&[0x5f]).is_some());
+    }
+
+    #[test]
+    fn stacks_and_system_calls() {
+        // mov 0x30(%rdi),%rsp
+        assert!(reason(&[0x48, 0x8b, 0x67, 0x30]).is_some());
+        // mov %rbp,%rsp behind push %rbp; mov %rsp,%rbp
+        assert!(reason(&[0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xec]).is_none());
+        // mov $56,%eax; syscall; and with 1
+        assert!(reason(&[0xb8, 56, 0, 0, 0, 0x0f, 0x05]).is_some());
+        assert!(reason(&[0xb8, 1, 0, 0, 0, 0x0f, 0x05]).is_none());
+    }
+}
