@@ -29,8 +29,12 @@ pub struct Record {
     /// It must not exist, be empty, or be the run that the other ranks of this very job are writing.
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// What is recorded: the main program's functions, and its calls into libraries
-    #[arg(long, value_name = "IMAGES", value_parser = PossibleValuesParser::new(["main"]), default_value = "main")]
+    /// What is recorded: the main program (its functions, and its calls into libraries), `all` images, or libraries
+    /// beside it by name or REGEX (repeatable)
+    ///
+    /// `all` and a name or regular expression on the path (`mpi4py|libsolver`) add the functions of libraries, also of
+    /// those that are loaded later.
+    #[arg(long, value_name = "main|all|NAME|REGEX", default_value = "main")]
     images: Vec<String>,
     /// Record only functions and library calls whose name REGEX finds (repeatable)
     ///
@@ -107,6 +111,7 @@ impl Record {
         let options = Options {
             command: self.command,
             output: self.output,
+            images: self.images,
             trace: self.trace,
             skip: self.skip,
             codec: self.codec,
@@ -129,6 +134,11 @@ impl Record {
         }
         for option in &outcome.unmatched {
             output::complain(&format!("{option} found no function and no library call"));
+        }
+        for word in &outcome.unmatched_images {
+            output::complain(&format!(
+                "--images '{word}': no image of the run matches; lockstep info tells which were recorded"
+            ));
         }
         if let Some(summary) = &outcome.summary {
             output::complain(&sentence(summary));

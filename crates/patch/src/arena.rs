@@ -241,7 +241,7 @@ impl Arena {
     }
 
     /// `jmp stub`: the body of a stub that leads to another.
-    pub(crate) fn jump_to(entry: u32) -> Code {
+    pub(crate) fn leading_to(entry: u32) -> Code {
         let link = Link::Arena {
             offset: u64::from(entry),
         };

@@ -116,12 +116,20 @@ pub fn image_key(build_id: &[u8], file: &FileIdentity<'_>) -> String {
     )
 }
 
-/// The file name of the plan of the image with this key, made with this choice: `KEY.plan` where
-/// nothing is left out, else `KEY-DIGEST.plan`.
+/// The file name of the plan of the image with this key, made with this choice: `KEY-ROLE.plan` where
+/// nothing is left out, else `KEY-ROLE-DIGEST.plan`. All processes of a run record the same images, so
+/// that it need not tell whether the image's own functions are recorded.
 #[must_use]
-pub fn plan_name(key: &str, options: &Options) -> String {
+pub fn plan_name(key: &str, role: Role, options: &Options) -> String {
+    let role = role.name();
     match options.digest() {
-        digest if digest.is_empty() => format!("{key}.plan"),
-        digest => format!("{key}-{digest}.plan"),
+        digest if digest.is_empty() => format!("{key}-{role}.plan"),
+        digest => format!("{key}-{role}-{digest}.plan"),
     }
+}
+
+/// What tells this patcher from others: another one may make another plan of the same image.
+#[must_use]
+pub fn patcher() -> &'static str {
+    env!("LOCKSTEP_PATCHER")
 }

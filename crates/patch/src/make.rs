@@ -123,6 +123,9 @@ pub(crate) fn make(bytes: &[u8], scope: Scope, options: &Options) -> Result<Vec<
     if high - low > LARGEST_IMAGE / 2 {
         return Err(PlanFailure::TooLarge(high - low));
     }
+    if !role.has_hooks() && !scope.own_functions {
+        return Ok(Builder::new(0).content(&image, role).write());
+    }
     let imports = image.imports();
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
     let survey = Survey::new(&image, &slots);
@@ -170,23 +173,10 @@ pub(crate) fn make(bytes: &[u8], scope: Scope, options: &Options) -> Result<Vec<
         }
     }
     let (left_out, choices) = choice.counts();
-    Ok(Content {
-        role,
-        is_traced: role == Role::Main || names.is_some(),
-        extent: (low, high),
-        is_fixed: image.kind() == Kind::Fixed,
-        build_id: image.build_id(),
-        code: plan.arena.bytes,
-        fixups: plan.arena.fixups,
-        sites: plan.sites,
-        functions: plan.functions,
-        refusals: plan.refusals,
-        call_sites: plan.call_sites,
-        left_out,
-        choices,
-        exports: plan.exports,
-    }
-    .write())
+    let mut content = plan.content(&image, role);
+    content.is_traced = role == Role::Main || names.is_some();
+    (content.left_out, content.choices) = (left_out, choices);
+    Ok(content.write())
 }
 
 /// The plan while it is built.
@@ -213,6 +203,25 @@ impl<'a> Builder<'a> {
             exports: Vec::new(),
             groups: 0,
             moved: Vec::new(),
+        }
+    }
+
+    fn content(self, image: &Image<'a>, role: Role) -> Content<'a> {
+        Content {
+            role,
+            is_traced: false,
+            extent: image.extent(),
+            is_fixed: image.kind() == Kind::Fixed,
+            build_id: image.build_id(),
+            code: self.arena.bytes,
+            fixups: self.arena.fixups,
+            sites: self.sites,
+            functions: self.functions,
+            refusals: self.refusals,
+            call_sites: self.call_sites,
+            exports: self.exports,
+            left_out: 0,
+            choices: Vec::new(),
         }
     }
 
@@ -321,7 +330,7 @@ impl<'a> Builder<'a> {
         let stub = self.arena.add_stub(head, &moved.code);
         let entry = match before {
             Some(routine) => {
-                let body = Arena::jump_to(stub.entry);
+                let body = Arena::leading_to(stub.entry);
                 self.arena.add_stub(Head::Before { routine }, &body).entry
             }
             None => stub.entry,

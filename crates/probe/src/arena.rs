@@ -1,11 +1,11 @@
 //! Applies a plan to an image: the arena beside it, then the sites in it.
 
 use crate::image::Image;
-use crate::maps;
+use crate::maps::Maps;
 use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use crate::x86_64::routines;
-use lockstep_format::plan::{Plan, fixup, routine};
+use lockstep_format::plan::{Plan, fixup, function, routine, stub};
 use lockstep_format::symbol::event_word;
 
 const PAGE: u64 = 4096;
@@ -15,50 +15,76 @@ const REACH: u64 = (1 << 31) - (1 << 20);
 const GAP: u64 = 64 * 1024;
 /// The lowest address that a process may map on every system.
 const LOWEST: u64 = 64 * 1024;
+/// Where the shadow slots begin in an arena.
+const SLOTS: usize = 8 * routine::COUNT;
 
-/// How an application went.
+/// An application, and how it went.
 pub struct Applied {
     /// Groups that were left alone, since the text does not hold what the file does.
     pub unexpected: u64,
+    /// Where the arena lies, and its size.
+    pub arena: u64,
+    pub size: u64,
 }
 
-/// Applies `plan` to `image` of the file at `path`, whose first symbol is `first`.
+/// An image to apply a plan to.
+pub struct Target<'a> {
+    /// The image.
+    pub image: &'a Image,
+    /// Path of its file.
+    pub path: &'a [u8],
+    /// Its first symbol.
+    pub first: u32,
+}
+
+/// Applies `plan` to `target`. Imports that `is_recorded_elsewhere` accepts are left as they are.
 ///
 /// # Errors
 /// Why nothing was changed.
 pub fn apply(
     plan: &Plan<'_>,
-    image: &Image,
-    path: &[u8],
-    first: u32,
+    target: &Target<'_>,
+    maps: &mut Maps,
+    is_recorded_elsewhere: impl Fn(&[u8]) -> bool,
 ) -> Result<Applied, &'static str> {
+    let image = target.image;
     let code = plan.code();
     let size = (code.len() as u64).next_multiple_of(PAGE);
-    let arena = place(image.extent(), size).ok_or("no free memory near the image")?;
+    let arena = place(image.extent(), size, maps).ok_or("no free memory near the image")?;
     // SAFETY: `size` bytes were just mapped there.
     let bytes = unsafe { core::slice::from_raw_parts_mut(arena as *mut u8, size as usize) };
-    let prepared = fill(bytes, plan, image.bias, arena, first).and_then(|()| {
-        // SAFETY: our own pages.
-        unsafe { syscall::protect(arena as usize, size as usize, PROT_READ | PROT_EXEC) }
-            .map_err(|_| "memory must not be made executable here")
+    let prepared = fill(bytes, plan, image.bias, arena, target.first)
+        .and_then(|()| Imports::leave(plan, bytes, is_recorded_elsewhere))
+        .and_then(|imports| {
+            // SAFETY: our own pages.
+            unsafe { syscall::protect(arena as usize, size as usize, PROT_READ | PROT_EXEC) }
+                .map_err(|_| "memory must not be made executable here")?;
+            Ok(imports)
+        });
+    let applied = prepared.and_then(|imports| {
+        let unexpected = rewrite(plan, image, target.path, arena, &imports)?;
+        Ok(Applied {
+            unexpected,
+            arena,
+            size,
+        })
     });
-    if let Err(reason) = prepared {
-        // SAFETY: nothing leads there yet.
-        unsafe { syscall::unmap(arena as *mut u8, size as usize) };
-        return Err(reason);
+    match applied {
+        Ok(_) => maps.add((arena, arena + size)),
+        // SAFETY: nothing leads there.
+        Err(_) => unsafe { syscall::unmap(arena as *mut u8, size as usize) },
     }
-    rewrite(plan, image, path, arena)
+    applied
 }
 
 /// Maps the arena: below the image, where it is in nobody's way (above a program lies its heap);
 /// else above it, as far away as it may be.
-fn place((low, high): (u64, u64), size: u64) -> Option<u64> {
+fn place((low, high): (u64, u64), size: u64, maps: &Maps) -> Option<u64> {
     let floor = high.saturating_sub(REACH).max(LOWEST);
     let ceiling = low.saturating_add(REACH);
     // The gap below the image that is nearest, and the gap above it that is farthest.
     let mut below = None;
     let mut above = None;
-    let mut end = LOWEST;
     let mut consider = |start: u64, next: u64| {
         let start = start.max(floor);
         let from = start.saturating_add(GAP);
@@ -73,16 +99,79 @@ fn place((low, high): (u64, u64), size: u64) -> Option<u64> {
             above = Some(at);
         }
     };
-    maps::each(|range| {
+    let mut end = LOWEST;
+    let near = maps.ranges().partition_point(|range| range.1 < floor);
+    for range in maps.ranges().iter().skip(near) {
         consider(end, range.0);
         end = range.1;
-        end > ceiling
-    });
+        if end > ceiling {
+            break;
+        }
+    }
     consider(end, u64::MAX);
     [below, above]
         .into_iter()
         .flatten()
         .find(|at| syscall::map_at(*at as usize, size as usize).is_ok())
+}
+
+/// Which imports are left as they are, one byte each.
+struct Imports {
+    at: *mut u8,
+    count: usize,
+}
+
+impl Imports {
+    /// Chooses them, and leads their shadow slots past the recording: moved instructions use those
+    /// whatever the image's own do.
+    fn leave(
+        plan: &Plan<'_>,
+        bytes: &mut [u8],
+        is_recorded_elsewhere: impl Fn(&[u8]) -> bool,
+    ) -> Result<Self, &'static str> {
+        let imported = || plan.functions().filter(|f| f.origin == function::IMPORT);
+        let mut imports = Self {
+            at: core::ptr::null_mut(),
+            count: imported().count(),
+        };
+        if imports.count > 0 {
+            imports.at = syscall::map(imports.count).map_err(|_| "out of memory")?;
+        }
+        for (index, row) in imported().enumerate() {
+            if !is_recorded_elsewhere(row.name) {
+                continue;
+            }
+            let place = SLOTS + 8 * index;
+            let place = bytes
+                .get_mut(place..place + 8)
+                .ok_or("the plan is damaged")?;
+            let mut entry = [0; 8];
+            entry.copy_from_slice(place);
+            let to_body = u64::from(stub::INLINE - stub::ENTRY);
+            let body = u64::from_le_bytes(entry).wrapping_add(to_body);
+            place.copy_from_slice(&body.to_le_bytes());
+            // SAFETY: index < count.
+            unsafe { imports.at.add(index).write(1) };
+        }
+        Ok(imports)
+    }
+
+    /// Whether a site with this target in the arena is one of theirs.
+    fn contains(&self, target: u32) -> bool {
+        let Some(offset) = (target as usize).checked_sub(SLOTS) else {
+            return false;
+        };
+        let index = offset / 8;
+        // SAFETY: index < count.
+        index < self.count && unsafe { self.at.add(index).read() } == 1
+    }
+}
+
+impl Drop for Imports {
+    fn drop(&mut self) {
+        // SAFETY: nobody else uses it.
+        unsafe { syscall::unmap(self.at, self.count) };
+    }
 }
 
 /// Copies the code and adjusts it.
@@ -131,7 +220,7 @@ fn fill(
         let place = bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;
         place.copy_from_slice(&value.to_le_bytes());
     }
-    let table: [(usize, unsafe extern "C" fn()); 12] = [
+    let table: [(usize, unsafe extern "C" fn()); 14] = [
         (routine::ENTER, routines::enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -144,6 +233,8 @@ fn fill(
         (routine::LEAF, routines::leaf),
         (routine::RETURN, routines::ret),
         (routine::HAND_OVER, routines::hand_over),
+        (routine::SUSPEND, routines::suspend),
+        (routine::LOADED, routines::loaded),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;
@@ -166,8 +257,8 @@ impl Pages {
         if self.length == 0 {
             return Ok(());
         }
-        // SAFETY: text of the image. Between the two calls it is not executable: one thread runs, and
-        // it runs in the probe.
+        // SAFETY: text of the image. Between the two calls it is not executable: nobody but one
+        // thread could run there, and it runs in the probe.
         unsafe { syscall::protect(self.start as usize, self.length as usize, protection) }
             .map_err(|_| "the program's text must not be changed here")
     }
@@ -198,71 +289,72 @@ fn seal(pages: &[Pages], path: &[u8]) -> Result<(), &'static str> {
 /// Text segments that an image may have.
 const MOST_SEGMENTS: usize = 8;
 
-/// Writes the sites, group by group: all of a group or none.
+/// Writes the sites, group by group: all of a group or none, and none of the imports that are left.
+/// Returns how many groups do not hold what they should.
 fn rewrite(
     plan: &Plan<'_>,
     image: &Image,
     path: &[u8],
     arena: u64,
-) -> Result<Applied, &'static str> {
+    left: &Imports,
+) -> Result<u64, &'static str> {
+    const BAD: u8 = 1;
+    const LEFT: u8 = 2;
     let groups = plan.sites().map(|site| site.group as usize + 1).max();
     let Some(groups) = groups else {
-        return Ok(Applied { unexpected: 0 });
+        return Ok(0);
     };
     if groups > 1 << 28 {
         return Err("the plan is damaged");
     }
-    let bad = syscall::map(groups).map_err(|_| "out of memory")?;
+    let marks = syscall::map(groups).map_err(|_| "out of memory")?;
     // SAFETY: just mapped, zeros.
-    let is_bad = unsafe { core::slice::from_raw_parts_mut(bad, groups) };
+    let marks = unsafe { core::slice::from_raw_parts_mut(marks, groups) };
 
     let mut pages = [Pages {
         start: 0,
         length: 0,
         offset: 0,
     }; MOST_SEGMENTS];
-    let texts = || image.segments().iter().filter(|segment| segment.is_text());
-    for (index, segment) in texts().enumerate().take(MOST_SEGMENTS) {
+    let mut texts = [(0u64, 0u64, u64::MAX, 0u64); MOST_SEGMENTS];
+    let segments = || image.segments().iter().filter(|segment| segment.is_text());
+    for (text, segment) in texts.iter_mut().zip(segments()) {
         let start = image.bias.wrapping_add(segment.address);
-        let end = start + segment.size;
-        let mut first = u64::MAX;
-        let mut last = 0;
-        for site in plan.sites() {
-            let at = image.bias.wrapping_add(site.address);
-            if (start..end).contains(&at) && at + u64::from(site.length) <= end {
-                first = first.min(at);
-                last = last.max(at + u64::from(site.length));
-            }
+        (text.0, text.1) = (start, start + segment.size);
+    }
+    for site in plan.sites() {
+        let Some(mark) = marks.get_mut(site.group as usize) else {
+            continue;
+        };
+        if left.contains(site.target) {
+            *mark = LEFT;
+            continue;
         }
-        if first < last {
-            let begin = first & !(PAGE - 1);
-            pages[index] = Pages {
-                start: begin,
-                length: last.next_multiple_of(PAGE) - begin,
-                offset: segment.offset.wrapping_add(begin).wrapping_sub(start),
-            };
+        let at = image.bias.wrapping_add(site.address);
+        let length = u64::from(site.length);
+        let text = texts
+            .iter_mut()
+            .find(|text| text.0 <= at && at + length <= text.1);
+        let holds = text.is_some_and(|text| {
+            text.2 = text.2.min(at);
+            text.3 = text.3.max(at + length);
+            // SAFETY: inside a text segment, which is readable.
+            let found = unsafe { core::slice::from_raw_parts(at as *const u8, length as usize) };
+            site.old.get(..length as usize) == Some(found)
+        });
+        let target = arena.wrapping_add(u64::from(site.target));
+        if !holds || displacement(at, site.field, target).is_none() {
+            *mark = BAD;
         }
     }
-    let within = |at: u64| {
-        pages
-            .iter()
-            .any(|range| (range.start..range.start + range.length).contains(&at))
-    };
-
-    for site in plan.sites() {
-        let at = image.bias.wrapping_add(site.address);
-        let length = site.length as usize;
-        let holds = within(at) && {
-            // SAFETY: inside a text segment, which is readable.
-            let text = unsafe { core::slice::from_raw_parts(at as *const u8, length) };
-            site.old.get(..length) == Some(text)
-        };
-        let target = arena.wrapping_add(u64::from(site.target));
-        let field = displacement(at, site.field, target);
-        if (!holds || field.is_none())
-            && let Some(mark) = is_bad.get_mut(site.group as usize)
-        {
-            *mark = 1;
+    for (range, (text, segment)) in pages.iter_mut().zip(texts.iter().zip(segments())) {
+        if text.2 < text.3 {
+            range.start = text.2 & !(PAGE - 1);
+            range.length = text.3.next_multiple_of(PAGE) - range.start;
+            range.offset = segment
+                .offset
+                .wrapping_add(range.start)
+                .wrapping_sub(text.0);
         }
     }
 
@@ -273,7 +365,7 @@ fn rewrite(
         }
     }
     for site in plan.sites() {
-        if is_bad.get(site.group as usize) != Some(&0) {
+        if marks.get(site.group as usize) != Some(&0) {
             continue;
         }
         let at = image.bias.wrapping_add(site.address);
@@ -293,10 +385,10 @@ fn rewrite(
         };
     }
     let result = seal(&pages, path);
-    let unexpected = is_bad.iter().filter(|mark| **mark != 0).count() as u64;
+    let unexpected = marks.iter().filter(|mark| **mark == BAD).count() as u64;
     // SAFETY: nobody uses it any more.
-    unsafe { syscall::unmap(bad, groups) };
-    result.map(|()| Applied { unexpected })
+    unsafe { syscall::unmap(marks.as_mut_ptr(), groups) };
+    result.map(|()| unexpected)
 }
 
 /// The value of a site's field.

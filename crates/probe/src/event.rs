@@ -20,6 +20,8 @@ const OPEN: u64 = routine::OPEN as u64;
 const LEAF: u64 = routine::LEAF as u64;
 const RETURN_FROM: u64 = routine::RETURN as u64;
 const HAND_OVER: u64 = routine::HAND_OVER as u64;
+const SUSPEND: u64 = routine::SUSPEND as u64;
+const LOADED: u64 = routine::LOADED as u64;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -41,6 +43,8 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
             }
             return;
         }
+        SUSPEND => return suspend(thread),
+        LOADED => return crate::load::changed(process),
         END => return finish(thread, process, slot, Some(frame.first_argument() as u32)),
         FINISH => return finish(thread, process, slot, None),
         _ => {}
@@ -54,10 +58,7 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
             LEAF => leaf(thread, process, frame, slot),
             RETURN_FROM => return_from(thread, process, slot),
             HAND_OVER => hand_over(thread, process, slot),
-            VFORK => instant(thread, process, frame, slot).map(|()| {
-                thread.suspended = true;
-                thread.hot.limit = core::ptr::null_mut();
-            }),
+            VFORK => instant(thread, process, frame, slot).map(|()| suspend(thread)),
             _ => Ok(()),
         },
         Some(Err(stop)) => Err(stop),
@@ -67,6 +68,14 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
         thread.stop(process, stop);
         count_unrecorded(thread);
         unrecorded(thread, frame, slot);
+    }
+}
+
+/// Leads every event to the slow path, until one is of this process: a child may run in its memory.
+fn suspend(thread: &mut Thread) {
+    if thread.hot.busy != STOPPED {
+        thread.suspended = true;
+        thread.hot.limit = core::ptr::null_mut();
     }
 }
 

@@ -1,6 +1,6 @@
 //! The images of the process, from the dynamic linker's own list: no `dlsym`, no libc.
 
-use crate::maps;
+use crate::maps::Maps;
 use crate::syscall::{self, O_RDONLY};
 use crate::text::{Text, until_zero};
 use lockstep_format::check::{crc32c, extend};
@@ -69,7 +69,7 @@ impl Image {
     }
 
     /// The main program, from the auxiliary vector.
-    fn main() -> Option<Self> {
+    pub fn main() -> Option<Self> {
         const AT_PHDR: u64 = 3;
         const AT_PHNUM: u64 = 5;
         let file = syscall::open(b"/proc/self/auxv\0", O_RDONLY).ok()?;
@@ -100,8 +100,8 @@ impl Image {
     }
 
     /// A library, from its load address.
-    fn library(bias: u64) -> Option<Self> {
-        let (low, high) = maps::containing(bias)?;
+    pub fn library(bias: u64, maps: &Maps) -> Option<Self> {
+        let (low, high) = maps.containing(bias)?;
         if low != bias || high - low < 4096 {
             return None;
         }
@@ -181,59 +181,94 @@ fn build_id_in(notes: &'static [u8]) -> Option<&'static [u8]> {
 
 /// An entry of the dynamic linker's list.
 #[repr(C)]
-struct LinkMap {
-    bias: u64,
+pub struct Link {
+    /// Load bias.
+    pub bias: u64,
     name: *const u8,
-    dynamic: *const [u64; 2],
-    next: *const LinkMap,
+    /// Its dynamic section.
+    pub dynamic: *const [u64; 2],
+    next: *const Link,
 }
 
-/// Calls `visit` for the main program (with its path) and for every library of the process.
-pub fn each(mut visit: impl FnMut(Image, &[u8], bool)) -> Option<()> {
-    const DT_DEBUG: u64 = 21;
-    let main = Image::main()?;
-    let mut path = [0u8; PATH];
-    let length = syscall::read_link(b"/proc/self/exe\0", &mut path);
-    visit(main, path.get(..length)?, true);
+impl Link {
+    /// The path by which it was found; empty for the main program.
+    pub fn name(&self) -> &'static [u8] {
+        // SAFETY: a zero-terminated string that lives as long as the image is loaded.
+        unsafe { c_string(self.name) }
+    }
+}
 
-    let dynamic = main
-        .segments()
-        .iter()
-        .find(|s| s.kind == Segment::DYNAMIC)?;
-    let mut at = main.bias.wrapping_add(dynamic.address) as *const [u64; 2];
-    // SAFETY: the dynamic section of a running program ends with a null entry.
-    let list = unsafe {
-        loop {
-            match *at {
-                [0, _] => return None,
-                [DT_DEBUG, list] => break list,
-                _ => at = at.add(1),
+/// What the dynamic linker keeps for debuggers: `struct r_debug_extended`, one for each namespace.
+#[repr(C)]
+pub struct Rendezvous {
+    version: i32,
+    first: *const Link,
+    breakpoint: u64,
+    state: i32,
+    linker: u64,
+    /// From version 2 on.
+    next: *const Rendezvous,
+}
+
+impl Rendezvous {
+    /// The one that the main program's dynamic section leads to.
+    pub fn find(main: &Image) -> Option<*const Self> {
+        const DT_DEBUG: u64 = 21;
+        let dynamic = main
+            .segments()
+            .iter()
+            .find(|s| s.kind == Segment::DYNAMIC)?;
+        let mut at = main.bias.wrapping_add(dynamic.address) as *const [u64; 2];
+        // SAFETY: the dynamic section of a running program ends with a null entry.
+        let found = unsafe {
+            loop {
+                match *at {
+                    [0, _] => return None,
+                    [DT_DEBUG, list] => break list,
+                    _ => at = at.add(1),
+                }
             }
-        }
-    };
-    if list == 0 {
-        return None;
+        };
+        (found != 0).then_some(found as *const Self)
     }
-    // SAFETY: `r_debug`: a version, then the head of the list.
-    let mut link = unsafe { *((list + 8) as *const *const LinkMap) };
-    let mut first = true;
-    // SAFETY: the linker's list, which does not change while it runs our constructor.
-    while let Some(entry) = unsafe { link.as_ref() } {
-        link = entry.next;
-        if core::mem::take(&mut first) {
-            continue;
-        }
-        // SAFETY: a zero-terminated string.
-        let name = unsafe { c_string(entry.name) };
-        if let Some(image) = Image::library(entry.bias) {
-            visit(image, name, false);
+
+    fn each_namespace(this: *const Self, mut visit: impl FnMut(&Self)) {
+        let mut at = this;
+        // SAFETY: the linker's own structures, while it runs our code and changes nothing.
+        while let Some(namespace) = unsafe { at.as_ref() } {
+            visit(namespace);
+            if namespace.version < 2 {
+                return;
+            }
+            at = namespace.next;
         }
     }
-    Some(())
+
+    /// Whether no list is being changed.
+    pub fn is_consistent(this: *const Self) -> bool {
+        let mut consistent = true;
+        Self::each_namespace(this, |namespace| consistent &= namespace.state == 0);
+        consistent
+    }
+
+    /// Calls `visit` for every image but the main program.
+    pub fn each_library(this: *const Self, mut visit: impl FnMut(&'static Link)) {
+        let mut is_main = true;
+        Self::each_namespace(this, |namespace| {
+            let mut link = namespace.first;
+            // SAFETY: as above.
+            while let Some(entry) = unsafe { link.as_ref() } {
+                link = entry.next;
+                if !core::mem::take(&mut is_main) {
+                    visit(entry);
+                }
+            }
+        });
+    }
 }
 
 /// The bytes of a C string, at most [`PATH`].
-unsafe fn c_string<'a>(at: *const u8) -> &'a [u8] {
+unsafe fn c_string(at: *const u8) -> &'static [u8] {
     if at.is_null() {
         return &[];
     }

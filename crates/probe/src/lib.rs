@@ -18,6 +18,7 @@
 //! | `LOCKSTEP_RUN` | the run directory, absolute; without it the probe does nothing |
 //! | `LOCKSTEP_PLANNER` | the executable that makes plans (`PLANNER __plan ...`) |
 //! | `LOCKSTEP_CODEC` | how streams are stored, by name; `none` if unset |
+//! | `LOCKSTEP_IMAGES` | which libraries' own functions are recorded: `all`, or patterns for the planner; none if unset |
 #![no_std]
 
 mod arena;
@@ -25,7 +26,9 @@ mod budget;
 mod encoder;
 mod event;
 mod image;
+mod load;
 mod maps;
+mod planner;
 mod process;
 mod setup;
 mod stack;

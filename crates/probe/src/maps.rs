@@ -5,6 +5,69 @@ use crate::syscall::{self, O_RDONLY};
 /// One mapping: start, end.
 pub type Range = (u64, u64);
 
+/// More mappings than any process may have unless its kernel was told otherwise.
+const MOST: usize = 1 << 17;
+
+/// The mappings of a moment, in memory of its own, and what we have mapped since.
+pub struct Maps {
+    at: *mut Range,
+    count: usize,
+}
+
+impl Maps {
+    /// As they are now.
+    pub fn read() -> Option<Self> {
+        let mut maps = Self {
+            at: syscall::map(MOST * size_of::<Range>()).ok()?.cast(),
+            count: 0,
+        };
+        each(|range| {
+            maps.insert(maps.count, range);
+            false
+        });
+        Some(maps)
+    }
+
+    /// The mappings, in ascending order.
+    pub fn ranges(&self) -> &[Range] {
+        // SAFETY: mapped, aligned, written up to here.
+        unsafe { core::slice::from_raw_parts(self.at, self.count) }
+    }
+
+    /// The mapping that contains `address`.
+    pub fn containing(&self, address: u64) -> Option<Range> {
+        let after = self.ranges().partition_point(|range| range.0 <= address);
+        let range = *self.ranges().get(after.checked_sub(1)?)?;
+        (address < range.1).then_some(range)
+    }
+
+    /// Adds what was mapped in a gap.
+    pub fn add(&mut self, range: Range) {
+        let index = self.ranges().partition_point(|known| known.0 < range.0);
+        self.insert(index, range);
+    }
+
+    fn insert(&mut self, index: usize, range: Range) {
+        if self.count == MOST || index > self.count {
+            return;
+        }
+        // SAFETY: index <= count < MOST.
+        unsafe {
+            let place = self.at.add(index);
+            core::ptr::copy(place, place.add(1), self.count - index);
+            place.write(range);
+        }
+        self.count += 1;
+    }
+}
+
+impl Drop for Maps {
+    fn drop(&mut self) {
+        // SAFETY: no reference outlives it.
+        unsafe { syscall::unmap(self.at.cast(), MOST * size_of::<Range>()) };
+    }
+}
+
 /// Calls `visit` for every mapping in ascending order until it returns true.
 pub fn each(mut visit: impl FnMut(Range) -> bool) {
     let Ok(file) = syscall::open(b"/proc/self/maps\0", O_RDONLY) else {

@@ -74,6 +74,8 @@ struct File {
     sweep_at: u32,
     next_index: u32,
     exec_count: u32,
+    /// Chunks of facts behind the first.
+    more_facts: u32,
     start: u64,
     path: Text<4352>,
 }
@@ -208,7 +210,7 @@ impl Process {
     /// Writes facts and header.
     fn describe(&self, file: &mut File, flags: u32) {
         let setup = Setup::get();
-        let facts = setup.facts();
+        let facts = setup.facts.bytes();
         let facts_length = (chunk::SIZE + facts.len()).next_multiple_of(PAGE as usize);
         file.next = PAGE + facts_length as u64;
 
@@ -295,6 +297,24 @@ impl Process {
         // SAFETY: inside the chunk.
         let payload = unsafe { at.add(chunk::SIZE) };
         Ok((payload, DATA_CHUNK as usize - chunk::SIZE))
+    }
+
+    /// Adds facts that came up later, if there is a file: else they are written with it.
+    pub fn add_facts(&self, facts: &[u8]) -> Result<(), Stop> {
+        if !self.is_ready() || !self.is_own() {
+            return Err(Stop::NoFile);
+        }
+        let length = (chunk::SIZE + facts.len()).next_multiple_of(PAGE as usize) as u64;
+        self.locked(|file| {
+            let at = Self::take(file, length)?;
+            file.more_facts += 1;
+            // SAFETY: the chunk is as long as this.
+            unsafe {
+                core::ptr::copy_nonoverlapping(facts.as_ptr(), at.add(chunk::SIZE), facts.len());
+                seal(at, kind::FACTS, length, 0, file.more_facts, facts);
+            }
+            Ok(())
+        })
     }
 
     /// Writes the header of a chunk whose content is in place.

@@ -1,5 +1,6 @@
 //! What the constructor found out: the run directory, the codec, the facts. Shared by a process and
-//! its forked children, written once while there is one thread.
+//! its forked children. Written while there is one thread; facts about images that are loaded later
+//! are added while the dynamic linker lets nobody else load any.
 
 use crate::budget::Budget;
 use crate::text::Text;
@@ -29,12 +30,14 @@ pub struct Setup {
     pub redact: bool,
     /// Patch sites that were left alone.
     pub unexpected_text: AtomicU64,
-    facts: Text<FACTS>,
+    /// Lines about the process.
+    pub facts: Text<FACTS>,
 }
 
 struct Place(UnsafeCell<Setup>);
 
-// SAFETY: written in the constructor only, before anything else of ours can run.
+// SAFETY: written in the constructor, before anything else of ours can run; facts are appended later,
+// their length last.
 unsafe impl Sync for Place {}
 
 static SETUP: Place = Place(UnsafeCell::new(Setup {
@@ -51,35 +54,22 @@ static SETUP: Place = Place(UnsafeCell::new(Setup {
 impl Setup {
     /// What is known.
     pub fn get() -> &'static Self {
-        // SAFETY: nobody writes after the constructor.
+        // SAFETY: nobody writes after the constructor, but to append facts.
         unsafe { &*SETUP.0.get() }
     }
 
     /// To write it.
     ///
     /// # Safety
-    /// In the constructor only, one at a time.
+    /// In the constructor, or to append facts while images are being loaded; one at a time.
     pub unsafe fn get_mut() -> &'static mut Self {
         // SAFETY: the caller's promise.
         unsafe { &mut *SETUP.0.get() }
     }
 
-    /// The facts so far.
-    pub fn facts(&self) -> &[u8] {
-        self.facts.bytes()
-    }
-
     /// Adds a line of facts; it is left out as a whole where it does not fit.
     pub fn fact(&mut self, word: &str, values: &[&[u8]]) {
-        let before = self.facts.len();
-        self.facts.push(word.as_bytes());
-        for value in values {
-            self.facts.push_value(value);
-        }
-        self.facts.push(b"\n");
-        if !self.facts.is_whole() {
-            self.facts.truncate(before);
-        }
+        self.facts.push_line(word, values);
     }
 
     /// The process file's path, zero-terminated.

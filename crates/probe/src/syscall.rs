@@ -12,7 +12,6 @@ const PWRITE64: usize = 18;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
-const WAIT4: usize = 61;
 const UNAME: usize = 63;
 const READLINK: usize = 89;
 const GETPPID: usize = 110;
@@ -314,16 +313,4 @@ pub fn host_name() -> [u8; 65] {
     let mut host = [0u8; 65];
     host.copy_from_slice(&names[65..130]);
     host
-}
-
-/// Waits for a child and gives its status as the kernel codes it.
-pub fn wait(child: usize) -> Result<u32, Errno> {
-    let mut status = 0u32;
-    loop {
-        match call!(WAIT4, child, &raw mut status, 0, 0) {
-            Err(Errno::EINTR) => {}
-            Err(other) => return Err(other),
-            Ok(_) => return Ok(status),
-        }
-    }
 }

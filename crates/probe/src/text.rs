@@ -87,6 +87,23 @@ impl<const N: usize> Text<N> {
         }
     }
 
+    /// Adds a line of facts; it is left out as a whole where it does not fit.
+    pub fn push_line(&mut self, word: &str, values: &[&[u8]]) -> bool {
+        let before = self.length;
+        let was_cut = self.cut;
+        self.push(word.as_bytes());
+        for value in values {
+            self.push_value(value);
+        }
+        self.push(b"\n");
+        let fits = !self.cut;
+        if !fits {
+            self.truncate(before);
+        }
+        self.cut = was_cut;
+        fits
+    }
+
     /// Goes back to an earlier length.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);

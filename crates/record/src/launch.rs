@@ -3,6 +3,7 @@
 
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::images::{self, Images};
 use crate::plan::CHOICE;
 use crate::program::{Program, plain};
 use crate::{Memory, Options};
@@ -144,6 +145,7 @@ fn preload(probe: &Path) -> OsString {
 pub(crate) fn command(
     options: &Options,
     choice: &lockstep_patch::Options,
+    images: &Images,
     program: &Program,
     directory: &Directory,
     probe: &ProbeName,
@@ -170,6 +172,7 @@ pub(crate) fn command(
     let settings = [
         ("LOCKSTEP_MEMORY", memory),
         ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
+        (images::VARIABLE, images.variable()),
         (
             "LOCKSTEP_MAX_SIZE",
             options.bound.map(|bound| bound.bytes.to_string()),
@@ -230,7 +233,7 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
     (hosts && !taken).then_some(
         "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-         LOCKSTEP_MEMORY;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE",
+         LOCKSTEP_MEMORY;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_IMAGES",
     )
 }
 

@@ -11,8 +11,10 @@
 //! one watches for ends, one looks up source lines at low priority.
 //! *Not for*: reading a run (that is `trace`), or printing (that is the command line's).
 
+mod cache;
 mod directory;
 mod error;
+mod images;
 mod launch;
 mod lines;
 mod pidfd;
@@ -28,7 +30,6 @@ pub use plan::plan_command;
 
 use directory::Directory;
 use lockstep_format::codec::Kind;
-use lockstep_format::plan::Role;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -42,6 +43,9 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// The run directory; `lockstep-runs/NAME-N` (`NAME-TOKEN` inside a launcher) where `None`.
     pub output: Option<PathBuf>,
+    /// Libraries whose own functions are recorded too: `all`, parts of file names, or regular
+    /// expressions on paths. `main` says nothing.
+    pub images: Vec<String>,
     /// Record only functions that one of these regular expressions finds by name; all, if empty.
     pub trace: Vec<String>,
     /// Do not record functions that one of these finds.
@@ -96,6 +100,8 @@ pub struct Outcome {
     pub untraced: Option<String>,
     /// Options that chose functions by name and found none, as they were written.
     pub unmatched: Vec<String>,
+    /// Values of `--images` that no image of the run matches.
+    pub unmatched_images: Vec<String>,
 }
 
 /// The size of a run.
@@ -123,6 +129,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         .first()
         .ok_or_else(|| Error::own("expected a command to record, found none"))?;
     let choice = choice(options)?;
+    let images = images::Images::new(&options.images)?;
     let path = program::find(name)?;
     let program = match program::check(&path) {
         Ok(program) => program,
@@ -136,7 +143,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     // Made now, the plan is there when the first process asks. Where it cannot be written (a full
     // disk), the process says so itself.
     if let Err(plan::PlanError::Image(reason)) =
-        plan::ensure(&directory.path, Role::Main, &program.image, &choice)
+        plan::ensure(&directory.path, &program.image, &choice)
     {
         let reason = format!("{}: cannot be recorded: {reason}", program.image.display());
         if directory.elected {
@@ -149,7 +156,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     }
     let probe = launch::ProbeName::new(&probe)?;
     launch::catch_signals();
-    let mut command = launch::command(options, &choice, &program, &directory, &probe);
+    let mut command = launch::command(options, &choice, &images, &program, &directory, &probe);
     let stop = AtomicBool::new(false);
     let status = std::thread::scope(|scope| {
         let mut child = launch::start(&mut command)?;
@@ -172,14 +179,15 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     let is_empty = summary
         .as_ref()
         .is_some_and(|summary| summary.processes == 0);
-    let unmatched = if directory.elected {
-        plan::unmatched(&directory.path, &choice)
-    } else {
-        Vec::new()
-    };
+    let (mut unmatched, mut unmatched_images) = (Vec::new(), Vec::new());
+    if directory.elected && !is_empty {
+        unmatched = plan::unmatched(&directory.path, &choice);
+        unmatched_images = images.unmatched(&directory.path);
+    }
     Ok(Outcome {
         status: exit_code(status),
         unmatched,
+        unmatched_images,
         untraced: is_empty.then(|| {
             format!(
                 "{}: no process left a file there (disk full, file size limit, or the directory removed?)",
@@ -230,6 +238,7 @@ fn run_untraced(
         summary: None,
         untraced: Some(reason),
         unmatched: Vec::new(),
+        unmatched_images: Vec::new(),
     })
 }
 

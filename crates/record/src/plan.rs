@@ -1,16 +1,20 @@
-//! Plans of images, made once a run: ahead by the recorder, or for the probe by `__plan`.
+//! Plans of images, there once a run: put there ahead by the recorder, or for the probe by `__plan`;
+//! from the user's cache where they were made before.
 
+use crate::cache::{Cache, draft};
+use crate::images::Images;
 use lockstep_binary::Image;
 use lockstep_format::plan::{Plan, Role, choice};
-use lockstep_patch::{FileIdentity, image_key, plan_name};
+use lockstep_patch::{FileIdentity, Scope, image_key, plan_name};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The environment variables that pass the choice of functions on: expressions, one a line, and what
 /// tells this choice from others in the names of plans.
@@ -34,7 +38,7 @@ pub(crate) fn unmatched(run: &Path, choice: &lockstep_patch::Options) -> Vec<Str
     if choice.is_everything() {
         return Vec::new();
     }
-    let ending = plan_name("", choice);
+    let ending = format!("-{}.plan", choice.digest());
     let mut found: BTreeMap<(u32, String), u64> = BTreeMap::new();
     for entry in fs::read_dir(run.join("plans"))
         .into_iter()
@@ -70,70 +74,202 @@ pub(crate) fn unmatched(run: &Path, choice: &lockstep_patch::Options) -> Vec<Str
 pub(crate) enum PlanError {
     #[error("{0}")]
     File(#[from] io::Error),
+    #[error("the file is another than the one that was loaded")]
+    Replaced,
     #[error("{0}")]
     Image(#[from] lockstep_patch::PlanFailure),
 }
 
-/// The hidden subcommand `__plan --run RUN --role ROLE IMAGE`: makes the plan of one image, unless
-/// it is there. Silent; the status says whether the plan is there now.
+/// The hidden subcommand `__plan --run RUN [ROLE NAME IMAGE]...`: puts the plans of images into the
+/// run, under these names, unless they are there. Silent; the status says whether all are there now.
 #[must_use]
 pub fn plan_command(arguments: &[OsString]) -> u8 {
-    let [flag_run, run, flag_role, role, image] = arguments else {
+    let [flag, run, wanted @ ..] = arguments else {
         return 125;
     };
-    if flag_run != "--run" || flag_role != "--role" {
+    let (triples, rest) = wanted.as_chunks::<3>();
+    if flag != "--run" || !rest.is_empty() {
         return 125;
     }
-    let roles = [Role::Main, Role::Unwinder, Role::Mpi, Role::Libc];
-    let Some(role) = roles
-        .into_iter()
-        .find(|known| OsStr::new(known.name()) == role)
-    else {
-        return 125;
+    let run = Path::new(run);
+    let planner = Planner {
+        plans: run.join("plans"),
+        choice: inherited_choice(),
+        images: Images::inherited(),
+        cache: Cache::open(),
     };
-    match ensure(Path::new(run), role, Path::new(image), &inherited_choice()) {
-        Ok(_) => 0,
+    let mut jobs = Vec::new();
+    for [role, name, path] in triples {
+        let role = role.to_str().and_then(Role::from_name);
+        let (Some(role), Some(name)) = (role, name.to_str().filter(|name| !name.contains('/')))
+        else {
+            return 125;
+        };
+        jobs.push(Job {
+            role,
+            name: name.to_owned(),
+            path: PathBuf::from(path),
+        });
+    }
+    match planner.provide(jobs) {
+        Ok(()) => 0,
         Err(_) => 1,
     }
 }
 
-/// Makes the plan of the image at `path` unless the run has it; where it is.
+/// Puts the plan of the main program at `path` into the run.
 pub(crate) fn ensure(
     run: &Path,
-    role: Role,
     path: &Path,
     choice: &lockstep_patch::Options,
-) -> Result<PathBuf, PlanError> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let bytes = fs::read(path)?;
-    let build_id = Image::parse(&bytes)
-        .map_err(lockstep_patch::PlanFailure::from)?
-        .build_id()
-        .to_owned();
+) -> Result<(), PlanError> {
+    let name = name_of(path, &fs::read(path)?, Role::Main, choice)?;
+    let planner = Planner {
+        plans: run.join("plans"),
+        choice: choice.clone(),
+        images: Images::default(),
+        cache: Cache::open(),
+    };
+    planner.provide(vec![Job {
+        role: Role::Main,
+        name,
+        path: path.to_owned(),
+    }])
+}
+
+/// The name of the plan of the file at `path`.
+fn name_of(
+    path: &Path,
+    bytes: &[u8],
+    role: Role,
+    choice: &lockstep_patch::Options,
+) -> Result<String, PlanError> {
+    let metadata = fs::metadata(path)?;
+    let image = Image::parse(bytes).map_err(lockstep_patch::PlanFailure::from)?;
     let identity = FileIdentity {
         path: path.as_os_str().as_bytes(),
         size: metadata.size(),
         modified: (metadata.mtime(), metadata.mtime_nsec()),
     };
-    let plans = run.join("plans");
-    let name = plan_name(&image_key(&build_id, &identity), choice);
-    let place = plans.join(&name);
-    if place.exists() {
-        return Ok(place);
+    let key = image_key(image.build_id(), &identity);
+    Ok(plan_name(&key, role, choice))
+}
+
+/// A plan to put into the run.
+#[derive(Debug)]
+struct Job {
+    role: Role,
+    name: String,
+    path: PathBuf,
+}
+
+/// Puts plans into a run.
+struct Planner {
+    plans: PathBuf,
+    choice: lockstep_patch::Options,
+    images: Images,
+    cache: Option<Cache>,
+}
+
+impl Planner {
+    /// Puts the plans of all jobs into the run. The error is that of the first job that failed.
+    fn provide(&self, mut jobs: Vec<Job>) -> Result<(), PlanError> {
+        jobs.retain(|job| !self.is_there(job));
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        // One process provides them, the others wait. Where locks do not work, several do the same.
+        let run_lock = File::open(&self.plans)?;
+        let _ = flock(&run_lock, FlockOperation::LockExclusive);
+        jobs.retain(|job| !self.is_there(job) && !self.fetch(job));
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let cache_lock = self.cache.as_ref().and_then(Cache::lock);
+        jobs.retain(|job| !self.fetch(job));
+        let result = self.make_all(jobs);
+        if let Some(cache) = &self.cache {
+            cache.trim();
+        }
+        drop(cache_lock);
+        result
     }
-    // One process makes it, the others wait. Where locks do not work, several make the same file.
-    let lock = File::open(&plans)?;
-    let _ = flock(&lock, FlockOperation::LockExclusive);
-    if place.exists() {
-        return Ok(place);
+
+    fn is_there(&self, job: &Job) -> bool {
+        self.plans.join(&job.name).exists()
     }
-    let plan = lockstep_patch::plan(&bytes, role, choice)?;
-    let draft = plans.join(format!(
-        ".{name}.{}-{}",
-        crate::process::host_in_names(),
-        std::process::id()
-    ));
-    crate::put(&draft, &place, &plan)?;
-    Ok(place)
+
+    fn fetch(&self, job: &Job) -> bool {
+        let place = self.plans.join(&job.name);
+        self.cache
+            .as_ref()
+            .is_some_and(|cache| cache.fetch(&self.entry(job), &place))
+    }
+
+    /// The job's name in the cache, where plans of one image with and without its own functions lie
+    /// side by side.
+    fn entry(&self, job: &Job) -> String {
+        let stem = job.name.strip_suffix(".plan").unwrap_or(&job.name);
+        let own = if self.scope(job).own_functions {
+            "-own"
+        } else {
+            ""
+        };
+        format!("{stem}{own}.plan")
+    }
+
+    fn scope(&self, job: &Job) -> Scope {
+        let is_library = !matches!(job.role, Role::Main | Role::Linker);
+        Scope {
+            role: job.role,
+            own_functions: is_library && self.images.wants(&job.path),
+        }
+    }
+
+    /// Makes the plans, the largest images first, on as many processors as there are.
+    fn make_all(&self, mut jobs: Vec<Job>) -> Result<(), PlanError> {
+        jobs.sort_by_cached_key(|job| fs::metadata(&job.path).map_or(0, |found| found.size()));
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = workers.min(jobs.len());
+        let jobs = Mutex::new(jobs);
+        let failure = Mutex::new(None);
+        let lock = |jobs: &Mutex<Vec<Job>>| match jobs.lock() {
+            Ok(mut jobs) => jobs.pop(),
+            Err(_) => None,
+        };
+        let work = || {
+            while let Some(job) = lock(&jobs) {
+                if let Err(error) = self.make(&job)
+                    && let Ok(mut failure) = failure.lock()
+                {
+                    failure.get_or_insert(error);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..workers {
+                scope.spawn(work);
+            }
+            work();
+        });
+        match failure.into_inner() {
+            Ok(Some(error)) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn make(&self, job: &Job) -> Result<(), PlanError> {
+        let bytes = fs::read(&job.path)?;
+        // The file may have been replaced since it was loaded.
+        if name_of(&job.path, &bytes, job.role, &self.choice)? != job.name {
+            return Err(PlanError::Replaced);
+        }
+        let plan = lockstep_patch::plan(&bytes, self.scope(job), &self.choice)?;
+        let place = self.plans.join(&job.name);
+        crate::put(&draft(&place), &place, &plan)?;
+        if let Some(cache) = &self.cache {
+            cache.keep(&self.entry(job), &plan);
+        }
+        Ok(())
+    }
 }

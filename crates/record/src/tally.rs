@@ -7,6 +7,7 @@ use lockstep_format::process::{
     MAGIC, PAGE, chunk, extent_end, fact, header, kind, loss, state, thread,
 };
 use lockstep_format::symbol::from_staging_word;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -74,8 +75,8 @@ impl ProcessFile {
             .unwrap_or(PAGE)
     }
 
-    /// Main images: path, and file name of the plan.
-    pub(crate) fn main_images(&self) -> Vec<(PathBuf, String)> {
+    /// Images whose own functions are recorded: path, and file name of the plan.
+    pub(crate) fn recorded_images(&self) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         for (at, _, length, used) in self.chunks().filter(|chunk| chunk.1 == kind::FACTS) {
             let mut text = vec![0; (u64::from(used)).min(length - chunk::SIZE as u64) as usize];
@@ -94,8 +95,8 @@ impl ProcessFile {
                 let values: Vec<_> = values
                     .map(|value| fact::unescaped(value).collect::<Vec<u8>>())
                     .collect();
-                if let [path, plan, role, ..] = &values[..]
-                    && role == b"main"
+                if let [path, plan, _, _, count, ..] = &values[..]
+                    && count != b"0"
                     && let Ok(plan) = String::from_utf8(plan.clone())
                 {
                     found.push((OsString::from_vec(path.clone()).into(), plan));
@@ -154,6 +155,17 @@ pub(crate) fn files(run: &Path) -> Vec<(FileName, PathBuf)> {
         .flatten()
         .filter_map(|entry| Some((FileName::parse(entry.file_name().to_str()?)?, entry.path())))
         .collect()
+}
+
+/// Paths of the images whose own functions were recorded.
+pub(crate) fn recorded_images(run: &Path) -> BTreeSet<PathBuf> {
+    let mut images = BTreeSet::new();
+    for (_, path) in files(run) {
+        if let Ok(Some(file)) = ProcessFile::open(&path) {
+            images.extend(file.recorded_images().into_iter().map(|(path, _)| path));
+        }
+    }
+    images
 }
 
 /// Sums up the run.

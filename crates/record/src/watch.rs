@@ -160,7 +160,7 @@ fn look_up(run: &Path, stop: &AtomicBool) {
                 continue;
             };
             seen.insert(path);
-            for (image, plan) in file.main_images() {
+            for (image, plan) in file.recorded_images() {
                 if done.insert((image.clone(), plan.clone())) {
                     // Lines are a convenience: an image that is gone has none.
                     let _ = lines::ensure(run, &plan, &image);

@@ -359,6 +359,14 @@ slow_routine!(
     end, routine::END
 );
 slow_routine!(
+    /// A child may come to run in this memory.
+    suspend, routine::SUSPEND
+);
+slow_routine!(
+    /// The dynamic linker's list of images has changed.
+    loaded, routine::LOADED
+);
+slow_routine!(
     /// The slow way of an entry with patched returns.
     open, routine::OPEN
 );

@@ -1,0 +1,475 @@
+//! Which images are patched, and when: those that are there when the program starts in the
+//! constructor, later ones as soon as the dynamic linker tells debuggers about them. That is before
+//! their constructors run and before anybody can call into them, so that no other thread executes
+//! what is rewritten.
+//!
+//! ```text
+//!  dlopen ─► ld.so maps the image ─► _dl_debug_state (hooked) ─► [changed] plans, patches
+//!         ─► relocates it, runs its constructors (recorded)
+//!  dlclose ─► destructors ─► ld.so unmaps it ─► _dl_debug_state ─► [changed] gives its arena back
+//! ```
+//!
+//! The state lies in pages that a forked child has a copy of: it goes on from there.
+
+use crate::arena::{self, Target};
+use crate::image::{Image, Rendezvous};
+use crate::maps::Maps;
+use crate::planner::{self, Candidate, Environment, Found};
+use crate::process::Process;
+use crate::setup::Setup;
+use crate::syscall;
+use crate::text::{Text, file_name};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use lockstep_format::codec::Kind;
+use lockstep_format::plan::Role;
+use lockstep_format::process::fact;
+use lockstep_format::symbol::FIRST_FUNCTION;
+
+/// Images at one time, and plans in all, that a process may have.
+const MOST: usize = 4096;
+/// Room for facts that come up later, at a time.
+const LATE_FACTS: usize = 32 * 1024;
+
+/// An image that we have looked at.
+#[derive(Clone, Copy)]
+struct Known {
+    link: u64,
+    bias: u64,
+    /// Its arena; nothing where it has none.
+    arena: u64,
+    size: u64,
+    is_here: bool,
+}
+
+/// Symbols that were given to a plan: an image that comes back gets the same.
+#[derive(Clone, Copy)]
+struct Given {
+    plan: Text<192>,
+    first: u32,
+    symbols: u32,
+    /// Where the image was last, as facts tell it.
+    bias: u64,
+}
+
+/// What is known of the process's images.
+struct Loader {
+    environment: Environment,
+    rendezvous: *const Rendezvous,
+    /// Whether libraries without hooks are of interest.
+    all: bool,
+    /// The next symbol to give.
+    next: u32,
+    known_count: usize,
+    given_count: usize,
+    known: [Known; MOST],
+    given: [Given; MOST],
+}
+
+static LOADER: AtomicPtr<Loader> = AtomicPtr::new(null_mut());
+/// Set while somebody works on it.
+static BUSY: AtomicBool = AtomicBool::new(false);
+
+/// Patches the images that are there: called by the constructor.
+///
+/// # Errors
+/// Why the main program is not recorded.
+pub fn start(environment: Environment) -> Result<(), &'static str> {
+    const NO_LIST: &str = "the dynamic linker's list of images was not found";
+    let main = Image::main().ok_or(NO_LIST)?;
+    let memory = syscall::map(size_of::<Loader>()).map_err(|_| "out of memory")?;
+    let loader = memory.cast::<Loader>();
+    let images = environment.variable("LOCKSTEP_IMAGES").unwrap_or(b"main");
+    // SAFETY: just mapped, and of that size; all zeros is valid for the rest.
+    let loader = unsafe {
+        (&raw mut (*loader).environment).write(environment);
+        (*loader).rendezvous = Rendezvous::find(&main).ok_or(NO_LIST)?;
+        (*loader).all = !(images.is_empty() || images == b"main");
+        (*loader).next = FIRST_FUNCTION;
+        LOADER.store(loader, Ordering::Release);
+        &mut *loader
+    };
+    let path = main_path().ok_or("the path of its file is not known")?;
+    let main = Candidate {
+        image: main,
+        role: Role::Main,
+        path,
+        link: 0,
+    };
+    loader.look(Some(main), &mut Facts::Start)
+}
+
+/// The main program's path, with a zero behind it, for ever.
+fn main_path() -> Option<&'static [u8]> {
+    let room = crate::image::PATH;
+    let at = syscall::map(room).ok()?;
+    // SAFETY: just mapped.
+    let path = unsafe { core::slice::from_raw_parts_mut(at, room) };
+    let length = syscall::read_link(b"/proc/self/exe\0", path.get_mut(..room - 1)?);
+    // SAFETY: never unmapped.
+    (length > 0).then(|| unsafe { core::slice::from_raw_parts(at, length) })
+}
+
+/// The dynamic linker's list has changed, or is about to.
+pub fn changed(process: &Process) {
+    // A child of vfork runs in its parent's memory.
+    if process.is_ready() && !process.is_own() || BUSY.swap(true, Ordering::Acquire) {
+        return;
+    }
+    // SAFETY: null, or written by `start` for ever; `BUSY` and the linker's own lock keep others out.
+    if let Some(loader) = unsafe { LOADER.load(Ordering::Acquire).as_mut() }
+        && Rendezvous::is_consistent(loader.rendezvous)
+        && let Ok(memory) = syscall::map(size_of::<Text<LATE_FACTS>>())
+    {
+        // SAFETY: just mapped; zeros are an empty text.
+        let late = unsafe { &mut *memory.cast::<Text<LATE_FACTS>>() };
+        let mut facts = Facts::Late(late);
+        let _ = loader.look(None, &mut facts);
+        if late.len() > 0 {
+            let _ = process.add_facts(late.bytes());
+            // SAFETY: one at a time, see above. Forked children write these facts in their files.
+            unsafe { Setup::get_mut() }.facts.push(late.bytes());
+        }
+        // SAFETY: nobody uses it any more.
+        unsafe { syscall::unmap(memory, size_of::<Text<LATE_FACTS>>()) };
+    }
+    BUSY.store(false, Ordering::Release);
+}
+
+/// Where facts about images go.
+enum Facts<'a> {
+    Start,
+    Late(&'a mut Text<LATE_FACTS>),
+}
+
+impl Facts<'_> {
+    fn add(&mut self, word: &str, values: &[&[u8]]) {
+        match self {
+            // SAFETY: this is the constructor, and the reference ends here.
+            Self::Start => unsafe { Setup::get_mut() }.fact(word, values),
+            Self::Late(text) => {
+                text.push_line(word, values);
+            }
+        }
+    }
+
+    fn untraced(&mut self, path: &[u8], reason: &str) {
+        self.add(fact::UNTRACED, &[path, reason.as_bytes()]);
+    }
+}
+
+/// A piece of memory for values of one kind.
+struct Room<T> {
+    at: *mut T,
+    count: usize,
+    room: usize,
+}
+
+impl<T> Room<T> {
+    fn new(room: usize) -> Option<Self> {
+        let at = syscall::map((room * size_of::<T>()).max(1)).ok()?.cast();
+        Some(Self { at, count: 0, room })
+    }
+
+    fn push(&mut self, value: T) {
+        if self.count < self.room {
+            // SAFETY: inside the room.
+            unsafe { self.at.add(self.count).write(value) };
+            self.count += 1;
+        }
+    }
+
+    fn all(&self) -> &[T] {
+        // SAFETY: written up to here.
+        unsafe { core::slice::from_raw_parts(self.at, self.count) }
+    }
+}
+
+impl<T> Drop for Room<T> {
+    fn drop(&mut self) {
+        for index in 0..self.count {
+            // SAFETY: written, and dropped once.
+            unsafe { core::ptr::drop_in_place(self.at.add(index)) };
+        }
+        // SAFETY: nobody uses it any more.
+        unsafe { syscall::unmap(self.at.cast(), (self.room * size_of::<T>()).max(1)) };
+    }
+}
+
+impl Loader {
+    fn known(&mut self) -> &mut [Known] {
+        let count = self.known_count.min(MOST);
+        self.known.get_mut(..count).unwrap_or(&mut [])
+    }
+
+    /// Compares the linker's list with what is known, and patches what is new.
+    fn look(&mut self, main: Option<Candidate>, facts: &mut Facts<'_>) -> Result<(), &'static str> {
+        const MEMORY: &str = "out of memory";
+        let mut count = usize::from(main.is_some());
+        for known in self.known() {
+            known.is_here = false;
+        }
+        let rendezvous = self.rendezvous;
+        Rendezvous::each_library(rendezvous, |link| {
+            let address = core::ptr::from_ref(link) as u64;
+            let found = self
+                .known()
+                .iter_mut()
+                .find(|known| known.link == address && known.bias == link.bias);
+            match found {
+                Some(known) => known.is_here = true,
+                None => count += 1,
+            }
+        });
+        self.forget();
+        if count == 0 {
+            return Ok(());
+        }
+        let mut maps = Maps::read().ok_or(MEMORY)?;
+        let mut candidates = Room::<Candidate>::new(count).ok_or(MEMORY)?;
+        // Whoever unwinds first: once calls are redirected, they must restore. The main program last.
+        let mut others = Room::<Candidate>::new(count).ok_or(MEMORY)?;
+        Rendezvous::each_library(rendezvous, |link| {
+            let address = core::ptr::from_ref(link) as u64;
+            let is_known = self
+                .known()
+                .iter()
+                .any(|known| known.link == address && known.bias == link.bias);
+            if is_known || self.known_count >= MOST {
+                return;
+            }
+            if let Some(place) = self.known.get_mut(self.known_count) {
+                *place = Known {
+                    link: address,
+                    bias: link.bias,
+                    arena: 0,
+                    size: 0,
+                    is_here: true,
+                };
+                self.known_count += 1;
+            }
+            let Some(candidate) = self.candidate(link, &maps) else {
+                return;
+            };
+            if candidate.role == Role::Unwinder {
+                candidates.push(candidate);
+            } else {
+                others.push(candidate);
+            }
+        });
+        for candidate in others.all() {
+            candidates.push(*candidate);
+        }
+        drop(others);
+        if let Some(main) = main {
+            candidates.push(main);
+        }
+        if candidates.all().is_empty() {
+            return Ok(());
+        }
+        self.patch(candidates.all(), &mut maps, facts)
+    }
+
+    /// Gives back what belonged to images that are gone.
+    fn forget(&mut self) {
+        let mut kept = 0;
+        for index in 0..self.known_count.min(MOST) {
+            let Some(known) = self.known.get(index).copied() else {
+                break;
+            };
+            if known.is_here {
+                if let Some(place) = self.known.get_mut(kept) {
+                    *place = known;
+                }
+                kept += 1;
+            } else if known.arena != 0 {
+                // SAFETY: its image is unmapped, so that nothing leads there any more.
+                unsafe { syscall::unmap(known.arena as *mut u8, known.size as usize) };
+            }
+        }
+        self.known_count = kept;
+    }
+
+    /// The image of a link, if it is one to have a plan.
+    fn candidate(&self, link: &'static crate::image::Link, maps: &Maps) -> Option<Candidate> {
+        let path = link.name();
+        // The kernel's own image has no file.
+        if !path.contains(&b'/') {
+            return None;
+        }
+        let name = core::str::from_utf8(file_name(path)).unwrap_or("");
+        let role = Role::of_library(name);
+        if !role.has_hooks() && !self.all {
+            return None;
+        }
+        let image = Image::library(link.bias, maps)?;
+        let (low, high) = image.extent();
+        let own = changed as *const () as u64;
+        if (low..high).contains(&own) {
+            return None;
+        }
+        Some(Candidate {
+            image,
+            role,
+            path,
+            link: core::ptr::from_ref(link) as u64,
+        })
+    }
+
+    /// Patches the candidates, the main program last. The error is the main program's.
+    fn patch(
+        &mut self,
+        candidates: &[Candidate],
+        maps: &mut Maps,
+        facts: &mut Facts<'_>,
+    ) -> Result<(), &'static str> {
+        const MEMORY: &str = "out of memory";
+        let environment = self.environment;
+        let is_missing = |index: usize| {
+            candidates
+                .get(index)
+                .is_some_and(|candidate| planner::is_missing(environment, candidate))
+        };
+        let mut made = Ok(());
+        if (0..candidates.len()).any(is_missing) {
+            made = planner::make(environment, candidates, is_missing);
+        }
+        let mut plans = Room::<Result<Found, &'static str>>::new(candidates.len()).ok_or(MEMORY)?;
+        for candidate in candidates {
+            let found = planner::find(environment, candidate);
+            plans.push(found.map_err(|reason| made.err().unwrap_or(reason)));
+        }
+        // The main program's symbols come first: they are the same in all ranks.
+        let total: u32 = plans
+            .all()
+            .iter()
+            .flatten()
+            .map(|found| found.plan.symbols())
+            .sum();
+        let largest = self.next.saturating_add(total) - 1;
+        if matches!(facts, Facts::Start) && largest > Setup::get().codec.largest() {
+            // SAFETY: as in `Facts::add`.
+            unsafe { Setup::get_mut() }.codec = Kind::Lockstep;
+        }
+        let largest = Setup::get().codec.largest();
+        let pairs = || candidates.iter().zip(plans.all());
+        if let Some((_, Ok(found))) = pairs().find(|(candidate, _)| candidate.role == Role::Main) {
+            self.give(found);
+        }
+        let mut is_unwinder_patched = true;
+        let mut main = Ok(());
+        for (candidate, found) in pairs() {
+            let is_main = candidate.role == Role::Main;
+            let result = match found {
+                Err(reason) => Err(*reason),
+                // Nothing of it was chosen.
+                Ok(found) if found.plan.sites().next().is_none() && !is_main => continue,
+                Ok(_) if !is_unwinder_patched && candidate.role != Role::Linker => {
+                    Err("the unwinder could not be patched")
+                }
+                Ok(found) => {
+                    let first = self.give(found);
+                    let end = first.saturating_add(found.plan.symbols());
+                    if end - 1 > largest {
+                        Err("the codec has no symbols left for its functions")
+                    } else {
+                        let elsewhere = |name: &[u8]| {
+                            is_main
+                                && plans
+                                    .all()
+                                    .iter()
+                                    .flatten()
+                                    .any(|library| library.plan.records_export(name))
+                        };
+                        self.install(candidate, found, first, maps, facts, elsewhere)
+                    }
+                }
+            };
+            if let Err(reason) = result {
+                is_unwinder_patched &= candidate.role != Role::Unwinder;
+                if is_main {
+                    main = Err(reason);
+                } else {
+                    facts.untraced(candidate.path, reason);
+                }
+            }
+        }
+        main
+    }
+
+    /// The first symbol of a plan: what it has had before, or new ones.
+    fn give(&mut self, found: &Found) -> u32 {
+        let count = self.given_count.min(MOST);
+        let given = self.given.get(..count).unwrap_or(&[]);
+        let known = given.iter().find(|given| {
+            given.plan.bytes() == found.name.bytes() && given.symbols == found.plan.symbols()
+        });
+        if let Some(known) = known {
+            return known.first;
+        }
+        let first = self.next;
+        if let Some(place) = self.given.get_mut(count) {
+            *place = Given {
+                plan: found.name,
+                first,
+                symbols: found.plan.symbols(),
+                bias: u64::MAX,
+            };
+            self.given_count += 1;
+        }
+        self.next = first.saturating_add(found.plan.symbols());
+        first
+    }
+
+    /// Applies a plan and says so in the facts.
+    fn install(
+        &mut self,
+        candidate: &Candidate,
+        found: &Found,
+        first: u32,
+        maps: &mut Maps,
+        facts: &mut Facts<'_>,
+        is_recorded_elsewhere: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), &'static str> {
+        let target = Target {
+            image: &candidate.image,
+            path: candidate.path,
+            first,
+        };
+        let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
+        let setup = Setup::get();
+        setup
+            .unexpected_text
+            .fetch_add(applied.unexpected, Ordering::Relaxed);
+        let link = candidate.link;
+        if let Some(known) = self.known().iter_mut().find(|known| known.link == link) {
+            (known.arena, known.size) = (applied.arena, applied.size);
+        }
+        let bias = candidate.image.bias;
+        let count = self.given_count.min(MOST);
+        let given = self.given.get_mut(..count).unwrap_or(&mut []);
+        if let Some(given) = given.iter_mut().find(|given| given.first == first)
+            && core::mem::replace(&mut given.bias, bias) == bias
+            && found.plan.symbols() > 0
+        {
+            // It came back to where it was: nothing new.
+            return Ok(());
+        }
+        let mut numbers = [Text::<24>::new(), Text::new(), Text::new()];
+        numbers[0].push_decimal(u64::from(first));
+        numbers[1].push_decimal(u64::from(found.plan.symbols()));
+        numbers[2].push_hexadecimal(bias);
+        facts.add(
+            fact::IMAGE,
+            &[
+                candidate.path,
+                found.name.bytes(),
+                candidate.role.name().as_bytes(),
+                numbers[0].bytes(),
+                numbers[1].bytes(),
+                numbers[2].bytes(),
+            ],
+        );
+        Ok(())
+    }
+}

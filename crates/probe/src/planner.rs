@@ -1,0 +1,217 @@
+//! Plans of images: found in the run, or made by the planner, a program of its own.
+
+use crate::image::{self, Image};
+use crate::setup::{PATH, Setup};
+use crate::syscall::{self, Fd, O_RDONLY};
+use crate::text::Text;
+use crate::x86_64::spawn::run;
+use core::ffi::CStr;
+use core::ptr::null;
+use lockstep_format::plan::{Plan, Role};
+
+/// Stacks of the planner and its parent until the planner has its own program.
+const STACK: usize = 16 * 1024;
+
+/// An image that is to have a plan.
+#[derive(Clone, Copy)]
+pub struct Candidate {
+    /// Where it is.
+    pub image: Image,
+    /// What it is.
+    pub role: Role,
+    /// Path of its file; a zero follows.
+    pub path: &'static [u8],
+    /// The dynamic linker's entry, as a number; 0 for the main program.
+    pub link: u64,
+}
+
+/// The environment that the process was started with, as the kernel keeps it.
+#[derive(Clone, Copy)]
+pub struct Environment {
+    /// Strings, each with a zero behind it.
+    pub bytes: &'static [u8],
+}
+
+impl Environment {
+    fn strings(self) -> impl Iterator<Item = &'static [u8]> {
+        self.bytes.split_inclusive(|byte| *byte == 0)
+    }
+
+    /// The value of `name`.
+    pub fn variable(self, name: &str) -> Option<&'static [u8]> {
+        self.strings()
+            .map(crate::text::until_zero)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    }
+}
+
+/// A plan, mapped until dropped, with the name of its file.
+pub struct Found {
+    /// The plan.
+    pub plan: Plan<'static>,
+    /// Name of its file in the run's `plans`.
+    pub name: Text<192>,
+    at: *mut u8,
+    size: usize,
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        // SAFETY: the plan goes with it.
+        unsafe { syscall::unmap(self.at, self.size) };
+    }
+}
+
+/// The file name of an image's plan: as `lockstep_patch::plan_name` has it.
+fn plan_name(environment: Environment, candidate: &Candidate) -> Result<Text<192>, &'static str> {
+    if candidate.path.len() >= image::PATH {
+        return Err("its path is too long");
+    }
+    let key = candidate
+        .image
+        .key(candidate.path)
+        .ok_or("its file cannot be read")?;
+    let mut name = Text::new();
+    name.push(key.bytes());
+    name.push(b"-");
+    name.push(candidate.role.name().as_bytes());
+    if let Some(choice) = environment.variable("LOCKSTEP_CHOICE") {
+        name.push(b"-");
+        name.push(choice);
+    }
+    name.push(b".plan");
+    Ok(name)
+}
+
+fn open(name: &Text<192>) -> Result<Fd, syscall::Errno> {
+    let mut path = Text::<{ PATH + 256 }>::new();
+    path.push(Setup::get().run.bytes());
+    path.push(b"/plans/");
+    path.push(name.bytes());
+    path.push(b"\0");
+    syscall::open(path.bytes(), O_RDONLY)
+}
+
+/// Whether the run has no plan for the candidate yet.
+pub fn is_missing(environment: Environment, candidate: &Candidate) -> bool {
+    plan_name(environment, candidate).is_ok_and(|name| open(&name).is_err())
+}
+
+/// The plan of a candidate.
+pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, &'static str> {
+    const UNREADABLE: &str = "its plan cannot be read";
+    let name = plan_name(environment, candidate)?;
+    let file = open(&name).map_err(|_| "no plan could be made for it")?;
+    let size = file.stat().map_err(|_| UNREADABLE)?.size as usize;
+    if size == 0 {
+        return Err(UNREADABLE);
+    }
+    let at = file.map_private(size).map_err(|_| UNREADABLE)?;
+    // SAFETY: mapped until `Found` is dropped; a plan in place is never written to.
+    let bytes: &'static [u8] = unsafe { core::slice::from_raw_parts(at, size) };
+    let Ok(plan) = Plan::new(bytes) else {
+        // SAFETY: nothing of it is kept.
+        unsafe { syscall::unmap(at, size) };
+        return Err(UNREADABLE);
+    };
+    let found = Found {
+        plan,
+        name,
+        at,
+        size,
+    };
+    if plan.role() != candidate.role {
+        return Err("its plan is for another role");
+    }
+    if plan.build_id() != candidate.image.build_id() {
+        return Err("its plan is for another build");
+    }
+    Ok(found)
+}
+
+fn c_name(role: Role) -> &'static CStr {
+    match role {
+        Role::Main => c"main",
+        Role::Unwinder => c"unwinder",
+        Role::Mpi => c"mpi",
+        Role::Libc => c"libc",
+        Role::Library => c"library",
+        Role::Linker => c"linker",
+    }
+}
+
+/// Runs `PLANNER __plan --run RUN [ROLE NAME PATH]...` and waits for it: plans for those of
+/// `candidates` that `wanted` accepts.
+pub fn make(
+    environment: Environment,
+    candidates: &[Candidate],
+    wanted: impl Fn(usize) -> bool,
+) -> Result<(), &'static str> {
+    let mut planner = Text::<{ PATH + 1 }>::new();
+    let path = environment.variable("LOCKSTEP_PLANNER");
+    planner.push(path.ok_or("there is no planner")?);
+    planner.push(b"\0");
+    let mut run_path = Text::<{ PATH + 1 }>::new();
+    run_path.push(Setup::get().run.bytes());
+    run_path.push(b"\0");
+    // Two arrays of pointers, with their nulls; names; a stack.
+    let variables = environment.strings().count() + 1;
+    let words = 4 + 3 * candidates.len() + 1 + variables;
+    let names = words * 8;
+    let room = (names + candidates.len() * size_of::<Text<192>>()).next_multiple_of(4096) + STACK;
+    let memory = syscall::map(room).map_err(|_| "out of memory")?;
+    let mut at = memory.cast::<*const u8>();
+    let mut push = |pointer: *const u8| {
+        // SAFETY: no more than `words` are pushed.
+        unsafe {
+            at.write(pointer);
+            at = at.add(1);
+            at
+        }
+    };
+    let arguments = memory.cast::<*const u8>();
+    push(planner.bytes().as_ptr());
+    push(c"__plan".as_ptr().cast());
+    push(c"--run".as_ptr().cast());
+    push(run_path.bytes().as_ptr());
+    for (index, candidate) in candidates.iter().enumerate() {
+        if wanted(index) {
+            let Ok(mut name) = plan_name(environment, candidate) else {
+                continue;
+            };
+            name.push(b"\0");
+            push(c_name(candidate.role).as_ptr().cast());
+            // SAFETY: room for as many names as there are candidates.
+            unsafe {
+                let place = memory.add(names).cast::<Text<192>>().add(index);
+                place.write(name);
+                push((*place).bytes().as_ptr());
+            }
+            push(candidate.path.as_ptr());
+        }
+    }
+    let pointers = push(null());
+    // The same environment without the probe: the planner is not part of the run.
+    for entry in environment.strings() {
+        if entry.last() == Some(&0) && !entry.starts_with(b"LD_PRELOAD=") {
+            push(entry.as_ptr());
+        }
+    }
+    push(null());
+    // SAFETY: strings end with zeros, arrays with null; the stack is ours.
+    let child = unsafe {
+        run(
+            planner.bytes().as_ptr(),
+            arguments,
+            pointers,
+            memory.add(room),
+        )
+    };
+    // SAFETY: nobody uses it any more.
+    unsafe { syscall::unmap(memory, room) };
+    if child > 0 {
+        Ok(())
+    } else {
+        Err("the planner could not be started")
+    }
+}

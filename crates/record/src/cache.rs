@@ -1,0 +1,220 @@
+//! Plans that were made once stay, for every later run of this user: `$XDG_CACHE_HOME/lockstep/plans`,
+//! else `~/.cache/lockstep/plans`.
+//!
+//! ```text
+//! plans/PATCHER/NAME        a plan by this very patcher (`lockstep_patch::patcher`)
+//! ```
+//! An entry is put in place by a rename, checked whenever it is used, and removed where it does not
+//! hold. Together they take at most [`MOST`]; those that were not used for longest go first. A cache
+//! that cannot be written, or that somebody else may write, is no cache.
+
+use lockstep_format::plan::Plan;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Most bytes of all plans together.
+const MOST: u64 = 512 << 20;
+/// Bits of a mode that let others write.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The cache of this user.
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    plans: PathBuf,
+    own: PathBuf,
+}
+
+impl Cache {
+    /// The cache, made if it was not there; `None` where there can be none.
+    pub(crate) fn open() -> Option<Self> {
+        let absolute = |name: &str| {
+            let path = std::env::var_os(name).map(PathBuf::from)?;
+            path.is_absolute().then_some(path)
+        };
+        let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        Self::at(&base.join("lockstep/plans"))
+    }
+
+    fn at(plans: &Path) -> Option<Self> {
+        let own = plans.join(lockstep_patch::patcher());
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&own).ok()?;
+        let is_private = |path: &Path| fs::metadata(path).is_ok_and(|found| is_ours(&found));
+        (is_private(plans) && is_private(&own)).then(|| Self {
+            plans: plans.to_owned(),
+            own,
+        })
+    }
+
+    /// Lets one process at a time make plans, as long as the guard lives. Where locks do not work,
+    /// several make the same.
+    pub(crate) fn lock(&self) -> Option<File> {
+        let directory = File::open(&self.own).ok()?;
+        flock(&directory, FlockOperation::LockExclusive).ok()?;
+        Some(directory)
+    }
+
+    /// Puts the entry `name` at `place`, if there is one that holds.
+    pub(crate) fn fetch(&self, name: &str, place: &Path) -> bool {
+        let entry = self.own.join(name);
+        let Ok(found) = fs::symlink_metadata(&entry) else {
+            return false;
+        };
+        if !found.is_file() || !is_ours(&found) {
+            return false;
+        }
+        let Ok(bytes) = fs::read(&entry) else {
+            return false;
+        };
+        if Plan::new(&bytes).is_err() {
+            let _ = fs::remove_file(&entry);
+            return false;
+        }
+        // So that it counts as used.
+        if let Ok(file) = File::open(&entry) {
+            let _ = file.set_modified(SystemTime::now());
+        }
+        match fs::hard_link(&entry, place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                crate::put(&draft(place), place, &bytes).is_ok()
+            }
+            _ => true,
+        }
+    }
+
+    /// Keeps the plan at `place` as the entry `name`.
+    pub(crate) fn keep(&self, name: &str, plan: &[u8]) {
+        let entry = self.own.join(name);
+        let _ = crate::put(&draft(&entry), &entry, plan);
+    }
+
+    /// Removes what was not used for longest, as long as there is too much.
+    pub(crate) fn trim(&self) {
+        self.trim_to(MOST);
+    }
+
+    fn trim_to(&self, most: u64) {
+        let mut entries: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+        let patchers = fs::read_dir(&self.plans).into_iter().flatten().flatten();
+        for patcher in patchers {
+            let files = fs::read_dir(patcher.path()).into_iter().flatten().flatten();
+            entries.extend(files.filter_map(|entry| {
+                let found = entry.metadata().ok().filter(Metadata::is_file)?;
+                Some((found.modified().ok()?, found.len(), entry.path()))
+            }));
+        }
+        let mut sum: u64 = entries.iter().map(|(_, size, _)| size).sum();
+        entries.sort();
+        for (_, size, path) in entries {
+            if sum <= most {
+                break;
+            }
+            let _ = fs::remove_file(&path);
+            // Another patcher's directory goes with its last entry.
+            if let Some(patcher) = path.parent().filter(|patcher| *patcher != self.own) {
+                let _ = fs::remove_dir(patcher);
+            }
+            sum -= size;
+        }
+    }
+}
+
+/// Whether nobody but this user (and root) can have written it.
+fn is_ours(found: &Metadata) -> bool {
+    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & WRITABLE_BY_OTHERS == 0
+}
+
+/// A name beside `place` that nobody else uses.
+pub(crate) fn draft(place: &Path) -> PathBuf {
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let host = crate::process::host_in_names();
+    place.with_file_name(format!(
+        ".{name}.{host}-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use lockstep_format::plan::Role;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("lockstep-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn some_plan() -> Vec<u8> {
+        let program = fs::read(std::env::current_exe().unwrap()).unwrap();
+        // An image without hooks: the smallest plan.
+        lockstep_patch::plan(&program, Role::Library, &lockstep_patch::Options::default()).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_is_found_and_what_is_damaged_is_not() {
+        let root = scratch("cache");
+        let cache = Cache::at(&root.join("plans")).unwrap();
+        let (plan, place) = (some_plan(), root.join("fetched"));
+        assert!(!cache.fetch("a", &place));
+        cache.keep("a", &plan);
+        assert!(cache.fetch("a", &place));
+        assert_eq!(fs::read(&place).unwrap(), plan);
+        for length in [0, 11, plan.len() / 2, plan.len() - 1] {
+            cache.keep("b", &plan[..length]);
+            assert!(!cache.fetch("b", &root.join("b")), "{length}");
+            assert!(!cache.own.join("b").exists());
+        }
+        let mut foreign = plan.clone();
+        foreign[8] ^= 1; // the version
+        cache.keep("c", &foreign);
+        assert!(!cache.fetch("c", &root.join("c")));
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let root = scratch("cache-trim");
+        let cache = Cache::at(&root.join("plans")).unwrap();
+        let old = root.join("plans/another");
+        fs::create_dir(&old).unwrap();
+        for (path, seconds) in [
+            (old.join("x"), 1),
+            (cache.own.join("y"), 2),
+            (cache.own.join("z"), 3),
+        ] {
+            fs::write(&path, [0; 100]).unwrap();
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
+        }
+        cache.trim_to(250);
+        assert!(!old.exists() && cache.own.join("y").exists());
+        cache.trim_to(100);
+        assert!(!cache.own.join("y").exists() && cache.own.join("z").exists());
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_cache_that_others_can_write_is_none() {
+        let root = scratch("cache-others");
+        let plans = root.join("plans");
+        fs::create_dir(&plans).unwrap();
+        fs::set_permissions(&plans, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Cache::at(&plans).is_none());
+        assert!(Cache::at(Path::new("/proc/nothing/plans")).is_none());
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
