@@ -33,6 +33,7 @@ pub fn lockstep<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     }
     // Open MPI refuses root, and more ranks than cores, unless told otherwise.
     command
+        .env("XDG_CACHE_HOME", artifacts::target().join("testkit/cache"))
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")

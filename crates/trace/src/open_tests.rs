@@ -92,6 +92,7 @@ fn small_plan() -> Vec<u8> {
         &sites,
         &strings,
         &[],
+        &[],
     ];
     let mut bytes = vec![0; header::SIZE];
     put(&mut bytes, header::MAGIC, &plan::MAGIC);
