@@ -397,6 +397,7 @@ mod tests {
 
     fn options(force: bool) -> Options {
         Options {
+            images: Vec::new(),
             command: vec![OsString::from("./app")],
             output: None,
             trace: Vec::new(),
