@@ -349,7 +349,12 @@ impl Loader {
         let largest = self.next.saturating_add(total) - 1;
         if matches!(facts, Facts::Start) && largest > Setup::get().codec.largest() {
             // SAFETY: as in `Facts::add`.
-            unsafe { Setup::get_mut() }.codec = Kind::Lockstep;
+            let setup = unsafe { Setup::get_mut() };
+            setup.codec = if setup.low_memory {
+                Kind::LockstepLow
+            } else {
+                Kind::Lockstep
+            };
         }
         let largest = Setup::get().codec.largest();
         let pairs = || candidates.iter().zip(plans.all());

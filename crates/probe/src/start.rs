@@ -108,6 +108,9 @@ pub extern "C" fn start() {
         .and_then(Kind::from_name)
         .unwrap_or(Kind::None);
     setup.low_memory = environment.variable("LOCKSTEP_MEMORY") == Some(b"low");
+    if setup.low_memory {
+        setup.codec = setup.codec.low();
+    }
     setup.redact = environment.variable("LOCKSTEP_REDACT").is_some();
     describe(setup, environment);
     if bound(setup, environment).is_none() {

@@ -141,7 +141,7 @@ fn reference<S: Size>(symbols: &[u32]) -> Vec<u8> {
                 .chunks(2)
                 .zip(constants)
                 .fold(0u64, |sum, (pair, constant)| {
-                    sum.wrapping_add((pair[0] + (pair[1] << 32)).wrapping_mul(constant))
+                    sum.wrapping_add((pair[1] + (pair[0] << 32)).wrapping_mul(constant))
                 });
             (sum >> 32) as usize
         };
@@ -367,5 +367,27 @@ fn runs_of_all_lengths() {
             }
             agrees::<Tiny>(&symbols);
         }
+    }
+}
+
+/// Memory of which only the beginning may be touched.
+#[derive(Default)]
+struct Little(Words);
+
+impl Memory for Little {
+    fn words(&mut self, count: usize) -> &mut [u32] {
+        assert!(count <= 1024);
+        self.0.words(count)
+    }
+
+    fn present(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+#[test]
+fn short_streams_touch_little_memory() {
+    for alphabet in [2, 1024] {
+        encode::<Normal, Little>(&noise(200, alphabet), 256);
     }
 }

@@ -31,9 +31,9 @@ pub enum Kind {
     SeedV0 = 2,
     /// The original tool's own variant, as its real files show it.
     SeedParlot = 3,
-    /// Runs of predicted symbols, 4.5 MB a thread at most: the default.
+    /// Runs of predicted symbols; 4.3 MB a thread at most: the default.
     Lockstep = 4,
-    /// The same in at most 0.4 MB a thread.
+    /// The same in at most 0.35 MB a thread.
     LockstepLow = 5,
 }
 

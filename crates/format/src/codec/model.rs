@@ -28,21 +28,21 @@ pub trait Size {
     const KEPT: u64 = Self::WINDOW as u64 / 8;
 }
 
-/// 4 MB of history, 512 kB of table.
+/// 4 MB of history, 256 kB of table.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Normal;
-/// 256 kB of history, 128 kB of table.
+/// 256 kB of history, 64 kB of table.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Low;
 
 impl Size for Normal {
     const WINDOW: u32 = 1 << 20;
-    const SLOTS: u32 = 1 << 16;
+    const SLOTS: u32 = 1 << 15;
 }
 
 impl Size for Low {
     const WINDOW: u32 = 1 << 16;
-    const SLOTS: u32 = 1 << 14;
+    const SLOTS: u32 = 1 << 13;
 }
 
 /// Symbols that a look-up compares.
@@ -163,6 +163,10 @@ impl<T: Memory, H: Memory> Model<T, H> {
     /// staged.
     #[inline]
     pub fn follow<S: Size>(&mut self, symbols: &[u32]) -> usize {
+        // Most predictions that fail do so at once.
+        if self.run == 0 && symbols.first() != Some(&self.at::<S>(self.from)) {
+            return 0;
+        }
         let mut done = 0;
         while self.aimed
             && let Some(rest) = symbols.get(done..)
@@ -308,8 +312,7 @@ impl<T: Memory, H: Memory> Model<T, H> {
         let s = self.context::<S>(self.head);
         let [long, short] = self.look_up::<S>(&s);
         let long = long.filter(|place| self.context::<S>(*place) == s);
-        let short =
-            short.filter(|place| long == Some(*place) || self.pair::<S>(*place) == [s[0], s[1]]);
+        let short = short.filter(|place| long == Some(*place) || self.pair::<S>(*place) == s[0]);
         let Some(best) = long.or(short) else {
             return;
         };
@@ -319,32 +322,32 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.other = short.filter(|place| *place != best).unwrap_or(0);
     }
 
-    /// The symbols before a place, the nearest first.
+    /// The symbols before a place in pairs, the nearest first; the nearer of a pair in the high half.
     #[inline]
-    fn context<S: Size>(&self, place: u32) -> [u32; LONG as usize] {
+    fn context<S: Size>(&self, place: u32) -> [u64; 3] {
         let start = (place.wrapping_sub(LONG) & (S::WINDOW - 1)) as usize;
         let end = start + LONG as usize;
         if end <= S::WINDOW as usize
             && let Some([f, e, d, c, b, a]) = self.history.present().get(start..end)
         {
-            return [*a, *b, *c, *d, *e, *f];
+            return [pair(*a, *b), pair(*c, *d), pair(*e, *f)];
         }
-        core::array::from_fn(|back| self.at::<S>(place.wrapping_sub(1 + back as u32)))
+        [0, 2, 4].map(|back| self.pair::<S>(place.wrapping_sub(back)))
     }
 
     #[inline]
-    fn pair<S: Size>(&self, place: u32) -> [u32; 2] {
-        [1, 2].map(|back| self.at::<S>(place.wrapping_sub(back)))
+    fn pair<S: Size>(&self, place: u32) -> u64 {
+        let [nearer, other] = [1, 2].map(|back| self.at::<S>(place.wrapping_sub(back)));
+        pair(nearer, other)
     }
 
     /// The places where the last six and the last two symbols stood, perhaps; the head takes theirs.
     #[inline]
-    fn look_up<S: Size>(&mut self, s: &[u32; LONG as usize]) -> [Option<u32>; 2] {
-        let pair = |newer: u32, older: u32| u64::from(newer) | u64::from(older) << 32;
-        let near = pair(s[0], s[1]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    fn look_up<S: Size>(&mut self, s: &[u64; 3]) -> [Option<u32>; 2] {
+        let near = s[0].wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let far = near
-            .wrapping_add(pair(s[2], s[3]).wrapping_mul(0xc2b2_ae3d_27d4_eb4f))
-            .wrapping_add(pair(s[4], s[5]).wrapping_mul(0x1656_67b1_9e37_79f9));
+            .wrapping_add(s[1].wrapping_mul(0xc2b2_ae3d_27d4_eb4f))
+            .wrapping_add(s[2].wrapping_mul(0x1656_67b1_9e37_79f9));
         let used = FIRST_SLOTS + self.grown;
         // The largest power of two that is not more.
         let whole = 1 << used.ilog2();
@@ -370,11 +373,19 @@ impl<T: Memory, H: Memory> Model<T, H> {
         let places = [exchange(far, 0), exchange(near, 1)];
         if used < S::SLOTS {
             let (from, to) = (2 * (used - whole) as usize, 2 * used as usize);
-            table.copy_within(from..from + 2, to);
+            let old = [from, from + 1].map(|index| table.get(index).copied().unwrap_or(0));
+            if let Some(new) = table.get_mut(to..to + 2) {
+                new.copy_from_slice(&old);
+            }
             self.grown += 1;
         }
         places
     }
+}
+
+#[inline]
+fn pair(nearer: u32, other: u32) -> u64 {
+    u64::from(nearer) << 32 | u64::from(other)
 }
 
 /// How many symbols at the beginning of both are equal.
