@@ -188,11 +188,8 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
     rows.sort_by_key(|(first, _)| first.name);
     let header = ["TRACE", "EVENTS", "BYTES", "RATIO", "OPEN AT THE END"];
     let table = output::table(&header, &[1, 2, 3], rows.into_iter().map(|(_, row)| row));
-    let unverified = shown
-        .iter()
-        .flat_map(|process| &process.threads)
-        .map(|thread| thread.unverified)
-        .sum::<u64>();
+    let of_all: Vec<&Thread> = shown.iter().flat_map(|process| &process.threads).collect();
+    let unverified = of_all.iter().map(|thread| thread.unverified).sum::<u64>();
     let note = match unverified {
         0 => String::new(),
         events => format!(
@@ -200,7 +197,17 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
             output::grouped(events)
         ),
     };
-    format!("\n{table}\n{note}")
+    let dropped: Vec<&&Thread> = of_all.iter().filter(|thread| thread.dropped > 0).collect();
+    let names: Vec<_> = dropped.iter().map(|thread| thread.name).collect();
+    let dropped = match dropped.iter().map(|thread| thread.dropped).sum::<u64>() {
+        0 => String::new(),
+        events => format!(
+            "{} events before these were dropped (--keep last), of {}: each begins with the calls that were open\n",
+            output::grouped(events),
+            in_short(&names)
+        ),
+    };
+    format!("\n{table}\n{note}{dropped}")
 }
 
 fn losses(shown: &[&Process]) -> String {
@@ -352,6 +359,7 @@ fn of_thread(run: &Run, thread: &Thread) -> Value {
         "trace": thread.name.to_string(),
         "tid": thread.tid,
         "events": thread.events,
+        "dropped": thread.dropped,
         "bytes": thread.bytes,
         "raw_bytes": raw_bytes(thread.events),
         "unverified": thread.unverified,

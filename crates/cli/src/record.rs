@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_format::codec::Kind;
-use lockstep_record::{Bound, Memory, Options, Summary, record};
+use lockstep_record::{Bound, Keep, Memory, Options, Summary, record};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +21,7 @@ use std::process::ExitCode;
   lockstep record -o good -- mpirun -n 8 ./app      around the launcher, or
   mpirun -n 8 lockstep record -o good -- ./app      inside it: the same run
   srun -n 64 lockstep record -- ./app               into lockstep-runs/app-JOB
+  lockstep record --max-size 2G --keep last -- ./day-long-job
   lockstep record --trace '^MPI_' --trace '^solve' --skip 'MPI_Wtime' -- mpirun -n 8 ./app
 ")]
 pub struct Record {
@@ -53,10 +54,12 @@ pub struct Record {
     memory: Memory,
     /// Most bytes of the run's event files together: 500M, 2G [at least 1M; default: no bound]
     ///
-    /// What was recorded first is kept; what comes when the files are full is counted in `lockstep info`. The program
-    /// runs on. Suffixes K, M, G, T count by 1024.
+    /// What does not fit is counted in `lockstep info`, and the program runs on. Suffixes K, M, G, T count by 1024.
     #[arg(long, value_name = "BYTES", value_parser = size)]
     max_size: Option<u64>,
+    /// Which events a full run keeps: those that came first, or the last ones of every thread
+    #[arg(long, value_name = "WHICH", requires = "max_size", default_value = "first", value_parser = PossibleValuesParser::new(["first", "last"]).map(|word| if word == "last" { Keep::Last } else { Keep::First }))]
+    keep: Keep,
     /// Leave arguments, environment and the host's name out of the run
     #[arg(long)]
     redact: bool,
@@ -116,7 +119,10 @@ impl Record {
             skip: self.skip,
             codec: self.codec,
             memory: self.memory,
-            bound: self.max_size.map(|bytes| Bound { bytes }),
+            bound: self.max_size.map(|bytes| Bound {
+                bytes,
+                keep: self.keep,
+            }),
             redact: self.redact,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,

@@ -33,6 +33,15 @@
 //! CRC-32C is `committed.check`. They decode together with the `tail` (the bytes that would end the
 //! stream here: an open match, an unfinished group), which is kept in the state itself so that the
 //! codec never has to flush.
+//!
+//! # What `--keep last` drops
+//!
+//! Where the file may not grow and the last events are to be kept, a thread's trace is a row of
+//! *segments*: thread chunks of [`DATA_CHUNK`] bytes without data chunks, each with an index of its
+//! own, [`thread::FIRST`] telling whose it is and [`thread::SEGMENT`] its place in the row. Each begins
+//! with the calls that were open ([`thread::INHERITED`]), so that it can be read without those before
+//! it; where they are there, these calls are passed over. The oldest complete segments become zeros.
+//! A segment is complete when its successor has been written with all its inherited calls.
 
 /// First bytes of a process file.
 pub const MAGIC: [u8; 8] = *b"LOCKSTEP";
@@ -94,6 +103,8 @@ pub mod header {
     pub const END_KIND: usize = 72;
     /// `u32`, its exit status where [`END_KIND`] is [`super::end::EXITED`].
     pub const END_CODE: usize = 76;
+    /// `u64`, where the chunk lies that becomes zeros right now; 0 where none does.
+    pub const CLEARING: usize = 80;
     /// `u64` x 16, events and functions lost, by [`super::loss`].
     pub const LOSSES: usize = 128;
     /// Number of loss counters.
@@ -106,6 +117,8 @@ pub mod flag {
     pub const MPI: u32 = 1;
     /// This file begins in a forked child: each thread's first events are its inherited stack.
     pub const FORKED: u32 = 2;
+    /// The last events are kept (`--keep last`).
+    pub const KEEPS_LAST: u32 = 4;
 }
 
 /// Values of [`header::END_KIND`].
@@ -198,8 +211,14 @@ pub mod thread {
     pub const INHERITED: usize = 68;
     /// `u64`, nanoseconds on the monotonic clock at the first event.
     pub const STARTED: usize = 72;
-    /// `u32`, CRC-32C of bytes 64 to 80.
-    pub const CHECK: usize = 80;
+    /// `u32`, number of this segment within its thread, from 0: see [`super`] about `--keep last`.
+    pub const SEGMENT: usize = 80;
+    /// `u32`, the thread: index of its segment 0, which may be dropped.
+    pub const FIRST: usize = 84;
+    /// `u64`, events of the thread in the segments before this one.
+    pub const BEFORE: usize = 88;
+    /// `u32`, CRC-32C of bytes 64 to 96.
+    pub const CHECK: usize = 96;
     /// `u32`, 0 or 1: see the module's text.
     pub const PHASE: usize = 128;
     /// [`state`], what is decodable where the phase is 0.

@@ -41,7 +41,7 @@ fn every_table_equals_its_constants() {
         (
             "Header",
             constants!(process::header: MAGIC VERSION BYTE_ORDER CODEC PID PARENT EXEC_COUNT
-            START_TIME CREATED CHECK FLAGS END_KIND END_CODE LOSSES),
+            START_TIME CREATED CHECK FLAGS END_KIND END_CODE CLEARING LOSSES),
         ),
         (
             "Chunk",
@@ -50,7 +50,7 @@ fn every_table_equals_its_constants() {
         ),
         (
             "Thread",
-            constants!(process::thread: TID INHERITED STARTED CHECK PHASE COMMITTED INTENT
+            constants!(process::thread: TID INHERITED STARTED SEGMENT FIRST BEFORE CHECK PHASE COMMITTED INTENT
             STAGING MIRROR DATA),
         ),
         (

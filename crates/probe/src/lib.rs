@@ -30,6 +30,7 @@ mod load;
 mod maps;
 mod planner;
 mod process;
+mod ring;
 mod setup;
 mod stack;
 mod start;

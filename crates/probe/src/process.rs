@@ -4,6 +4,7 @@
 //! [`Process`] lies in pages that the kernel wipes in a forked child, so that the child finds no file
 //! and no lock there; [`Setup`] is what both share.
 
+use crate::ring::{Ring, Segment, clear};
 use crate::setup::Setup;
 use crate::syscall::{
     self, Errno, Fd, MADV_POPULATE_WRITE, MADV_WIPEONFORK, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY,
@@ -57,6 +58,16 @@ pub struct Process {
     file: UnsafeCell<File>,
 }
 
+/// A thread's chunk.
+pub struct Slot {
+    /// Where it is mapped.
+    pub at: *mut u8,
+    /// Where it lies in the file.
+    pub offset: u64,
+    /// Its index.
+    pub index: u32,
+}
+
 /// No file yet: the state after a fork.
 const NEW: u32 = 0;
 const READY: u32 = 1;
@@ -76,6 +87,9 @@ struct File {
     exec_count: u32,
     /// Chunks of facts behind the first.
     more_facts: u32,
+    /// It cannot grow any more; asked once, of what keeps the last events.
+    is_full: bool,
+    ring: Ring,
     start: u64,
     path: Text<4352>,
 }
@@ -226,7 +240,8 @@ impl Process {
         put_u64(&mut fields, header::CREATED, syscall::real_time());
         let sum = crc32c(&fields[..header::CHECK]);
         put_u32(&mut fields, header::CHECK, sum);
-        put_u32(&mut fields, header::FLAGS, flags);
+        let kept = if setup.keep_last { flag::KEEPS_LAST } else { 0 };
+        put_u32(&mut fields, header::FLAGS, flags | kept);
         let head = file.extent;
         // SAFETY: the first extent is mapped, and longer than header and facts (`Setup` sees to it).
         unsafe {
@@ -243,8 +258,8 @@ impl Process {
         );
     }
 
-    /// Takes a chunk of `length` bytes, zeros, mapped.
-    fn take(file: &mut File, length: u64) -> Result<*mut u8, Stop> {
+    /// Takes a chunk of `length` bytes, zeros: where it is mapped, and where it lies in the file.
+    fn take(file: &mut File, length: u64) -> Result<(*mut u8, u64), Stop> {
         if file.next + length > file.extent_end {
             let start = file.extent_end;
             let fd =
@@ -272,27 +287,81 @@ impl Process {
         let at = file.next;
         file.next += length;
         // SAFETY: inside the extent.
-        Ok(unsafe { file.extent.add((at - file.extent_start) as usize) })
+        let mapped = unsafe { file.extent.add((at - file.extent_start) as usize) };
+        Ok((mapped, at))
     }
 
-    /// A chunk for a new thread, and its index.
-    pub fn thread_chunk(&self, thread: *mut Thread) -> Result<(*mut u8, u32), Stop> {
+    /// Where a thread's events go from here on: its chunk. `is_new` where it has none yet.
+    pub fn thread_chunk(&self, thread: *mut Thread, is_new: bool) -> Result<Slot, Stop> {
         self.locked(|file| {
-            self.sweep(file);
-            let at = Self::take(file, THREAD_CHUNK)?;
+            if file.thread_count >= file.sweep_at.max(16) {
+                self.sweep(file);
+            }
+            let (at, offset) = if Setup::get().keep_last {
+                self.slot(file)?
+            } else {
+                Self::take(file, THREAD_CHUNK)?
+            };
             let index = file.next_index;
             file.next_index += 1;
-            // SAFETY: the caller's own block.
-            unsafe { (*thread).next = file.threads };
-            file.threads = thread;
-            file.thread_count += 1;
-            Ok((at, index))
+            if is_new {
+                // SAFETY: the caller's own block.
+                unsafe { (*thread).next = file.threads };
+                file.threads = thread;
+                file.thread_count += 1;
+            }
+            Ok(Slot { at, offset, index })
         })
+    }
+
+    /// A slot of the ring: a new one, or that of the oldest complete segment.
+    fn slot(&self, file: &mut File) -> Result<(*mut u8, u64), Stop> {
+        let mut why = Stop::SizeLimit;
+        if !file.is_full {
+            match Self::take(file, DATA_CHUNK) {
+                Ok(found) => return Ok(found),
+                Err(stop) => why = stop,
+            }
+            file.is_full = true;
+        }
+        let mut oldest = file.ring.pop();
+        if oldest.is_none() {
+            // Threads that are gone have segments that nobody ended.
+            self.sweep(file);
+            oldest = file.ring.pop();
+        }
+        let segment = oldest.ok_or(why)?;
+        self.count(loss::SIZE_LIMIT, segment.events);
+        self.set_clearing(segment.offset);
+        // SAFETY: complete segments belong to nobody.
+        unsafe { clear(segment.at) };
+        self.set_clearing(0);
+        Ok((segment.at, segment.offset))
+    }
+
+    /// Says which chunk is neither what it was nor zeros.
+    fn set_clearing(&self, offset: u64) {
+        let head = self.header.load(Ordering::Acquire);
+        compiler_fence(Ordering::SeqCst);
+        if !head.is_null() {
+            // SAFETY: aligned, inside the header page.
+            unsafe {
+                head.add(header::CLEARING)
+                    .cast::<u64>()
+                    .write_volatile(offset)
+            };
+        }
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// A segment has a successor: it may be dropped.
+    pub fn complete(&self, segment: Segment) {
+        self.locked(|file| file.ring.push(segment));
     }
 
     /// Another chunk of a thread's stream: where its payload goes and how much of it there is.
     pub fn data_chunk(&self, index: u32, sequence: u32) -> Result<(*mut u8, usize), Stop> {
-        let at = self.locked(|file| Self::take(file, DATA_CHUNK))?;
+        let (at, _) = self.locked(|file| Self::take(file, DATA_CHUNK))?;
         Self::seal_chunk(at, kind::DATA, DATA_CHUNK, index, sequence);
         // SAFETY: inside the chunk.
         let payload = unsafe { at.add(chunk::SIZE) };
@@ -306,7 +375,7 @@ impl Process {
         }
         let length = (chunk::SIZE + facts.len()).next_multiple_of(PAGE as usize) as u64;
         self.locked(|file| {
-            let at = Self::take(file, length)?;
+            let (at, _) = Self::take(file, length)?;
             file.more_facts += 1;
             // SAFETY: the chunk is as long as this.
             unsafe {
@@ -323,11 +392,8 @@ impl Process {
         unsafe { seal(at, kind, length, thread, sequence, &[]) };
     }
 
-    /// Gives the memory of threads that are gone back, now and then.
+    /// Gives the memory of threads that are gone back.
     fn sweep(&self, file: &mut File) {
-        if file.thread_count < file.sweep_at.max(16) {
-            return;
-        }
         let pid = self.pid.load(Ordering::Relaxed);
         let mut link = &raw mut file.threads;
         // SAFETY: the list holds blocks of this process, each once; that of a thread which the kernel
@@ -341,6 +407,11 @@ impl Process {
                     *link = (*thread).next;
                     file.thread_count -= 1;
                     (*thread).close_returned();
+                    if Setup::get().keep_last
+                        && let Some(segment) = (*thread).segment_at_work()
+                    {
+                        file.ring.push(segment);
+                    }
                     Thread::free(thread);
                 }
             }

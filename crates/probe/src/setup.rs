@@ -24,6 +24,8 @@ pub struct Setup {
     pub codec: Kind,
     /// How large files may become.
     pub budget: Budget,
+    /// Whether the last events are kept where they may not grow, and not the first.
+    pub keep_last: bool,
     /// Whether a thread's memory is bounded to 0.5 MB (`--memory low`).
     pub low_memory: bool,
     /// Whether arguments, environment and host are left out.
@@ -45,6 +47,7 @@ static SETUP: Place = Place(UnsafeCell::new(Setup {
     host: Text::new(),
     codec: Kind::None,
     budget: Budget::NONE,
+    keep_last: false,
     low_memory: false,
     redact: false,
     unexpected_text: AtomicU64::new(0),

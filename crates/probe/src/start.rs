@@ -151,6 +151,7 @@ fn bound(setup: &mut Setup, environment: Environment) -> Option<()> {
         .iter()
         .find(|launcher| number(launcher.rank).is_some())
         .and_then(|launcher| number(launcher.size));
+    setup.keep_last = environment.variable("LOCKSTEP_KEEP") == Some(b"last");
     setup.budget = Budget::open(setup.run.bytes(), setup.host.bytes(), limit, ranks)?;
     Some(())
 }

@@ -6,7 +6,9 @@
 //! wiped: the child returns through frames that its parent entered.
 
 use crate::encoder::{ENCODER_ROOM, Encoding};
-use crate::process::{Process, Stop};
+use crate::process::{Process, Slot, Stop};
+use crate::ring::Segment;
+use crate::setup::Setup;
 use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -14,7 +16,9 @@ use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
 use lockstep_format::codec::{Tail, most_bytes};
 use lockstep_format::plan::{block, stub};
-use lockstep_format::process::{chunk, kind, loss, state, thread as layout};
+use lockstep_format::process::{
+    DATA_CHUNK, THREAD_CHUNK, chunk, kind, loss, state, thread as layout,
+};
 use lockstep_format::symbol::{RETURN, from_staging_word, staging_word};
 
 /// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
@@ -30,6 +34,8 @@ const MOST_ENTRIES: usize = 1 << 25;
 const PAGE: usize = 4096;
 /// Words of a batch after one that compressed badly.
 const SMALL_BATCH: usize = 256;
+/// Most open calls that a later segment begins with.
+const MOST_REPEATED: usize = layout::STAGING_WORDS - 64;
 const SLOW_STACK: usize = 64 * 1024;
 
 /// Calls of threads for which no block could be had.
@@ -131,9 +137,14 @@ pub struct Thread {
     /// The next thread of the process.
     pub next: *mut Thread,
     index: u32,
+    /// Calls at the beginning of the segment that were open before.
+    inherited: u32,
+    row: Row,
     /// Words of the next batch.
     batch: usize,
     chunk: *mut u8,
+    /// Where the chunk lies in the file.
+    offset: u64,
     committed: Committed,
     place: Place,
     first_entries: [Entry; FIRST_ENTRIES],
@@ -149,6 +160,19 @@ struct EncoderRoom([u8; ENCODER_ROOM]);
 
 #[repr(C, align(4096))]
 struct SlowStack([u8; SLOW_STACK]);
+
+/// The row of segments that a thread's trace is; of one, unless the last events are kept.
+#[derive(Clone, Copy)]
+struct Row {
+    /// Index of segment 0.
+    first: u32,
+    /// Number of the segment at work.
+    number: u32,
+    /// When the thread's first event was.
+    started: u64,
+    /// Events in the segments before.
+    before: u64,
+}
 
 /// What a reader may decode.
 #[derive(Clone, Copy)]
@@ -219,9 +243,58 @@ impl Thread {
     pub fn attach(&mut self, process: &Process) -> Result<(), Stop> {
         self.tid = syscall::tid();
         self.loss = process.loss(loss::IN_SIGNAL);
-        let (place, index) = process.thread_chunk(self)?;
-        self.index = index;
-        self.chunk = place;
+        let slot = process.thread_chunk(self, true)?;
+        self.row = Row {
+            first: slot.index,
+            number: 0,
+            started: syscall::monotonic(),
+            before: 0,
+        };
+        let depth = self.depth();
+        self.begin(process, &slot, depth)
+    }
+
+    /// Begins the next segment, so that those before it can be dropped. Nothing may be staged.
+    fn begin_segment(&mut self, process: &Process) -> Result<(), Stop> {
+        let slot = process.thread_chunk(self, false)?;
+        let ended = self.segment_at_work();
+        self.row.number += 1;
+        self.row.before += ended.map_or(0, |segment| segment.events);
+        // A deeper stack would fill the segment; its outermost calls are not repeated.
+        let inherited = self.depth().min(MOST_REPEATED);
+        self.begin(process, &slot, inherited)?;
+        if let Some(ended) = ended {
+            process.complete(ended);
+        }
+        Ok(())
+    }
+
+    /// The segment at work, as it will be dropped some day.
+    pub fn segment_at_work(&self) -> Option<Segment> {
+        if self.hot.attached == 0 {
+            return None;
+        }
+        // SAFETY: both point into the staging area.
+        let staged = unsafe { self.hot.cursor.offset_from_unsigned(self.staging()) };
+        let events = self.committed.symbols + self.committed.leaves + staged as u64;
+        Some(Segment {
+            at: self.chunk,
+            offset: self.offset,
+            events: events.saturating_sub(u64::from(self.inherited)),
+        })
+    }
+
+    /// Goes on in the chunk in `slot`, beginning with the innermost `inherited` calls.
+    fn begin(&mut self, process: &Process, slot: &Slot, inherited: usize) -> Result<(), Stop> {
+        let length = if Setup::get().keep_last {
+            DATA_CHUNK
+        } else {
+            THREAD_CHUNK
+        };
+        self.index = slot.index;
+        self.chunk = slot.at;
+        self.offset = slot.offset;
+        self.inherited = inherited as u32;
         self.committed = Committed {
             bytes: 0,
             symbols: 0,
@@ -230,35 +303,35 @@ impl Thread {
         };
         // SAFETY: the chunk is mapped and as long as this.
         unsafe {
-            self.mirror = place.add(layout::MIRROR).cast();
+            self.mirror = slot.at.add(layout::MIRROR).cast();
             self.place = Place {
-                at: place.add(layout::DATA),
-                room: lockstep_format::process::THREAD_CHUNK as usize - layout::DATA,
+                at: slot.at.add(layout::DATA),
+                room: length as usize - layout::DATA,
                 sequence: 0,
             };
         }
         self.clear_encoder();
-        let inherited = self.depth();
-        let mut head = [0u8; 24];
-        put_u32(&mut head, layout::TID - chunk::SIZE, self.tid);
-        put_u32(&mut head, layout::INHERITED - chunk::SIZE, inherited as u32);
-        put_u64(
-            &mut head,
-            layout::STARTED - chunk::SIZE,
-            syscall::monotonic(),
-        );
         const CHECKED: usize = layout::CHECK - chunk::SIZE;
+        let mut head = [0u8; CHECKED + 4];
+        put_u32(&mut head, layout::TID - chunk::SIZE, self.tid);
+        put_u32(&mut head, layout::INHERITED - chunk::SIZE, self.inherited);
+        put_u64(&mut head, layout::STARTED - chunk::SIZE, self.row.started);
+        put_u32(&mut head, layout::SEGMENT - chunk::SIZE, self.row.number);
+        put_u32(&mut head, layout::FIRST - chunk::SIZE, self.row.first);
+        put_u64(&mut head, layout::BEFORE - chunk::SIZE, self.row.before);
         let sum = check::crc32c(&head[..CHECKED]);
         put_u32(&mut head, CHECKED, sum);
         self.write(layout::TID, &head);
         self.write(layout::COMMITTED, &self.state(&Tail::EMPTY));
-        Process::seal_chunk(place, kind::THREAD, layout_size(), index, 0);
+        self.mirror_entries();
+        Process::seal_chunk(slot.at, kind::THREAD, length, slot.index, 0);
         self.hot.cursor = self.staging();
         self.batch = layout::STAGING_WORDS;
         self.set_limit();
         self.hot.attached = 1;
-        for depth in 0..inherited {
-            let Some(entry) = self.entries().get(depth).copied() else {
+        let depth = self.depth();
+        for index in depth - inherited..depth {
+            let Some(entry) = self.entries().get(index).copied() else {
                 break;
             };
             self.emit_call(process, entry.word(), entry.return_address)?;
@@ -370,10 +443,12 @@ impl Thread {
     /// Makes sure that `count` words fit into the staging area.
     pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
         if self.hot.cursor.wrapping_add(count) > self.hot.limit {
-            self.commit(process)
-        } else {
-            Ok(())
+            self.commit(process)?;
+            if Setup::get().keep_last && self.place.room < 2 * OUTPUT {
+                self.begin_segment(process)?;
+            }
         }
+        Ok(())
     }
 
     /// Records one event.
@@ -462,6 +537,9 @@ impl Thread {
 
     /// Puts the first `length` encoded bytes behind the stream, in new chunks where needed.
     fn append(&mut self, process: &Process, length: usize) -> Result<(), Stop> {
+        if Setup::get().keep_last && self.place.room < length {
+            return Err(Stop::SizeLimit);
+        }
         let mut done = 0;
         while done < length {
             if self.place.room == 0 {
@@ -580,8 +658,4 @@ impl Thread {
             syscall::unmap(this.cast(), size_of::<Self>());
         }
     }
-}
-
-const fn layout_size() -> u64 {
-    lockstep_format::process::THREAD_CHUNK
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::images::{self, Images};
 use crate::plan::CHOICE;
 use crate::program::{Program, plain};
-use crate::{Memory, Options};
+use crate::{Keep, Memory, Options};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -177,6 +177,13 @@ pub(crate) fn command(
             "LOCKSTEP_MAX_SIZE",
             options.bound.map(|bound| bound.bytes.to_string()),
         ),
+        (
+            "LOCKSTEP_KEEP",
+            options
+                .bound
+                .filter(|bound| bound.keep == Keep::Last)
+                .map(|_| "last".to_owned()),
+        ),
     ];
     for (name, value) in settings {
         match value {
@@ -233,7 +240,7 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
     (hosts && !taken).then_some(
         "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-         LOCKSTEP_MEMORY;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_IMAGES",
+         LOCKSTEP_MEMORY;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES",
     )
 }
 

@@ -81,6 +81,18 @@ pub enum Memory {
 pub struct Bound {
     /// That many.
     pub bytes: u64,
+    /// What is kept when they are full.
+    pub keep: Keep,
+}
+
+/// Which events of a bounded run are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// What came first; recording ends when the files are full.
+    #[default]
+    First,
+    /// What came last; the oldest is dropped for it.
+    Last,
 }
 
 impl Bound {

@@ -61,7 +61,8 @@ impl ProcessFile {
                     at += length;
                     return Some(found);
                 }
-                at = extent_end(at);
+                // Unused, or a slot of a ring that was emptied: chunks may follow.
+                at += PAGE;
             }
             None
         })
@@ -132,6 +133,11 @@ impl ProcessFile {
                 + u64_at(&bytes, base + state::LEAVES).unwrap_or(0);
             tally.bytes += u64_at(&bytes, base + state::BYTES).unwrap_or(0)
                 + u64::from(u32_at(&bytes, base + state::TAIL_LENGTH).unwrap_or(0));
+            if u32_at(&bytes, thread::SEGMENT) != Some(0) {
+                // It repeats the calls that were open.
+                let repeated = u32_at(&bytes, thread::INHERITED).unwrap_or(0);
+                tally.events = tally.events.saturating_sub(u64::from(repeated));
+            }
             if committed {
                 let staged = bytes[thread::STAGING..]
                     .chunks_exact(8)

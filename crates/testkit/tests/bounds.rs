@@ -179,3 +179,135 @@ fn low_memory_records_the_same() {
     let events = |run: &Recording| run.text(&["events", "-t", "0.0"]);
     assert_eq!(events(&normal), events(&low));
 }
+
+/// Where `walk` begins among the events of `irregular`.
+fn events_before_walk(scratch: &Scratch) -> usize {
+    let run = record(scratch, &[], &[irregular().into_os_string(), "1".into()]);
+    let text = run.text(&["events", "-t", "0.0"]);
+    let at = text.lines().position(|line| line == "call walk");
+    at.expect("a call of walk") + 1
+}
+
+/// A trace of `irregular`, of which what came first may be missing: checks that it is part of the true
+/// sequence, begins with the calls that were open there, and is missing nothing else. How many events
+/// were dropped before it, and how many there are.
+fn check_part(thread: &Value, text: &str, before_walk: usize) -> (u64, usize) {
+    assert!(thread["damage"].is_null(), "{thread:#}");
+    let dropped = thread["dropped"].as_u64().unwrap_or(0);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len() as u64, thread["events"].as_u64().unwrap_or(0));
+    let Some(at) = (dropped as usize).checked_sub(before_walk) else {
+        assert_eq!(dropped, 0, "what comes before walk fits into one segment");
+        let inside = lines.get(before_walk..).unwrap_or(&[]);
+        compare(inside, true_events());
+        return (0, lines.len());
+    };
+    let mut open = vec!["call main".to_owned(), "call walk".to_owned()];
+    for event in true_events().take(at).skip(at - at % 4) {
+        match event.as_str() {
+            "return" => drop(open.pop()),
+            _ => open.push(event),
+        }
+    }
+    assert_eq!(lines[..open.len()], open, "after {dropped} events");
+    compare(&lines[open.len()..], true_events().skip(at));
+    (dropped, lines.len())
+}
+
+/// `lines` must be the beginning of `truth`, except for the end of the program.
+fn compare(lines: &[&str], truth: impl Iterator<Item = String>) {
+    for (index, (line, expected)) in lines.iter().zip(truth).enumerate() {
+        if *line != expected {
+            let rest = &lines[index..];
+            let is_end = rest.iter().all(|line| *line == "return");
+            assert!(
+                is_end && rest.len() <= 2,
+                "event {index}: {expected}, found {rest:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_run_keeps_what_came_last() {
+    let scratch = Scratch::new("keep-last");
+    let before_walk = events_before_walk(&scratch);
+    let words = [irregular().into_os_string(), "700000".into()];
+    for codec in ["none", "seed", "lockstep"] {
+        let options = ["--max-size", "1M", "--keep", "last", "--codec", codec];
+        let run = record(&scratch, &options, &words);
+        assert_eq!(run.outcome.status, 0, "{run:#?}");
+        assert!(bytes_of(&run) <= 1 << 20, "{}", bytes_of(&run));
+        let info = run.json(&["info"]);
+        let thread = &processes(&info)[0]["threads"][0];
+        let text = run.text(&["events", "-t", "0.0"]);
+        let (dropped, kept) = check_part(thread, &text, before_walk);
+        let total = before_walk + 4 * 700_000 + 2;
+        // The calls that are open at the beginning of what is kept are told again.
+        let told_again = dropped as usize + kept - total;
+        assert!(
+            dropped > 0 && (2..=4).contains(&told_again),
+            "{codec}: {info:#}"
+        );
+        assert_eq!(processes(&info)[0]["events_lost"], dropped, "{info:#}");
+        assert!(kept > 100_000, "{codec}: {kept}");
+    }
+}
+
+#[test]
+fn whenever_it_is_killed_the_last_events_are_there() {
+    if !tools::require(&["timeout"]) {
+        return;
+    }
+    let scratch = Scratch::new("killed-ring");
+    let before_walk = events_before_walk(&scratch);
+    let program = irregular().display().to_string();
+    let mut state = 1u32;
+    let mut rings = 0;
+    for round in 0..24 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let seconds = format!("0.{:04}", 1000 + (state >> 16) % 3000);
+        let words = ["timeout", "-s", "KILL", &seconds, &program, "2000000000"];
+        let codec = ["none", "seed", "lockstep"][round % 3];
+        let options = ["--max-size", "1536K", "--keep", "last", "--codec", codec];
+        let run = record(&scratch, &options, &words);
+        let info = run.json(&["info", "--all-processes"]);
+        let is_ours = |process: &&Value| process["program"].as_str() == Some(&program);
+        let Some(process) = processes(&info).iter().find(is_ours) else {
+            continue;
+        };
+        for thread in process["threads"].as_array().expect("threads") {
+            let name = thread["trace"].as_str().expect("a name");
+            let text = run.text(&["events", "-t", name]);
+            let (dropped, _) = check_part(thread, &text, before_walk);
+            rings += u32::from(dropped > 0);
+        }
+        assert!(bytes_of(&run) <= 1536 << 10, "{}", bytes_of(&run));
+        fs::remove_dir_all(&run.directory).expect("scratch");
+    }
+    assert!(
+        rings >= 8,
+        "{rings} of 24 were killed after something was dropped"
+    );
+}
+
+#[test]
+fn short_threads_and_deep_stacks_go_round_too() {
+    let scratch = Scratch::new("ring-threads");
+    let many = Recipe::new("c/short_threads.c")
+        .flags(&["-O1", "-pthread"])
+        .build();
+    let deep = Recipe::new("c/recursion.c").flag("-O1").build();
+    for program in [many, deep] {
+        let plain = record(&scratch, &[], &[&program]);
+        let options = ["--max-size", "1M", "--keep", "last", "--codec", "none"];
+        let ring = record(&scratch, &options, &[&program]);
+        assert_eq!(ring.outcome.stdout, plain.outcome.stdout);
+        assert_eq!(ring.outcome.status, plain.outcome.status, "{ring:#?}");
+        assert!(bytes_of(&ring) <= 1 << 20, "{}", bytes_of(&ring));
+        let info = ring.json(&["info"]);
+        for thread in processes(&info)[0]["threads"].as_array().expect("threads") {
+            assert!(thread["damage"].is_null(), "{thread:#}");
+        }
+    }
+}

@@ -6,7 +6,9 @@
 use lockstep_format::bytes::{array, u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::codec::Kind;
-use lockstep_format::process::{BYTE_ORDER, MAGIC, PAGE, VERSION, chunk, extent_end, header, kind};
+use lockstep_format::process::{
+    BYTE_ORDER, DATA_CHUNK, MAGIC, PAGE, VERSION, chunk, extent_end, header, kind,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -79,7 +81,7 @@ pub(crate) fn read(
         threads: Vec::new(),
         findings: Vec::new(),
     };
-    let chunks = walk(bytes, &mut file.findings);
+    let chunks = walk(bytes, long(header::CLEARING), &mut file.findings);
     facts::read_facts(bytes, &chunks, &mut file);
 
     let mut data: BTreeMap<u32, Vec<&Chunk>> = BTreeMap::new();
@@ -107,6 +109,7 @@ pub(crate) fn read(
             ))),
         }
     }
+    file.threads = thread::join_segments(std::mem::take(&mut file.threads));
     for (index, chunks) in data {
         if let Some(first) = chunks.first() {
             file.findings.push(first.finding(format!(
@@ -196,8 +199,9 @@ impl Chunk {
 }
 
 /// Every chunk, by looking at every page that no chunk covers. Pages of zeros are the unused end of
-/// an extent, or were taken by a thread that was killed before it wrote the chunk's header.
-fn walk(bytes: &[u8], findings: &mut Vec<Finding>) -> Vec<Chunk> {
+/// an extent, or were taken by a thread that was killed before it wrote the chunk's header. The slot at
+/// `clearing` was becoming zeros.
+fn walk(bytes: &[u8], clearing: u64, findings: &mut Vec<Finding>) -> Vec<Chunk> {
     /// More than this many pages that are nothing are one more note, not thousands.
     const REPORTED: usize = 16;
     let page = PAGE as usize;
@@ -205,6 +209,10 @@ fn walk(bytes: &[u8], findings: &mut Vec<Finding>) -> Vec<Chunk> {
     let mut wrong = 0;
     let mut at = page;
     while at + chunk::SIZE <= bytes.len() {
+        if clearing == at as u64 {
+            at += DATA_CHUNK as usize;
+            continue;
+        }
         match read_chunk(bytes, at) {
             Ok(Some((chunk, length))) => {
                 if at + length > bytes.len() {

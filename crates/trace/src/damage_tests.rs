@@ -55,10 +55,12 @@ fn read(bytes: &[u8], symbols: &Arc<Symbols>, most: u64) -> Result<Reading, Stri
         let stream = Stream::File(Arc::new(FileStream {
             file: Arc::clone(&mapped),
             codec: file.codec,
-            pieces: thread.pieces,
-            tail: thread.tail,
-            decoded: scan.decoded,
-            inherited: thread.inherited,
+            segments: vec![crate::stream::Segment {
+                pieces: thread.pieces,
+                tail: thread.tail,
+                decoded: scan.decoded,
+                inherited: thread.inherited,
+            }],
             staged: if is_whole { thread.staged } else { Vec::new() },
             symbols: Arc::clone(symbols),
         }));

@@ -182,8 +182,10 @@ pub struct Thread {
     pub name: TraceName,
     /// Kernel thread id.
     pub tid: u32,
-    /// Number of events.
+    /// Number of events; where only the last were kept, with the calls that were open before them.
     pub events: u64,
+    /// How many events were dropped before them (`--keep last`).
+    pub dropped: u64,
     /// Bytes that hold the events: committed bytes and tail of the compressed stream, and 8 for each
     /// event that is still in the staging area.
     pub bytes: u64,
@@ -247,6 +249,7 @@ impl Thread {
             name,
             tid: 0,
             events: events.len() as u64,
+            dropped: 0,
             bytes: 0,
             unverified: 0,
             damage: None,

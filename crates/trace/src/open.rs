@@ -17,7 +17,7 @@ use crate::mirror::place_calls;
 use crate::model::{Coverage, Process, Run, Thread};
 use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Place, Program};
-use crate::stream::{self, FileStream, Scan, Stream};
+use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
@@ -390,11 +390,33 @@ impl Opened {
                     .map(|text| format!("processes/{file_name}: thread {name}: {text}")),
             );
             let is_whole = scan.decoded == thread.symbols;
+            let bytes = thread.bytes();
+            let dropped = thread
+                .segments()
+                .nth(scan.start)
+                .map_or(0, |segment| segment.before);
+            let segments = thread
+                .earlier
+                .into_iter()
+                .skip(scan.start)
+                .map(|earlier| Segment {
+                    decoded: earlier.symbols,
+                    pieces: earlier.pieces,
+                    tail: earlier.tail,
+                    inherited: earlier.inherited,
+                });
+            let last = Segment {
+                pieces: thread.pieces,
+                tail: thread.tail,
+                decoded: scan.decoded,
+                inherited: thread.inherited,
+            };
             threads.push(Thread {
                 name,
                 tid: thread.tid,
                 events: scan.events,
-                bytes: thread.bytes(),
+                dropped,
+                bytes,
                 unverified: if is_whole {
                     thread.staged.len() as u64
                 } else {
@@ -406,10 +428,7 @@ impl Opened {
                 stream: Stream::File(Arc::new(FileStream {
                     file: Arc::clone(&mapped),
                     codec: file.codec,
-                    pieces: thread.pieces,
-                    tail: thread.tail,
-                    decoded: scan.decoded,
-                    inherited: thread.inherited,
+                    segments: segments.chain([last]).collect(),
                     staged: if is_whole { thread.staged } else { Vec::new() },
                     symbols: Arc::clone(&symbols),
                 })),

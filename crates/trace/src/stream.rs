@@ -28,14 +28,21 @@ pub(crate) enum Stream {
 pub(crate) struct FileStream {
     pub file: Arc<Mapped>,
     pub codec: Kind,
-    pub pieces: Vec<Range<usize>>,
-    pub tail: Vec<u8>,
-    /// How many symbols the stream gives, as counted when it was opened.
-    pub decoded: u64,
-    /// How many of them are calls that a forked child inherited.
-    pub inherited: u32,
+    /// One, or where only the last events were kept the segments that are there; oldest first.
+    pub segments: Vec<Segment>,
     pub staged: Vec<Staged>,
     pub symbols: Arc<Symbols>,
+}
+
+/// A stream that can be decoded by itself.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub pieces: Vec<Range<usize>>,
+    pub tail: Vec<u8>,
+    /// How many symbols it gives, as counted when it was opened.
+    pub decoded: u64,
+    /// How many of them are calls that were open before: inherited by a forked child, or repeated.
+    pub inherited: u32,
 }
 
 /// Symbols that are decoded at once.
@@ -119,6 +126,10 @@ enum Inner<'a> {
 
 struct FromFile<'a> {
     stream: &'a FileStream,
+    /// Segments behind this one.
+    segments: std::slice::Iter<'a, Segment>,
+    /// Symbols that repeat what the segment before told.
+    repeated: u32,
     decoder: AnyGrowing,
     bytes: Bytes<'a>,
     /// Symbols of the stream that are not decoded yet.
@@ -136,23 +147,54 @@ impl Stream {
     pub fn events(&self) -> Events<'_> {
         Events(match self {
             Self::Memory(events) => Inner::Memory(events.iter().copied()),
-            Self::File(stream) => Inner::File(Box::new(FromFile {
-                stream,
-                decoder: AnyGrowing::new(stream.codec),
-                bytes: Bytes::new(stream.file.bytes(), &stream.pieces, &stream.tail),
-                left: stream.decoded,
-                batch: [0; BATCH],
-                ready: 0..0,
-                staged: stream.staged.iter().copied(),
-                meaning: Meaning::new(stream.inherited),
-                returns: false,
-            })),
+            Self::File(stream) => {
+                let mut from = Box::new(FromFile {
+                    stream,
+                    segments: stream.segments.iter(),
+                    repeated: 0,
+                    decoder: AnyGrowing::new(stream.codec),
+                    bytes: Bytes::new(&[], &[], &[]),
+                    left: 0,
+                    batch: [0; BATCH],
+                    ready: 0..0,
+                    staged: stream.staged.iter().copied(),
+                    meaning: Meaning::default(),
+                    returns: false,
+                });
+                if let Some(first) = from.segments.next() {
+                    from.begin(first);
+                    from.meaning = Meaning::new(first.inherited);
+                }
+                Inner::File(from)
+            }
         })
     }
 }
 
-impl FromFile<'_> {
+impl<'a> FromFile<'a> {
+    fn begin(&mut self, segment: &'a Segment) {
+        self.decoder = AnyGrowing::new(self.stream.codec);
+        self.bytes = Bytes::new(self.stream.file.bytes(), &segment.pieces, &segment.tail);
+        self.left = segment.decoded;
+    }
+
     fn symbol(&mut self) -> Option<u32> {
+        while self.ready.is_empty()
+            && self.left == 0
+            && let Some(next) = self.segments.next()
+        {
+            self.begin(next);
+            self.repeated = next.inherited;
+        }
+        let symbol = self.next_symbol()?;
+        if self.repeated == 0 {
+            return Some(symbol);
+        }
+        self.repeated -= 1;
+        self.symbol()
+    }
+
+    fn next_symbol(&mut self) -> Option<u32> {
         if self.ready.is_empty() && self.left > 0 {
             let most = self.left.min(BATCH as u64) as usize;
             let (count, _) = self.decoder.fill(&mut self.bytes, &mut self.batch[..most]);
@@ -195,7 +237,8 @@ impl Iterator for Events<'_> {
             Inner::Memory(events) => events.size_hint(),
             Inner::File(from) => {
                 let decoded = from.ready.len() + from.staged.len();
-                let most = usize::try_from(from.left)
+                let later: u64 = from.segments.as_slice().iter().map(|it| it.decoded).sum();
+                let most = usize::try_from(from.left + later)
                     .ok()
                     .and_then(|left| left.checked_add(decoded))
                     .and_then(|symbols| symbols.checked_mul(2)?.checked_add(1));
@@ -214,7 +257,9 @@ impl std::fmt::Debug for Events<'_> {
 /// What one pass over a thread's stream finds.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// How many symbols the committed stream gives.
+    /// The first segment that counts: what is before it is damaged, and so are those before that.
+    pub start: usize,
+    /// How many symbols the committed stream (of the last segment) gives.
     pub decoded: u64,
     /// How many events those and the staged ones are.
     pub events: u64,
@@ -233,52 +278,93 @@ pub(crate) struct Scan {
 /// Decodes everything once and checks it.
 pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symbols) -> Scan {
     let mut scan = Scan::default();
-    if let Some(expected) = thread.check {
-        let found = thread.pieces.iter().fold(0, |sum, piece| {
-            check::extend(sum, file.get(piece.clone()).unwrap_or(&[]))
-        });
-        if found != expected {
-            scan.damage.push(format!(
-                "expected a stream with check {expected:08x}, found {found:08x}: some events are wrong"
-            ));
+    let mut meaning = Meaning::default();
+    for (index, segment) in thread.segments().enumerate() {
+        let repeated = if index == scan.start {
+            meaning = Meaning::new(segment.inherited);
+            0
+        } else {
+            segment.inherited
+        };
+        let damage = scan.damage.len();
+        scan.segment(file, codec, segment, repeated, &mut meaning, symbols);
+        if index < thread.earlier.len() && scan.damage.len() > damage {
+            // Behind it the next segment begins anew.
+            scan = Scan {
+                start: index + 1,
+                damage: scan.damage,
+                unknown: scan.unknown,
+                ..Scan::default()
+            };
         }
-    }
-    let mut decoder = Box::new(AnyGrowing::new(codec));
-    let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
-    let mut reserved = 0u64;
-    let mut error = None;
-    let mut meaning = Meaning::new(thread.inherited);
-    let mut batch = [0; BATCH];
-    while scan.decoded < thread.symbols {
-        let most = (thread.symbols - scan.decoded).min(BATCH as u64) as usize;
-        let (count, outcome) = decoder.fill(&mut bytes, &mut batch[..most]);
-        for symbol in &batch[..count] {
-            scan.decoded += 1;
-            reserved += u64::from(!scan.apply(*symbol, None, &mut meaning, symbols));
-        }
-        error = outcome.err();
-        if count < most {
-            break;
-        }
-    }
-    scan.compare(thread, error, &bytes, &mut decoder);
-    // Events behind a gap would be calls in the wrong place.
-    if scan.decoded == thread.symbols {
-        scan.owners.commit();
-        for event in &thread.staged {
-            let address = Some(event.return_address);
-            reserved += u64::from(!scan.apply(event.symbol, address, &mut meaning, symbols));
-        }
-    }
-    if reserved > 0 {
-        scan.damage.push(format!(
-            "{reserved} events of kinds that this version does not know, left out"
-        ));
     }
     scan
 }
 
 impl Scan {
+    /// One segment, of which the first `repeated` symbols are known already.
+    fn segment(
+        &mut self,
+        file: &[u8],
+        codec: Kind,
+        thread: &ThreadFile,
+        mut repeated: u32,
+        meaning: &mut Meaning,
+        symbols: &Symbols,
+    ) {
+        if let Some(expected) = thread.check {
+            let found = thread.pieces.iter().fold(0, |sum, piece| {
+                check::extend(sum, file.get(piece.clone()).unwrap_or(&[]))
+            });
+            if found != expected {
+                self.damage.push(format!(
+                    "expected a stream with check {expected:08x}, found {found:08x}: some events are wrong"
+                ));
+            }
+        }
+        let mut decoder = Box::new(AnyGrowing::new(codec));
+        let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
+        let mut reserved = 0u64;
+        let mut error = None;
+        let mut batch = [0; BATCH];
+        let mut is_repeated = || {
+            let is_repeated = repeated > 0;
+            repeated -= u32::from(is_repeated);
+            is_repeated
+        };
+        self.decoded = 0;
+        while self.decoded < thread.symbols {
+            let most = (thread.symbols - self.decoded).min(BATCH as u64) as usize;
+            let (count, outcome) = decoder.fill(&mut bytes, &mut batch[..most]);
+            for symbol in &batch[..count] {
+                self.decoded += 1;
+                if !is_repeated() {
+                    reserved += u64::from(!self.apply(*symbol, None, meaning, symbols));
+                }
+            }
+            error = outcome.err();
+            if count < most {
+                break;
+            }
+        }
+        self.compare(thread, error, &bytes, &mut decoder);
+        // Events behind a gap would be calls in the wrong place.
+        if self.decoded == thread.symbols {
+            self.owners.commit();
+            for event in &thread.staged {
+                if !is_repeated() {
+                    let address = Some(event.return_address);
+                    reserved += u64::from(!self.apply(event.symbol, address, meaning, symbols));
+                }
+            }
+        }
+        if reserved > 0 {
+            self.damage.push(format!(
+                "{reserved} events of kinds that this version does not know, left out"
+            ));
+        }
+    }
+
     /// False where the symbol is none that we know.
     fn apply(
         &mut self,

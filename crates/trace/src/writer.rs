@@ -101,10 +101,15 @@ impl Writer {
     /// Begins a thread; its index.
     pub fn thread(&mut self, tid: u32, inherited: u32) -> usize {
         let at = self.take(THREAD_CHUNK);
-        let mut head = [0; 20];
+        let mut head = [0; thread::CHECK + 4 - thread::TID];
         put_u32(&mut head, 0, tid);
         put_u32(&mut head, thread::INHERITED - thread::TID, inherited);
         put_u64(&mut head, thread::STARTED - thread::TID, u64::from(tid));
+        put_u32(
+            &mut head,
+            thread::FIRST - thread::TID,
+            self.threads.len() as u32,
+        );
         let sum = check::crc32c(&head[..thread::CHECK - thread::TID]);
         put_u32(&mut head, thread::CHECK - thread::TID, sum);
         self.store(at + thread::TID, &head);

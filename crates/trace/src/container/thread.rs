@@ -5,6 +5,7 @@ use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::process::{state, thread};
 use lockstep_format::symbol::{Staged, from_staging_word};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The bytes of a thread chunk in front of its data, copied at one moment.
@@ -15,8 +16,16 @@ pub(crate) type Control = [u8; thread::DATA];
 pub(crate) struct ThreadFile {
     pub tid: u32,
     pub started: u64,
-    /// Number of calls at the stream's start that were open when a forked child began.
+    /// Number of calls at the stream's start that were open when a forked child, or this segment, began.
     pub inherited: u32,
+    /// Whose segment it is: index of the thread's first.
+    pub first: u32,
+    /// Its number in the row of the thread's segments.
+    pub segment: u32,
+    /// Events of the thread in segments before this one.
+    pub before: u64,
+    /// The segments before this one that are there, oldest first, without a gap.
+    pub earlier: Vec<ThreadFile>,
     /// Where the committed bytes of the stream lie, in order.
     pub pieces: Vec<Range<usize>>,
     /// What decodes to the committed events together with the pieces; empty where bytes are missing.
@@ -39,7 +48,13 @@ impl ThreadFile {
     /// Bytes that hold the events: the stream, what ends it, and a word for each staged event.
     pub fn bytes(&self) -> u64 {
         let pieces: usize = self.pieces.iter().map(Range::len).sum();
-        (pieces + self.tail.len() + 8 * self.staged.len()) as u64
+        let own = (pieces + self.tail.len() + 8 * self.staged.len()) as u64;
+        own + self.earlier.iter().map(Self::bytes).sum::<u64>()
+    }
+
+    /// Its segments, oldest first.
+    pub fn segments(&self) -> impl Iterator<Item = &Self> {
+        self.earlier.iter().chain(std::iter::once(self))
     }
 }
 
@@ -129,6 +144,10 @@ pub(super) fn read_thread(chunk: &Chunk, data: &[&Chunk], control: &Control) -> 
         tid: number(thread::TID),
         started: long(thread::STARTED),
         inherited: number(thread::INHERITED),
+        first: number(thread::FIRST),
+        segment: number(thread::SEGMENT),
+        before: long(thread::BEFORE),
+        earlier: Vec::new(),
         pieces,
         tail: if is_whole { state.tail } else { Vec::new() },
         symbols: state.symbols,
@@ -246,4 +265,33 @@ fn pieces(
         wanted = take(chunk.payload.clone());
     }
     pieces
+}
+
+/// Puts the segments of each thread together (`--keep last`), in the order of the threads' last ones.
+/// What lies before a gap is left out: nobody knows what was in it.
+pub(super) fn join_segments(segments: Vec<ThreadFile>) -> Vec<ThreadFile> {
+    let mut rows: BTreeMap<u32, Vec<ThreadFile>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for segment in segments {
+        let row = rows.entry(segment.first).or_insert_with(|| {
+            order.push(segment.first);
+            Vec::new()
+        });
+        row.push(segment);
+    }
+    let mut threads = Vec::new();
+    for first in order {
+        let mut row = rows.remove(&first).unwrap_or_default();
+        row.sort_by_key(|segment| segment.segment);
+        let Some(mut last) = row.pop() else { continue };
+        let mut next = last.segment;
+        let gap = row.iter().rposition(|segment| {
+            let follows = segment.segment.checked_add(1) == Some(next);
+            next = segment.segment;
+            !follows
+        });
+        last.earlier = row.split_off(gap.map_or(0, |gap| gap + 1));
+        threads.push(last);
+    }
+    threads
 }
