@@ -28,6 +28,8 @@ use lockstep_format::symbol::FIRST_FUNCTION;
 
 /// Images at one time, and plans in all, that a process may have.
 const MOST: usize = 4096;
+/// Places of an image that are remembered.
+const PLACES: usize = 16;
 /// Room for facts that come up later, at a time.
 const LATE_FACTS: usize = 32 * 1024;
 
@@ -48,8 +50,9 @@ struct Given {
     plan: Text<192>,
     first: u32,
     symbols: u32,
-    /// Where the image was last, as facts tell it.
-    bias: u64,
+    /// Where the image was lately, as facts tell it.
+    places: [u64; PLACES],
+    next_place: usize,
 }
 
 /// What is known of the process's images.
@@ -418,7 +421,8 @@ impl Loader {
                 plan: found.name,
                 first,
                 symbols: found.plan.symbols(),
-                bias: u64::MAX,
+                places: [u64::MAX; PLACES],
+                next_place: 0,
             };
             self.given_count += 1;
         }
@@ -453,12 +457,16 @@ impl Loader {
         let bias = candidate.image.bias;
         let count = self.given_count.min(MOST);
         let given = self.given.get_mut(..count).unwrap_or(&mut []);
-        if let Some(given) = given.iter_mut().find(|given| given.first == first)
-            && core::mem::replace(&mut given.bias, bias) == bias
-            && found.plan.symbols() > 0
-        {
-            // It came back to where it was: nothing new.
-            return Ok(());
+        let is_same = |given: &&mut Given| given.plan.bytes() == found.name.bytes();
+        if let Some(given) = given.iter_mut().find(is_same) {
+            if given.places.contains(&bias) {
+                // It came back to where it was: nothing new.
+                return Ok(());
+            }
+            if let Some(place) = given.places.get_mut(given.next_place % PLACES) {
+                *place = bias;
+            }
+            given.next_place += 1;
         }
         let mut numbers = [Text::<24>::new(), Text::new(), Text::new()];
         numbers[0].push_decimal(u64::from(first));

@@ -65,16 +65,26 @@ impl Lines {
 
 impl Image {
     /// The source line of the call that `callee` returns to at `address` (in the file), if there is
-    /// such a call and it is one in `caller` (of anything, where that is `None`).
+    /// such a call and it is one in `caller` (of anything, where that is `None`). A call into a library
+    /// may be recorded by the library's own function of that name.
     pub fn call_line(
         &self,
         address: u64,
         caller: Option<FunctionId>,
         callee: FunctionId,
+        functions: &[Function],
     ) -> Option<SourceLine> {
         let site = self.sites.get(&address)?;
+        let is_namesake = |called: FunctionId| {
+            let function = |id: FunctionId| functions.get(id.0 as usize);
+            function(called)
+                .zip(function(callee))
+                .is_some_and(|(a, b)| a.imported && a.linkage == b.linkage)
+        };
         let fits = caller.is_none_or(|caller| caller == site.caller)
-            && site.callee.is_none_or(|called| called == callee);
+            && site
+                .callee
+                .is_none_or(|called| called == callee || is_namesake(called));
         site.line.clone().filter(|_| fits)
     }
 }

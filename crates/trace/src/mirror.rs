@@ -2,7 +2,7 @@
 
 use crate::catalogue::Image;
 use crate::frames::Frames;
-use crate::model::{Event, Frame};
+use crate::model::{Event, Frame, Function};
 use lockstep_format::process::thread::MIRROR_WORDS;
 use std::sync::Arc;
 
@@ -94,6 +94,7 @@ pub(crate) fn place_calls(
     owners: &Owners,
     mirror: &[u64],
     images: &[(u64, Arc<Image>)],
+    functions: &[Function],
 ) -> Vec<Frame> {
     let mut frames = frames.into_frames();
     let mut depth = 0;
@@ -103,7 +104,8 @@ pub(crate) fn place_calls(
         if !was_handed_over {
             if let Some(address) = owners.address(depth, mirror) {
                 frame.called_at = images.iter().find_map(|(bias, image)| {
-                    image.call_line(address.in_image(*bias), caller, frame.function)
+                    let address = address.in_image(*bias);
+                    image.call_line(address, caller, frame.function, functions)
                 });
             }
             depth += 1;

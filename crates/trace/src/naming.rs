@@ -183,19 +183,37 @@ fn choose(programs: &[Program], members: &[usize]) -> usize {
     mpi.or(last_of_first).copied().unwrap_or(0)
 }
 
-/// The names of a process's threads, given as (kernel thread id, time of the first event): 0 for the
-/// thread that started the process, then in the order of creation. Thread ids grow from the process
-/// id on; smaller ones were given after the kernel's numbers wrapped.
-pub(crate) fn name_threads(pid: u32, threads: &[(u32, u64)]) -> Vec<ThreadName> {
+/// A thread of a process, as far as its name depends on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Created {
+    pub tid: u32,
+    /// Time of its first event.
+    pub started: u64,
+    /// Whether it came into the main program's code.
+    pub ran_main: bool,
+}
+
+/// The names of a process's threads: 0 for the thread that started the process, then in the order of
+/// creation; those that never came into the main program's code are `h1`, `h2`... Thread ids grow from
+/// the process id on; smaller ones were given after the kernel's numbers wrapped.
+pub(crate) fn name_threads(pid: u32, threads: &[Created]) -> Vec<ThreadName> {
     let mut order: Vec<usize> = (0..threads.len()).collect();
     order.sort_by_key(|index| {
-        let (tid, started) = threads[*index];
-        (tid.wrapping_sub(pid), started, *index)
+        let thread = &threads[*index];
+        (thread.tid.wrapping_sub(pid), thread.started, *index)
     });
-    let has_first = threads.iter().any(|(tid, _)| *tid == pid);
+    let is_main = |thread: &Created| thread.ran_main || thread.tid == pid;
+    let has_first = threads.iter().any(|thread| thread.tid == pid);
     let mut names = vec![ThreadName::Main(0); threads.len()];
-    for (index, number) in order.into_iter().zip(u32::from(!has_first)..) {
-        names[index] = ThreadName::Main(number);
+    let (mut next, mut next_helper) = (u32::from(!has_first), 1);
+    for index in order {
+        names[index] = if is_main(&threads[index]) {
+            next += 1;
+            ThreadName::Main(next - 1)
+        } else {
+            next_helper += 1;
+            ThreadName::Helper(next_helper - 1)
+        };
     }
     names
 }
@@ -319,19 +337,49 @@ mod tests {
         assert_eq!(Place::from_environment(&[pair(("PMI_RANK", "many"))]), None);
     }
 
+    fn threads(pid: u32, created: &[(u32, u64)]) -> Vec<ThreadName> {
+        let created: Vec<Created> = created
+            .iter()
+            .map(|(tid, started)| Created {
+                tid: *tid,
+                started: *started,
+                ran_main: true,
+            })
+            .collect();
+        name_threads(pid, &created)
+    }
+
     #[test]
     fn threads_by_creation() {
         let main = ThreadName::Main;
         assert_eq!(
-            name_threads(10, &[(12, 0), (10, 9), (11, 5)]),
+            threads(10, &[(12, 0), (10, 9), (11, 5)]),
             [main(2), main(0), main(1)]
         );
         // The kernel's numbers wrapped between 12 and 5.
         assert_eq!(
-            name_threads(10, &[(5, 3), (10, 0), (12, 1)]),
+            threads(10, &[(5, 3), (10, 0), (12, 1)]),
             [main(2), main(0), main(1)]
         );
         // The first thread was never seen; one number was used twice.
-        assert_eq!(name_threads(10, &[(12, 7), (12, 3)]), [main(2), main(1)]);
+        assert_eq!(threads(10, &[(12, 7), (12, 3)]), [main(2), main(1)]);
+    }
+
+    #[test]
+    fn threads_of_libraries_have_numbers_of_their_own() {
+        let thread = |tid, ran_main| Created {
+            tid,
+            started: 0,
+            ran_main,
+        };
+        let created = [
+            thread(10, false), // the first is 0 whatever it ran
+            thread(11, false),
+            thread(12, true),
+            thread(13, false),
+        ];
+        let (main, helper) = (ThreadName::Main, ThreadName::Helper);
+        let expected = [main(0), helper(1), main(1), helper(2)];
+        assert_eq!(name_threads(10, &created), expected);
     }
 }

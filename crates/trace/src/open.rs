@@ -14,16 +14,17 @@ use crate::ends;
 use crate::error::Error;
 use crate::map::{Folder, Mapped};
 use crate::mirror::place_calls;
-use crate::model::{Coverage, Process, Run, Thread};
+use crate::model::{Coverage, Function, Process, Run, Thread};
 use crate::name::{ProcessName, TraceName};
-use crate::naming::{self, Place, Program};
+use crate::naming::{self, Created, Place, Program};
 use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
+use lockstep_format::plan::Role;
 use lockstep_format::process::{SUFFIX, flag, loss};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl Run {
         notes.append(&mut catalogue.notes);
         let processes = processes
             .into_iter()
-            .map(|process| process.finish(ends.as_ref(), &mut notes))
+            .map(|process| process.finish(ends.as_ref(), &catalogue.functions, &mut notes))
             .collect();
         Ok(Self {
             directory: directory.to_owned(),
@@ -273,10 +274,19 @@ impl Opened {
             skip: facts.skip.clone(),
             ..Coverage::default()
         };
+        let mut counted = FxHashSet::default();
         for fact in &facts.images {
+            if fact.role == Role::Main.name() {
+                symbols.set_main(fact.first, fact.count);
+            }
             let Some(image) = catalogue.image(fact) else {
                 continue;
             };
+            images.push((fact.bias, Arc::clone(&image)));
+            // An image that came back to another place is the same image.
+            if !counted.insert((fact.first, &fact.plan)) {
+                continue;
+            }
             // What the process did not reserve is not its.
             let count = image.rows.len().min(fact.count as usize);
             let rows = if count == image.rows.len() {
@@ -288,7 +298,6 @@ impl Opened {
             coverage.traced += count as u64;
             coverage.left_out += image.left_out;
             coverage.refused.extend(image.refused.iter().cloned());
-            images.push((fact.bias, image));
         }
         Self {
             named,
@@ -336,7 +345,12 @@ impl Opened {
         self.scan_all();
     }
 
-    fn finish(self, ends: Option<&Folder>, notes: &mut Vec<String>) -> Process {
+    fn finish(
+        self,
+        ends: Option<&Folder>,
+        functions: &[Function],
+        notes: &mut Vec<String>,
+    ) -> Process {
         let is_mpi = self.named.is_mpi();
         let Named {
             name,
@@ -359,10 +373,15 @@ impl Opened {
         }
 
         let symbols = Arc::new(self.symbols);
-        let created: Vec<(u32, u64)> = file
+        let created: Vec<Created> = file
             .threads
             .iter()
-            .map(|thread| (thread.tid, thread.started))
+            .zip(&self.scans)
+            .map(|(thread, scan)| Created {
+                tid: thread.tid,
+                started: thread.started,
+                ran_main: scan.ran_main,
+            })
             .collect();
         let thread_names = naming::name_threads(file.pid, &created);
         let mut threads: Vec<Thread> = Vec::with_capacity(file.threads.len());
@@ -423,7 +442,13 @@ impl Opened {
                     0
                 },
                 damage: (!damage.is_empty()).then(|| damage.join("; ")),
-                open: place_calls(scan.frames, &scan.owners, &thread.mirror, &self.images),
+                open: place_calls(
+                    scan.frames,
+                    &scan.owners,
+                    &thread.mirror,
+                    &self.images,
+                    functions,
+                ),
                 open_leaf: scan.last_leaf,
                 stream: Stream::File(Arc::new(FileStream {
                     file: Arc::clone(&mapped),

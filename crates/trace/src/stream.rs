@@ -269,6 +269,8 @@ pub(crate) struct Scan {
     pub owners: Owners,
     /// The last event is this leaf's symbol: it may not have returned.
     pub last_leaf: Option<FunctionId>,
+    /// Whether a function of the main program was called, or one that it calls.
+    pub ran_main: bool,
     /// Function symbols that no image has.
     pub unknown: FxHashSet<u32>,
     /// What does not hold.
@@ -373,6 +375,7 @@ impl Scan {
         meaning: &mut Meaning,
         symbols: &Symbols,
     ) -> bool {
+        self.ran_main |= symbols.is_main(symbol);
         match meaning.of(symbol, symbols) {
             // Over before anything else happens: the stack is as before.
             Some((Event::Call(leaf), true)) => {

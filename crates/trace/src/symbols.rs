@@ -3,6 +3,7 @@
 use crate::model::{Event, FunctionId};
 use lockstep_format::symbol::{FIRST_FUNCTION, RETURN, TAIL};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A function as its image's plan has it.
@@ -13,10 +14,19 @@ pub(crate) struct Row {
     pub is_leaf: bool,
 }
 
+/// Symbols below it are looked up in a table; more than any real process has.
+const TABLE: usize = 1 << 20;
+/// The main program's symbols are the first, and its image is told last.
+const GAP: usize = 1 << 16;
+
 /// The symbols of one process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Symbols {
     images: Vec<Block>,
+    /// By symbol, as far as it is long.
+    table: Vec<Option<Row>>,
+    /// Those of the main program.
+    main: Range<u32>,
     /// Symbols that no image has, once they were seen.
     strays: FxHashMap<u32, FunctionId>,
 }
@@ -31,7 +41,28 @@ struct Block {
 impl Symbols {
     /// Gives `rows` the symbols from `first` on. Of overlapping blocks the earlier one counts.
     pub fn add_image(&mut self, first: u32, rows: Arc<[Row]>) {
+        let start = first as usize;
+        let end = start.saturating_add(rows.len());
+        // Symbols are dense; where a damaged file says otherwise, a table would be mostly empty.
+        if end <= TABLE && start <= self.table.len() + GAP {
+            self.table.resize(self.table.len().max(end), None);
+            for (place, row) in self.table.iter_mut().skip(start).zip(rows.iter()) {
+                place.get_or_insert(*row);
+            }
+        }
         self.images.push(Block { first, rows });
+    }
+
+    /// Says that the main program has `count` symbols from `first` on.
+    pub fn set_main(&mut self, first: u32, count: u32) {
+        self.main = first..first.saturating_add(count);
+    }
+
+    /// Whether this is a function of the main program, or one that it calls. All are where it has
+    /// none.
+    #[inline]
+    pub fn is_main(&self, symbol: u32) -> bool {
+        self.main.contains(&symbol) || self.main.is_empty()
     }
 
     pub fn add_stray(&mut self, symbol: u32, function: FunctionId) {
@@ -40,6 +71,14 @@ impl Symbols {
 
     #[inline]
     fn row(&self, symbol: u32) -> Option<Row> {
+        if let Some(Some(row)) = self.table.get(symbol as usize) {
+            return Some(*row);
+        }
+        self.row_elsewhere(symbol)
+    }
+
+    #[cold]
+    fn row_elsewhere(&self, symbol: u32) -> Option<Row> {
         self.images
             .iter()
             .find_map(|block| {

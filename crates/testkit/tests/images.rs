@@ -1,0 +1,207 @@
+//! Libraries: their own functions, those that are loaded later, and that nobody notices.
+
+use lockstep_testkit::command::{self, Outcome};
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::{Recipe, Recording, Scratch, record, tools};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const ALL: &[&str] = &["--images", "all"];
+
+fn plugin() -> PathBuf {
+    Recipe::new("c/plugin.c")
+        .flags(&["-O1", "-shared", "-fPIC"])
+        .build()
+}
+
+/// Runs the command as it is.
+fn plain(words: &[&str]) -> Outcome {
+    command::run(&mut command::command(words))
+}
+
+/// Records the command; it must do what it does unrecorded.
+fn unharmed(scratch: &Scratch, options: &[&str], words: &[&str]) -> Recording {
+    let expected = plain(words);
+    let run = record(scratch, options, words);
+    assert_eq!(run.outcome.stdout, expected.stdout, "{words:?}");
+    assert_eq!(run.outcome.status, expected.status, "{words:?}");
+    run
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("paths of tests are UTF-8")
+}
+
+fn events(run: &Recording) -> Vec<String> {
+    let events = run.text(&["events", "-t", "0.0"]);
+    events.lines().map(str::to_owned).collect()
+}
+
+/// Numbers of calls by name, of names that `chosen` accepts.
+fn calls(run: &Recording, chosen: impl Fn(&str) -> bool) -> BTreeMap<String, u64> {
+    let mut calls = BTreeMap::new();
+    for line in events(run) {
+        if let Some(name) = line.strip_prefix("call ").filter(|name| chosen(name)) {
+            *calls.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    calls
+}
+
+#[test]
+fn a_library_that_is_loaded_is_recorded_from_its_constructor_on() {
+    let scratch = Scratch::new("images-constructor");
+    let (program, plugin) = (Recipe::new("c/loads.c").flag("-O1").build(), plugin());
+    let words = [text(&program), text(&plugin), "2"];
+    let run = unharmed(&scratch, &["--images", "plugin"], &words);
+    let events = events(&run);
+    let begin = events.iter().position(|event| event == "call dlopen");
+    let expected = [
+        "call dlopen",
+        "return",
+        "call plugin_begin",
+        "call plugin_setup",
+        "call plugin_helper",
+    ];
+    let found = &events[begin.expect("dlopen is called")..];
+    let calls = |events: &[String]| -> Vec<String> {
+        let is_call = |event: &&String| event.starts_with("call");
+        events.iter().filter(is_call).cloned().collect()
+    };
+    let expected: Vec<String> = expected.map(str::to_owned).into();
+    assert_eq!(calls(found)[..4], calls(&expected)[..], "{found:#?}");
+    let end = events.iter().rposition(|event| event == "call dlclose");
+    let behind = &events[end.expect("dlclose is called")..];
+    assert!(
+        behind.contains(&"call plugin_end".to_owned()),
+        "{behind:#?}"
+    );
+}
+
+#[test]
+fn a_thousand_times_in_one_place_or_another_and_in_a_namespace_of_its_own() {
+    let scratch = Scratch::new("images-loop");
+    let (program, plugin) = (Recipe::new("c/loads.c").flag("-O1").build(), plugin());
+    for (times, how) in [(1000, ""), (1000, "moved"), (12, "apart")] {
+        let number = times.to_string();
+        let mut words = vec![text(&program), text(&plugin), &number];
+        if !how.is_empty() {
+            words.push(how);
+        }
+        let run = unharmed(&scratch, ALL, &words);
+        let said = &run.outcome.stdout;
+        assert!(
+            said.contains("no more mappings, 0 signals, no child"),
+            "{how}: {said}"
+        );
+        let works = calls(&run, |name| name == "plugin_work");
+        assert_eq!(works.get("plugin_work"), Some(&times), "{how}");
+        let begins = calls(&run, |name| name == "plugin_begin");
+        assert_eq!(begins.get("plugin_begin"), Some(&times), "{how}");
+    }
+}
+
+#[test]
+fn what_matches_nothing_is_said_and_harms_nobody() {
+    let scratch = Scratch::new("images-nothing");
+    let program = Recipe::new("c/leaf_calls.c").flag("-O1").build();
+    let run = unharmed(&scratch, &["--images", "libnothing"], &[text(&program)]);
+    let said = "--images 'libnothing': no image of the run matches";
+    assert!(run.outcome.stderr.contains(said), "{}", run.outcome.stderr);
+}
+
+#[test]
+fn calls_have_one_name_and_one_count_in_both_modes() {
+    let scratch = Scratch::new("images-counts");
+    let program = Recipe::new("c/callbacks.c").flag("-O1").build();
+    let words = [text(&program)];
+    let main = unharmed(&scratch, &[], &words);
+    let all = unharmed(&scratch, ALL, &words);
+    let own = calls(&main, |_| true);
+    let more = calls(&all, |name| own.contains_key(name));
+    for (name, count) in &own {
+        assert!(
+            more.get(name) >= Some(count),
+            "{name}: {count}, then {more:?}"
+        );
+    }
+}
+
+#[test]
+fn programs_with_hazards_are_unharmed_with_all_images() {
+    let scratch = Scratch::new("images-hazards");
+    let recipes = [
+        Recipe::new("c/callbacks.c"),
+        Recipe::new("c/cancel.c").flag("-pthread"),
+        Recipe::new("c/contexts.c"),
+        Recipe::new("c/fork.c"),
+        Recipe::new("c/longjmp.c"),
+        Recipe::new("c/pthread_exit.c").flag("-pthread"),
+        Recipe::new("c/rtld_next.c"),
+        Recipe::new("c/short_threads.c").flag("-pthread"),
+        Recipe::new("c/sigaltstack.c"),
+        Recipe::new("c/vfork.c"),
+        Recipe::new("cpp/throw.cpp"),
+        Recipe::new("cpp/throw_through_qsort.cpp"),
+        Recipe::new("cpp/throwing_threads.cpp").flag("-pthread"),
+        Recipe::new("cpp/uncaught.cpp"),
+    ];
+    for recipe in recipes {
+        let program = recipe.flag("-O1").build();
+        let _ = unharmed(&scratch, ALL, &[text(&program)]);
+    }
+}
+
+#[test]
+fn programs_of_the_distribution_are_unharmed_with_all_images() {
+    let scratch = Scratch::new("images-distribution");
+    let python = "import subprocess, threading, json, re\n\
+        t = [threading.Thread(target=lambda: json.dumps(list(range(999)))) for _ in range(8)]\n\
+        [x.start() for x in t]; [x.join() for x in t]\n\
+        print(subprocess.check_output(['/bin/echo', 'x']), re.sub('a+', 'b', 'caat'))\n\
+        try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    print(e)\nraise SystemExit(3)";
+    let commands: [&[&str]; 7] = [
+        &["/usr/bin/python3", "-c", python],
+        &[
+            "bash",
+            "-c",
+            "x=$(echo a | tr a b); trap 'echo end' EXIT; (exit 4); echo $x $?",
+        ],
+        &[
+            "perl",
+            "-e",
+            "my %h = map { $_ => 1 } 1 .. 999; print scalar(keys %h), `echo x`; exit 5",
+        ],
+        &["git", "--version"],
+        &["gdb", "--version"],
+        &["gcc", "-x", "c", "-O2", "-S", "-o", "-", "/dev/null"],
+        &["tar", "-cf", "-", "/etc/hostname"],
+    ];
+    for words in commands {
+        if words[0].starts_with('/') || tools::require(&words[..1]) {
+            let _ = unharmed(&scratch, ALL, words);
+        }
+    }
+}
+
+#[test]
+fn mpi_calls_have_one_name_and_one_count_in_both_modes() {
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let _turn = one_at_a_time();
+        let scratch = Scratch::new("images-mpi");
+        let program = mpi.recipe("gather.c").flag("-O1").build();
+        let count = |options: &[&str]| {
+            let mut words = mpi.launch(4);
+            words.push(text(&program).to_owned());
+            let run = record(&scratch, options, &words);
+            assert_eq!(run.outcome.status, 0, "{}", run.outcome.stderr);
+            calls(&run, |name| name.starts_with("MPI_"))
+        };
+        let main = count(&[]);
+        assert!(main.contains_key("MPI_Init"), "{main:?}");
+        let mut all = count(ALL);
+        // What the library calls by itself has no counterpart.
+        all.retain(|name, _| main.contains_key(name));
+        assert_eq!(main, all, "{mpi:?}");
+    }
+}
