@@ -19,7 +19,7 @@ use lockstep_format::plan::{block, stub};
 use lockstep_format::process::{
     DATA_CHUNK, THREAD_CHUNK, chunk, kind, loss, state, thread as layout,
 };
-use lockstep_format::symbol::{RETURN, from_staging_word, staging_word};
+use lockstep_format::symbol::{RETURN, SYMBOLS, staging_word};
 
 /// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
 pub const STOPPED: u64 = u64::MAX;
@@ -148,6 +148,7 @@ pub struct Thread {
     committed: Committed,
     place: Place,
     first_entries: [Entry; FIRST_ENTRIES],
+    symbols: [u32; layout::STAGING_WORDS],
     encoded: Output,
     stack: SlowStack,
     /// End of the slow path's stack.
@@ -490,21 +491,10 @@ impl Thread {
         let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
         self.encoded.length = 0;
         let staging = self.hot.cursor.wrapping_sub(count);
-        let mut symbols = [0; layout::STAGING_WORDS];
-        let (mut known, mut leaves) = (0, 0);
-        for index in 0..count {
-            // SAFETY: inside the staging area.
-            let word = unsafe { staging.add(index).read_volatile() };
-            if let Some(event) = from_staging_word(word)
-                && event.symbol <= encoding.largest()
-                && let Some(place) = symbols.get_mut(known)
-            {
-                *place = event.symbol;
-                known += 1;
-                leaves += u64::from(event.is_leaf);
-            }
-        }
-        encoding.push_batch(symbols.get(..known).unwrap_or(&[]), &mut self.encoded);
+        // SAFETY: `count` words of the staging area, which nobody else writes.
+        let words = unsafe { core::slice::from_raw_parts(staging, count) };
+        let (known, leaves) = symbols_of(words, encoding.largest(), &mut self.symbols);
+        encoding.push_batch(self.symbols.get(..known).unwrap_or(&[]), &mut self.encoded);
         process.count(loss::SYMBOL, (count - known) as u64);
         let tail = encoding.tail();
         let length = self.encoded.length.min(OUTPUT);
@@ -519,10 +509,8 @@ impl Thread {
         self.write(layout::INTENT, &state);
         self.set_phase(1);
         self.write(layout::COMMITTED, &state);
-        for index in 0..count {
-            // SAFETY: inside the staging area.
-            unsafe { staging.add(index).write_volatile(0) };
-        }
+        // SAFETY: inside the staging area. Between two stores that are kept in order.
+        unsafe { core::ptr::write_bytes(staging, 0, count) };
         self.set_phase(0);
         self.hot.cursor = staging;
         // What compresses badly costs time: shorter batches keep the longest pause short.
@@ -658,4 +646,31 @@ impl Thread {
             syscall::unmap(this.cast(), size_of::<Self>());
         }
     }
+}
+
+/// The symbols of staging words, those that the codec cannot express left out: how many there are,
+/// and how many of them are leaves. The words are our own: their checks are for readers.
+fn symbols_of(words: &[u64], largest: u32, symbols: &mut [u32]) -> (usize, u64) {
+    const SYMBOL: u32 = SYMBOLS - 1;
+    let is_leaf = |word: u64| word as u32 / SYMBOLS & 1;
+    if largest >= SYMBOL {
+        let mut leaves = 0;
+        for (place, word) in symbols.iter_mut().zip(words) {
+            *place = *word as u32 & SYMBOL;
+            leaves += is_leaf(*word);
+        }
+        return (words.len(), u64::from(leaves));
+    }
+    let (mut known, mut leaves) = (0, 0);
+    for word in words {
+        let symbol = *word as u32 & SYMBOL;
+        if symbol <= largest
+            && let Some(place) = symbols.get_mut(known)
+        {
+            *place = symbol;
+            known += 1;
+            leaves += u64::from(is_leaf(*word));
+        }
+    }
+    (known, leaves)
 }
