@@ -652,7 +652,7 @@ impl Thread {
 /// and how many of them are leaves. The words are our own: their checks are for readers.
 fn symbols_of(words: &[u64], largest: u32, symbols: &mut [u32]) -> (usize, u64) {
     const SYMBOL: u32 = SYMBOLS - 1;
-    let is_leaf = |word: u64| word as u32 / SYMBOLS & 1;
+    let is_leaf = |word: u64| (word as u32 / SYMBOLS) & 1;
     if largest >= SYMBOL {
         let mut leaves = 0;
         for (place, word) in symbols.iter_mut().zip(words) {
