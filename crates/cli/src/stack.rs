@@ -4,7 +4,7 @@ use crate::output::{self, Style};
 use crate::run;
 use anyhow::{Context, Result};
 use clap::Args;
-use lockstep_trace::{Frame, Run, Selection, Thread};
+use lockstep_trace::{Frame, FunctionId, Run, Selection, Thread};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,13 @@ impl Stack {
         })
     }
 
+    /// The function whose call and return, recorded as one, came last.
+    fn leaf(&self, thread: &Thread) -> Option<FunctionId> {
+        thread
+            .open_leaf
+            .filter(|_| self.at.is_none() && !thread.open.is_empty())
+    }
+
     fn print_json(&self, run: &Run, thread: &Thread, frames: &[Frame]) -> Result<()> {
         let stack: Vec<_> = frames
             .iter()
@@ -73,7 +80,8 @@ impl Stack {
             })
             .collect();
         output::json(&json!({
-            "trace": thread.name.to_string(), "at": self.at, "stack": stack, "frames": frames
+            "trace": thread.name.to_string(), "at": self.at, "stack": stack, "frames": frames,
+            "may_be_open": self.leaf(thread).map(|leaf| &run.function(leaf).name),
         }))
     }
 
@@ -115,6 +123,15 @@ impl Stack {
                 indent = 2 * depth.min(20)
             )?;
             arrow = if frame.handed_over { "~> " } else { "" };
+        }
+        if let Some(leaf) = self.leaf(thread) {
+            let name = run::function_name(run, leaf);
+            let indent = 2 * frames.len().min(20);
+            writeln!(
+                out,
+                "  {:indent$}{name} was the last call, and may still be running",
+                ""
+            )?;
         }
         Ok(())
     }
