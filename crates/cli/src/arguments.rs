@@ -2,8 +2,8 @@
 //! `LOCKSTEP_OPTIONS`.
 
 use crate::{
-    calls, compare, completions, diff, events, info, lattice, loops, man, output, plan, record,
-    report, runs, similarity, stack, tree, words,
+    calls, compare, completions, diff, events, info, inject, lattice, loops, man, output, plan,
+    record, report, runs, similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -24,7 +24,7 @@ use std::process::ExitCode;
   lockstep compare good bad
 ",
     after_help = "Ends with 0 (done), 1 (done: compare, diff found a difference) or 2 (could not be done);
-record with the program's own status. LOCKSTEP_OPTIONS may hold options (batch scripts)."
+record and inject with the program's own status. LOCKSTEP_OPTIONS may hold options (batch scripts)."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -34,6 +34,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Record(record::Record),
+    Inject(inject::Inject),
     Info(info::Info),
     Events(events::Events),
     Tree(tree::Tree),
@@ -58,6 +59,7 @@ impl Command {
     pub fn run(self) -> Result<ExitCode> {
         match self {
             Self::Record(it) => it.run(),
+            Self::Inject(it) => it.run(),
             Self::Info(it) => it.run(),
             Self::Events(it) => it.run(),
             Self::Tree(it) => it.run(),
@@ -80,7 +82,7 @@ impl Command {
     /// The status of a failure of our own: of the wrappers, 125, as `timeout` and `env` have it.
     pub fn failure_status(&self) -> u8 {
         match self {
-            Self::Record(_) => WRAPPER_FAILED,
+            Self::Record(_) | Self::Inject(_) => WRAPPER_FAILED,
             _ => FAILED,
         }
     }
@@ -93,7 +95,7 @@ const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
 const NOT_YET: &[&str] = &[
-    "baseline", "doctor", "export", "go", "import", "inject", "outliers", "progress", "seal",
+    "baseline", "doctor", "export", "go", "import", "outliers", "progress", "seal",
 ];
 
 /// The command with examples before its options, in this and every subcommand's help.
@@ -110,7 +112,9 @@ pub fn command() -> clap::Command {
 /// The command line of this process, or the status to end with (help, version, a mistake).
 pub fn parse() -> Result<Command, ExitCode> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    let wraps = arguments.get(1).is_some_and(|word| word == "record");
+    let wraps = arguments
+        .get(1)
+        .is_some_and(|word| word == "record" || word == "inject");
     let failed = ExitCode::from(if wraps { WRAPPER_FAILED } else { FAILED });
     let command = command();
     if let Some(line) = std::env::var_os(VARIABLE) {

@@ -10,7 +10,7 @@
 //! | 0 | done; nothing wrong found |
 //! | 1 | done; runs or traces differ (`compare`, `diff`) |
 //! | 2 | it could not be done |
-//! | 125, 126, 127, 128 + n | of `record`: not started, not executable, not found, killed by signal n |
+//! | 125, 126, 127, 128 + n | of `record` and `inject`: not started, not executable, not found, killed by signal n |
 
 mod arguments;
 mod output;
@@ -23,9 +23,11 @@ mod completions;
 mod diff;
 mod events;
 mod info;
+mod inject;
 mod lattice;
 mod loops;
 mod man;
+mod mpi_names;
 mod options;
 mod plan;
 mod record;

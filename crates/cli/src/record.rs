@@ -153,7 +153,7 @@ impl Record {
     }
 }
 
-fn sentence(summary: &Summary) -> String {
+pub fn sentence(summary: &Summary) -> String {
     let lost = match summary.lost {
         0 if summary.events == 0 => " (lockstep info says why)".to_owned(),
         0 => String::new(),

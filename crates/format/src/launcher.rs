@@ -18,6 +18,28 @@ pub struct Launcher {
     pub token: &'static [&'static str],
 }
 
+/// Programs that start the ranks of a job and are none of them.
+pub const STARTERS: &[&str] = &[
+    "mpirun",
+    "mpiexec",
+    "mpirun.openmpi",
+    "mpiexec.openmpi",
+    "mpirun.mpich",
+    "mpiexec.mpich",
+    "orterun",
+    "orted",
+    "prterun",
+    "prte",
+    "prted",
+    "mpiexec.hydra",
+    "hydra_pmi_proxy",
+    "srun",
+    "slurmstepd",
+    "aprun",
+    "jsrun",
+    "flux",
+];
+
 /// In the order in which they are tried: the most specific first, since one may run inside another
 /// (Open MPI under Slurm, say).
 pub const LAUNCHERS: &[Launcher] = &[

@@ -16,6 +16,7 @@ pub mod bytes;
 pub mod check;
 pub mod codec;
 pub mod digest;
+pub mod fault;
 pub mod launcher;
 pub mod plan;
 pub mod process;

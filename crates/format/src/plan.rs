@@ -84,6 +84,19 @@
 //! from the thread pointer ([`fixup::THREAD_32`]). It goes the slow way (to S+8 or X) where the pointer
 //! is null, [`block::BUSY`] is not 0, the shadow stack's newest frame is not the one expected, or the
 //! staging area is full.
+//!
+//! ## Faults
+//!
+//! What a fault is put into ([`crate::fault`]) calls [`routine::FAULT`] with the stack as at the function's entry: behind the recording,
+//! at the head of the body, or, where the call is not to be made, before the stub.
+//!
+//! ```text
+//! body                                      before the stub
+//! B+0   ff 15 ..     call *[FAULT]          F+0   ff 15 ..     call *[FAULT]
+//! B+6   0f 1f 80 ..  nop flags              F+6   0f 1f 80 ..  nop flags
+//! B+13  the body                            F+13  e9 ..        jmp S's entry (or the body)
+//!                                           F+18  e9 | ff 25   jmp the function called instead
+//! ```
 
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
@@ -265,6 +278,8 @@ pub mod routine {
     pub const SUSPEND: usize = 12;
     /// The dynamic linker's list of images has changed, or is about to; no event.
     pub const LOADED: usize = 13;
+    /// A call into which a fault may be put (see [`crate::fault`]): goes on, or does something else.
+    pub const FAULT: usize = 14;
     /// Number of entries, used or not.
     pub const COUNT: usize = 16;
 }
@@ -436,7 +451,7 @@ pub mod call_site {
     pub const SIZE: usize = 16;
 }
 
-/// A regular expression that chose functions by name; [`choice::SIZE`] bytes.
+/// A regular expression that chose functions by name, or a name; [`choice::SIZE`] bytes.
 pub mod choice {
     /// `u32`, [`TRACE`] or [`SKIP`].
     pub const KIND: usize = 0;
@@ -452,6 +467,8 @@ pub mod choice {
     pub const TRACE: u32 = 0;
     /// What one of these finds is not recorded.
     pub const SKIP: u32 = 1;
+    /// No expression but the name of the function that a fault is put into; found: where it can happen.
+    pub const FAULT: u32 = 2;
 }
 
 /// A name under which other images call a recorded function of this one; [`export::SIZE`] bytes.

@@ -4,6 +4,8 @@
 use lockstep_format::plan::{fixup, routine, stub};
 use rustc_hash::FxHashMap;
 
+use crate::fault::Faulted;
+
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Code {
@@ -79,6 +81,12 @@ pub(crate) struct Arena {
     pub fixups: Vec<Fixup>,
     /// Functions whose callers go to the stub, since their entry cannot be patched: entry -> stub.
     pub stubs: FxHashMap<u64, u32>,
+    /// The fault of the next stub.
+    pub fault: Option<Faulted>,
+    /// Stubs record nothing.
+    pub is_plain: bool,
+    /// Jumps of redirected calls that lead nowhere yet.
+    pub elsewhere: Vec<u32>,
     slots: u32,
 }
 
@@ -89,6 +97,9 @@ impl Arena {
             bytes: vec![0; Self::slot_offset(slots) as usize],
             fixups: Vec::new(),
             stubs: FxHashMap::default(),
+            fault: None,
+            is_plain: false,
+            elsewhere: Vec::new(),
             slots,
         };
         arena.align();
@@ -110,8 +121,16 @@ impl Arena {
         self.bytes.resize(size, INT3);
     }
 
-    /// Adds a stub.
+    /// Adds a stub, with the fault that is meant for it.
     pub(crate) fn add_stub(&mut self, head: Head, body: &Code) -> Stub {
+        match self.fault.take() {
+            Some(fault) => self.add_faulted(fault, head, body),
+            None if self.is_plain => self.add_plain(body),
+            None => self.add_ordinary(head, body),
+        }
+    }
+
+    pub(crate) fn add_ordinary(&mut self, head: Head, body: &Code) -> Stub {
         match head {
             Head::Open => return self.add_inline_entry(false, body),
             Head::Leaf => return self.add_inline_entry(true, body),
@@ -226,6 +245,14 @@ impl Arena {
             kind: fixup::ARENA_64,
             value: u64::from(stub.entry),
         });
+    }
+
+    /// Where the calls of the import with shadow slot `slot` go.
+    pub(crate) fn import_entry(&self, slot: u32) -> Option<u64> {
+        let at = self.shadow_slot(slot) as u32;
+        let mut rows = self.fixups.iter();
+        let row = rows.find(|row| row.at == at && row.kind == fixup::ARENA_64);
+        row.map(|row| row.value)
     }
 
     /// `jmp *slot(%rip)`: an import's body.

@@ -1,6 +1,7 @@
 //! Which functions of an image are recorded: `--trace` and `--skip`, by name.
 
 use crate::PlanFailure;
+use crate::fault::Fault;
 use lockstep_binary::{c_name, display_name};
 use lockstep_format::digest::Digest;
 use lockstep_format::plan::choice;
@@ -15,13 +16,15 @@ pub struct Options {
     pub trace: Vec<String>,
     /// Never record functions whose name one of these finds.
     pub skip: Vec<String>,
+    /// A fault to put into a function.
+    pub fault: Option<Fault>,
 }
 
 impl Options {
-    /// Whether nothing is left out.
+    /// Whether nothing is left out, and nothing put in.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        self.trace.is_empty() && self.skip.is_empty()
+        self.trace.is_empty() && self.skip.is_empty() && self.fault.is_none()
     }
 
     /// Checks every expression.
@@ -46,6 +49,9 @@ impl Options {
                 digest = digest.with(mark).with(pattern.as_bytes()).with(&[0xff]);
             }
         }
+        for part in self.fault.iter().flat_map(Fault::parts) {
+            digest = digest.with(b"f").with(part).with(&[0xff]);
+        }
         String::from_utf8_lossy(&digest.hexadecimal()).into_owned()
     }
 }
@@ -62,6 +68,7 @@ struct Pattern {
 pub(crate) struct Choice {
     patterns: Vec<Pattern>,
     has_trace: bool,
+    fault: Option<Fault>,
     /// What was decided, by linkage name: the slots of one library function are asked for one by one.
     decided: RefCell<FxHashMap<Vec<u8>, bool>>,
 }
@@ -93,6 +100,7 @@ impl Choice {
         Ok(Self {
             patterns,
             has_trace: !options.trace.is_empty(),
+            fault: options.fault.clone(),
             decided: RefCell::default(),
         })
     }
@@ -100,7 +108,7 @@ impl Choice {
     /// Whether the function of this linkage name is chosen, by the name that people write, the linkage
     /// name, or the name that C has for a Fortran binding.
     pub(crate) fn wants(&self, linkage: &[u8]) -> bool {
-        if self.patterns.is_empty() {
+        if self.patterns.is_empty() && self.fault.is_none() {
             return true;
         }
         if let Some(wanted) = self.decided.borrow().get(linkage) {
@@ -112,6 +120,12 @@ impl Choice {
     }
 
     fn decide(&self, linkage: &[u8]) -> bool {
+        // What a fault is put into is patched whatever else is chosen.
+        match &self.fault {
+            Some(fault) if fault.is_at(linkage) => return true,
+            Some(fault) if !fault.records => return false,
+            _ => {}
+        }
         let linkage = String::from_utf8_lossy(linkage);
         let display = display_name(&linkage);
         let c = c_name(&linkage);
@@ -170,6 +184,7 @@ mod tests {
         Options {
             trace: owned(trace),
             skip: owned(skip),
+            fault: None,
         }
     }
 

@@ -18,6 +18,7 @@ mod choice;
 mod domain;
 mod entry;
 mod explain;
+mod fault;
 mod hoisted;
 mod imports;
 mod inline;
@@ -34,6 +35,7 @@ use lockstep_format::plan::Role;
 pub use check::{Checked, check};
 pub use choice::Options;
 pub use explain::explain;
+pub use fault::{Fault, is_named};
 
 /// Why there is no plan for an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use lockstep_binary::{Image, Kind};
+use lockstep_binary::{Image, Import, Kind};
 use lockstep_format::plan::{Role, function, mechanism};
 use rustc_hash::FxHashMap;
 
-use crate::arena::{Arena, Head, Stub};
+use crate::arena::{Arena, Head, Link, Stub};
 use crate::choice::Choice;
 use crate::domain::Domain;
 use crate::entry::{JUMP, Window, callers};
+use crate::fault::{Faults, is_named};
 use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::names::Names;
@@ -149,9 +150,11 @@ pub(crate) fn make(bytes: &[u8], scope: Scope, options: &Options) -> Result<Vec<
     if role == Role::Main {
         let calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
+        plan.choose_fault(&subject, &imports, options);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
         plan.add_call_sites(&subject, &calls, &rows);
+        plan.lead_elsewhere(&calls);
     } else {
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),
@@ -172,7 +175,8 @@ pub(crate) fn make(bytes: &[u8], scope: Scope, options: &Options) -> Result<Vec<
             plan.add_call_sites(&subject, &calls, &rows);
         }
     }
-    let (left_out, choices) = choice.counts();
+    let (left_out, mut choices) = choice.counts();
+    choices.extend(plan.faults.row());
     let mut content = plan.content(&image, role);
     content.is_traced = role == Role::Main || names.is_some();
     (content.left_out, content.choices) = (left_out, choices);
@@ -190,6 +194,16 @@ struct Builder<'a> {
     groups: u32,
     /// What was moved from function entries, by address.
     moved: Vec<(u64, u64)>,
+    faults: Faults,
+    /// Of a redirection: the function that is called instead.
+    other: Option<Other>,
+}
+
+/// A function to call.
+#[derive(Debug, Clone, Copy)]
+enum Other {
+    Own { entry: u64 },
+    Import { slot: u64 },
 }
 
 impl<'a> Builder<'a> {
@@ -203,6 +217,8 @@ impl<'a> Builder<'a> {
             exports: Vec::new(),
             groups: 0,
             moved: Vec::new(),
+            faults: Faults::default(),
+            other: None,
         }
     }
 
@@ -223,6 +239,60 @@ impl<'a> Builder<'a> {
             left_out: 0,
             choices: Vec::new(),
         }
+    }
+
+    /// Takes the fault on, unless it needs a function that is not there.
+    fn choose_fault(
+        &mut self,
+        subject: &Subject<'_, 'a>,
+        imports: &[Import<'a>],
+        options: &Options,
+    ) {
+        let Some(fault) = &options.fault else { return };
+        self.arena.is_plain = !fault.records;
+        if fault.kind == lockstep_format::fault::Kind::Redirect {
+            let mut own = subject.domain.functions.iter();
+            let own = own.find(|own| is_named(&own.name, &fault.to));
+            let import = || {
+                let named =
+                    |import: &&Import<'_>| !import.is_defined && is_named(import.name, &fault.to);
+                imports
+                    .iter()
+                    .filter(named)
+                    .max_by_key(|import| import.is_for_calls)
+            };
+            self.other = match own {
+                Some(own) => Some(Other::Own {
+                    entry: subject.survey.ranges[own.range].address,
+                }),
+                None => import().map(|import| Other::Import { slot: import.slot }),
+            };
+            if self.other.is_none() {
+                let reason = format!(
+                    "the program neither has nor calls {}, to which its call should be redirected",
+                    fault.to
+                );
+                let name = fault.at.clone().into_bytes();
+                return self.refuse(0, name.into(), reason);
+            }
+        }
+        self.faults = Faults::new(options.fault.as_ref());
+    }
+
+    /// Leads redirected calls to the other function, recorded if it is.
+    fn lead_elsewhere(&mut self, calls: &Imports<'_>) {
+        let to = match self.other {
+            None => return,
+            Some(Other::Own { entry }) => Link::Branch { address: entry },
+            Some(Other::Import { slot }) => match calls.row_of_slot(slot) {
+                Some(row) => match self.arena.import_entry(row) {
+                    Some(offset) => Link::Arena { offset },
+                    None => Link::Slot { address: slot },
+                },
+                None => Link::Slot { address: slot },
+            },
+        };
+        self.arena.lead_elsewhere(to);
     }
 
     fn refuse(&mut self, address: u64, name: Cow<'a, [u8]>, reason: String) {
@@ -288,6 +358,7 @@ impl<'a> Builder<'a> {
         for (index, (own, way)) in owned() {
             if let Some(Way::Callers(callers)) = way {
                 let entry = subject.survey.ranges[own.range].address;
+                self.arena.fault = self.faults.of(&own.name);
                 let stub = self.arena.add_stub(head, &Arena::whole_body(entry));
                 self.arena.stubs.insert(entry, stub.entry);
                 self.lead_callers(subject, callers, stub.entry);
@@ -296,6 +367,7 @@ impl<'a> Builder<'a> {
         }
         for (index, (own, way)) in owned() {
             if let Some(Way::Entry(window, moved)) = way {
+                self.arena.fault = self.faults.of(&own.name);
                 let before = subject.watched.get(&own.range).copied();
                 stubs[index] = Some(self.patch_entry(subject, window, moved, head, before));
             }
@@ -380,6 +452,7 @@ impl<'a> Builder<'a> {
                     routine: library::routine(other),
                 },
             };
+            self.arena.fault = self.faults.of(row.name);
             let stub = self.arena.add_stub(head, &Arena::import_body(slot));
             self.arena.set_symbol(&stub, symbol);
             self.arena.set_shadow_slot(index as u32, &stub);

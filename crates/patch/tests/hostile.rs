@@ -108,6 +108,7 @@ fn functions_are_chosen_by_name() {
     let options = Options {
         trace: vec!["^t".into(), "^ch".into()],
         skip: vec!["ose$".into()],
+        fault: None,
     };
     let made = plan(&bytes, Role::Main, &options).unwrap();
     let view = Plan::new(&made).unwrap();
@@ -117,6 +118,7 @@ fn functions_are_chosen_by_name() {
     let wrong = Options {
         trace: vec!["(".into()],
         skip: Vec::new(),
+        fault: None,
     };
     let failure = plan(&bytes, Role::Main, &wrong);
     assert!(matches!(failure, Err(PlanFailure::Pattern { .. })));

@@ -220,7 +220,7 @@ fn fill(
         let place = bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;
         place.copy_from_slice(&value.to_le_bytes());
     }
-    let table: [(usize, unsafe extern "C" fn()); 14] = [
+    let table: [(usize, unsafe extern "C" fn()); 15] = [
         (routine::ENTER, routines::enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -235,6 +235,7 @@ fn fill(
         (routine::HAND_OVER, routines::hand_over),
         (routine::SUSPEND, routines::suspend),
         (routine::LOADED, routines::loaded),
+        (routine::FAULT, crate::x86_64::fault::fault),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

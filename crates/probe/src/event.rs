@@ -22,12 +22,16 @@ const RETURN_FROM: u64 = routine::RETURN as u64;
 const HAND_OVER: u64 = routine::HAND_OVER as u64;
 const SUSPEND: u64 = routine::SUSPEND as u64;
 const LOADED: u64 = routine::LOADED as u64;
+const FAULT: u64 = routine::FAULT as u64;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
     // SAFETY: the routine's own frame and this thread's block, which nobody else uses meanwhile.
     let (thread, frame) = unsafe { (&mut *thread, &mut *frame) };
     thread.prepare();
+    if frame.kind == FAULT {
+        return crate::fault::fault(thread, frame);
+    }
     let Some(process) = Process::get() else {
         return;
     };
@@ -305,7 +309,7 @@ fn lost() -> ! {
 }
 
 /// The process ends, or its destructors run.
-fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<u32>) {
+pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<u32>) {
     // Not a forked child without events, and not a child of vfork.
     if !process.is_ready() || !process.is_own() {
         return;

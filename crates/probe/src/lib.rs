@@ -17,6 +17,7 @@
 //! |---|---|
 //! | `LOCKSTEP_RUN` | the run directory, absolute; without it the probe does nothing |
 //! | `LOCKSTEP_PLANNER` | the executable that makes plans (`PLANNER __plan ...`) |
+//! | `LOCKSTEP_FAULT` | a fault to put in, see `lockstep_format::fault` |
 //! | `LOCKSTEP_CODEC` | how streams are stored, by name; `none` if unset |
 //! | `LOCKSTEP_IMAGES` | which libraries' own functions are recorded: `all`, or patterns for the planner; none if unset |
 #![no_std]
@@ -25,6 +26,7 @@ mod arena;
 mod budget;
 mod encoder;
 mod event;
+mod fault;
 mod image;
 mod load;
 mod maps;

@@ -302,7 +302,7 @@ impl Loader {
         }
         let name = core::str::from_utf8(file_name(path)).unwrap_or("");
         let role = Role::of_library(name);
-        if !role.has_hooks() && !self.all {
+        if !role.has_hooks() && !self.all || !crate::fault::records() {
             return None;
         }
         let image = Image::library(link.bias, maps)?;

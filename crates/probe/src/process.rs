@@ -359,6 +359,17 @@ impl Process {
         self.locked(|file| file.ring.push(segment));
     }
 
+    /// Remembers a thread that records nothing, whose memory is given back when it is gone.
+    pub fn keep(&self, thread: &mut Thread) {
+        self.pid.store(syscall::pid(), Ordering::Relaxed);
+        self.locked(|file| {
+            self.sweep(file);
+            thread.next = file.threads;
+            file.threads = thread;
+            file.thread_count += 1;
+        });
+    }
+
     /// Another chunk of a thread's stream: where its payload goes and how much of it there is.
     pub fn data_chunk(&self, index: u32, sequence: u32) -> Result<(*mut u8, usize), Stop> {
         let (at, _) = self.locked(|file| Self::take(file, DATA_CHUNK))?;
@@ -524,7 +535,7 @@ unsafe fn seal(at: *mut u8, kind: u32, length: u64, thread: u32, sequence: u32, 
 }
 
 /// Allocates and maps a part of the file, so that no later store can fail.
-fn map_extent(fd: &Fd, start: u64, length: u64) -> Result<*mut u8, Stop> {
+pub fn map_extent(fd: &Fd, start: u64, length: u64) -> Result<*mut u8, Stop> {
     // Asked for first: a file that grows beyond it is a signal, which ends the host.
     if start + length > syscall::file_size_limit() {
         return Err(Stop::FileLimit);
@@ -571,7 +582,7 @@ fn tell_exec(setup: &Setup, pid: u32, start: u64, count: u32) {
 }
 
 /// Field 22 of `/proc/self/stat`: clock ticks from boot to this process's start.
-fn start_time() -> u64 {
+pub fn start_time() -> u64 {
     let Ok(file) = syscall::open(b"/proc/self/stat\0", O_RDONLY) else {
         return 0;
     };

@@ -4,6 +4,7 @@
 //! linker gives to constructors differ between C libraries.
 
 use crate::budget::Budget;
+use crate::fault;
 use crate::image;
 use crate::load;
 use crate::planner::Environment;
@@ -117,10 +118,14 @@ pub extern "C" fn start() {
         return;
     }
     choose(setup, environment);
+    if !take_fault_on(environment) {
+        return;
+    }
     let Some(process) = Process::get() else {
         return;
     };
-    if process.claim().is_err() {
+    let records = fault::records();
+    if records && process.claim().is_err() {
         return;
     }
     let patched = if syscall::has_shadow_stack() {
@@ -133,7 +138,24 @@ pub extern "C" fn start() {
     if let Err(reason) = patched {
         untraced_program(reason);
     }
-    let _ = process.open(0);
+    if records {
+        let _ = process.open(0);
+    }
+}
+
+/// Takes on the fault that is to be put in, if there is one. False where nothing must be done: its
+/// description is damaged.
+fn take_fault_on(environment: Environment) -> bool {
+    let Some(text) = environment.variable(lockstep_format::fault::VARIABLE) else {
+        return true;
+    };
+    let rank = LAUNCHERS
+        .iter()
+        .find_map(|launcher| fault::number(environment.variable(launcher.rank)?));
+    let mut path = [0u8; image::PATH];
+    let length = syscall::read_link(b"/proc/self/exe\0", &mut path);
+    // SAFETY: this is the constructor.
+    unsafe { fault::take_on(text, rank, path.get(..length).unwrap_or(&[])) }
 }
 
 /// How large files may become. `None` where there is a bound that cannot be kept.

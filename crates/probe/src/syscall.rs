@@ -21,6 +21,9 @@ const CLOCK_GETTIME: usize = 228;
 const TGKILL: usize = 234;
 const OPENAT: usize = 257;
 const FALLOCATE: usize = 285;
+const WRITE: usize = 1;
+const GETDENTS64: usize = 217;
+const EXIT_GROUP: usize = 231;
 const PRLIMIT64: usize = 302;
 const ARCH_PRCTL: usize = 158;
 
@@ -42,6 +45,7 @@ pub const O_WRONLY: usize = 1;
 pub const O_RDWR: usize = 2;
 pub const O_CREAT: usize = 0o100;
 pub const O_EXCL: usize = 0o200;
+pub const O_APPEND: usize = 0o2000;
 pub const O_NOFOLLOW: usize = 0o400_000;
 pub const O_CLOEXEC: usize = 0o2_000_000;
 
@@ -126,6 +130,11 @@ impl Fd {
     /// Writes `bytes` at `offset`.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
         call!(PWRITE64, self.0, bytes.as_ptr(), bytes.len(), offset)
+    }
+
+    /// Writes `bytes` at the end of a file that is only appended to.
+    pub fn append(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        call!(WRITE, self.0, bytes.as_ptr(), bytes.len())
     }
 
     /// Allocates `length` bytes of disk at `offset`.
@@ -245,6 +254,30 @@ pub fn tid() -> u32 {
 /// Whether `tid` is still a thread of process `pid`.
 pub fn is_alive(pid: u32, tid: u32) -> bool {
     call!(TGKILL, pid, tid, 0) != Err(Errno::ESRCH)
+}
+
+/// Calls `visit` with every thread of this process.
+pub fn each_thread(mut visit: impl FnMut(u32)) {
+    let Ok(directory) = open(b"/proc/self/task\0", O_RDONLY) else {
+        return;
+    };
+    let mut entries = [0u8; 4096];
+    loop {
+        let read = call!(GETDENTS64, directory.0, entries.as_mut_ptr(), entries.len());
+        match read {
+            Ok(length) if length > 0 => {
+                crate::fault::numbers_in(entries.get(..length).unwrap_or(&[]), &mut visit);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Ends the process.
+pub fn exit_group(status: i32) -> ! {
+    loop {
+        let _ = call!(EXIT_GROUP, status);
+    }
 }
 
 /// Nanoseconds on the monotonic clock.

@@ -107,6 +107,12 @@ pub struct Hot {
     pub busy: u64,
     /// Whether this thread has a chunk in this process's file.
     pub attached: u64,
+    /// Calls until the fault happens in this thread, that one included.
+    pub fault_left: i64,
+    /// Where calls are counted into which a fault may be put; null where nobody has looked yet.
+    pub fault_row: *mut u64,
+    /// The thread's number, as far as faults are concerned.
+    pub fault_thread: u32,
 }
 
 /// One thread. All zeros is a thread that nobody has looked at yet.

@@ -15,6 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// What a run may hold besides its parts.
+const OTHERS: [&str; 1] = [lockstep_format::fault::report::DIRECTORY];
 /// The file whose presence makes a directory a run.
 const MARKER: &str = "lockstep.json";
 /// What a run holds besides.
@@ -257,7 +259,7 @@ fn is_ours_in_part(path: &Path) -> bool {
         entries.flatten().all(|entry| {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            PARTS.contains(&&*name) || name.starts_with(MARKER)
+            PARTS.contains(&&*name) || OTHERS.contains(&&*name) || name.starts_with(MARKER)
         })
     })
 }
@@ -320,6 +322,26 @@ fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io:
     }
 }
 
+/// A directory for what is not to be kept.
+pub(crate) fn temporary() -> Result<Directory, Error> {
+    let id = std::process::id();
+    let start = crate::process::start_time(id.cast_signed()).unwrap_or(0);
+    let path = std::env::temp_dir().join(format!("lockstep-inject-{id}-{start}"));
+    let failed = |error: std::io::Error| {
+        let shown = path.display();
+        Error::own(format!("{shown}: cannot be made: {}", plain(&error)))
+    };
+    fs::create_dir(&path).map_err(failed)?;
+    fs::create_dir(path.join("plans")).map_err(failed)?;
+    let path = path.canonicalize().map_err(failed)?;
+    Ok(Directory {
+        shown: path.clone(),
+        path,
+        elected: false,
+        shared: false,
+    })
+}
+
 /// Whether this is a run with nothing of anybody else's in it, so that it may be removed. Links are not
 /// followed.
 ///
@@ -353,7 +375,8 @@ pub fn check_run(shown: &Path) -> Result<(), Error> {
         Err(error) => return Err(refuse(&plain(&error))),
     }
     let known = |name: &[u8]| {
-        PARTS.iter().any(|part| part.as_bytes() == name) || name.starts_with(MARKER.as_bytes())
+        let mut parts = PARTS.iter().chain(&OTHERS);
+        parts.any(|part| part.as_bytes() == name) || name.starts_with(MARKER.as_bytes())
     };
     let foreign = fs::read_dir(shown)
         .map_err(|error| refuse(&plain(&error)))?

@@ -15,6 +15,7 @@ mod cache;
 mod directory;
 mod error;
 mod images;
+mod inject;
 mod launch;
 mod lines;
 mod pidfd;
@@ -26,6 +27,7 @@ mod watch;
 
 pub use directory::{check_run, remove_run};
 pub use error::Error;
+pub use inject::{Injected, Injection, inject};
 pub use plan::plan_command;
 
 use directory::Directory;
@@ -166,27 +168,9 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
         }
         return Err(Error::untraceable(reason));
     }
-    let probe = launch::ProbeName::new(&probe)?;
-    launch::catch_signals();
-    let mut command = launch::command(options, &choice, &images, &program, &directory, &probe);
-    let stop = AtomicBool::new(false);
-    let status = std::thread::scope(|scope| {
-        let mut child = launch::start(&mut command)?;
-        let own = own_name(child.id(), options.redact);
-        let watcher = watch::Watcher::start(scope, &directory, &stop);
-        let status = launch::wait(&mut child);
-        watcher.finish();
-        let status = status?;
-        if let Some(own) = own {
-            watch::End::from_status(status.into_raw()).write(&directory.path, &own);
-            if !directory.elected {
-                tally::trim(&directory.path, |name| *name == own);
-            }
-        }
-        Ok(status)
-    });
-    probe.remove();
-    let status = status?;
+    let command =
+        |probe: &_| launch::command(options, &choice, &images, &program, &directory, probe);
+    let status = execute(&probe, &directory, options.redact, command)?;
     let summary = directory.elected.then(|| summary(&directory));
     let is_empty = summary
         .as_ref()
@@ -210,11 +194,43 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     })
 }
 
+/// Starts the command that `command` makes with the probe's name, and waits for it. Meanwhile the
+/// directory is watched.
+fn execute(
+    probe: &std::path::Path,
+    directory: &Directory,
+    redact: bool,
+    command: impl FnOnce(&launch::ProbeName) -> std::process::Command,
+) -> Result<ExitStatus, Error> {
+    let probe = launch::ProbeName::new(probe)?;
+    launch::catch_signals();
+    let mut command = command(&probe);
+    let stop = AtomicBool::new(false);
+    let status = std::thread::scope(|scope| {
+        let mut child = launch::start(&mut command)?;
+        let own = own_name(child.id(), redact);
+        let watcher = watch::Watcher::start(scope, directory, &stop);
+        let status = launch::wait(&mut child);
+        watcher.finish();
+        let status = status?;
+        if let Some(own) = own {
+            watch::End::from_status(status.into_raw()).write(&directory.path, &own);
+            if !directory.elected {
+                tally::trim(&directory.path, |name| *name == own);
+            }
+        }
+        Ok(status)
+    });
+    probe.remove();
+    status
+}
+
 /// The functions that the options choose.
 fn choice(options: &Options) -> Result<lockstep_patch::Options, Error> {
     let choice = lockstep_patch::Options {
         trace: options.trace.clone(),
         skip: options.skip.clone(),
+        fault: None,
     };
     choice
         .check()

@@ -29,6 +29,7 @@ fn inherited_choice() -> lockstep_patch::Options {
     lockstep_patch::Options {
         trace: lines(CHOICE[0]),
         skip: lines(CHOICE[1]),
+        fault: crate::inject::inherited(),
     }
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn unmatched(run: &Path, choice: &lockstep_patch::Options) -> Vec<Str
         for row in Plan::new(&bytes)
             .into_iter()
             .flat_map(|plan| plan.choices())
+            .filter(|row| row.kind != choice::FAULT)
         {
             let pattern = String::from_utf8_lossy(row.pattern).into_owned();
             *found.entry((row.kind, pattern)).or_default() += u64::from(row.found);

@@ -1,5 +1,6 @@
 //! Everything that is written in assembly.
 
+pub mod fault;
 pub mod memory;
 pub mod routines;
 pub mod spawn;

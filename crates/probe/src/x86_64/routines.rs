@@ -451,6 +451,21 @@ impl Frame {
         self.registers[REGISTER_RDI]
     }
 
+    /// Replaces what the program's call returns as an integer.
+    pub fn set_result(&mut self, value: u64) {
+        self.registers[REGISTER_RAX] = value;
+    }
+
+    /// Replaces argument `number`, from 1; false where it is not in a register.
+    pub fn set_argument(&mut self, number: u32, value: u64) -> bool {
+        const ARGUMENTS: [usize; 6] = [REGISTER_RDI, 7, 8, 9, 5, 4];
+        let place = (number as usize)
+            .checked_sub(1)
+            .and_then(|index| ARGUMENTS.get(index))
+            .and_then(|register| self.registers.get_mut(*register));
+        place.map(|place| *place = value).is_some()
+    }
+
     /// The start of the stub that called a routine of an entry.
     pub fn stub_start(&self) -> u64 {
         let to_stub = match self.kind as usize {
@@ -471,12 +486,14 @@ impl Frame {
     }
 }
 
+/// Places in [`Frame::registers`]; behind rdi: rsi, rdx, rcx; before it: r8, r9 downwards.
 const REGISTER_RDI: usize = 6;
+const REGISTER_RAX: usize = 10;
 const XMM_ROOM: usize = 256;
 
 /// Saves what Rust may change, goes to the thread's own stack and calls [`event`].
 #[unsafe(naked)]
-unsafe extern "C" fn slow() {
+pub(super) unsafe extern "C" fn slow() {
     naked_asm!(
         "pushfq",
         "push rax",

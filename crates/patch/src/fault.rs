@@ -1,0 +1,257 @@
+//! Where a fault can happen: the calls of the routine FAULT, at every way into the function that it
+//! is put into.
+//!
+//! The bytes are part of the contract in [`lockstep_format::plan`]. A function with a fault is never
+//! recorded as a leaf and its code is never entered behind the call of FAULT, so that whatever
+//! leads to the function meets it.
+
+use std::cell::Cell;
+
+use lockstep_binary::{c_name, display_name};
+use lockstep_format::fault::{Kind, place};
+use lockstep_format::plan::routine;
+
+use crate::arena::{Arena, Code, Head, Link, Stub};
+use crate::choice::ChoiceRow;
+
+/// A fault, as far as planning goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The function that it is put into: the name that people write, the linkage name, or the name
+    /// that C has for a Fortran binding. A C++ name may lack its parameters.
+    pub at: String,
+    /// What happens.
+    pub kind: Kind,
+    /// Of a redirection: the function that is called instead.
+    pub to: String,
+    /// Whether anything is recorded. If not, nothing but this function is touched.
+    pub records: bool,
+}
+
+/// How the next stub calls FAULT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Faulted {
+    is_instead: bool,
+    leads_elsewhere: bool,
+    flags: u32,
+}
+
+/// The fault of a plan, and in how many functions it can happen.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    fault: Option<Fault>,
+    found: Cell<u32>,
+}
+
+impl Faults {
+    pub(crate) fn new(fault: Option<&Fault>) -> Self {
+        Self {
+            fault: fault.cloned(),
+            found: Cell::new(0),
+        }
+    }
+
+    /// How the function of this linkage name is to be faulted; each is asked for once.
+    pub(crate) fn of(&self, linkage: &[u8]) -> Option<Faulted> {
+        let fault = self.fault.as_ref().filter(|fault| fault.is_at(linkage))?;
+        self.found.set(self.found.get() + 1);
+        let linkage = String::from_utf8_lossy(linkage);
+        let is_fortran = c_name(&linkage) != linkage;
+        Some(Faulted {
+            is_instead: fault.kind.is_instead(),
+            leads_elsewhere: fault.kind == Kind::Redirect,
+            flags: if is_fortran { place::BY_REFERENCE } else { 0 },
+        })
+    }
+
+    /// What the plan says of it.
+    pub(crate) fn row(&self) -> Option<ChoiceRow> {
+        self.fault.as_ref().map(|fault| ChoiceRow {
+            kind: lockstep_format::plan::choice::FAULT,
+            pattern: fault.at.clone(),
+            found: self.found.get(),
+        })
+    }
+}
+
+impl Fault {
+    /// Whether the fault is put into the function of this linkage name.
+    pub(crate) fn is_at(&self, linkage: &[u8]) -> bool {
+        is_named(linkage, &self.at)
+    }
+
+    /// Everything that makes one plan differ from another.
+    pub(crate) fn parts(&self) -> [&[u8]; 4] {
+        let records: &[u8] = if self.records { b"r" } else { b"-" };
+        [
+            self.kind.word().as_bytes(),
+            self.at.as_bytes(),
+            self.to.as_bytes(),
+            records,
+        ]
+    }
+}
+
+/// Whether people may mean the function of this linkage name by `wanted`.
+pub fn is_named(linkage: &[u8], wanted: &str) -> bool {
+    const CLONES: [&str; 3] = [".constprop.", ".isra.", ".lto_priv."];
+    let linkage = String::from_utf8_lossy(linkage);
+    let original = CLONES
+        .iter()
+        .filter_map(|clone| linkage.find(clone))
+        .min()
+        .map_or(&*linkage, |end| &linkage[..end]);
+    if [&*linkage, original, &c_name(&linkage)].contains(&wanted) {
+        return true;
+    }
+    // Without a name: `IMAGE+0x1234`.
+    if linkage.starts_with("+0x") && wanted.ends_with(&*linkage) {
+        return true;
+    }
+    let display = display_name(original);
+    display == wanted || without_parameters(&display) == wanted
+}
+
+/// `f` of `f(int, g(char)) const`.
+fn without_parameters(display: &str) -> &str {
+    let Some(end) = display.rfind(')') else {
+        return display;
+    };
+    let mut depth = 0usize;
+    for (at, byte) in display.bytes().enumerate().take(end + 1).rev() {
+        match byte {
+            b')' => depth += 1,
+            b'(' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return &display[..at];
+        }
+    }
+    display
+}
+
+impl Arena {
+    /// A stub with a call of FAULT: before it, or at the head of the body.
+    pub(crate) fn add_faulted(&mut self, fault: Faulted, head: Head, body: &Code) -> Stub {
+        let add = |arena: &mut Self, body: &Code| match (arena.is_plain, head) {
+            (true, _) => arena.add_plain(body),
+            // The body must be gone through.
+            (false, Head::ThroughSlot { .. }) if !fault.is_instead => {
+                arena.add_ordinary(Head::Through, body)
+            }
+            (false, _) => arena.add_ordinary(head, body),
+        };
+        let mut call = call_of_fault(fault.flags);
+        let mut stub;
+        if fault.is_instead {
+            stub = add(self, body);
+            self.align();
+            let entry = self.bytes.len() as u32;
+            let next = Link::Arena {
+                offset: u64::from(stub.entry),
+            };
+            call.links.push((call.bytes.len() as u32 + 1, next));
+            call.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
+            self.place(&call);
+            if fault.leads_elsewhere {
+                self.elsewhere.push(self.bytes.len() as u32);
+                self.bytes.extend_from_slice(&[0xcc; 6]);
+            }
+            stub.entry = entry;
+        } else {
+            let length = call.bytes.len() as u32;
+            let links = body.links.iter().map(|(at, link)| (at + length, *link));
+            call.links.extend(links);
+            call.bytes.extend_from_slice(&body.bytes);
+            stub = add(self, &call);
+            stub.body += length;
+        }
+        // Its body is entered through FAULT only.
+        stub.is_inline = false;
+        stub
+    }
+
+    /// Code that records nothing: a body.
+    pub(crate) fn add_plain(&mut self, body: &Code) -> Stub {
+        self.align();
+        let at = self.bytes.len() as u32;
+        self.place(body);
+        Stub {
+            start: at,
+            entry: at,
+            body: at,
+            words: Vec::new(),
+            is_leaf: false,
+            is_inline: false,
+        }
+    }
+
+    fn place(&mut self, code: &Code) {
+        let at = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(&code.bytes);
+        for (offset, link) in &code.links {
+            self.link(at + offset, *link);
+        }
+    }
+
+    /// Leads every redirected call to `to`, when all stubs are known.
+    pub(crate) fn lead_elsewhere(&mut self, to: Link) {
+        for at in std::mem::take(&mut self.elsewhere) {
+            let (opcode, field): (&[u8], u32) = match to {
+                Link::Slot { .. } => (&[0xff, 0x25], 2),
+                _ => (&[0xe9], 1),
+            };
+            let place = &mut self.bytes[at as usize..at as usize + opcode.len()];
+            place.copy_from_slice(opcode);
+            self.link(at + field, to);
+        }
+    }
+}
+
+/// `call *[FAULT]` and the flags in an instruction that does nothing.
+fn call_of_fault(flags: u32) -> Code {
+    let mut bytes = vec![0xff, 0x15, 0, 0, 0, 0, 0x0f, 0x1f, 0x80];
+    debug_assert_eq!(bytes.len(), 6 + place::FLAGS);
+    bytes.extend_from_slice(&flags.to_le_bytes());
+    debug_assert_eq!(bytes.len(), 6 + place::NEXT);
+    let table = Link::Arena {
+        offset: 8 * routine::FAULT as u64,
+    };
+    Code {
+        bytes,
+        links: vec![(2, table)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_people_write() {
+        let cases = [
+            ("step", "step", true),
+            ("step.constprop.0", "step", true),
+            ("step.isra.0.constprop.1", "step", true),
+            ("step.cold", "step", false),
+            ("steps", "step", false),
+            ("mpi_send_", "MPI_Send", true),
+            ("mpi_send_", "mpi_send_", true),
+            ("_ZN3foo3barEv", "foo::bar()", true),
+            ("_ZN3foo3barEv", "foo::bar", true),
+            ("_ZN3foo3barEv", "bar", false),
+            ("_ZN3foo3barEv", "_ZN3foo3barEv", true),
+            ("_ZN1aclEi", "a::operator()", true),
+        ];
+        for (linkage, wanted, expected) in cases {
+            assert_eq!(
+                is_named(linkage.as_bytes(), wanted),
+                expected,
+                "{linkage} {wanted}"
+            );
+        }
+        assert_eq!(without_parameters("f(int, g(char)) const"), "f");
+        assert_eq!(without_parameters("a)b"), "a)b");
+    }
+}

@@ -1,0 +1,421 @@
+//! Faults: each kind, on a program's own function and on a library call, with and without recording.
+
+use lockstep_testkit::command::{self, Outcome, Running};
+use lockstep_testkit::mpi::{self, Mpi};
+use lockstep_testkit::{Recipe, Recording, Scratch, lockstep, record, tools};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+fn inject_command(options: &[&str], words: &[&Path]) -> Command {
+    let mut command = lockstep(&["inject"]);
+    command.args(options).arg("--").args(words);
+    command
+}
+
+fn inject(options: &[&str], program: &Path) -> Outcome {
+    command::run(&mut inject_command(options, &[program]))
+}
+
+/// The same, recorded.
+fn recorded(scratch: &Scratch, name: &str, options: &[&str], program: &Path) -> Recording {
+    let directory = scratch.join(name);
+    let place = directory.display().to_string();
+    let mut all = vec!["-o", &place];
+    all.extend(options);
+    Recording {
+        outcome: inject(&all, program),
+        directory,
+    }
+}
+
+fn leaf_calls(level: &str) -> PathBuf {
+    Recipe::new("c/leaf_calls.c").flag(level).build()
+}
+
+fn at<'a>(kind: &'a str, place: &'a str) -> Vec<&'a str> {
+    vec!["--fault", kind, "--at", place, "--process", "0"]
+}
+
+fn with<'a>(mut options: Vec<&'a str>, more: &[&'a str]) -> Vec<&'a str> {
+    options.extend(more);
+    options
+}
+
+/// The names of the calls in a trace, in order.
+fn called(run: &Recording) -> Vec<String> {
+    let events = run.text(&["events", "-t", "0.0"]);
+    events
+        .lines()
+        .filter_map(|line| line.strip_prefix("call "))
+        .map(str::to_owned)
+        .collect()
+}
+
+const HEALTHY: &str = "10\n30\n100\n55\n285\n";
+
+#[test]
+fn what_the_program_prints_shows_the_fault_recorded_or_not() {
+    let scratch = Scratch::new("inject-kinds");
+    let cases: [(Vec<&str>, &str, i32); 9] = [
+        (
+            with(at("delay", "power#3"), &["--seconds", "0.1"]),
+            HEALTHY,
+            0,
+        ),
+        (at("skip", "power#3"), "7\n30\n100\n55\n285\n", 0),
+        (
+            with(at("skip", "power#3"), &["--set", "return=100"]),
+            "107\n30\n100\n55\n285\n",
+            0,
+        ),
+        (
+            with(at("argument", "power#3"), &["--set", "2=9"]),
+            "19690\n30\n100\n55\n285\n",
+            0,
+        ),
+        // On the stack.
+        (
+            with(at("argument", "nine#1"), &["--set", "8=0"]),
+            "10\n30\n100\n55\n221\n",
+            0,
+        ),
+        (
+            with(at("redirect", "power#3"), &["--to", "fibonacci"]),
+            "9\n30\n100\n55\n285\n",
+            0,
+        ),
+        (
+            with(at("delay", "printf#2"), &["--seconds", "0.1"]),
+            HEALTHY,
+            0,
+        ),
+        (at("skip", "printf#2"), "10\n100\n55\n285\n", 0),
+        (with(at("exit", "nine#1"), &["--set", "status=7"]), "", 7),
+    ];
+    for level in ["-O0", "-O2"] {
+        // A caller that knows which registers a callee leaves alone (-fipa-ra) would see the new
+        // argument too.
+        let program = Recipe::new("c/leaf_calls.c")
+            .flag(level)
+            .flag("-fno-inline")
+            .flag("-fno-ipa-ra")
+            .build();
+        for (index, (options, stdout, status)) in cases.iter().enumerate() {
+            let plain = inject(options, &program);
+            let name = format!("run-{}-{index}", &level[1..]);
+            let run = recorded(&scratch, &name, options, &program);
+            for outcome in [&plain, &run.outcome] {
+                assert_eq!(outcome.status, *status, "{level} {options:?} {outcome:#?}");
+                assert_eq!(outcome.stdout, *stdout, "{level} {options:?} {outcome:#?}");
+                let line = format!(
+                    "the fault happened: {} at call {} of {}",
+                    options[1],
+                    &options[3][options[3].len() - 1..],
+                    &options[3][..options[3].len() - 2],
+                );
+                assert!(outcome.stderr.contains(&line), "{options:?} {outcome:#?}");
+                assert!(
+                    outcome.stderr.contains("in process 0, thread 0"),
+                    "{outcome:#?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_run_shows_what_the_faulty_program_did() {
+    let scratch = Scratch::new("inject-runs");
+    let program = leaf_calls("-O0");
+    let healthy = called(&record(&scratch, &[], &[&program]));
+    let power: Vec<usize> = (0..healthy.len())
+        .filter(|i| healthy[*i] == "power")
+        .collect();
+    // A skipped call is no event, a redirected one is the other function's.
+    let skipped = called(&recorded(
+        &scratch,
+        "skip",
+        &at("skip", "power#3"),
+        &program,
+    ));
+    let mut expected = healthy.clone();
+    expected.remove(power[2]);
+    assert_eq!(skipped, expected);
+    let options = with(at("redirect", "power#3"), &["--to", "nine"]);
+    let redirected = called(&recorded(&scratch, "redirect", &options, &program));
+    let mut expected = healthy.clone();
+    "nine".clone_into(&mut expected[power[2]]);
+    assert_eq!(redirected, expected);
+    // Whoever ends there has the call open.
+    let ended = recorded(&scratch, "exit", &at("exit", "power#3"), &program);
+    assert_eq!(ended.outcome.status, 1);
+    assert_eq!(called(&ended), healthy[..=power[2]]);
+    let info = ended.json(&["info"]);
+    let process = &info["processes"][0];
+    assert_eq!(process["end"]["kind"], "exited", "{process:#}");
+    assert_eq!(
+        process["threads"][0]["open"],
+        serde_json::json!(["main", "sum_of_powers", "power"])
+    );
+}
+
+#[test]
+fn a_hanging_call_is_open_and_signals_still_work() {
+    let scratch = Scratch::new("inject-hang");
+    let program = leaf_calls("-O0");
+    for (name, place, spin, open) in [
+        ("own", "power#3", false, "power"),
+        ("spin", "power#3", true, "power"),
+        ("library", "printf#2", false, "printf"),
+    ] {
+        let directory = scratch.join(name);
+        let shown = directory.display().to_string();
+        let mut options = with(at("hang", place), &["-o", &shown]);
+        options.extend(spin.then_some("--spin"));
+        let running = Running::start(&mut inject_command(&options, &[&program]));
+        let run = Recording::stop_when_open(directory, running, open);
+        assert_eq!(run.outcome.status, 128 + 15, "{run:#?}");
+        assert!(run.outcome.stderr.contains("hang at call"), "{run:#?}");
+        let stack = run.text(&["stack", "-t", "0.0"]);
+        assert!(
+            stack
+                .trim_end()
+                .lines()
+                .last()
+                .is_some_and(|l| l.contains(open)),
+            "{stack}"
+        );
+    }
+    // Without recording.
+    let running = Running::start(&mut inject_command(&at("hang", "nine#1"), &[&program]));
+    std::thread::sleep(Duration::from_secs(1));
+    let outcome = running.stop();
+    assert_eq!(outcome.status, 128 + 15, "{outcome:#?}");
+    assert!(
+        outcome.stderr.contains("hang at call 1 of nine"),
+        "{outcome:#?}"
+    );
+}
+
+#[test]
+fn cplusplus_fortran_and_stripped_programs() {
+    if !tools::require(&["g++", "gfortran"]) {
+        return;
+    }
+    let program = Recipe::new("cpp/virtual_calls.cpp").flag("-O1").build();
+    let healthy = command::run(&mut Command::new(&program)).success();
+    let scratch = Scratch::new("inject-languages");
+    let names = called(&record(&scratch, &[], &[&program]));
+    let method = names
+        .iter()
+        .find(|name| name.contains("::") && name.ends_with(')'));
+    let method = method.expect("a method");
+    for name in [method.as_str(), method.split('(').next().unwrap_or("")] {
+        let place = format!("{name}#1");
+        let outcome = inject(&with(at("delay", &place), &["--seconds", "0.01"]), &program);
+        assert_eq!(outcome.stdout, healthy.stdout, "{outcome:#?}");
+        assert!(
+            outcome.stderr.contains("the fault happened"),
+            "{outcome:#?}"
+        );
+    }
+    let program = Recipe::new("c/switch_table.c")
+        .flag("-O0")
+        .stripped()
+        .build();
+    let names = called(&record(&scratch, &[], &[&program]));
+    let unnamed = names
+        .iter()
+        .find(|name| name.contains("+0x"))
+        .expect("a function without name");
+    let outcome = inject(&at("exit", &format!("{unnamed}#1")), &program);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+}
+
+#[test]
+fn wrong_input_is_one_clear_line() {
+    let program = leaf_calls("-O0");
+    let cases: [(Vec<&str>, &str); 16] = [
+        (at("melt", "power#1"), "invalid value 'melt'"),
+        (at("hang", "power"), "expected FUNCTION#N"),
+        (at("hang", "power#0"), "expected FUNCTION#N"),
+        (at("hang", "#1"), "expected FUNCTION#N"),
+        (at("hang", "power#-1"), "expected FUNCTION#N"),
+        (
+            at("hang", "pwoer#1"),
+            "has no function pwoer, and calls none; did you mean power?",
+        ),
+        (
+            vec!["--fault", "hang", "--at", "power#1", "--process", "x"],
+            "expected a number from 0",
+        ),
+        (vec!["--fault", "hang", "--at", "power#1"], "--process"),
+        (at("delay", "power#1"), "expected --seconds too"),
+        (
+            with(at("delay", "power#1"), &["--seconds=-1"]),
+            "expected seconds",
+        ),
+        (
+            with(at("hang", "power#1"), &["--seconds", "1"]),
+            "--seconds: expected with --fault delay",
+        ),
+        (
+            with(at("argument", "power#1"), &["--set", "x=1"]),
+            "number of an argument",
+        ),
+        (
+            with(at("argument", "power#1"), &["--set", "1=x"]),
+            "expected ARGUMENT=VALUE",
+        ),
+        (
+            with(at("exit", "power#1"), &["--set", "status=256"]),
+            "status=N",
+        ),
+        (
+            with(at("redirect", "power#1"), &["--to", "nowhere"]),
+            "neither has nor calls nowhere",
+        ),
+        (at("hang", "random"), "expected --from RUN too"),
+    ];
+    for (options, expected) in cases {
+        let outcome = inject(&options, &program);
+        assert_eq!(outcome.status, 125, "{options:?} {outcome:#?}");
+        assert!(
+            outcome.stderr.contains(expected),
+            "{options:?} {outcome:#?}"
+        );
+        assert_eq!(
+            outcome.stderr.lines().count(),
+            1,
+            "{options:?} {outcome:#?}"
+        );
+        assert_eq!(outcome.stdout, "", "{options:?}");
+    }
+    let outcome = inject(&at("hang", "power#1"), Path::new("/no/such/program"));
+    assert_eq!(outcome.status, 127, "{outcome:#?}");
+}
+
+#[test]
+fn a_fault_that_never_happened_is_told() {
+    let program = leaf_calls("-O0");
+    for (place, expected) in [
+        ("power#100", "power was called 12 times in process 0"),
+        ("nine#2", "nine was called once in process 0"),
+    ] {
+        let outcome = inject(&at("hang", place), &program);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (0, HEALTHY));
+        let line = format!("lockstep: the fault did not happen: {expected}\n");
+        assert_eq!(outcome.stderr, line);
+    }
+    let options = ["--fault", "hang", "--at", "power#1", "--process", "3"];
+    let outcome = inject(&options, &program);
+    assert_eq!(outcome.stdout, HEALTHY);
+    let expected = "the fault did not happen: power was never called in process 3";
+    assert!(outcome.stderr.contains(expected), "{outcome:#?}");
+}
+
+#[test]
+fn processes_are_numbered_by_start() {
+    let program = leaf_calls("-O0");
+    let script = format!("{0}; {0}; true", program.display());
+    let words = [Path::new("sh"), Path::new("-c"), Path::new(&script)];
+    let options = ["--fault", "skip", "--at", "printf#2", "--process", "2"];
+    let outcome = command::run(&mut inject_command(&options, &words));
+    assert_eq!(
+        outcome.stdout,
+        format!("{HEALTHY}10\n100\n55\n285\n"),
+        "{outcome:#?}"
+    );
+    assert!(
+        outcome.stderr.contains("in process 2, thread 0"),
+        "{outcome:#?}"
+    );
+    let options = ["--fault", "skip", "--at", "printf#2", "--process", "*"];
+    let outcome = command::run(&mut inject_command(&options, &words));
+    assert_eq!(
+        outcome.stdout,
+        "10\n100\n55\n285\n".repeat(2),
+        "{outcome:#?}"
+    );
+    assert_eq!(
+        outcome.stderr.matches("the fault happened").count(),
+        2,
+        "{outcome:#?}"
+    );
+}
+
+#[test]
+fn a_random_choice_is_the_same_for_a_seed() {
+    let scratch = Scratch::new("inject-random");
+    let program = leaf_calls("-O0");
+    let run = record(&scratch, &[], &[&program]);
+    let from = run.directory.display().to_string();
+    let choose = |seed: &str| {
+        let options = [
+            "--fault",
+            "delay",
+            "--seconds",
+            "0",
+            "--at",
+            "random",
+            "--seed",
+            seed,
+            "--from",
+            &from,
+        ];
+        let outcome = inject(&options, &program);
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (0, HEALTHY));
+        assert!(
+            outcome.stderr.contains("the fault happened"),
+            "{outcome:#?}"
+        );
+        outcome.stderr
+    };
+    let seeds: Vec<String> = (0..6).map(|seed| seed.to_string()).collect();
+    let first: Vec<String> = seeds.iter().map(|seed| choose(seed)).collect();
+    let again: Vec<String> = seeds.iter().map(|seed| choose(seed)).collect();
+    assert_eq!(first, again);
+    assert!(first.iter().any(|line| *line != first[0]), "{first:?}");
+}
+
+#[test]
+fn compare_names_the_rank_and_the_function() {
+    let _alone = mpi::one_at_a_time();
+    for mpi in Mpi::ALL {
+        if !mpi.is_here() {
+            continue;
+        }
+        let scratch = Scratch::new("inject-mpi");
+        let program = mpi.recipe("odd_even.c").flag("-O1").build();
+        let mut words = mpi.launch(4);
+        words.push(program.display().to_string());
+        let normal = record(&scratch, &[], &words);
+        assert_eq!(normal.outcome.status, 0, "{normal:#?}");
+        let directory = scratch.join("faulty");
+        let shown = directory.display().to_string();
+        let options = [
+            "--fault",
+            "hang",
+            "--at",
+            "MPI_Recv#2",
+            "--process",
+            "2",
+            "-o",
+            &shown,
+        ];
+        let words: Vec<&Path> = words.iter().map(Path::new).collect();
+        let running = Running::start(&mut inject_command(&options, &words));
+        let faulty = Recording::stop_when_open(directory, running, "MPI_Recv");
+        let expected = "hang at call 2 of MPI_Recv, in process 2, thread 0";
+        assert!(faulty.outcome.stderr.contains(expected), "{faulty:#?}");
+        let (status, result) = normal.compare(&faulty, &[]);
+        assert_eq!(status, 1);
+        assert_eq!(result["suspects"][0]["trace"], "2.0", "{result:#}");
+        let verdict = result["verdict"].as_str().unwrap_or_default();
+        assert!(
+            verdict.contains("rank 2") && verdict.contains("MPI_Recv"),
+            "{verdict}"
+        );
+    }
+}
