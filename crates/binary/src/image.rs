@@ -5,6 +5,7 @@ use object::elf::{self, FileHeader64, ProgramHeader64, Rela64, Sym64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
 use object::{LittleEndian, pod};
 
+use crate::debug::Debug;
 use crate::program::{Kind, Unsuitable, check_magic, check_type, damaged};
 
 pub(crate) const LE: LittleEndian = LittleEndian;
@@ -57,6 +58,8 @@ pub struct Image<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) sections: SectionTable<'a, Header>,
     pub(crate) dynamic: Dynamic,
+    /// More names.
+    pub(crate) debug: Option<Debug<'a>>,
     kind: Kind,
     entry: u64,
     segments: Vec<Segment<'a>>,
@@ -83,6 +86,7 @@ impl<'a> Image<'a> {
             bytes,
             sections,
             dynamic: Dynamic::default(),
+            debug: None,
             kind: Kind::Static,
             entry: header.e_entry(LE),
             segments,

@@ -13,6 +13,7 @@
 //! *Not for*: decoding instructions, or deciding what to do with a function (that is `patch`).
 #![forbid(unsafe_code)]
 
+mod debug;
 mod image;
 mod imports;
 mod lines;
@@ -20,6 +21,7 @@ mod name;
 mod program;
 mod ranges;
 
+pub use debug::debug_file;
 pub use image::{Image, Section, Segment};
 pub use imports::Import;
 pub use lines::Lines;

@@ -158,8 +158,13 @@ impl<'a> Image<'a> {
     #[must_use]
     pub fn function_symbols(&self) -> Vec<FunctionSymbol<'a>> {
         let mut found = Vec::new();
-        for table in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
-            let symbols = self.symbols(table);
+        let more = self.debug.as_ref().and_then(|debug| {
+            let table = debug.sections.symbols(LE, debug.bytes, elf::SHT_SYMTAB);
+            Some((table.ok()?, false))
+        });
+        let own = [(elf::SHT_SYMTAB, false), (elf::SHT_DYNSYM, true)]
+            .map(|(table, is_dynamic)| (self.symbols(table), is_dynamic));
+        for (symbols, is_dynamic) in own.into_iter().chain(more) {
             for symbol in symbols.iter() {
                 let kind = symbol.st_type();
                 let is_indirect = kind == elf::STT_GNU_IFUNC;
@@ -182,7 +187,7 @@ impl<'a> Image<'a> {
                     address,
                     name,
                     is_indirect,
-                    is_exported: table == elf::SHT_DYNSYM,
+                    is_exported: is_dynamic,
                 };
                 found.push((symbol, rank));
             }

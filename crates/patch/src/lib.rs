@@ -76,7 +76,8 @@ impl From<Role> for Scope {
     }
 }
 
-/// Makes the plan of an image in the bytes of its file.
+/// Makes the plan of an image in the bytes of its file. Names come from its symbol tables, and from the
+/// compressed one that a stripped file may have.
 ///
 /// # Errors
 /// Why there can be no plan. A function that cannot be recorded is no error but a refusal in the plan.
@@ -85,7 +86,20 @@ pub fn plan(
     scope: impl Into<Scope>,
     options: &Options,
 ) -> Result<Vec<u8>, PlanFailure> {
-    make::make(bytes, scope.into(), options)
+    make::make(bytes, None, scope.into(), options)
+}
+
+/// The same with the names of `debug`, a file of debug information for the image.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_with_names(
+    bytes: &[u8],
+    debug: &[u8],
+    scope: impl Into<Scope>,
+    options: &Options,
+) -> Result<Vec<u8>, PlanFailure> {
+    make::make(bytes, Some(debug), scope.into(), options)
 }
 
 /// What identifies a file that has no build id.

@@ -116,10 +116,22 @@ impl<'a> Subject<'_, 'a> {
 }
 
 /// Makes the plan.
-pub(crate) fn make(bytes: &[u8], scope: Scope, options: &Options) -> Result<Vec<u8>, PlanFailure> {
+pub(crate) fn make(
+    bytes: &[u8],
+    debug: Option<&[u8]>,
+    scope: Scope,
+    options: &Options,
+) -> Result<Vec<u8>, PlanFailure> {
     let role = scope.role;
     let choice = Choice::new(options)?;
-    let image = Image::parse(bytes)?;
+    let mut image = Image::parse(bytes)?;
+    let compressed = match debug {
+        Some(_) => None,
+        None => image.compressed_names(),
+    };
+    if let Some(names) = debug.or(compressed.as_deref()) {
+        image = image.with_names_of(names);
+    }
     let (low, high) = image.extent();
     if high - low > LARGEST_IMAGE / 2 {
         return Err(PlanFailure::TooLarge(high - low));

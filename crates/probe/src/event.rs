@@ -326,6 +326,7 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
         }
     }
     if let Some(status) = status {
+        crate::load::tell_made_code(process);
         process.close_threads();
         process.set_end(end::EXITED, status & 0xff);
     }

@@ -13,7 +13,7 @@
 
 use crate::arena::{self, Target};
 use crate::image::{Image, Rendezvous};
-use crate::maps::Maps;
+use crate::maps::{Maps, Range};
 use crate::planner::{self, Candidate, Environment, Found};
 use crate::process::Process;
 use crate::setup::Setup;
@@ -65,6 +65,7 @@ struct Loader {
     next: u32,
     known_count: usize,
     given_count: usize,
+    main_arena: u64,
     known: [Known; MOST],
     given: [Given; MOST],
 }
@@ -137,6 +138,48 @@ pub fn changed(process: &Process) {
         unsafe { syscall::unmap(memory, size_of::<Text<LATE_FACTS>>()) };
     }
     BUSY.store(false, Ordering::Release);
+}
+
+/// Whether the library of this name runs code on accelerators.
+fn runs_devices(name: &[u8]) -> bool {
+    const STEMS: [&[u8]; 4] = [
+        b"libcuda.so",
+        b"libamdhip64.so",
+        b"libze_loader.so",
+        b"libOpenCL.so",
+    ];
+    STEMS.iter().any(|stem| name.starts_with(stem))
+}
+
+/// At the end of the process: says whether there is code that the program made as it ran.
+pub fn tell_made_code(process: &Process) {
+    // SAFETY: as in `changed`.
+    let Some(loader) = (unsafe { LOADER.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    let known = loader.known.get(..loader.known_count.min(MOST));
+    let is_ours = |range: Range| {
+        let arenas = known.unwrap_or(&[]).iter().map(|known| known.arena);
+        let mut arenas = arenas.chain(core::iter::once(loader.main_arena));
+        // Neighbours are one mapping.
+        arenas.any(|arena| (range.0..range.1).contains(&arena))
+    };
+    let mut bytes = 0;
+    crate::maps::each_made_code(|range| {
+        if !is_ours(range) {
+            bytes += range.1 - range.0;
+        }
+    });
+    if bytes == 0 {
+        return;
+    }
+    let mut reason = Text::<96>::new();
+    reason.push(b"code that the program makes as it runs is not recorded (");
+    reason.push_decimal(bytes);
+    reason.push(b" bytes at the end)");
+    let mut line = Text::<256>::new();
+    line.push_line(fact::UNTRACED, &[b"memory", reason.bytes()]);
+    let _ = process.add_facts(line.bytes());
 }
 
 /// Where facts about images go.
@@ -250,6 +293,9 @@ impl Loader {
                     is_here: true,
                 };
                 self.known_count += 1;
+            }
+            if runs_devices(file_name(link.name())) {
+                facts.untraced(link.name(), "what it runs on a device is not recorded");
             }
             let Some(candidate) = self.candidate(link, &maps) else {
                 return;
@@ -451,6 +497,9 @@ impl Loader {
             .unexpected_text
             .fetch_add(applied.unexpected, Ordering::Relaxed);
         let link = candidate.link;
+        if candidate.role == Role::Main {
+            self.main_arena = applied.arena;
+        }
         if let Some(known) = self.known().iter_mut().find(|known| known.link == link) {
             (known.arena, known.size) = (applied.arena, applied.size);
         }

@@ -70,13 +70,33 @@ impl Drop for Maps {
 
 /// Calls `visit` for every mapping in ascending order until it returns true.
 pub fn each(mut visit: impl FnMut(Range) -> bool) {
+    each_line(|range, _| visit(range));
+}
+
+/// Calls `visit` for every mapping that can be executed and comes from no file.
+pub fn each_made_code(mut visit: impl FnMut(Range)) {
+    each_line(|range, is_made_code| {
+        if is_made_code {
+            visit(range);
+        }
+        false
+    });
+}
+
+/// A line of the list: `START-END rwxp OFFSET DEVICE INODE   NAME`.
+fn each_line(mut visit: impl FnMut(Range, bool) -> bool) {
+    const START: u32 = 0;
+    const END: u32 = 1;
+    const FLAGS: u32 = 2;
+    const INODE: u32 = 5;
+    const NAME: u32 = 6;
     let Ok(file) = syscall::open(b"/proc/self/maps\0", O_RDONLY) else {
         return;
     };
     let mut buffer = [0u8; 2048];
     let mut range = (0u64, 0u64);
-    // What of a line has been read: the start, the end, the rest (which is skipped).
-    let mut part = 0;
+    let mut part = START;
+    let (mut can_run, mut has_file, mut has_name) = (false, false, false);
     loop {
         let length = match file.read(&mut buffer) {
             Ok(length) if length > 0 => length,
@@ -85,16 +105,22 @@ pub fn each(mut visit: impl FnMut(Range) -> bool) {
         for byte in buffer.iter().take(length) {
             match (part, byte) {
                 (_, b'\n') => {
-                    if visit(range) {
+                    if visit(range, can_run && !has_file && !has_name) {
                         return;
                     }
                     range = (0, 0);
-                    part = 0;
+                    part = START;
+                    (can_run, has_file, has_name) = (false, false, false);
                 }
-                (0, b'-') => part = 1,
-                (1, b' ') => part = 2,
-                (0, byte) => range.0 = range.0 << 4 | hexadecimal(*byte),
-                (1, byte) => range.1 = range.1 << 4 | hexadecimal(*byte),
+                (START, b'-') => part = END,
+                (START, byte) => range.0 = range.0 << 4 | hexadecimal(*byte),
+                (NAME, b' ') => {}
+                (_, b' ') => part += 1,
+                (END, byte) => range.1 = range.1 << 4 | hexadecimal(*byte),
+                (FLAGS, b'x') => can_run = true,
+                (INODE, byte) => has_file |= *byte != b'0',
+                // The kernel's own have names in brackets.
+                (NAME, _) => has_name = true,
                 _ => {}
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::cache::{Cache, draft};
 use crate::images::Images;
-use lockstep_binary::Image;
+use lockstep_binary::{Image, debug_file};
 use lockstep_format::plan::{Plan, Role, choice};
 use lockstep_patch::{FileIdentity, Scope, image_key, plan_name};
 use rustix::fs::{FlockOperation, flock};
@@ -19,6 +19,9 @@ use std::sync::Mutex;
 /// The environment variables that pass the choice of functions on: expressions, one a line, and what
 /// tells this choice from others in the names of plans.
 pub(crate) const CHOICE: [&str; 3] = ["LOCKSTEP_TRACE", "LOCKSTEP_SKIP", "LOCKSTEP_CHOICE"];
+
+/// Larger files of debug information are left alone.
+const MOST_NAMES: u64 = 512 << 20;
 
 /// The choice of functions of the run that this process is part of.
 fn inherited_choice() -> lockstep_patch::Options {
@@ -217,7 +220,24 @@ impl Planner {
         } else {
             ""
         };
-        format!("{stem}{own}.plan")
+        let names = match Self::debug_file(job) {
+            Some((_, size)) => format!("-names{size:x}"),
+            None => String::new(),
+        };
+        // A stripped file has the build id of the whole one, and fewer names.
+        let size = fs::metadata(&job.path).map_or(0, |found| found.size());
+        format!("{stem}{own}{names}-{size:x}.plan")
+    }
+
+    /// The file with debug information for the job's image, and its size.
+    fn debug_file(job: &Job) -> Option<(PathBuf, u64)> {
+        let (build_id, _) = job.name.split_once('-')?;
+        let digits = build_id.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+        let build_id: Option<Vec<u8>> = digits.map(byte).collect();
+        let path = debug_file(&build_id?)?;
+        let size = fs::metadata(&path).ok()?.size();
+        Some((path, size))
     }
 
     fn scope(&self, job: &Job) -> Scope {
@@ -266,7 +286,12 @@ impl Planner {
         if name_of(&job.path, &bytes, job.role, &self.choice)? != job.name {
             return Err(PlanError::Replaced);
         }
-        let plan = lockstep_patch::plan(&bytes, self.scope(job), &self.choice)?;
+        let debug = Self::debug_file(job).filter(|(_, size)| *size <= MOST_NAMES);
+        let scope = self.scope(job);
+        let plan = match debug.and_then(|(path, _)| fs::read(path).ok()) {
+            Some(names) => lockstep_patch::plan_with_names(&bytes, &names, scope, &self.choice)?,
+            None => lockstep_patch::plan(&bytes, scope, &self.choice)?,
+        };
         let place = self.plans.join(&job.name);
         crate::put(&draft(&place), &place, &plan)?;
         if let Some(cache) = &self.cache {

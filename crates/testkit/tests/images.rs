@@ -205,3 +205,54 @@ fn mpi_calls_have_one_name_and_one_count_in_both_modes() {
         assert_eq!(main, all, "{mpi:?}");
     }
 }
+
+#[test]
+fn code_that_a_program_makes_is_said() {
+    let scratch = Scratch::new("images-made-code");
+    let program = Recipe::new("c/made_code.c").flag("-O1").build();
+    let run = unharmed(&scratch, &[], &[text(&program)]);
+    let said = "code that the program makes as it runs is not recorded (4096 bytes at the end)";
+    assert!(
+        run.text(&["info"]).contains(said),
+        "{}",
+        run.text(&["info"])
+    );
+    let program = Recipe::new("c/leaf_calls.c").flag("-O1").build();
+    let run = unharmed(&scratch, ALL, &[text(&program)]);
+    assert!(!run.text(&["info"]).contains("makes as it runs"));
+}
+
+#[test]
+fn a_stripped_program_has_the_names_that_are_compressed_in_it() {
+    if !tools::require(&["objcopy", "strip", "xz"]) {
+        return;
+    }
+    let scratch = Scratch::new("images-names");
+    let program = Recipe::new("c/leaf_calls.c").flag("-O1").build();
+    let (symbols, stripped) = (scratch.join("symbols"), scratch.join("stripped"));
+    let named = scratch.join("named");
+    let run = |words: &[&str]| {
+        let _ = command::run(&mut command::command(words)).success();
+    };
+    run(&[
+        "objcopy",
+        "--only-keep-debug",
+        text(&program),
+        text(&symbols),
+    ]);
+    run(&["strip", "-o", text(&stripped), text(&program)]);
+    run(&["xz", text(&symbols)]);
+    let section = format!(".gnu_debugdata={}.xz", text(&symbols));
+    run(&[
+        "objcopy",
+        "--add-section",
+        &section,
+        text(&stripped),
+        text(&named),
+    ]);
+    let full = unharmed(&scratch, &[], &[text(&program)]);
+    let named = unharmed(&scratch, &[], &[text(&named)]);
+    assert!(events(&full) == events(&named));
+    let stripped = unharmed(&scratch, &[], &[text(&stripped)]);
+    assert!(events(&full) != events(&stripped));
+}
