@@ -3,7 +3,7 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{EndKind, Process, Run, Thread, in_short};
+use lockstep_trace::{Coverage, EndKind, Process, Refused, Run, Thread, in_short};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,6 +52,7 @@ impl Info {
         text.push_str(&processes(&shown));
         text.push_str(&threads(run, &shown));
         text.push_str(&losses(&shown));
+        text.push_str(&covered(&shown));
         text.push_str(&chosen(&shown));
         text.push_str(&refused(&shown, self.refused));
         text
@@ -227,6 +228,49 @@ fn losses(shown: &[&Process]) -> String {
     )
 }
 
+/// The share of the calls that was recorded.
+fn covered(shown: &[&Process]) -> String {
+    let sum = |count: fn(&Coverage) -> u64| -> u64 {
+        shown.iter().map(|process| count(&process.coverage)).sum()
+    };
+    let recorded = sum(|coverage| coverage.recorded_calls);
+    let missed = sum(|coverage| coverage.unrecorded_calls);
+    let all = recorded + missed;
+    if all == 0 {
+        return String::new();
+    }
+    let mut uncounted: Vec<(&str, &str)> = shown
+        .iter()
+        .flat_map(|process| &process.coverage.refused)
+        .filter(|refused| refused.more)
+        .map(|refused| (refused.image.as_str(), refused.name.as_str()))
+        .collect();
+    uncounted.sort_unstable();
+    uncounted.dedup();
+    let unknown = match uncounted.len() {
+        0 => String::new(),
+        number => format!(
+            "; not known of {}, which may have been called more often",
+            plural(number, "function")
+        ),
+    };
+    format!(
+        "\ncovered: {} % of {} calls ({} not recorded{unknown})\n",
+        percent(recorded, all),
+        output::grouped(all),
+        output::grouped(missed),
+    )
+}
+
+/// Rounded down, so that 100 means all.
+fn percent(part: u64, whole: u64) -> String {
+    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
+    match (hundredths / 100, hundredths % 100) {
+        (100, _) => "100".to_owned(),
+        (whole, part) => format!("{whole}.{part:02}"),
+    }
+}
+
 /// Which functions were chosen to be recorded, where not all were.
 fn chosen(shown: &[&Process]) -> String {
     let mut choices: Vec<String> = shown
@@ -254,43 +298,68 @@ fn chosen(shown: &[&Process]) -> String {
     format!("\n{}", choices.concat())
 }
 
+/// A reason without the addresses in it: for a list of reasons.
+fn in_general(reason: &str) -> String {
+    let words = reason.split(' ').map(|word| {
+        let is_address = word.trim_start_matches(['+', '(']).starts_with("0x");
+        if is_address { "..." } else { word }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What was not recorded: reasons with counts, or every function.
 fn refused(shown: &[&Process], every: bool) -> String {
-    let mut functions: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    let mut functions: BTreeMap<(&str, String), BTreeMap<&str, Option<u64>>> = BTreeMap::new();
     for refused in shown.iter().flat_map(|process| &process.coverage.refused) {
-        functions
-            .entry((&refused.image, &refused.reason))
-            .or_default()
-            .push(&refused.name);
+        let reason = if every {
+            refused.reason.clone()
+        } else {
+            in_general(&refused.reason)
+        };
+        let names = functions.entry((&refused.image, reason)).or_default();
+        let calls = names.entry(&refused.name).or_insert(None);
+        if let Some(more) = refused.calls {
+            *calls = Some(calls.unwrap_or(0) + more);
+        }
     }
+    let shown_calls = |calls: Option<u64>| calls.map_or_else(|| "?".to_owned(), output::grouped);
     let mut text = String::new();
     if !functions.is_empty() {
         let rows: Vec<Vec<String>> = functions
             .into_iter()
-            .flat_map(|((image, reason), mut names)| {
-                names.sort_unstable();
-                names.dedup();
+            .flat_map(|((image, reason), names)| {
                 if every {
                     names
-                        .iter()
-                        .map(|name| vec![image.to_owned(), reason.to_owned(), (*name).to_owned()])
+                        .into_iter()
+                        .map(|(name, calls)| {
+                            vec![
+                                shown_calls(calls),
+                                image.to_owned(),
+                                reason.clone(),
+                                name.to_owned(),
+                            ]
+                        })
                         .collect()
                 } else {
+                    let counted = names.values().flatten().copied();
+                    let calls = counted.reduce(u64::saturating_add);
                     vec![vec![
                         names.len().to_string(),
+                        shown_calls(calls),
                         image.to_owned(),
-                        reason.to_owned(),
+                        reason,
                     ]]
                 }
             })
             .collect();
         let table = if every {
-            output::table(&["IMAGE", "REASON", "NOT RECORDED"], &[], rows)
+            output::table(&["CALLS", "IMAGE", "REASON", "NOT RECORDED"], &[0], rows)
         } else {
-            output::table(&["NOT RECORDED", "IMAGE", "REASON"], &[0], rows)
+            output::table(&["NOT RECORDED", "CALLS", "IMAGE", "REASON"], &[0, 1], rows)
         };
         text.push_str(&format!("\n{table}\n"));
     }
+    text.push_str(&pointers(shown, every));
     let mut images: Vec<&(String, String)> = shown
         .iter()
         .flat_map(|process| &process.coverage.untraced_images)
@@ -305,6 +374,47 @@ fn refused(shown: &[&Process], every: bool) -> String {
         ));
     }
     text
+}
+
+/// Functions that may be called through pointers, which is not recorded.
+fn pointers(shown: &[&Process], every: bool) -> String {
+    let mut names: Vec<&str> = shown
+        .iter()
+        .flat_map(|process| &process.coverage.pointers)
+        .map(|pointer| pointer.name.as_str())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    match names.len() {
+        0 => String::new(),
+        number if every => format!(
+            "calls through pointers are not recorded of {}: {}\n",
+            plural(number, "library function"),
+            names
+                .into_iter()
+                .map(output::printable)
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
+        number => format!(
+            "the program takes the address of {} (--refused lists them): calls through these pointers are not recorded\n",
+            plural(number, "library function"),
+        ),
+    }
+}
+
+fn refusals(list: &[Refused]) -> Vec<Value> {
+    list.iter()
+        .map(|it| {
+            json!({
+                "name": it.name,
+                "image": it.image,
+                "reason": it.reason,
+                "calls": it.calls,
+                "more": it.more,
+            })
+        })
+        .collect()
 }
 
 fn document(run: &Run) -> Value {
@@ -332,15 +442,19 @@ fn of_process(run: &Run, process: &Process) -> Value {
         "program": process.program,
         "end": {"kind": kind, "code": process.end.code, "certain": process.end.certain},
         "coverage_dynamic": process.coverage.dynamic,
+        "coverage": {
+            "recorded_calls": process.coverage.recorded_calls,
+            "unrecorded_calls": process.coverage.unrecorded_calls,
+            "uncounted_functions": process.coverage.uncounted(),
+        },
         "events_lost": process.losses.iter().map(|(_, events)| events).sum::<u64>(),
         "losses": process.losses.iter()
             .map(|(reason, events)| json!({"reason": reason, "events": events}))
             .collect::<Vec<_>>(),
         "functions": {
             "traced": process.coverage.traced,
-            "refused": process.coverage.refused.iter()
-                .map(|it| json!({"name": it.name, "image": it.image, "reason": it.reason}))
-                .collect::<Vec<_>>(),
+            "refused": refusals(&process.coverage.refused),
+            "pointers": refusals(&process.coverage.pointers),
         },
         "chosen": {
             "trace": process.coverage.trace,
@@ -366,4 +480,27 @@ fn of_thread(run: &Run, thread: &Thread) -> Value {
         "damage": thread.damage,
         "open": thread.open.iter().map(|frame| &run.function(frame.function).name).collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hundred_percent_is_all() {
+        assert_eq!(percent(7, 7), "100");
+        assert_eq!(percent(999_999, 1_000_000), "99.99");
+        assert_eq!(percent(1, 3), "33.33");
+        assert_eq!(percent(0, 5), "0.00");
+        assert_eq!(percent(u64::MAX - 1, u64::MAX), "99.99");
+    }
+
+    #[test]
+    fn equal_reasons_are_one() {
+        assert_eq!(
+            in_general("the branch to it at 0x12f4 is short"),
+            in_general("the branch to it at 0x99 is short")
+        );
+        assert_eq!(in_general("its address is taken"), "its address is taken");
+    }
 }

@@ -101,7 +101,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -127,6 +127,8 @@ pub mod header {
     pub const BUILD_ID: usize = 48;
     /// [`super::section::COUNT`] pairs of `u32`: offset from the file's start, length in bytes.
     pub const SECTIONS: usize = 80;
+    /// `u32`, how many counters its refusals have.
+    pub const COUNTERS: usize = 180;
     /// `u32`, functions and library calls that were not chosen to be recorded.
     pub const LEFT_OUT: usize = 184;
     /// `u32`, 1 where the image's own functions are recorded; 0 where there are hooks at most.
@@ -355,6 +357,9 @@ pub mod fixup {
     pub const LEAF_32: u32 = 4;
     /// 32-bit field = distance of the thread-local pointer from the thread pointer.
     pub const THREAD_32: u32 = 5;
+    /// 32-bit field, the last of an instruction, that becomes the displacement to a counter: value is
+    /// its number among the image's. The page of counters follows the last page of the arena.
+    pub const COUNTER_32: u32 = 6;
 }
 
 /// A place in the image's text to rewrite; [`site::SIZE`] bytes.
@@ -432,8 +437,18 @@ pub mod refusal {
     pub const REASON: usize = 16;
     /// `u32`, its length.
     pub const REASON_LENGTH: usize = 20;
+    /// `u32`, [`CALLS`] or [`POINTERS`].
+    pub const KIND: usize = 24;
+    /// `u32`, 1 + the number of the counter that its direct calls count in; 0 where none does.
+    pub const COUNTER: usize = 28;
+    /// `u32`, 1 where it may be called in ways that are not counted.
+    pub const MORE: usize = 32;
     /// Size of a row.
-    pub const SIZE: usize = 24;
+    pub const SIZE: usize = 40;
+    /// The function's calls are not recorded.
+    pub const CALLS: u32 = 0;
+    /// Its address is taken: calls through that pointer are not recorded, if there are any.
+    pub const POINTERS: u32 = 1;
 }
 
 /// A direct call in the image's text; [`call_site::SIZE`] bytes.

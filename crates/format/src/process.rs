@@ -109,6 +109,10 @@ pub mod header {
     pub const LOSSES: usize = 128;
     /// Number of loss counters.
     pub const LOSS_COUNT: usize = 16;
+    /// `u64` x 480, calls of functions that are not recorded: [`super::fact::COUNTERS`] tells which.
+    pub const COUNTERS: usize = 256;
+    /// Number of such counters. The last is for all that have none of their own.
+    pub const COUNTER_COUNT: usize = 480;
 }
 
 /// Bits of [`header::FLAGS`].
@@ -281,6 +285,8 @@ pub mod fact {
     pub const TRACE: &str = "trace";
     /// `skip PATTERN`: functions that one of these finds are not recorded; one line each.
     pub const SKIP: &str = "skip";
+    /// `counters PLAN FIRST`: the counters of the image with this plan are those from the first on.
+    pub const COUNTERS: &str = "counters";
     /// `untraced PATH REASON`: an image that should have been traced and was not.
     pub const UNTRACED: &str = "untraced";
 
@@ -317,7 +323,8 @@ mod tests {
         assert_eq!(thread::STAGING + 8 * thread::STAGING_WORDS, thread::MIRROR);
         assert_eq!(thread::MIRROR + 8 * thread::MIRROR_WORDS, thread::DATA);
         assert!((thread::DATA as u64) < THREAD_CHUNK);
-        assert!(header::LOSSES + 8 * header::LOSS_COUNT <= PAGE as usize);
+        assert_eq!(header::LOSSES + 8 * header::LOSS_COUNT, header::COUNTERS);
+        assert_eq!(header::COUNTERS + 8 * header::COUNTER_COUNT, PAGE as usize);
         assert!(loss::NAMES.len() <= header::LOSS_COUNT);
         assert_eq!(extent_end(0), FIRST_EXTENT);
         assert_eq!(extent_end(FIRST_EXTENT), EXTENT);

@@ -41,7 +41,7 @@ fn every_table_equals_its_constants() {
         (
             "Header",
             constants!(process::header: MAGIC VERSION BYTE_ORDER CODEC PID PARENT EXEC_COUNT
-            START_TIME CREATED CHECK FLAGS END_KIND END_CODE CLEARING LOSSES),
+            START_TIME CREATED CHECK FLAGS END_KIND END_CODE CLEARING LOSSES COUNTERS),
         ),
         (
             "Chunk",
@@ -60,7 +60,7 @@ fn every_table_equals_its_constants() {
         (
             "Plan header",
             constants!(plan::header: MAGIC VERSION CHECK ROLE SYMBOLS LOW HIGH FIXED
-            BUILD_ID_LENGTH BUILD_ID SECTIONS TRACED LEFT_OUT SIZE),
+            BUILD_ID_LENGTH BUILD_ID SECTIONS TRACED COUNTERS LEFT_OUT SIZE),
         ),
         ("Fixup", constants!(plan::fixup: AT KIND VALUE SIZE)),
         (
@@ -74,7 +74,7 @@ fn every_table_equals_its_constants() {
         ),
         (
             "Refusal",
-            constants!(plan::refusal: ADDRESS NAME NAME_LENGTH REASON REASON_LENGTH SIZE),
+            constants!(plan::refusal: ADDRESS NAME NAME_LENGTH REASON REASON_LENGTH KIND COUNTER MORE SIZE),
         ),
         (
             "Call site",

@@ -2,6 +2,8 @@
 //! oracle of this crate. It knows the picture in `lockstep_format::plan` and the instruction set,
 //! and shares no code with what makes plans.
 
+mod counted;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
@@ -81,6 +83,8 @@ struct Memory<'i, 'a> {
     bias: u64,
     arena: u64,
     symbols: u32,
+    /// Where the page of counters lies.
+    counters: u64,
     /// Where stubs begin.
     stubs: HashSet<u64>,
     /// Dynamic symbol of each slot.
@@ -93,6 +97,7 @@ type Window = (u64, u64, u64);
 impl<'i, 'a> Memory<'i, 'a> {
     fn new(plan: &Plan<'_>, image: &'i Image<'a>, bias: u64, arena: u64) -> Result<Self, String> {
         let mut code = plan.code().to_vec();
+        let counters = arena + code.len().next_multiple_of(4096) as u64;
         for f in plan.fixups() {
             let at = f.at as usize;
             let here = arena.wrapping_add(u64::from(f.at));
@@ -102,6 +107,11 @@ impl<'i, 'a> Memory<'i, 'a> {
                     let value = i32::try_from(value)
                         .map_err(|_| format!("fix-up at {:#x} does not reach", f.at))?;
                     code[at..at + 4].copy_from_slice(&value.to_le_bytes());
+                    continue;
+                }
+                fixup::COUNTER_32 => {
+                    let value = counters + 8 * f.value - (here + 4);
+                    code[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
                     continue;
                 }
                 fixup::IMAGE_64 => bias.wrapping_add(f.value),
@@ -161,6 +171,7 @@ impl<'i, 'a> Memory<'i, 'a> {
             bias,
             arena,
             symbols: plan.symbols(),
+            counters,
             stubs: stubs(plan),
             imports: image.imports().iter().map(|i| (i.slot, i.symbol)).collect(),
         })
@@ -266,6 +277,9 @@ impl<'i, 'a> Memory<'i, 'a> {
 
     /// Whether a run-time address is the stub of the function at another, whose entry stays.
     fn is_stub_of(&self, stub: u64, entry: u64) -> bool {
+        if self.counts(stub, entry) {
+            return true;
+        }
         let body = || self.decode_after(stub + BODY).ok();
         self.is_arena(stub)
             && self.check_head(stub - self.arena).is_ok()

@@ -1,7 +1,7 @@
 //! Calls into libraries: which slots are called where, and which of those places can be rewritten.
 
 use lockstep_binary::{Image, Import};
-use lockstep_format::plan::mechanism;
+use lockstep_format::plan::{mechanism, refusal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hoisted::Loads;
@@ -23,6 +23,8 @@ pub(crate) struct Missed<'a> {
     pub name: &'a [u8],
     pub slot: u64,
     pub reason: String,
+    /// What is missed: calls, or pointers that calls may go through.
+    pub kind: u32,
 }
 
 /// The library functions that the image calls, by name, and the instructions to rewrite.
@@ -73,7 +75,7 @@ impl<'a> Imports<'a> {
             let (name, slot) = (slots[0].name, slots[0].slot);
             let row = chosen.rows.len() as u32;
             let before = chosen.sites.len();
-            let mut others = 0;
+            let (mut calls, mut pointers) = (0, 0);
             for slot_use in slots.iter().filter_map(|i| uses.get(&i.slot)).flatten() {
                 let is_call = matches!(slot_use.kind, SlotUseKind::Call | SlotUseKind::Jump);
                 let served = hoisted.get(&slot_use.address);
@@ -82,17 +84,28 @@ impl<'a> Imports<'a> {
                     chosen.hoisted_calls.extend(calls.map(|at| (*at, row)));
                     chosen.sites.push((*slot_use, row));
                     chosen.by_address.insert(slot_use.address, row);
+                } else if is_call {
+                    calls += 1;
                 } else {
-                    others += 1;
+                    pointers += 1;
                 }
             }
             let sites = chosen.sites.len() - before;
-            if others > 0 {
-                let all = sites + others;
-                let reason = format!(
-                    "{others} of {all} places take its address: calls through that are not seen"
-                );
-                chosen.missed.push(Missed { name, slot, reason });
+            let kinds = [(refusal::CALLS, calls), (refusal::POINTERS, pointers)];
+            for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
+                let all = sites + calls + pointers;
+                let reason = match kind {
+                    refusal::CALLS => {
+                        format!("{count} of {all} places call it in a way that is not recorded")
+                    }
+                    _ => format!("{count} of {all} places take its address"),
+                };
+                chosen.missed.push(Missed {
+                    name,
+                    slot,
+                    reason,
+                    kind,
+                });
             }
             if sites > 0 {
                 let mechanism = match of_import(name) {

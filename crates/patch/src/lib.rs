@@ -15,6 +15,7 @@
 mod arena;
 mod check;
 mod choice;
+mod counted;
 mod domain;
 mod entry;
 mod explain;

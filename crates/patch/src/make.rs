@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use lockstep_binary::{Image, Import, Kind};
-use lockstep_format::plan::{Role, function, mechanism};
+use lockstep_format::plan::{Role, function, mechanism, refusal};
 use rustc_hash::FxHashMap;
 
 use crate::arena::{Arena, Head, Link, Stub};
@@ -24,10 +24,10 @@ use crate::{Options, PlanFailure, Scope};
 const SITE: u64 = 16;
 
 /// Everything about the image that planning asks for.
-struct Subject<'i, 'a> {
-    image: &'i Image<'a>,
-    survey: &'i Survey<'a>,
-    domain: &'i Domain<'a>,
+pub(crate) struct Subject<'i, 'a> {
+    pub image: &'i Image<'a>,
+    pub survey: &'i Survey<'a>,
+    pub domain: &'i Domain<'a>,
     place: Place,
     /// Functions that are not to be recorded whatever their code allows, by range.
     vetoed: FxHashMap<usize, &'static str>,
@@ -196,14 +196,18 @@ pub(crate) fn make(
 }
 
 /// The plan while it is built.
-struct Builder<'a> {
-    arena: Arena,
-    sites: Vec<SiteRow>,
+pub(crate) struct Builder<'a> {
+    pub arena: Arena,
+    pub sites: Vec<SiteRow>,
     functions: Vec<FunctionRow<'a>>,
-    refusals: Vec<RefusalRow<'a>>,
+    pub refusals: Vec<RefusalRow<'a>>,
     call_sites: Vec<CallSiteRow>,
     exports: Vec<(&'a [u8], u32)>,
     groups: u32,
+    /// Counters of calls that are not recorded.
+    pub counters: u32,
+    /// Such calls, and the stub that counts them.
+    pub counted: Vec<(Vec<Branch>, u32)>,
     /// What was moved from function entries, by address.
     moved: Vec<(u64, u64)>,
     faults: Faults,
@@ -228,6 +232,8 @@ impl<'a> Builder<'a> {
             call_sites: Vec::new(),
             exports: Vec::new(),
             groups: 0,
+            counters: 0,
+            counted: Vec::new(),
             moved: Vec::new(),
             faults: Faults::default(),
             other: None,
@@ -248,6 +254,7 @@ impl<'a> Builder<'a> {
             refusals: self.refusals,
             call_sites: self.call_sites,
             exports: self.exports,
+            counters: self.counters,
             left_out: 0,
             choices: Vec::new(),
         }
@@ -312,6 +319,9 @@ impl<'a> Builder<'a> {
             address,
             name,
             reason,
+            kind: refusal::CALLS,
+            counter: None,
+            more: true,
         });
     }
 
@@ -355,6 +365,7 @@ impl<'a> Builder<'a> {
         for (own, reason) in refused {
             let address = subject.survey.ranges[own.range].address;
             self.refuse(address, own.name.clone(), reason);
+            self.count_calls(subject, own.range);
         }
         self.moved = ways
             .iter()
@@ -364,6 +375,7 @@ impl<'a> Builder<'a> {
                 Way::Callers(_) => None,
             })
             .collect();
+        self.lead_counted(subject);
         // Their stubs first: moved code may call them.
         let mut stubs: Vec<Option<Stub>> = vec![None; ways.len()];
         let owned = || subject.domain.functions.iter().zip(&ways).enumerate();
@@ -442,13 +454,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn next_group(&mut self) -> u32 {
+    pub(crate) fn next_group(&mut self) -> u32 {
         self.groups += 1;
         self.groups - 1
     }
 
     /// Whether the instruction at `address` was moved into a stub.
-    fn is_moved(&self, address: u64) -> bool {
+    pub(crate) fn is_moved(&self, address: u64) -> bool {
         let after = self.moved.partition_point(|(start, _)| *start <= address);
         after > 0 && address < self.moved[after - 1].1
     }
@@ -487,6 +499,9 @@ impl<'a> Builder<'a> {
         }
         for missed in &calls.missed {
             self.refuse(missed.slot, missed.name.into(), missed.reason.clone());
+            if let Some(row) = self.refusals.last_mut() {
+                row.kind = missed.kind;
+            }
         }
     }
 
@@ -619,7 +634,12 @@ fn entry_site(image: &Image<'_>, window: &Window, stub: u32, group: u32) -> Opti
 }
 
 /// A branch with another target.
-fn branch_site(image: &Image<'_>, branch: &Branch, target: u32, group: u32) -> Option<SiteRow> {
+pub(crate) fn branch_site(
+    image: &Image<'_>,
+    branch: &Branch,
+    target: u32,
+    group: u32,
+) -> Option<SiteRow> {
     let old = image.bytes_at(branch.from, u64::from(branch.length))?;
     Some(SiteRow {
         address: branch.from,

@@ -40,6 +40,12 @@ pub(crate) struct RefusalRow<'a> {
     pub address: u64,
     pub name: Cow<'a, [u8]>,
     pub reason: String,
+    /// One of `refusal`'s.
+    pub kind: u32,
+    /// What counts its direct calls.
+    pub counter: Option<u32>,
+    /// Whether it may be called in other ways too.
+    pub more: bool,
 }
 
 /// A row of the plan's call sites.
@@ -64,6 +70,8 @@ pub(crate) struct Content<'a> {
     pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
     pub call_sites: Vec<CallSiteRow>,
+    /// How many counters refusals have.
+    pub counters: u32,
     /// Functions and library calls that were not chosen.
     pub left_out: u32,
     pub choices: Vec<ChoiceRow>,
@@ -102,6 +110,10 @@ impl Content<'_> {
             put(row, refusal::ADDRESS, &r.address.to_le_bytes());
             put(row, refusal::NAME, &strings.put(&r.name));
             put(row, refusal::REASON, &strings.put(r.reason.as_bytes()));
+            put(row, refusal::KIND, &r.kind.to_le_bytes());
+            let counter = r.counter.map_or(0, |counter| counter + 1);
+            put(row, refusal::COUNTER, &counter.to_le_bytes());
+            put(row, refusal::MORE, &u32::from(r.more).to_le_bytes());
         });
         sections[section::CALL_SITES] = rows(&self.call_sites, call_site::SIZE, |row, c| {
             put(row, call_site::RETURN, &c.return_address.to_le_bytes());
@@ -138,6 +150,7 @@ impl Content<'_> {
         let length = build_id.len() as u32;
         put(&mut plan, header::BUILD_ID_LENGTH, &length.to_le_bytes());
         put(&mut plan, header::BUILD_ID, build_id);
+        put(&mut plan, header::COUNTERS, &self.counters.to_le_bytes());
         put(&mut plan, header::LEFT_OUT, &self.left_out.to_le_bytes());
         for (index, bytes) in sections.iter().enumerate() {
             // Rows are read in place by the probe: keep them aligned.

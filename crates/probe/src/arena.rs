@@ -6,6 +6,7 @@ use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use crate::x86_64::routines;
 use lockstep_format::plan::{Plan, fixup, function, routine, stub};
+use lockstep_format::process::header;
 use lockstep_format::symbol::event_word;
 
 const PAGE: u64 = 4096;
@@ -25,6 +26,8 @@ pub struct Applied {
     /// Where the arena lies, and its size.
     pub arena: u64,
     pub size: u64,
+    /// Where its page of counters lies; 0 where it has none.
+    pub counters: u64,
 }
 
 /// An image to apply a plan to.
@@ -35,6 +38,8 @@ pub struct Target<'a> {
     pub path: &'a [u8],
     /// Its first symbol.
     pub first: u32,
+    /// Its first counter.
+    pub counters: u32,
 }
 
 /// Applies `plan` to `target`. Imports that `is_recorded_elsewhere` accepts are left as they are.
@@ -49,15 +54,17 @@ pub fn apply(
 ) -> Result<Applied, &'static str> {
     let image = target.image;
     let code = plan.code();
-    let size = (code.len() as u64).next_multiple_of(PAGE);
+    let executable = (code.len() as u64).next_multiple_of(PAGE);
+    // The page of counters, which becomes one of the process file.
+    let size = executable + if plan.counters() > 0 { PAGE } else { 0 };
     let arena = place(image.extent(), size, maps).ok_or("no free memory near the image")?;
     // SAFETY: `size` bytes were just mapped there.
     let bytes = unsafe { core::slice::from_raw_parts_mut(arena as *mut u8, size as usize) };
-    let prepared = fill(bytes, plan, image.bias, arena, target.first)
+    let prepared = fill(bytes, plan, target, arena, arena + executable)
         .and_then(|()| Imports::leave(plan, bytes, is_recorded_elsewhere))
         .and_then(|imports| {
             // SAFETY: our own pages.
-            unsafe { syscall::protect(arena as usize, size as usize, PROT_READ | PROT_EXEC) }
+            unsafe { syscall::protect(arena as usize, executable as usize, PROT_READ | PROT_EXEC) }
                 .map_err(|_| "memory must not be made executable here")?;
             Ok(imports)
         });
@@ -67,6 +74,11 @@ pub fn apply(
             unexpected,
             arena,
             size,
+            counters: if size > executable {
+                arena + executable
+            } else {
+                0
+            },
         })
     });
     match applied {
@@ -178,10 +190,11 @@ impl Drop for Imports {
 fn fill(
     bytes: &mut [u8],
     plan: &Plan<'_>,
-    bias: u64,
+    target: &Target<'_>,
     arena: u64,
-    first: u32,
+    counters: u64,
 ) -> Result<(), &'static str> {
+    let (bias, first) = (target.image.bias, target.first);
     const DAMAGED: &str = "the plan is damaged";
     let code = plan.code();
     let thread =
@@ -197,6 +210,15 @@ fn fill(
                 let target = bias.wrapping_add(fixup.value);
                 let distance = target.wrapping_sub(arena + at as u64) as i64;
                 let field = i32::try_from(distance).map_err(|_| "the image is out of reach")?;
+                let place = bytes.get_mut(at..at + 4).ok_or(DAMAGED)?;
+                place.copy_from_slice(&field.to_le_bytes());
+                continue;
+            }
+            fixup::COUNTER_32 => {
+                let number = u64::from(target.counters).saturating_add(fixup.value);
+                let number = number.min(header::COUNTER_COUNT as u64 - 1);
+                let counter = counters + header::COUNTERS as u64 + 8 * number;
+                let field = counter.wrapping_sub(arena + at as u64 + 4) as u32;
                 let place = bytes.get_mut(at..at + 4).ok_or(DAMAGED)?;
                 place.copy_from_slice(&field.to_le_bytes());
                 continue;

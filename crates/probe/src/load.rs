@@ -23,7 +23,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use lockstep_format::codec::Kind;
 use lockstep_format::plan::Role;
-use lockstep_format::process::fact;
+use lockstep_format::process::{fact, header};
 use lockstep_format::symbol::FIRST_FUNCTION;
 
 /// Images at one time, and plans in all, that a process may have.
@@ -41,6 +41,8 @@ struct Known {
     /// Its arena; nothing where it has none.
     arena: u64,
     size: u64,
+    /// Its page of counters; 0 where it has none.
+    counters: u64,
     is_here: bool,
 }
 
@@ -50,6 +52,8 @@ struct Given {
     plan: Text<192>,
     first: u32,
     symbols: u32,
+    /// Its first counter.
+    counters: u32,
     /// Where the image was lately, as facts tell it.
     places: [u64; PLACES],
     next_place: usize,
@@ -63,6 +67,10 @@ struct Loader {
     all: bool,
     /// The next symbol to give.
     next: u32,
+    /// The next counter to give.
+    next_counter: u32,
+    /// The main program's page of counters; 0 where it has none.
+    main_counters: u64,
     known_count: usize,
     given_count: usize,
     main_arena: u64,
@@ -112,6 +120,22 @@ fn main_path() -> Option<&'static [u8]> {
     let length = syscall::read_link(b"/proc/self/exe\0", path.get_mut(..room - 1)?);
     // SAFETY: never unmapped.
     (length > 0).then(|| unsafe { core::slice::from_raw_parts(at, length) })
+}
+
+/// Visits the pages of counters behind arenas.
+pub fn each_counters(mut visit: impl FnMut(u64)) {
+    // SAFETY: null, or written by `start` for ever; in a forked child nobody else changes it.
+    let Some(loader) = (unsafe { LOADER.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    let known = loader.known.iter().take(loader.known_count.min(MOST));
+    let pages = known.map(|known| known.counters);
+    for page in pages
+        .chain([loader.main_counters])
+        .filter(|page| *page != 0)
+    {
+        visit(page);
+    }
 }
 
 /// The dynamic linker's list has changed, or is about to.
@@ -290,6 +314,7 @@ impl Loader {
                     bias: link.bias,
                     arena: 0,
                     size: 0,
+                    counters: 0,
                     is_here: true,
                 };
                 self.known_count += 1;
@@ -467,11 +492,13 @@ impl Loader {
                 plan: found.name,
                 first,
                 symbols: found.plan.symbols(),
+                counters: self.next_counter,
                 places: [u64::MAX; PLACES],
                 next_place: 0,
             };
             self.given_count += 1;
         }
+        self.next_counter = self.next_counter.saturating_add(found.plan.counters());
         self.next = first.saturating_add(found.plan.symbols());
         first
     }
@@ -486,10 +513,17 @@ impl Loader {
         facts: &mut Facts<'_>,
         is_recorded_elsewhere: impl Fn(&[u8]) -> bool,
     ) -> Result<(), &'static str> {
+        let count = self.given_count.min(MOST);
+        let given = self.given.get(..count).unwrap_or(&[]);
+        let given = given
+            .iter()
+            .find(|given| given.first == first && given.plan.bytes() == found.name.bytes());
+        let counters = given.map_or(u32::MAX, |given| given.counters);
         let target = Target {
             image: &candidate.image,
             path: candidate.path,
             first,
+            counters,
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
         let setup = Setup::get();
@@ -502,7 +536,14 @@ impl Loader {
         }
         if let Some(known) = self.known().iter_mut().find(|known| known.link == link) {
             (known.arena, known.size) = (applied.arena, applied.size);
+            known.counters = applied.counters;
+        } else {
+            self.main_counters = applied.counters;
         }
+        // SAFETY: the arena's own page.
+        let counts = applied.counters != 0
+            && Process::get()
+                .is_some_and(|process| unsafe { process.map_counters(applied.counters) }.is_ok());
         let bias = candidate.image.bias;
         let count = self.given_count.min(MOST);
         let given = self.given.get_mut(..count).unwrap_or(&mut []);
@@ -516,6 +557,13 @@ impl Loader {
                 *place = bias;
             }
             given.next_place += 1;
+        }
+        let end = counters.saturating_add(found.plan.counters()) as usize;
+        // The last is anybody's.
+        if counts && end < header::COUNTER_COUNT {
+            let mut number = Text::<24>::new();
+            number.push_decimal(u64::from(counters));
+            facts.add(fact::COUNTERS, &[found.name.bytes(), number.bytes()]);
         }
         let mut numbers = [Text::<24>::new(), Text::new(), Text::new()];
         numbers[0].push_decimal(u64::from(first));

@@ -4,6 +4,7 @@
 //! [`Process`] lies in pages that the kernel wipes in a forked child, so that the child finds no file
 //! and no lock there; [`Setup`] is what both share.
 
+use crate::load;
 use crate::ring::{Ring, Segment, clear};
 use crate::setup::Setup;
 use crate::syscall::{
@@ -215,6 +216,11 @@ impl Process {
         file.exec_count = count;
         file.start = start;
         self.pid.store(pid, Ordering::Relaxed);
+        // In a forked child: the parent's calls are not its own.
+        load::each_counters(|page| {
+            // SAFETY: a page of counters of ours.
+            let _ = unsafe { fd.map_shared_over(page, PAGE as usize) };
+        });
         if count > 0 {
             tell_exec(setup, pid, start, count - 1);
         }
@@ -262,13 +268,7 @@ impl Process {
     fn take(file: &mut File, length: u64) -> Result<(*mut u8, u64), Stop> {
         if file.next + length > file.extent_end {
             let start = file.extent_end;
-            let fd =
-                syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoSpace)?;
-            let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
-            match (fd.stat(), file.identity) {
-                (Ok(now), Some(then)) if same(&now, &then) => {}
-                _ => return Err(Stop::NoSpace),
-            }
+            let fd = Self::reopen(file)?;
             let budget = &Setup::get().budget;
             let end = budget.grow(start, extent_end(start));
             let extent = if start + length > end {
@@ -377,6 +377,29 @@ impl Process {
         // SAFETY: inside the chunk.
         let payload = unsafe { at.add(chunk::SIZE) };
         Ok((payload, DATA_CHUNK as usize - chunk::SIZE))
+    }
+
+    /// Puts the header of the file, with its counters, in the place of the page at `address`.
+    ///
+    /// # Safety
+    /// The page is that of an arena's counters.
+    pub unsafe fn map_counters(&self, address: u64) -> Result<(), Stop> {
+        self.locked(|file| {
+            let fd = Self::reopen(file)?;
+            // SAFETY: the caller's promise.
+            unsafe { fd.map_shared_over(address, PAGE as usize) }.map_err(|_| Stop::NoSpace)
+        })
+    }
+
+    /// The file, if what stands at its path is still it.
+    fn reopen(file: &File) -> Result<Fd, Stop> {
+        let fd =
+            syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoSpace)?;
+        let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
+        match (fd.stat(), file.identity) {
+            (Ok(now), Some(then)) if same(&now, &then) => Ok(fd),
+            _ => Err(Stop::NoSpace),
+        }
     }
 
     /// Adds facts that came up later, if there is a file: else they are written with it.

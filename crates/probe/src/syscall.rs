@@ -166,6 +166,17 @@ impl Fd {
         call!(MMAP, 0, length, protection, MAP_SHARED, self.0, offset).map(|at| at as *mut u8)
     }
 
+    /// Puts `length` bytes from the file's start, shared and writable, in the place of the pages at
+    /// `address`.
+    ///
+    /// # Safety
+    /// The pages are ours, and may become what the file holds.
+    pub unsafe fn map_shared_over(&self, address: u64, length: usize) -> Result<(), Errno> {
+        let flags = MAP_SHARED | MAP_FIXED;
+        let protection = PROT_READ | PROT_WRITE;
+        call!(MMAP, address, length, protection, flags, self.0, 0).map(|_| ())
+    }
+
     /// Maps the first `length` bytes to read.
     pub fn map_private(&self, length: usize) -> Result<*mut u8, Errno> {
         call!(MMAP, 0, length, PROT_READ, MAP_PRIVATE, self.0, 0).map(|at| at as *mut u8)

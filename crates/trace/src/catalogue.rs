@@ -29,11 +29,20 @@ pub(crate) struct Catalogue<'a> {
 pub(crate) struct Image {
     /// By symbol, from the image's first one on.
     pub rows: Arc<[Row]>,
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusalRow>,
     /// How many functions and library calls were not chosen.
     pub left_out: u64,
     /// Calls in its text, by the address behind them.
     sites: FxHashMap<u64, CallSite>,
+}
+
+/// A function of it that is not recorded.
+#[derive(Debug)]
+pub(crate) struct RefusalRow {
+    pub kind: u32,
+    /// Counter of its direct calls, among the image's.
+    pub counter: Option<u32>,
+    pub refused: Refused,
 }
 
 #[derive(Debug, Clone)]
@@ -159,10 +168,16 @@ impl<'a> Catalogue<'a> {
         }
         let refused = plan
             .refusals()
-            .map(|row| Refused {
-                name: display_name(&String::from_utf8_lossy(row.name), image),
-                image: image.to_owned(),
-                reason: String::from_utf8_lossy(row.reason).into_owned(),
+            .map(|row| RefusalRow {
+                kind: row.kind,
+                counter: row.counter,
+                refused: Refused {
+                    name: display_name(&String::from_utf8_lossy(row.name), image),
+                    image: image.to_owned(),
+                    reason: String::from_utf8_lossy(row.reason).into_owned(),
+                    calls: None,
+                    more: row.more,
+                },
             })
             .collect();
         Ok(Image {

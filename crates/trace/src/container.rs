@@ -47,6 +47,8 @@ pub(crate) struct ProcessFile {
     pub end_code: u32,
     /// Counters in the order of the file.
     pub losses: Vec<u64>,
+    /// Calls of functions that are not recorded, likewise.
+    pub counters: Vec<u64>,
     pub facts: Facts,
     /// In the order of their first chunks.
     pub threads: Vec<ThreadFile>,
@@ -76,6 +78,9 @@ pub(crate) fn read(
         end_code: number(header::END_CODE),
         losses: (0..header::LOSS_COUNT)
             .map(|index| long(header::LOSSES + 8 * index))
+            .collect(),
+        counters: (0..header::COUNTER_COUNT)
+            .map(|index| long(header::COUNTERS + 8 * index))
             .collect(),
         facts: Facts::default(),
         threads: Vec::new(),

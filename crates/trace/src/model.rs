@@ -117,6 +117,10 @@ pub struct Refused {
     pub image: String,
     /// Why.
     pub reason: String,
+    /// How often it was called, where that was counted.
+    pub calls: Option<u64>,
+    /// Whether it may have been called more often.
+    pub more: bool,
 }
 
 /// What of a process was recorded.
@@ -126,6 +130,8 @@ pub struct Coverage {
     pub traced: u64,
     /// Functions that do not.
     pub refused: Vec<Refused>,
+    /// Functions that record, and whose address the program takes: calls through that pointer do not.
+    pub pointers: Vec<Refused>,
     /// Record only what one of these regular expressions finds by name; all, if empty.
     pub trace: Vec<String>,
     /// Do not record what one of these finds.
@@ -134,8 +140,34 @@ pub struct Coverage {
     pub left_out: u64,
     /// Images that do not at all, with the reason.
     pub untraced_images: Vec<(String, String)>,
-    /// Share of the dynamic calls that was recorded, 0..1, where it is known.
+    /// Calls in all traces.
+    pub recorded_calls: u64,
+    /// Calls that were counted and are in no trace: of functions that do not record, and losses.
+    pub unrecorded_calls: u64,
+    /// Share of the dynamic calls that was recorded, 0..1: of those that were counted, whatever
+    /// [`Refused::more`] says. `None` where there are none.
     pub dynamic: Option<f64>,
+}
+
+impl Coverage {
+    /// Functions of which nobody knows how often they were called, or not exactly.
+    #[must_use]
+    pub fn uncounted(&self) -> usize {
+        self.refused.iter().filter(|refused| refused.more).count()
+    }
+
+    /// Fills in the sums.
+    pub(crate) fn count(&mut self, recorded: u64, lost: u64) {
+        let counted: u64 = self
+            .refused
+            .iter()
+            .filter_map(|refused| refused.calls)
+            .sum();
+        self.recorded_calls = recorded;
+        self.unrecorded_calls = counted.saturating_add(lost);
+        let all = recorded.saturating_add(self.unrecorded_calls);
+        self.dynamic = (all > 0).then(|| recorded as f64 / all as f64);
+    }
 }
 
 /// One process of a run.
@@ -184,6 +216,8 @@ pub struct Thread {
     pub tid: u32,
     /// Number of events; where only the last were kept, with the calls that were open before them.
     pub events: u64,
+    /// How many of the events are calls.
+    pub calls: u64,
     /// How many events were dropped before them (`--keep last`).
     pub dropped: u64,
     /// Bytes that hold the events: committed bytes and tail of the compressed stream, and 8 for each
@@ -249,6 +283,10 @@ impl Thread {
             name,
             tid: 0,
             events: events.len() as u64,
+            calls: events
+                .iter()
+                .filter(|event| matches!(event, Event::Call(_)))
+                .count() as u64,
             dropped: 0,
             bytes: 0,
             unverified: 0,

@@ -21,7 +21,7 @@ use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
-use lockstep_format::plan::Role;
+use lockstep_format::plan::{Role, refusal};
 use lockstep_format::process::{SUFFIX, flag, loss};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -295,9 +295,28 @@ impl Opened {
                 image.rows.iter().copied().take(count).collect()
             };
             symbols.add_image(fact.first, rows);
+            let counters = facts.counters.iter().find(|(plan, _)| *plan == fact.plan);
+            let count_of = |counter: u32| {
+                let (_, first) = counters?;
+                let index = first.checked_add(counter)? as usize;
+                named.loaded.file.counters.get(index).copied()
+            };
             coverage.traced += count as u64;
             coverage.left_out += image.left_out;
-            coverage.refused.extend(image.refused.iter().cloned());
+            for refused in &image.refused {
+                let list = match refused.kind {
+                    refusal::POINTERS => &mut coverage.pointers,
+                    _ => &mut coverage.refused,
+                };
+                let mut found = refused.refused.clone();
+                found.calls = match refused.counter {
+                    Some(counter) => count_of(counter),
+                    // Nobody calls it.
+                    None => (!found.more).then_some(0),
+                };
+                found.more |= found.calls.is_none();
+                list.push(found);
+            }
         }
         Self {
             named,
@@ -434,6 +453,7 @@ impl Opened {
                 name,
                 tid: thread.tid,
                 events: scan.events,
+                calls: scan.calls,
                 dropped,
                 bytes,
                 unverified: if is_whole {
@@ -460,6 +480,11 @@ impl Opened {
             });
         }
         threads.sort_by_key(|thread| thread.name);
+        let mut coverage = self.coverage;
+        coverage.count(
+            threads.iter().map(|thread| thread.calls).sum(),
+            lost_calls(&file.losses, file.flags),
+        );
         Process {
             name,
             rank,
@@ -468,11 +493,33 @@ impl Opened {
             host,
             program: file.facts.program.unwrap_or_default(),
             end,
-            coverage: self.coverage,
+            coverage,
             losses: losses(&file.losses),
             threads,
         }
     }
+}
+
+/// How many calls are among what was lost. A call that is not recorded counts once, for itself and its
+/// return; what `--keep last` drops are events, two to a call.
+fn lost_calls(counters: &[u64], flags: u32) -> u64 {
+    let of = |index: usize| counters.get(index).copied().unwrap_or(0);
+    let calls = [
+        loss::NO_SPACE,
+        loss::FILE_LIMIT,
+        loss::IN_SIGNAL,
+        loss::NO_MEMORY,
+        loss::VFORK,
+        loss::DEPTH,
+    ];
+    let calls = calls.iter().map(|index| of(*index));
+    let calls = calls.fold(0, u64::saturating_add);
+    let (more_calls, events) = match flags & flag::KEEPS_LAST {
+        0 => (of(loss::SIZE_LIMIT), of(loss::SYMBOL)),
+        _ => (0, of(loss::SYMBOL).saturating_add(of(loss::SIZE_LIMIT))),
+    };
+    let calls = calls.saturating_add(more_calls);
+    calls.saturating_add(events.div_ceil(2))
 }
 
 fn losses(counters: &[u64]) -> Vec<(String, u64)> {

@@ -263,6 +263,8 @@ pub(crate) struct Scan {
     pub decoded: u64,
     /// How many events those and the staged ones are.
     pub events: u64,
+    /// How many of them are calls.
+    pub calls: u64,
     /// Open calls at the end.
     pub frames: Frames,
     /// Whose return addresses the mirror holds, and those of calls made since.
@@ -380,12 +382,14 @@ impl Scan {
             // Over before anything else happens: the stack is as before.
             Some((Event::Call(leaf), true)) => {
                 self.events += 2;
+                self.calls += 1;
                 self.last_leaf = Some(leaf);
             }
             Some((event, _)) => {
                 self.frames.apply(event);
                 self.owners.apply(event, address);
                 self.events += 1;
+                self.calls += u64::from(matches!(event, Event::Call(_)));
                 self.last_leaf = None;
             }
             None if symbol >= symbol::FIRST_FUNCTION => {

@@ -68,6 +68,9 @@ pub struct Refusal<'a> {
     pub address: u64,
     pub name: &'a [u8],
     pub reason: &'a [u8],
+    pub kind: u32,
+    pub counter: Option<u32>,
+    pub more: bool,
 }
 
 /// A row of [`super::call_site`].
@@ -163,7 +166,7 @@ impl<'a> Plan<'a> {
                 4
             };
             let at = u32_at(row, fixup::AT).unwrap_or(u32::MAX) as usize;
-            if at + room > code || kind > fixup::THREAD_32 {
+            if at + room > code || kind > fixup::COUNTER_32 {
                 return Err(PlanError::Row(section::FIXUPS, index));
             }
         }
@@ -323,6 +326,9 @@ impl<'a> Plan<'a> {
             address: u64_at(row, refusal::ADDRESS).unwrap_or(0),
             name: plan.text(row, refusal::NAME),
             reason: plan.text(row, refusal::REASON),
+            kind: u32_at(row, refusal::KIND).unwrap_or(0),
+            counter: u32_at(row, refusal::COUNTER).and_then(|counter| counter.checked_sub(1)),
+            more: u32_at(row, refusal::MORE) != Some(0),
         })
     }
 
@@ -333,6 +339,12 @@ impl<'a> Plan<'a> {
             caller: u32_at(row, call_site::CALLER).unwrap_or(0),
             callee: u32_at(row, call_site::CALLEE).unwrap_or(0),
         })
+    }
+
+    /// How many counters its refusals have.
+    #[must_use]
+    pub fn counters(&self) -> u32 {
+        u32_at(self.bytes, header::COUNTERS).unwrap_or(0)
     }
 
     /// How many functions and library calls were not chosen to be recorded.

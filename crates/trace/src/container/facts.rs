@@ -12,6 +12,8 @@ pub(crate) struct Facts {
     pub environment: Vec<(String, String)>,
     pub images: Vec<ImageFact>,
     pub untraced: Vec<(String, String)>,
+    /// First counters of images, by plan.
+    pub counters: Vec<(String, u32)>,
     pub trace: Vec<String>,
     pub skip: Vec<String>,
 }
@@ -78,6 +80,11 @@ impl Facts {
                 [fact::PROGRAM, path] => self.program = Some(path.to_owned()),
                 [fact::ENVIRONMENT, name, value] => {
                     self.environment.push((name.to_owned(), value.to_owned()));
+                }
+                [fact::COUNTERS, plan, first] => {
+                    if let Ok(first) = first.parse() {
+                        self.counters.push((plan.to_owned(), first));
+                    }
                 }
                 [fact::TRACE, pattern] => self.trace.push(pattern.to_owned()),
                 [fact::SKIP, pattern] => self.skip.push(pattern.to_owned()),
