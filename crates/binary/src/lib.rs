@@ -20,6 +20,7 @@ mod lines;
 mod name;
 mod program;
 mod ranges;
+mod unwind;
 
 pub use debug::debug_file;
 pub use image::{Image, Section, Segment};

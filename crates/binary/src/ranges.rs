@@ -42,6 +42,10 @@ pub struct CodeRange<'a> {
     pub kind: RangeKind,
     /// Its frame is set up before its first instruction: it is not entered by a plain call.
     pub begins_framed: bool,
+    /// Where its frame description lies in `.eh_frame`.
+    pub(crate) frame: usize,
+    /// It has a table of landing pads.
+    pub(crate) has_pads: bool,
 }
 
 impl CodeRange<'_> {
@@ -95,7 +99,8 @@ impl<'a> Image<'a> {
         let mut ranges: Vec<CodeRange<'a>> = self
             .frames()
             .into_iter()
-            .map(|(address, size, begins_framed)| {
+            .map(|found| {
+                let Frame { address, size, .. } = found;
                 let name = name_at(&symbols, address);
                 let within = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
                 let kind = if plt.iter().any(within) {
@@ -106,7 +111,7 @@ impl<'a> Image<'a> {
                     || name.is_some_and(is_startup)
                 {
                     RangeKind::Startup
-                } else if name.map_or(begins_framed, is_part) {
+                } else if name.map_or(found.begins_framed, is_part) {
                     RangeKind::Part
                 } else {
                     RangeKind::Function
@@ -116,7 +121,9 @@ impl<'a> Image<'a> {
                     size,
                     name,
                     kind,
-                    begins_framed,
+                    begins_framed: found.begins_framed,
+                    frame: found.offset,
+                    has_pads: found.has_pads,
                 }
             })
             .collect();
@@ -209,8 +216,8 @@ impl<'a> Image<'a> {
         found.into_iter().map(|(symbol, _)| symbol).collect()
     }
 
-    /// Start, size and "begins with a frame already set up" of every frame description.
-    fn frames(&self) -> Vec<(u64, u64, bool)> {
+    /// What every frame description says, by address.
+    fn frames(&self) -> Vec<Frame> {
         let Some((bytes, address)) = self.eh_frame() else {
             return Vec::new();
         };
@@ -241,19 +248,34 @@ impl<'a> Image<'a> {
             let begins_framed = fde
                 .rows(&frame, &bases, &mut context)
                 .is_ok_and(|mut rows| begins_framed(|| next_rule(&mut rows), start));
-            found.push((start, size, begins_framed));
+            found.push(Frame {
+                address: start,
+                size,
+                begins_framed,
+                offset: fde.offset(),
+                has_pads: fde.lsda().is_some(),
+            });
         }
-        found.sort_by_key(|(start, ..)| *start);
+        found.sort_by_key(|frame| frame.address);
         let mut end = 0;
-        found.retain(|(start, size, _)| {
-            let keep = *start >= end;
+        found.retain(|frame| {
+            let keep = frame.address >= end;
             if keep {
-                end = start + size;
+                end = frame.address + frame.size;
             }
             keep
         });
         found
     }
+}
+
+/// What is taken from a frame description.
+struct Frame {
+    address: u64,
+    size: u64,
+    begins_framed: bool,
+    offset: usize,
+    has_pads: bool,
 }
 
 /// The next row of a frame description: where it begins, and offset of the frame from rsp (`None`
