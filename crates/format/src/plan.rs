@@ -369,7 +369,7 @@ pub mod site {
     /// `u32`, bytes to rewrite, at most 16.
     pub const LENGTH: usize = 8;
     /// `u32`, offset within the new bytes of a 32-bit field that becomes
-    /// arena + target - (bias + address + field + 4).
+    /// arena + target - (bias + address + field + 4); [`NO_FIELD`] where there is none.
     pub const FIELD: usize = 12;
     /// `u32`, offset in the arena.
     pub const TARGET: usize = 16;
@@ -381,6 +381,8 @@ pub mod site {
     pub const NEW: usize = 40;
     /// Size of a row.
     pub const SIZE: usize = 56;
+    /// The new bytes are written as they are: a short jump to another site.
+    pub const NO_FIELD: u32 = u32::MAX;
 }
 
 /// A function of the image, or one that it imports; [`function::SIZE`] bytes.

@@ -5,7 +5,7 @@ use crate::maps::Maps;
 use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use crate::x86_64::routines;
-use lockstep_format::plan::{Plan, fixup, function, routine, stub};
+use lockstep_format::plan::{Plan, fixup, function, routine, site, stub};
 use lockstep_format::process::header;
 use lockstep_format::symbol::event_word;
 
@@ -366,7 +366,9 @@ fn rewrite(
             site.old.get(..length as usize) == Some(found)
         });
         let target = arena.wrapping_add(u64::from(site.target));
-        if !holds || displacement(at, site.field, target).is_none() {
+        let reaches =
+            site.field == site::NO_FIELD || displacement(at, site.field, target).is_some();
+        if !holds || !reaches {
             *mark = BAD;
         }
     }

@@ -171,7 +171,9 @@ impl<'a> Plan<'a> {
             }
         }
         for (index, site) in self.sites().enumerate() {
-            if site.length > 16 || site.field + 4 > site.length || site.target as usize >= code {
+            let is_field =
+                site.field == site::NO_FIELD || site.field.saturating_add(4) <= site.length;
+            if site.length > 16 || !is_field || site.target as usize >= code {
                 return Err(PlanError::Row(section::SITES, index));
             }
         }
