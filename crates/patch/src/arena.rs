@@ -15,7 +15,6 @@ pub(crate) struct Code {
 }
 
 /// What a field of moved code is.
-#[allow(dead_code, reason = "the choice of exits follows")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
     /// Displacement to an address in the image; `trailing` bytes of the instruction follow.
@@ -29,6 +28,8 @@ pub(crate) enum Link {
     Literal { address: u64 },
     /// Displacement to a slot of the image, to jump through.
     Slot { address: u64 },
+    /// Displacement to a shadow slot, at an offset in the arena, to jump through.
+    Shadow { offset: u64 },
 }
 
 /// A row of the plan's fix-ups.
@@ -40,7 +41,6 @@ pub(crate) struct Fixup {
 }
 
 /// What a stub does before the function's own code.
-#[allow(dead_code, reason = "the choice of exits follows")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
     /// Call-through of the body.
@@ -56,7 +56,6 @@ pub(crate) enum Head {
 }
 
 /// A stub in the arena, by offsets.
-#[allow(dead_code, reason = "the choice of exits follows")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stub {
     /// Its first byte.
@@ -203,7 +202,9 @@ impl Arena {
                 Some(stub) => return self.set_displacement(at, u64::from(*stub)),
                 None => (fixup::RELATIVE_32, address.wrapping_sub(4)),
             },
-            Link::Arena { offset } => return self.set_displacement(at, offset),
+            Link::Arena { offset } | Link::Shadow { offset } => {
+                return self.set_displacement(at, offset);
+            }
             Link::Literal { address } => (fixup::IMAGE_64, address),
             Link::Slot { address } => (fixup::RELATIVE_32, address.wrapping_sub(4)),
         };

@@ -1,19 +1,22 @@
 //! Applies a plan to a copy of its image, as the probe would, and decodes the result again: the slow
 //! oracle of this crate. It knows the picture in `lockstep_format::plan` and the instruction set,
 //! and shares no code with what makes plans.
+//!
+//! What has several forms that do the same (inline code) is checked by what it may do: it saves what
+//! it uses, touches nothing else, goes on where it should, and records the right symbol.
 
 mod counted;
+mod exits;
+mod inline;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use lockstep_binary::{Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
-use lockstep_format::plan::{Plan, Site, fixup, routine, stub as layout};
+use lockstep_format::plan::{Plan, Site, fixup, routine, site as row, stub as layout};
 use lockstep_format::symbol::{FIRST_FUNCTION, event_word, from_staging_word};
-
-/// From a stub's entry to its body.
-const BODY: u64 = (layout::INLINE - layout::ENTRY) as u64;
 
 /// What was checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct Checked {
     pub redirected: usize,
     /// Calls and jumps through a slot that use the shadow slot now.
     pub slots: usize,
+    /// Returns and tail jumps that lead to an exit.
+    pub exits: usize,
 }
 
 /// Applies `plan` to the image in `file`, loaded at `bias` with its arena at `arena`, and compares
@@ -40,15 +45,14 @@ pub fn check(plan: &Plan<'_>, file: &[u8], bias: u64, arena: u64) -> Result<Chec
     }
     let memory = Memory::new(plan, &image, bias, arena)?;
     let mut checked = Checked::default();
-    let groups = groups(plan);
     let mut windows = Vec::new();
-    for sites in groups.values() {
-        if let Some(window) = memory.check_group(sites, &mut checked)? {
-            windows.push(window);
-        }
+    for sites in groups(plan).values() {
+        memory.check_group(sites, &mut checked, &mut windows)?;
     }
     windows.sort_unstable();
     memory.check_branches(&windows)?;
+    memory.check_computed(&windows)?;
+    memory.check_whole(plan, &windows)?;
     Ok(checked)
 }
 
@@ -60,18 +64,26 @@ fn groups(plan: &Plan<'_>) -> BTreeMap<u32, Vec<Site>> {
     groups
 }
 
-/// Offsets at which stubs are entered: those with a symbol, and those that entries jump to.
-fn stubs(plan: &Plan<'_>) -> HashSet<u64> {
+/// Offsets at which stubs begin: those with a symbol, and those of entries that run a routine.
+fn stubs(plan: &Plan<'_>, code: &[u8]) -> HashSet<u64> {
+    let aligned = |start: &u64| start.is_multiple_of(u64::from(layout::ALIGNMENT));
+    // A symbol in the midst of inline code may be aligned by chance: no zero follows it.
+    let begins = |start: &u64| u32_at(code, *start as usize + 4) == Some(0);
     let with_symbol = plan
         .fixups()
         .filter(|f| matches!(f.kind, fixup::SYMBOL_32 | fixup::LEAF_32))
-        .filter(|f| f.at % layout::ALIGNMENT == 0)
-        .map(|f| u64::from(f.at + layout::ENTRY));
-    let entries = plan
+        .map(|f| u64::from(f.at));
+    let calls_routine = |start: &u64| {
+        let at = *start as usize + layout::ENTRY as usize;
+        code.get(at..at + 2) == Some(&[0xff, 0x15])
+    };
+    let hooks = plan
         .sites()
         .filter(|site| site.new != site.old)
-        .map(|site| u64::from(site.target));
-    with_symbol.chain(entries).collect()
+        .map(|site| u64::from(site.target).wrapping_sub(u64::from(layout::ENTRY)))
+        .filter(calls_routine);
+    let all = with_symbol.chain(hooks);
+    all.filter(aligned).filter(begins).collect()
 }
 
 /// The loaded image before and after, and the arena.
@@ -89,10 +101,30 @@ struct Memory<'i, 'a> {
     stubs: HashSet<u64>,
     /// Dynamic symbol of each slot.
     imports: HashMap<u64, u32>,
+    /// Stub (offset of its start) of the function whose patched entry leads there, by address.
+    entries: HashMap<u64, u64>,
+    /// Addresses in the image that moved code leads to.
+    leads: RefCell<Vec<u64>>,
+    /// Where functions and their parts begin and end.
+    ranges: Vec<(u64, u64)>,
+    /// Where slow ways of exits begin: what stands before them is over.
+    slow_ways: RefCell<HashSet<u64>>,
 }
 
-/// A patched entry: first byte overwritten, end of the overwritten, end of what was moved.
+/// What was overwritten or moved: first byte, end of what nothing may lead into, end of what moved.
 type Window = (u64, u64, u64);
+
+/// What a stub's fixed part says.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    /// Run-time address of the body.
+    body: u64,
+    /// Records by inline code.
+    is_inline: bool,
+    /// Run-time address where it is entered.
+    entry: u64,
+    routine: usize,
+}
 
 impl<'i, 'a> Memory<'i, 'a> {
     fn new(plan: &Plan<'_>, image: &'i Image<'a>, bias: u64, arena: u64) -> Result<Self, String> {
@@ -150,12 +182,14 @@ impl<'i, 'a> Memory<'i, 'a> {
                     site.address
                 ));
             }
-            let next = bias + site.address + field as u64 + 4;
-            let value = (arena + u64::from(site.target)).wrapping_sub(next) as i64;
-            let value = i32::try_from(value)
-                .map_err(|_| format!("the site at {:#x} does not reach", site.address))?;
             let mut new = site.new;
-            new[field..field + 4].copy_from_slice(&value.to_le_bytes());
+            if site.field != row::NO_FIELD {
+                let next = bias + site.address + field as u64 + 4;
+                let value = (arena + u64::from(site.target)).wrapping_sub(next) as i64;
+                let value = i32::try_from(value)
+                    .map_err(|_| format!("the site at {:#x} does not reach", site.address))?;
+                new[field..field + 4].copy_from_slice(&value.to_le_bytes());
+            }
             let segment = patched
                 .iter_mut()
                 .rev()
@@ -164,17 +198,27 @@ impl<'i, 'a> Memory<'i, 'a> {
             let at = (site.address - *start) as usize;
             bytes[at..at + length].copy_from_slice(&new[..length]);
         }
-        Ok(Self {
+        let mut memory = Self {
             image,
             patched,
+            stubs: stubs(plan, &code),
             arena_bytes: code,
             bias,
             arena,
             symbols: plan.symbols(),
             counters,
-            stubs: stubs(plan),
             imports: image.imports().iter().map(|i| (i.slot, i.symbol)).collect(),
-        })
+            entries: HashMap::new(),
+            leads: RefCell::default(),
+            ranges: Self::range_bounds(image),
+            slow_ways: RefCell::default(),
+        };
+        for site in plan.sites().filter(|site| site.new != site.old) {
+            if let Some(start) = memory.stub_entered_at(arena + u64::from(site.target)) {
+                memory.entries.insert(site.address, start);
+            }
+        }
+        Ok(memory)
     }
 
     /// The bytes from a run-time address on, after patching.
@@ -209,101 +253,104 @@ impl<'i, 'a> Memory<'i, 'a> {
         Ok(Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE).decode())
     }
 
-    /// An entry with its redirected branches, or a use of a slot.
-    fn check_group(&self, sites: &[Site], checked: &mut Checked) -> Result<Option<Window>, String> {
-        // The entry's jump stands first. A group without one leads all branches to one function, or
-        // one call or jump through a slot, elsewhere.
-        let entry = match sites {
-            [entry, ..] if entry.new != entry.old => entry,
-            [first, ..] if is_near_branch(&self.decode_before(first.address)?) => {
-                self.check_callers(sites)?;
-                checked.redirected += sites.len();
-                return Ok(None);
-            }
-            [site] => {
-                self.check_slot_use(site.address)?;
-                checked.slots += 1;
-                return Ok(None);
-            }
-            _ => return Err("a group without entry has several sites".into()),
-        };
-        let stub = self.arena + u64::from(entry.target);
-        let jump = self.decode_after(self.bias + entry.address)?;
+    /// Offset of the stub that is entered at a run-time address.
+    fn stub_entered_at(&self, address: u64) -> Option<u64> {
+        let offset = address.wrapping_sub(self.arena);
+        let start = [layout::INLINE, layout::ENTRY]
+            .iter()
+            .map(|entry| offset.wrapping_sub(u64::from(*entry)))
+            .find(|start| self.stubs.contains(start))?;
+        let head = self.head(start).ok()?;
+        (head.entry == address).then_some(start)
+    }
+
+    /// The stub whose entry the `jmp` at a site leads to, with what was moved.
+    fn check_entry(
+        &self,
+        site: &Site,
+        checked: &mut Checked,
+    ) -> Result<(Window, HashMap<u64, u64>), String> {
+        let stub = self.arena + u64::from(site.target);
+        let jump = self.decode_after(self.bias + site.address)?;
+        let start = self.stub_entered_at(stub).ok_or("leads to no stub")?;
         if jump.code() != Code::Jmp_rel32_64 || jump.near_branch_target() != stub {
-            return Err(format!("{:#x} does not jump to its stub", entry.address));
+            return Err(format!("{:#x} does not jump to its stub", site.address));
         }
-        self.check_head(u64::from(entry.target))?;
+        let head = self.head(start)?;
         checked.entries += 1;
         // A routine may run before the stub that records.
-        let body = self.decode_after(stub + BODY)?;
-        let next = body.near_branch_target();
-        let leads_on = body.code() == Code::Jmp_rel32_64
-            && self.is_arena(next)
-            && self.stubs.contains(&(next - self.arena));
-        let stub = if leads_on {
-            self.check_head(next - self.arena)?;
-            next
-        } else {
-            stub
+        let body = self.decode_after(head.body)?;
+        let next = match body.code() {
+            Code::Jmp_rel32_64 => self.stub_entered_at(body.near_branch_target()),
+            _ => None,
         };
-        let (end, copies) = self.check_body(entry.address, stub + BODY, checked)?;
-        for site in &sites[1..] {
-            let before = self.decode_before(site.address)?;
-            let after = self.decode_after(self.bias + site.address)?;
-            let target = before.near_branch_target().max(self.bias + entry.address);
-            if before.code() != after.code()
-                || copies.get(&target) != Some(&after.near_branch_target())
-            {
-                return Err(format!("the branch at {:#x} leads elsewhere", site.address));
-            }
-            checked.redirected += 1;
-        }
-        Ok(Some((entry.address, entry.address + 5, end)))
+        let head = next.map_or(Ok(head), |next| self.head(next))?;
+        let (end, copies) = self.check_body(site.address, &head, checked)?;
+        Ok(((site.address, site.address + 5, end), copies))
     }
 
-    /// Branches to one function that lead to its stub.
-    fn check_callers(&self, sites: &[Site]) -> Result<(), String> {
-        for site in sites {
-            let before = self.decode_before(site.address)?;
-            let after = self.decode_after(self.bias + site.address)?;
-            let stub = after.near_branch_target();
-            if before.code() != after.code() || !self.is_stub_of(stub, before.near_branch_target())
-            {
-                return Err(format!("the branch at {:#x} leads elsewhere", site.address));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a run-time address is the stub of the function at another, whose entry stays.
+    /// Whether a run-time address is where calls of the function at another shall go: the entry of a
+    /// stub whose body goes on at the entry, which stays, or to which the patched entry leads.
     fn is_stub_of(&self, stub: u64, entry: u64) -> bool {
         if self.counts(stub, entry) {
             return true;
         }
-        let body = || self.decode_after(stub + BODY).ok();
-        self.is_arena(stub)
-            && self.check_head(stub - self.arena).is_ok()
-            && body().is_some_and(|body| {
-                body.code() == Code::Jmp_rel32_64 && body.near_branch_target() == entry
-            })
+        let Some(start) = self.stub_entered_at(stub) else {
+            return false;
+        };
+        let Ok(head) = self.head(start) else {
+            return false;
+        };
+        if self.decode_after(head.body).is_ok_and(|body| {
+            body.code() == Code::Jmp_rel32_64 && body.near_branch_target() == entry
+        }) {
+            return true;
+        }
+        let address = entry.wrapping_sub(self.bias);
+        let patched = self.entries.get(&address).or_else(|| {
+            let first = self.decode_before(address).ok()?;
+            (first.code() == Code::Endbr64).then(|| self.entries.get(&(address + 4)))?
+        });
+        patched == Some(&start)
     }
 
-    /// The fixed part of a stub.
-    fn check_head(&self, offset: u64) -> Result<(), String> {
+    /// The fixed part of the stub that begins at an offset.
+    fn head(&self, offset: u64) -> Result<Head, String> {
         let wrong = |what: &str| Err(format!("the stub at +{offset:#x}: {what}"));
-        let stub = self.arena + offset;
-        let first = self.decode_after(stub)?;
-        let routine_at = |address: u64| (address.wrapping_sub(self.arena) / 8) as usize;
-        if first.code() != Code::Call_rm64 || !first.is_ip_rel_memory_operand() || first.len() != 6
-        {
-            return wrong("does not begin with a call of a routine");
-        }
-        let routine = routine_at(first.ip_rel_memory_address());
-        let word = u32_at(self.after(stub - u64::from(layout::ENTRY))?, 0).map(u64::from);
+        let start = self.arena + offset;
+        let stub = start + u64::from(layout::ENTRY);
+        let word = u32_at(self.after(start)?, 0).map(u64::from);
         let symbols = FIRST_FUNCTION..FIRST_FUNCTION + self.symbols;
-        let is_symbol = word
-            .and_then(from_staging_word)
-            .is_some_and(|staged| symbols.contains(&staged.symbol));
+        let staged = word.and_then(from_staging_word);
+        let is_symbol = staged.is_some_and(|staged| symbols.contains(&staged.symbol));
+        let first = self.decode_after(stub)?;
+        if first.code() != Code::Call_rm64 || !first.is_ip_rel_memory_operand() {
+            let inline = self.check_inline(start + u64::from(layout::INLINE))?;
+            let routine = inline.routine;
+            let is_leaf = routine == routine::LEAF;
+            if inline.slow != stub || !(is_leaf || routine == routine::OPEN) {
+                return wrong("its slow way is another");
+            }
+            if inline.slow_then != start + u64::from(layout::AFTER_OPEN)
+                || self.decode_after(inline.slow_then)?.near_branch_target() != inline.then
+            {
+                return wrong("its slow way does not go on at its body");
+            }
+            if !is_symbol
+                || staged.is_some_and(|staged| staged.is_leaf != is_leaf)
+                || inline.words.iter().copied().map(u64::from).ne(word)
+            {
+                return wrong("records another symbol");
+            }
+            return Ok(Head {
+                body: inline.then,
+                is_inline: true,
+                entry: start + u64::from(layout::INLINE),
+                routine,
+            });
+        }
+        let body = start + u64::from(layout::INLINE);
+        let routine = self.routine_at(first.ip_rel_memory_address());
         match routine {
             routine::ENTER => {
                 let shape = self.after(stub)?;
@@ -314,7 +361,7 @@ impl<'i, 'a> Memory<'i, 'a> {
                     return wrong("is no call-through");
                 }
                 let exit = self.decode_after(stub + 22)?;
-                if routine_at(exit.ip_rel_memory_address()) != routine::EXIT {
+                if self.routine_at(exit.ip_rel_memory_address()) != routine::EXIT {
                     return wrong("does not end with EXIT");
                 }
                 if !is_symbol {
@@ -326,43 +373,74 @@ impl<'i, 'a> Memory<'i, 'a> {
             }
             _ => {
                 let jump = self.decode_after(stub + 6)?;
-                if jump.near_branch_target() != stub + BODY {
+                if jump.near_branch_target() != body {
                     return wrong("does not go on at its body");
                 }
             }
         }
-        Ok(())
+        Ok(Head {
+            body,
+            is_inline: false,
+            entry: stub,
+            routine,
+        })
     }
 
-    /// Compares the moved instructions of the entry at `from` with their copy at `copy`. Returns the
+    /// Index of the routine whose address is kept at a run-time address.
+    fn routine_at(&self, address: u64) -> usize {
+        (address.wrapping_sub(self.arena) / 8) as usize
+    }
+
+    /// Compares the moved instructions of the entry at `from` with their copy in the body. Returns the
     /// end of the moved originals, and the copy of each original (run-time addresses).
     fn check_body(
         &self,
         from: u64,
-        copy: u64,
+        head: &Head,
         checked: &mut Checked,
     ) -> Result<(u64, HashMap<u64, u64>), String> {
         // First pass: which copy belongs to which original.
         let mut copies = HashMap::new();
         let mut pairs = Vec::new();
-        let (mut at, mut here) = (from, copy);
+        let (mut at, mut here) = (from, head.body);
         let end = loop {
             let before = self.decode_before(at)?;
             let after = self.decode_after(here)?;
             if after.code() == Code::Jmp_rel32_64 && after.near_branch_target() == self.bias + at {
+                // Behind what raises an exception there need be nothing.
+                let goes_on =
+                    |pair: &(Instruction, _)| pair.0.flow_control() != FlowControl::Exception;
+                if pairs.last().is_none_or(goes_on) {
+                    self.leads.borrow_mut().push(self.bias + at);
+                }
                 break at;
             }
             copies.insert(self.bias + at, here);
             let pieces = self.pieces(&before, here)?;
             here = pieces.last().map_or(here, Instruction::next_ip);
-            pairs.push((before, pieces));
+            // A way out may have become a jump to an exit.
+            let last = pieces.last().copied().unwrap_or_default();
+            let leads = last.near_branch_target();
+            if head.routine == routine::OPEN
+                && is_near_branch(&last)
+                && self.is_exit(&before, leads)
+            {
+                let is_kept = before.mnemonic() == pieces[0].mnemonic()
+                    || last.code() == Code::Jmp_rel32_64 && !is_conditional(&before);
+                if !is_kept {
+                    return Err(format!("the copy of {at:#x} leaves on another condition"));
+                }
+                self.check_exit(&before, leads)?;
+                checked.exits += 1;
+            } else {
+                pairs.push((before, pieces));
+            }
             at += before.len() as u64;
             // A call stands last. What never goes on may have more behind it: up to the padding.
-            let next_stub = || {
-                let entry = here + u64::from(layout::ENTRY) - self.arena;
-                self.stubs.contains(&entry)
-            };
-            let is_over = || next_stub() || self.after(here).map_or(true, |bytes| bytes[0] == 0xcc);
+            let next_stub = || self.stubs.contains(&(here - self.arena));
+            let is_exit = || self.slow_ways.borrow().contains(&here);
+            let is_padding = || self.after(here).map_or(true, |bytes| bytes[0] == 0xcc);
+            let is_over = || next_stub() || is_exit() || is_padding();
             if is_call(&before) || ends(&before) && is_over() {
                 break at;
             }
@@ -449,6 +527,7 @@ impl<'i, 'a> Memory<'i, 'a> {
     fn check_target(&self, branch: &Instruction, target: u64) -> Result<(), String> {
         let leads = branch.near_branch_target();
         if is_near_branch(branch) && (leads == target || self.is_stub_of(leads, target)) {
+            self.leads.borrow_mut().push(leads);
             Ok(())
         } else {
             Err(format!("does not lead to {target:#x}"))
@@ -471,11 +550,18 @@ impl<'i, 'a> Memory<'i, 'a> {
     /// Whether the shadow slot leads to a stub that calls through the real one (run-time address).
     fn check_shadow(&self, shadow: u64, real: u64) -> Result<(), String> {
         let stub = u64_at(self.after(shadow)?, 0).ok_or("a shadow slot outside the arena")?;
-        if !self.is_arena(stub) {
-            return Err("a shadow slot leads out of the arena".into());
+        if self.is_stub_of_slot(stub, real)? {
+            Ok(())
+        } else {
+            Err(format!("the stub of slot {real:#x} uses another slot"))
         }
-        self.check_head(stub - self.arena)?;
-        let body = self.decode_after(stub + BODY)?;
+    }
+
+    /// Whether the stub entered at a run-time address goes on through the real slot.
+    fn is_stub_of_slot(&self, stub: u64, real: u64) -> Result<bool, String> {
+        let start = self.stub_entered_at(stub);
+        let head = self.head(start.ok_or("a shadow slot leads to no stub")?)?;
+        let body = self.decode_after(head.body)?;
         let goes =
             body.code() == Code::Jmp_rm64 && self.same_import(body.ip_rel_memory_address(), real);
         let first = self.decode_after(stub)?;
@@ -484,11 +570,7 @@ impl<'i, 'a> Memory<'i, 'a> {
         let calls = !is_through
             || call.code() == Code::Call_rm64
                 && self.same_import(call.ip_rel_memory_address(), real);
-        if goes && calls {
-            Ok(())
-        } else {
-            Err(format!("the stub of slot {real:#x} uses another slot"))
-        }
+        Ok(goes && calls)
     }
 
     /// Two slots (run-time addresses) of one symbol are the same to a caller.
@@ -524,7 +606,12 @@ impl<'i, 'a> Memory<'i, 'a> {
             let ip = self.bias + range.address;
             for instruction in Decoder::with_ip(64, original, ip, DecoderOptions::NONE) {
                 let at = instruction.ip() - self.bias;
-                if window_of(at).is_some_and(|(start, _, end)| (start..end).contains(&at)) {
+                // What was moved, or padding that was overwritten.
+                let is_gone = |(start, overwritten, end): Window| {
+                    let end = if end > start + 5 { end } else { overwritten };
+                    (start..end).contains(&at)
+                };
+                if window_of(at).is_some_and(is_gone) {
                     continue;
                 }
                 let offset = (at - range.address) as usize;
@@ -550,6 +637,10 @@ impl<'i, 'a> Memory<'i, 'a> {
 
 fn is_near_branch(instruction: &Instruction) -> bool {
     instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64
+}
+
+fn is_conditional(instruction: &Instruction) -> bool {
+    instruction.flow_control() == FlowControl::ConditionalBranch
 }
 
 fn is_call(instruction: &Instruction) -> bool {

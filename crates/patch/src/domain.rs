@@ -22,6 +22,8 @@ pub(crate) struct Domain<'a> {
     pub functions: Vec<Function<'a>>,
     /// By range; `None` for what is no function's.
     pub owner: Vec<Option<u32>>,
+    /// (function, range), sorted.
+    parts: Vec<(u32, u32)>,
 }
 
 impl<'a> Domain<'a> {
@@ -52,7 +54,30 @@ impl<'a> Domain<'a> {
             }
             owner[index] = owner[at];
         }
-        Self { functions, owner }
+        let owned = owner.iter().enumerate();
+        let mut parts: Vec<(u32, u32)> = owned
+            .filter_map(|(range, owner)| Some(((*owner)?, range as u32)))
+            .collect();
+        parts.sort_unstable();
+        Self {
+            functions,
+            owner,
+            parts,
+        }
+    }
+
+    /// The ranges of a function, by address: its entry's and its parts.
+    pub(crate) fn ranges_of(&self, function: u32) -> impl Iterator<Item = usize> + '_ {
+        let first = self.parts.partition_point(|part| part.0 < function);
+        let parts = self.parts[first..].iter();
+        parts
+            .take_while(move |part| part.0 == function)
+            .map(|part| part.1 as usize)
+    }
+
+    /// The function that `address` belongs to.
+    pub(crate) fn function_at(&self, survey: &Survey<'_>, address: u64) -> Option<u32> {
+        self.owner[survey.range_of(address)?]
     }
 }
 

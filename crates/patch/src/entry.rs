@@ -26,6 +26,7 @@ use iced_x86::{Code as Opcode, Decoder, DecoderOptions, FlowControl, Instruction
 use lockstep_binary::Image;
 
 use crate::domain::Domain;
+use crate::padding;
 use crate::relocate::{Moved, Place, relocate};
 use crate::survey::{Branch, BranchKind, Survey};
 
@@ -77,7 +78,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Chooses the window of the function whose entry is range `range`.
+    /// Chooses the window of the function whose entry is range `range`, to hold what stands before
+    /// `until` at least.
     ///
     /// # Errors
     /// Why the function cannot be patched.
@@ -86,6 +88,7 @@ impl Window {
         survey: &Survey<'_>,
         domain: &Domain<'_>,
         range: usize,
+        until: u64,
     ) -> Result<Self, String> {
         let whole = survey.ranges[range];
         if let Some(at) = survey.bodies[range].undecodable {
@@ -104,7 +107,7 @@ impl Window {
         };
         let mut goal = JUMP;
         loop {
-            while window.end < window.start + goal && decoder.can_decode() {
+            while window.end < until.max(window.start + goal) && decoder.can_decode() {
                 let instruction = decoder.decode();
                 window.end = instruction.next_ip();
                 if instruction.code() == Opcode::Endbr64 && window.instructions.is_empty() {
@@ -138,6 +141,7 @@ impl Window {
         &self,
         place: Place,
         shadow: impl Fn(u64) -> Option<u64>,
+        ways_out: &[u64],
     ) -> Result<Moved, String> {
         let mut instructions = self.instructions.clone();
         for instruction in &mut instructions {
@@ -149,7 +153,7 @@ impl Window {
                 instruction.set_near_branch64(self.start);
             }
         }
-        let moved = relocate(&instructions, self.end, place, shadow)?;
+        let moved = relocate(&instructions, self.end, place, shadow, ways_out)?;
         for branch in &self.redirected {
             if moved.offset_of(self.copy_of(branch.target)).is_none() {
                 return Err(format!(
@@ -265,37 +269,22 @@ fn is_call(instruction: &Instruction) -> bool {
 
 /// Bytes `from..to` behind a short function must be padding that nothing leads to.
 fn check_padding(image: &Image<'_>, survey: &Survey<'_>, from: u64, to: u64) -> Result<(), String> {
+    let size = padding::behind(image, survey, from, to - from);
+    if from + size == to {
+        return Ok(());
+    }
     let short = |why: &str| Err(format!("too short for a jump, and {why}"));
-    let Some(bytes) = image.bytes_at(from, to - from) else {
+    if image.bytes_at(from, to - from).is_none() {
         return short("its segment ends");
-    };
+    }
     let next = survey.ranges.partition_point(|range| range.address < from);
-    if survey
-        .ranges
-        .get(next)
-        .is_some_and(|range| range.address < to)
-    {
+    let next = survey.ranges.get(next);
+    if next.is_some_and(|range| range.address == from + size) {
         return short("the next function follows");
     }
-    let decoder = Decoder::with_ip(
-        64,
-        image.bytes_from(from).unwrap_or(bytes),
-        from,
-        DecoderOptions::NONE,
-    );
-    for instruction in decoder {
-        if instruction.ip() >= to {
-            break;
-        }
-        let is_padding = instruction.mnemonic() == iced_x86::Mnemonic::Nop
-            || instruction.code() == Opcode::Int3
-            || instruction.code() == Opcode::Nopw;
-        if !is_padding {
-            return short("what follows is no padding");
-        }
-    }
-    if survey.pointed_in(from, to).is_some() || !survey.branches_to(from, to).is_empty() {
+    let (at, end) = (from + size, to);
+    if survey.pointed_in(at, end).is_some() || !survey.branches_to(at, end).is_empty() {
         return short("something leads to what follows");
     }
-    Ok(())
+    short("what follows is no padding")
 }

@@ -29,6 +29,17 @@ pub fn explain(plan: &Plan<'_>) -> String {
          {sites} sites, {arena} bytes of arena, {fixups} fix-ups, {calls} direct or indirect calls\n",
         plan.role().name(),
     );
+    for (origin, name) in [(function::OWN, "own"), (function::IMPORT, "library")] {
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for f in plan.functions().filter(|f| f.origin == origin) {
+            *counts.entry(f.mechanism).or_default() += 1;
+        }
+        let counts: Vec<String> = counts
+            .into_iter()
+            .map(|(mechanism, count)| format!("{count} {}", word(mechanism)))
+            .collect();
+        let _ = writeln!(text, "{name} functions: {}", counts.join(", "));
+    }
     let mut reasons: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for refusal in plan.refusals() {
         let reason = String::from_utf8_lossy(refusal.reason).into_owned();
@@ -52,16 +63,22 @@ pub fn explain(plan: &Plan<'_>) -> String {
         } else {
             "import"
         };
-        let mechanism = match f.mechanism {
-            mechanism::CALL_THROUGH => "call-through",
-            mechanism::INSTANT => "instant",
-            mechanism::JUMP => "jump",
-            _ => "vfork",
-        };
+        let mechanism = word(f.mechanism);
         let name = display_name(&String::from_utf8_lossy(f.name));
-        let _ = writeln!(text, "{origin} {:#10x} {mechanism:12} {name}", f.address);
+        let _ = writeln!(text, "{origin} {:#10x} {mechanism:15} {name}", f.address);
     }
     text
+}
+
+fn word(number: u32) -> &'static str {
+    match number {
+        mechanism::CALL_THROUGH => "call-through",
+        mechanism::INSTANT => "instant",
+        mechanism::JUMP => "jump",
+        mechanism::VFORK => "vfork",
+        mechanism::PATCHED_RETURNS => "patched returns",
+        _ => "leaf",
+    }
 }
 
 /// The reason without its addresses and counts, so that like reasons come together.

@@ -1,8 +1,8 @@
 //! Where a fault can happen: the calls of the routine FAULT, at every way into the function that it
 //! is put into.
 //!
-//! The bytes are part of the contract in [`lockstep_format::plan`]. A function with a fault is never
-//! recorded as a leaf and its code is never entered behind the call of FAULT, so that whatever
+//! The bytes are part of the contract in [`lockstep_format::plan`]. A function with a fault is
+//! recorded by call-through, whatever its code allows, and its code is never entered behind the call of FAULT, so that whatever
 //! leads to the function meets it.
 
 use std::cell::Cell;
@@ -62,6 +62,13 @@ impl Faults {
             leads_elsewhere: fault.kind == Kind::Redirect,
             flags: if is_fortran { place::BY_REFERENCE } else { 0 },
         })
+    }
+
+    /// Whether the function of this linkage name is to be faulted.
+    pub(crate) fn is_at(&self, linkage: &[u8]) -> bool {
+        self.fault
+            .as_ref()
+            .is_some_and(|fault| fault.is_at(linkage))
     }
 
     /// What the plan says of it.

@@ -3,7 +3,6 @@
 //! The instructions, their order and what they rely on are part of the contract in
 //! [`lockstep_format::plan`]; here are their bytes. An event is recorded between setting and clearing
 //! [`block::BUSY`]; a signal handler that runs in between finds it set and records nothing.
-#![allow(dead_code, reason = "the choice of exits follows")]
 
 use lockstep_format::plan::{block, fixup, routine, stub};
 use lockstep_format::symbol::{RETURN, TAIL, event_word};
@@ -292,7 +291,7 @@ impl Arena {
             }
             Then::Jump(link) => {
                 let (opcode, field): (&[u8], _) = match link {
-                    Link::Slot { .. } => (&[0xff, 0x25], 2),
+                    Link::Slot { .. } | Link::Shadow { .. } => (&[0xff, 0x25], 2),
                     _ => (&[0xe9], 1),
                 };
                 let at = self.bytes.len() as u32;

@@ -6,8 +6,14 @@
 //! *Guarantees*: pure and deterministic (same bytes, same plan); no `unsafe`; no panic on any input.
 //! Every function of the image (every frame description that is a function) is either recorded or
 //! has a refusal with a reason; what is recorded keeps its meaning: no branch of the image reaches
-//! a byte that was overwritten, except through the stub. [`check`] applies a plan to a copy of its
-//! image and decodes the result again; tests hold every plan against it.
+//! a byte that was overwritten, except through the stub, and the ways out of a function are all
+//! rewritten or none. [`check`] applies a plan to a copy of its image and decodes the result again;
+//! tests hold every plan against it.
+//!
+//! *How a function is recorded*, the first that can be: as a leaf, by one event; at its entry and at
+//! every way out, which are rewritten; by call-through, which replaces its return address; at its
+//! entry alone, where its name says that it returns twice or elsewhere; else not, with a reason.
+//! [`plan_with_reasons`] says why a function's returns are not patched.
 //! *Costs*: one linear decode of the image's functions; about 0.4 s for 20,000 functions.
 //! *Not for*: writing into memory (the probe does, byte by byte as the plan says).
 #![forbid(unsafe_code)]
@@ -15,17 +21,23 @@
 mod arena;
 mod check;
 mod choice;
+mod computed;
 mod counted;
 mod domain;
 mod entry;
+mod exits;
 mod explain;
 mod fault;
+mod flow;
 mod hoisted;
 mod imports;
 mod inline;
+mod leaf;
 mod library;
 mod make;
 mod names;
+mod own;
+mod padding;
 mod relocate;
 mod sensitive;
 mod survey;
@@ -87,7 +99,7 @@ pub fn plan(
     scope: impl Into<Scope>,
     options: &Options,
 ) -> Result<Vec<u8>, PlanFailure> {
-    make::make(bytes, None, scope.into(), options)
+    Ok(make::make(bytes, None, scope.into(), options)?.plan)
 }
 
 /// The same with the names of `debug`, a file of debug information for the image.
@@ -100,7 +112,37 @@ pub fn plan_with_names(
     scope: impl Into<Scope>,
     options: &Options,
 ) -> Result<Vec<u8>, PlanFailure> {
-    make::make(bytes, Some(debug), scope.into(), options)
+    Ok(make::make(bytes, Some(debug), scope.into(), options)?.plan)
+}
+
+/// A plan, and what it does not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The plan's bytes.
+    pub plan: Vec<u8>,
+    /// The own functions that are recorded by call-through, though less would do.
+    pub unpatched: Vec<Unpatched>,
+}
+
+/// A function whose returns are not patched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpatched {
+    /// Its row in the plan's functions.
+    pub row: u32,
+    /// Why not.
+    pub reason: String,
+}
+
+/// As [`plan`], and tells why returns are not patched.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_with_reasons(
+    bytes: &[u8],
+    scope: impl Into<Scope>,
+    options: &Options,
+) -> Result<Made, PlanFailure> {
+    make::make(bytes, None, scope.into(), options)
 }
 
 /// What identifies a file that has no build id.

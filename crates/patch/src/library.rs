@@ -75,6 +75,17 @@ pub(crate) fn of_import(name: &[u8]) -> u32 {
     }
 }
 
+/// The mechanism that the name of an own function asks for: those that return twice, or elsewhere
+/// than to their caller. `None` where its code decides.
+pub(crate) fn of_own(name: &[u8]) -> Option<u32> {
+    match of_import(name) {
+        mechanism::CALL_THROUGH => None,
+        // These look at their return address, and patched returns leave it.
+        mechanism::INSTANT if name.starts_with(b"dl") => None,
+        other => Some(other),
+    }
+}
+
 /// The routine that serves a mechanism other than call-through.
 pub(crate) fn routine(mechanism: u32) -> usize {
     match mechanism {

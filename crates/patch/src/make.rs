@@ -9,16 +9,17 @@ use rustc_hash::FxHashMap;
 use crate::arena::{Arena, Head, Link, Stub};
 use crate::choice::Choice;
 use crate::domain::Domain;
-use crate::entry::{JUMP, Window, callers};
+use crate::entry::{JUMP, Window};
 use crate::fault::{Faults, is_named};
 use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::names::Names;
+use crate::own::{Way, flag_users};
 use crate::relocate::{LARGEST_IMAGE, Moved, Place};
 use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
 use crate::write::{CallSiteRow, Content, FunctionRow, RefusalRow, SiteRow};
-use crate::{Options, PlanFailure, Scope};
+use crate::{Made, Options, PlanFailure, Scope, Unpatched};
 
 /// Longest site.
 const SITE: u64 = 16;
@@ -28,19 +29,11 @@ pub(crate) struct Subject<'i, 'a> {
     pub image: &'i Image<'a>,
     pub survey: &'i Survey<'a>,
     pub domain: &'i Domain<'a>,
-    place: Place,
+    pub place: Place,
     /// Functions that are not to be recorded whatever their code allows, by range.
-    vetoed: FxHashMap<usize, &'static str>,
+    pub vetoed: FxHashMap<usize, &'static str>,
     /// Functions that run a routine first, by range.
-    watched: FxHashMap<usize, usize>,
-}
-
-/// How the calls of an own function come to its stub.
-enum Way {
-    /// Its entry jumps there.
-    Entry(Window, Moved),
-    /// These branches go there.
-    Callers(Vec<Branch>),
+    pub watched: FxHashMap<usize, usize>,
 }
 
 impl<'a> Subject<'_, 'a> {
@@ -72,7 +65,7 @@ impl<'a> Subject<'_, 'a> {
                 let (good, bad): (Vec<usize>, Vec<usize>) = choices
                     .iter()
                     .filter_map(|address| self.survey.range_starting_at(*address))
-                    .partition(|range| self.way(*range, |_| None).is_ok());
+                    .partition(|range| self.way(*range, |_| None, &[], 0).is_ok());
                 if !bad.is_empty() {
                     let good = good.into_iter().map(|range| (range, reason));
                     self.vetoed.extend(good);
@@ -83,36 +76,6 @@ impl<'a> Subject<'_, 'a> {
             }
         }
     }
-
-    fn way(&self, range: usize, shadow: impl Fn(u64) -> Option<u64>) -> Result<Way, String> {
-        if let Some(reason) = self.vetoed.get(&range) {
-            return Err((*reason).into());
-        }
-        if self.survey.ranges[range].begins_framed {
-            return Err("its frame is set up before its first instruction".into());
-        }
-        let entry = self.entry(range, shadow);
-        match entry {
-            Ok((window, moved)) if !window.has_call() => return Ok(Way::Entry(window, moved)),
-            _ => {}
-        }
-        // A moved call is a jump, which costs the processor its predictions of the returns above.
-        match (callers(self.survey, self.domain, range), entry) {
-            (Ok(callers), _) => Ok(Way::Callers(callers)),
-            (Err(_), Ok((window, moved))) => Ok(Way::Entry(window, moved)),
-            (Err(other), Err(reason)) => Err(format!("{reason}; {other}")),
-        }
-    }
-
-    fn entry(
-        &self,
-        range: usize,
-        shadow: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(Window, Moved), String> {
-        let window = Window::choose(self.image, self.survey, self.domain, range)?;
-        let moved = window.relocate(self.place, shadow)?;
-        Ok((window, moved))
-    }
 }
 
 /// Makes the plan.
@@ -121,7 +84,7 @@ pub(crate) fn make(
     debug: Option<&[u8]>,
     scope: Scope,
     options: &Options,
-) -> Result<Vec<u8>, PlanFailure> {
+) -> Result<Made, PlanFailure> {
     let role = scope.role;
     let choice = Choice::new(options)?;
     let mut image = Image::parse(bytes)?;
@@ -137,7 +100,10 @@ pub(crate) fn make(
         return Err(PlanFailure::TooLarge(high - low));
     }
     if !role.has_hooks() && !scope.own_functions {
-        return Ok(Builder::new(0).content(&image, role).write());
+        return Ok(Made {
+            plan: Builder::new(0).content(&image, role).write(),
+            unpatched: Vec::new(),
+        });
     }
     let imports = image.imports();
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
@@ -153,7 +119,7 @@ pub(crate) fn make(
         survey: &survey,
         domain: &domain,
         place: Place::new(high),
-        vetoed: FxHashMap::default(),
+        vetoed: flag_users(&survey, &domain),
         watched: FxHashMap::default(),
     };
     let mut plan = Builder::new(0);
@@ -189,17 +155,21 @@ pub(crate) fn make(
     }
     let (left_out, mut choices) = choice.counts();
     choices.extend(plan.faults.row());
+    let unpatched = std::mem::take(&mut plan.unpatched);
     let mut content = plan.content(&image, role);
     content.is_traced = role == Role::Main || names.is_some();
     (content.left_out, content.choices) = (left_out, choices);
-    Ok(content.write())
+    Ok(Made {
+        plan: content.write(),
+        unpatched,
+    })
 }
 
 /// The plan while it is built.
 pub(crate) struct Builder<'a> {
     pub arena: Arena,
     pub sites: Vec<SiteRow>,
-    functions: Vec<FunctionRow<'a>>,
+    pub functions: Vec<FunctionRow<'a>>,
     pub refusals: Vec<RefusalRow<'a>>,
     call_sites: Vec<CallSiteRow>,
     exports: Vec<(&'a [u8], u32)>,
@@ -208,9 +178,11 @@ pub(crate) struct Builder<'a> {
     pub counters: u32,
     /// Such calls, and the stub that counts them.
     pub counted: Vec<(Vec<Branch>, u32)>,
-    /// What was moved from function entries, by address.
-    moved: Vec<(u64, u64)>,
-    faults: Faults,
+    /// What was moved from function entries and returns, by address.
+    pub moved: Vec<(u64, u64)>,
+    /// Own functions whose returns are not patched, and why.
+    pub unpatched: Vec<Unpatched>,
+    pub faults: Faults,
     /// Of a redirection: the function that is called instead.
     other: Option<Other>,
 }
@@ -235,6 +207,7 @@ impl<'a> Builder<'a> {
             counters: 0,
             counted: Vec::new(),
             moved: Vec::new(),
+            unpatched: Vec::new(),
             faults: Faults::default(),
             other: None,
         }
@@ -314,7 +287,7 @@ impl<'a> Builder<'a> {
         self.arena.lead_elsewhere(to);
     }
 
-    fn refuse(&mut self, address: u64, name: Cow<'a, [u8]>, reason: String) {
+    pub(crate) fn refuse(&mut self, address: u64, name: Cow<'a, [u8]>, reason: String) {
         self.refusals.push(RefusalRow {
             address,
             name,
@@ -325,104 +298,16 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// The image's own functions. Returns the row of each function of the domain.
-    fn add_own(
-        &mut self,
-        subject: &Subject<'_, 'a>,
-        calls: &Imports<'a>,
-        own_unwinder: bool,
-        wants: impl Fn(&[u8]) -> bool,
-    ) -> Vec<Option<u32>> {
-        let mechanism = if own_unwinder {
-            mechanism::JUMP
-        } else {
-            mechanism::CALL_THROUGH
-        };
-        let head = if own_unwinder {
-            let routine = library::routine(mechanism);
-            Head::Before { routine }
-        } else {
-            Head::Through
-        };
-        let shadow = |address: u64| {
-            let row = calls.row_of_instruction(address)?;
-            Some(self.arena.shadow_slot(row))
-        };
-        let mut ways: Vec<Option<Way>> = Vec::new();
-        let mut refused = Vec::new();
-        for own in &subject.domain.functions {
-            let way = match wants(&own.name) {
-                true => subject.way(own.range, shadow),
-                false => Err(String::new()),
-            };
-            if let Err(reason) = &way
-                && !reason.is_empty()
-            {
-                refused.push((own, reason.clone()));
-            }
-            ways.push(way.ok());
-        }
-        for (own, reason) in refused {
-            let address = subject.survey.ranges[own.range].address;
-            self.refuse(address, own.name.clone(), reason);
-            self.count_calls(subject, own.range);
-        }
-        self.moved = ways
-            .iter()
-            .flatten()
-            .filter_map(|way| match way {
-                Way::Entry(window, _) => Some((window.start, window.end)),
-                Way::Callers(_) => None,
-            })
-            .collect();
-        self.lead_counted(subject);
-        // Their stubs first: moved code may call them.
-        let mut stubs: Vec<Option<Stub>> = vec![None; ways.len()];
-        let owned = || subject.domain.functions.iter().zip(&ways).enumerate();
-        for (index, (own, way)) in owned() {
-            if let Some(Way::Callers(callers)) = way {
-                let entry = subject.survey.ranges[own.range].address;
-                self.arena.fault = self.faults.of(&own.name);
-                let stub = self.arena.add_stub(head, &Arena::whole_body(entry));
-                self.arena.stubs.insert(entry, stub.entry);
-                self.lead_callers(subject, callers, stub.entry);
-                stubs[index] = Some(stub);
-            }
-        }
-        for (index, (own, way)) in owned() {
-            if let Some(Way::Entry(window, moved)) = way {
-                self.arena.fault = self.faults.of(&own.name);
-                let before = subject.watched.get(&own.range).copied();
-                stubs[index] = Some(self.patch_entry(subject, window, moved, head, before));
-            }
-        }
-        let mut rows = vec![None; ways.len()];
-        for (index, (own, _)) in owned() {
-            let Some(stub) = &stubs[index] else { continue };
-            let range = subject.survey.ranges[own.range];
-            let symbol = self.functions.len() as u32;
-            self.arena.set_symbol(stub, symbol);
-            rows[index] = Some(symbol);
-            self.functions.push(FunctionRow {
-                address: range.address,
-                length: range.size,
-                name: own.name.clone(),
-                origin: function::OWN,
-                mechanism,
-            });
-        }
-        rows
-    }
-
-    /// A function's stub and the group of sites that leads there, by way of the routine `before`.
-    fn patch_entry(
+    /// A function's stub, where it is entered by way of the routine `before`, and the group of sites
+    /// that leads there.
+    pub(crate) fn patch_entry(
         &mut self,
         subject: &Subject<'_, '_>,
         window: &Window,
         moved: &Moved,
         head: Head,
         before: Option<usize>,
-    ) -> Stub {
+    ) -> (Stub, u32, u32) {
         let stub = self.arena.add_stub(head, &moved.code);
         let entry = match before {
             Some(routine) => {
@@ -440,18 +325,7 @@ impl<'a> Builder<'a> {
             self.sites
                 .extend(branch_site(subject.image, branch, target, group));
         }
-        stub
-    }
-
-    /// Leads the callers of a function to its stub. Those that were moved go there already.
-    fn lead_callers(&mut self, subject: &Subject<'_, '_>, callers: &[Branch], stub: u32) {
-        let group = self.next_group();
-        for branch in callers {
-            if !self.is_moved(branch.from) {
-                self.sites
-                    .extend(branch_site(subject.image, branch, stub, group));
-            }
-        }
+        (stub, entry, group)
     }
 
     pub(crate) fn next_group(&mut self) -> u32 {
@@ -599,12 +473,12 @@ impl<'a> Builder<'a> {
             let owner = subject.domain.owner.get(range).copied().flatten();
             let own = owner.and_then(|owner| subject.domain.functions.get(owner as usize));
             if own.is_some_and(|own| own.range == range && is_own(&own.name))
-                && matches!(subject.way(range, |_| None), Ok(Way::Entry(..)))
+                && matches!(subject.way(range, |_| None, &[], 0), Ok(Way::Entry(..)))
             {
                 subject.watched.insert(range, routine);
                 continue;
             }
-            match subject.entry(range, |_| None) {
+            match subject.entry(range, |_| None, &[], 0) {
                 Ok((window, moved)) => {
                     let head = Head::Before { routine };
                     self.patch_entry(subject, &window, &moved, head, None);

@@ -42,6 +42,8 @@ pub(crate) struct Moved {
     /// Offset of each instruction in the code, by its former address; `None` where it became
     /// several and is no target any more.
     pub offsets: Vec<(u64, Option<u32>)>,
+    /// Fields that lead to exits, and the index of each exit's way out among those given.
+    pub exits: Vec<(u32, usize)>,
 }
 
 impl Moved {
@@ -65,6 +67,11 @@ impl Place {
         self.arena + LARGEST_ARENA
     }
 
+    /// Stands for the exit of a way out, by its index. Shadow slots lie below.
+    fn exit(&self, index: usize) -> u64 {
+        self.arena + LARGEST_ARENA / 2 + index as u64
+    }
+
     fn is_arena(&self, target: u64) -> bool {
         (self.arena..self.arena + 2 * LARGEST_ARENA).contains(&target)
     }
@@ -77,7 +84,8 @@ impl Place {
 
 /// Moves `instructions`, which stand one behind the other and end at `end`, to `place`. Where
 /// execution can reach `end`, a jump there follows. `shadow` gives the arena offset of the shadow
-/// slot that an instruction shall use instead of the slot it names.
+/// slot that an instruction shall use instead of the slot it names. The instructions at `ways_out`
+/// become jumps to exits.
 ///
 /// A call may only stand last. The address behind it in the image is pushed, then comes a jump:
 /// whoever unwinds or looks up its caller finds the place where the image has the call.
@@ -89,6 +97,7 @@ pub(crate) fn relocate(
     end: u64,
     place: Place,
     shadow: impl Fn(u64) -> Option<u64>,
+    ways_out: &[u64],
 ) -> Result<Moved, String> {
     let mut block = Vec::with_capacity(instructions.len() + 2);
     let mut literal = None;
@@ -103,6 +112,15 @@ pub(crate) fn relocate(
         if has_near_branch(&moved) && moved.flow_control() != FlowControl::Call && is_moved(target)
         {
             moved.set_near_branch64(target | FORMER);
+        }
+        let way_out = ways_out.iter().position(|way| *way == moved.ip());
+        if let Some(index) = way_out {
+            let exit = place.exit(index);
+            if moved.flow_control() == FlowControl::ConditionalBranch {
+                moved.set_near_branch64(exit);
+            } else {
+                moved = branch(Opcode::Jmp_rel32_64, exit, NOWHERE)?;
+            }
         }
         moved.set_ip(instruction.ip() | FORMER);
         let is_call = matches!(
@@ -129,6 +147,43 @@ pub(crate) fn relocate(
     if !block.last().is_some_and(ends) {
         block.push(branch(Opcode::Jmp_rel32_64, end, NOWHERE)?);
     }
+    encode_with_literal(block, literal, place)
+}
+
+/// Moves straight instructions, and conditional branches among them, to where something follows.
+///
+/// # Errors
+/// Why an instruction cannot be moved.
+pub(crate) fn relocate_before(
+    instructions: &[Instruction],
+    place: Place,
+    shadow: impl Fn(u64) -> Option<u64>,
+) -> Result<Moved, String> {
+    let mut block = Vec::with_capacity(instructions.len());
+    for instruction in instructions {
+        let mut moved = *instruction;
+        check(&moved, place)?;
+        if let Some(slot) = shadow(moved.ip()) {
+            moved.set_memory_displacement64(place.arena + slot);
+        }
+        moved.set_ip(instruction.ip() | FORMER);
+        block.push(moved);
+    }
+    if block.is_empty() {
+        return Ok(Moved {
+            code: Code::default(),
+            offsets: Vec::new(),
+            exits: Vec::new(),
+        });
+    }
+    encode(&block, place)
+}
+
+fn encode_with_literal(
+    mut block: Vec<Instruction>,
+    literal: Option<u64>,
+    place: Place,
+) -> Result<Moved, String> {
     let mut moved = encode(&block, place)?;
     if let Some(address) = literal {
         // The literal follows the code, whose length does not depend on where the literal is.
@@ -225,19 +280,24 @@ fn encode(block: &[Instruction], place: Place) -> Result<Moved, String> {
     let offsets = offsets
         .map(|(instruction, at)| (instruction.ip() & !FORMER, (at != u32::MAX).then_some(at)))
         .collect();
-    let links = links(&bytes, place)?;
+    let (links, exits) = links(&bytes, place)?;
     Ok(Moved {
         code: Code { bytes, links },
         offsets,
+        exits,
     })
 }
 
+/// Fields and what they lead to; fields and the exits that they lead to.
+type Links = (Vec<(u32, Link)>, Vec<(u32, usize)>);
+
 /// The displacements in `bytes` that lead out of the block.
-fn links(bytes: &[u8], place: Place) -> Result<Vec<(u32, Link)>, String> {
+fn links(bytes: &[u8], place: Place) -> Result<Links, String> {
     let start = place.address();
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     let mut links = Vec::new();
+    let mut exits = Vec::new();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
         let offsets: ConstantOffsets = decoder.get_constant_offsets(&instruction);
@@ -261,6 +321,11 @@ fn links(bytes: &[u8], place: Place) -> Result<Vec<(u32, Link)>, String> {
             return Err("its first instructions have no near form".into());
         }
         let trailing = (instruction.len() - field - 4) as u8;
+        let at = (instruction.ip() - start) as u32 + field as u32;
+        if is_branch && place.is_arena(address) {
+            exits.push((at, (address - place.exit(0)) as usize));
+            continue;
+        }
         let link = if is_branch {
             Link::Branch { address }
         } else if !place.is_arena(address) {
@@ -271,7 +336,7 @@ fn links(bytes: &[u8], place: Place) -> Result<Vec<(u32, Link)>, String> {
         } else {
             return Err("an instruction with a shadow slot has an immediate operand".into());
         };
-        links.push(((instruction.ip() - start) as u32 + field as u32, link));
+        links.push((at, link));
     }
-    Ok(links)
+    Ok((links, exits))
 }

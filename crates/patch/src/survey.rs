@@ -4,7 +4,9 @@
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use lockstep_binary::{CodeRange, Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::flow::{FlagUse, Flow, Traits, WayOut};
 
 /// How a direct branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,7 @@ pub(crate) struct Body {
     pub undecodable: Option<u64>,
     /// It returns or jumps away somewhere.
     pub leaves: bool,
+    pub traits: Traits,
 }
 
 /// The whole image, decoded.
@@ -70,7 +73,9 @@ pub(crate) struct Survey<'a> {
     pub slot_uses: Vec<SlotUse>,
     /// Entry of a PLT stub -> slot.
     pub plt: FxHashMap<u64, u64>,
-    /// Addresses in code that pointers in data lead to, sorted.
+    /// Words in data that point into code: (place, target), by place.
+    pub words: Vec<(u64, u64)>,
+    /// Addresses in code that pointers in data lead to, those in jump tables excepted, sorted.
     pub pointers: Vec<u64>,
     /// Addresses of function symbols, sorted: hand-written code may have several entries.
     pub symbols: Vec<u64>,
@@ -78,6 +83,16 @@ pub(crate) struct Survey<'a> {
     pub exported: Vec<u64>,
     /// Starts of ranges whose address instructions take, sorted.
     pub taken: Vec<u64>,
+    /// Other addresses in code that instructions take, sorted: labels.
+    pub labels: Vec<u64>,
+    /// Where execution may leave a function, by address.
+    pub ways_out: Vec<WayOut>,
+    /// Ranges whose callers look at the flags that they leave behind.
+    pub flag_users: FxHashSet<u64>,
+    /// Jump tables: their address, and the range that jumps by them.
+    pub tables: FxHashSet<(u64, u32)>,
+    /// Ranges that jump by a table that is known.
+    pub with_tables: FxHashSet<u32>,
 }
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
@@ -92,10 +107,16 @@ impl<'a> Survey<'a> {
             indirect_calls: Vec::new(),
             slot_uses: Vec::new(),
             plt: FxHashMap::default(),
+            words: Vec::new(),
             pointers: Vec::new(),
             symbols: Vec::new(),
             exported: Vec::new(),
             taken: Vec::new(),
+            labels: Vec::new(),
+            ways_out: Vec::new(),
+            flag_users: FxHashSet::default(),
+            tables: FxHashSet::default(),
+            with_tables: FxHashSet::default(),
         };
         for symbol in image.function_symbols() {
             survey.symbols.push(symbol.address);
@@ -104,9 +125,17 @@ impl<'a> Survey<'a> {
             }
         }
         let mut tables = Tables::default();
+        let mut flow = Flow::new();
+        let mut flag_uses = Vec::new();
         for index in 0..survey.ranges.len() {
             if survey.ranges[index].kind != RangeKind::Plt {
-                survey.decode_range(image, slots, index, &mut tables);
+                survey.decode_range(
+                    image,
+                    slots,
+                    index,
+                    &mut tables,
+                    (&mut flow, &mut flag_uses),
+                );
             }
         }
         let places = tables.read(image, &survey.ranges, &mut survey.branches);
@@ -114,10 +143,11 @@ impl<'a> Survey<'a> {
             let after = places.partition_point(|(start, _)| *start <= place);
             after > 0 && place < places[after - 1].1
         };
-        let pointers = image.code_pointers().into_iter();
+        survey.words = image.code_pointers();
+        let pointers = survey.words.iter();
         survey.pointers = pointers
             .filter(|(place, _)| !in_table(*place))
-            .map(|(_, target)| target)
+            .map(|(_, target)| *target)
             .collect();
         for (start, end) in image.plt_sections() {
             survey.decode_plt(image, slots, start, end);
@@ -125,12 +155,27 @@ impl<'a> Survey<'a> {
         survey
             .branches
             .sort_by_key(|branch| (branch.target, branch.from));
+        for branch in survey
+            .branches
+            .iter()
+            .filter(|b| b.kind == BranchKind::Table)
+        {
+            survey.tables.insert((branch.from, branch.range));
+            survey.with_tables.insert(branch.range);
+        }
+        // Behind a call that does not return there may be other code, led to from elsewhere.
+        for (callee, behind, reader) in flag_uses {
+            if survey.branches_to(behind, reader + 1).is_empty() {
+                survey.flag_users.insert(callee);
+            }
+        }
         survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
         for list in [
             &mut survey.pointers,
             &mut survey.symbols,
             &mut survey.exported,
             &mut survey.taken,
+            &mut survey.labels,
         ] {
             list.sort_unstable();
             list.dedup();
@@ -144,24 +189,32 @@ impl<'a> Survey<'a> {
         slots: &FxHashMap<u64, u32>,
         index: usize,
         tables: &mut Tables,
+        (flow, flag_uses): (&mut Flow, &mut Vec<FlagUse>),
     ) {
         let range = self.ranges[index];
         let bytes = image
             .bytes_at(range.address, range.size)
             .unwrap_or_default();
         let mut decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
+        flow.begin();
         let first = tables.mentioned.len();
         let mut computes_jumps = false;
         let at = index as u32;
         while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
+            let place = flow.next();
+            decoder.decode_out(place);
+            let instruction = *place;
             if instruction.is_invalid() {
                 self.bodies[index].undecodable = Some(instruction.ip());
                 break;
             }
             self.take_addresses(image, &instruction, &mut tables.mentioned);
             self.bodies[index].leaves |= leaves(&instruction, &range);
+            let bounds = (range.address, range.end());
+            let (way_out, flag_use) =
+                flow.take(bounds, at, |taken| decoder.get_constant_offsets(taken));
+            self.ways_out.extend(way_out);
+            flag_uses.extend(flag_use);
             match instruction.flow_control() {
                 FlowControl::IndirectBranch => {
                     computes_jumps |= !instruction.is_ip_rel_memory_operand();
@@ -174,6 +227,7 @@ impl<'a> Survey<'a> {
                 self.slot_uses.push(slot_use);
             }
         }
+        self.bodies[index].traits = flow.end();
         if computes_jumps {
             let candidates = &tables.mentioned[first..];
             tables
@@ -219,8 +273,9 @@ impl<'a> Survey<'a> {
         if instruction.is_ip_rel_memory_operand() {
             let address = instruction.ip_rel_memory_address();
             if instruction.code() == Code::Lea_r64_m {
-                self.take_address(address);
-                if !image.is_code(address) {
+                if image.is_code(address) {
+                    self.take_address(address);
+                } else {
                     mentioned.push(address);
                 }
             }
@@ -237,7 +292,10 @@ impl<'a> Survey<'a> {
                     kind,
                     OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64
                 ) {
-                    self.take_address(instruction.immediate(operand));
+                    let address = instruction.immediate(operand);
+                    if image.is_code(address) {
+                        self.take_address(address);
+                    }
                 }
             }
         }
@@ -246,6 +304,8 @@ impl<'a> Survey<'a> {
     fn take_address(&mut self, address: u64) {
         if self.range_starting_at(address).is_some() {
             self.taken.push(address);
+        } else {
+            self.labels.push(address);
         }
     }
 
@@ -286,6 +346,12 @@ impl<'a> Survey<'a> {
             .any(|list| list.binary_search(&address).is_ok())
     }
 
+    /// What the word at `place` in data points to, if that is code.
+    pub(crate) fn word_at(&self, place: u64) -> Option<u64> {
+        let index = self.words.binary_search_by_key(&place, |word| word.0);
+        index.ok().map(|index| self.words[index].1)
+    }
+
     /// Index of the range that `address` lies in.
     pub(crate) fn range_of(&self, address: u64) -> Option<usize> {
         let after = self
@@ -308,7 +374,23 @@ impl<'a> Survey<'a> {
             let first = list.partition_point(|address| *address < from);
             list.get(first).copied().filter(|found| *found < to)
         };
-        in_list(&self.pointers).or_else(|| in_list(&self.symbols))
+        in_list(&self.pointers)
+            .or_else(|| in_list(&self.symbols))
+            .or_else(|| in_list(&self.labels))
+    }
+
+    /// Where execution may leave the range, by address.
+    pub(crate) fn ways_out_of(&self, range: usize) -> &[WayOut] {
+        let range = &self.ranges[range];
+        let first = self.ways_out.partition_point(|way| way.at < range.address);
+        let end = self.ways_out.partition_point(|way| way.at < range.end());
+        &self.ways_out[first..end.max(first)]
+    }
+
+    /// A function symbol inside `from..to`.
+    pub(crate) fn symbol_in(&self, from: u64, to: u64) -> Option<u64> {
+        let first = self.symbols.partition_point(|address| *address < from);
+        self.symbols.get(first).copied().filter(|at| *at < to)
     }
 }
 

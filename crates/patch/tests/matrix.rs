@@ -215,6 +215,119 @@ fn awkward_entries() {
     }
 }
 
+#[test]
+fn every_way_out() {
+    use lockstep_format::plan::mechanism::{CALL_THROUGH, INSTANT, LEAF, PATCHED_RETURNS};
+    for options in [&[][..], &["-no-pie"], &["-Wl,-z,now"]] {
+        let Some(build) = compile("cc", "exits.S", options) else {
+            continue;
+        };
+        let bytes = check_build(&build);
+        let plan = Plan::new(&bytes).unwrap();
+        let mechanisms: BTreeMap<&[u8], u32> = plan
+            .functions()
+            .filter(|f| f.origin == function::OWN)
+            .map(|f| (f.name, f.mechanism))
+            .collect();
+        let expected: [(u32, &[&str]); 4] = [
+            (LEAF, &["leaf", "leaf_switch"]),
+            (
+                PATCHED_RETURNS,
+                &[
+                    "asks_system",
+                    "call_before_window",
+                    "calls",
+                    "computed_goto",
+                    "has_part",
+                    "locks",
+                    "loops",
+                    "main",
+                    "pauses",
+                    "pops",
+                    "prefixed",
+                    "short",
+                    "short_jump",
+                    "spin",
+                    "tail_calls",
+                    "tail_leaf",
+                    "tail_library",
+                    "tail_maybe",
+                    "tail_slot",
+                    "wide_into_window",
+                ],
+            ),
+            (
+                CALL_THROUGH,
+                &[
+                    "has_entry",
+                    "has_shared",
+                    "into_other",
+                    "pushes_return",
+                    "short_into_window",
+                    "tail_pointer",
+                ],
+            ),
+            (INSTANT, &["my_setjmp"]),
+        ];
+        for (mechanism, names) in expected {
+            for name in names {
+                let found = mechanisms.get(name.as_bytes());
+                assert_eq!(found, Some(&mechanism), "{}: {name}", build.how);
+            }
+        }
+        let refused = refused(&plan).join("\n");
+        for name in ["returns_flags", "passes_flags", "reads_flags"] {
+            let line = refused.lines().find(|line| line.contains(name));
+            assert!(line.is_some_and(|l| l.contains("flags")), "{refused}");
+        }
+        let all = mechanisms.len() + refused.lines().count();
+        assert_eq!(all, 2 + 20 + 6 + 1 + 3, "{mechanisms:?}");
+        // Stripped there are no names to go by: the same code, but for what a name alone tells.
+        let Some(stripped) = strip(&build) else {
+            continue;
+        };
+        let twin = check_build(&stripped);
+        let twin = Plan::new(&twin).unwrap();
+        for f in twin.functions().filter(|f| f.origin == function::OWN) {
+            let with_name = plan.functions().find(|g| g.address == f.address).unwrap();
+            let by_name = [&b"my_setjmp"[..], b"has_entry"];
+            if !by_name.contains(&with_name.name) {
+                assert_eq!(f.mechanism, with_name.mechanism, "{:#x}", f.address);
+            }
+        }
+    }
+}
+
+/// Most functions that compilers make need no return address replaced.
+#[test]
+fn returns_of_compiled_functions_are_patched() {
+    use lockstep_format::plan::mechanism::{LEAF, PATCHED_RETURNS};
+    let kinds: [&[&str]; 5] = [
+        &["-O1"],
+        &["-O2"],
+        &["-O2", "-no-pie", "-fcf-protection=none"],
+        &["-O3", "-mno-red-zone"],
+        &["-O2", "-fno-plt"],
+    ];
+    for (compiler, source) in [
+        ("gcc", "calls.c"),
+        ("clang", "calls.c"),
+        ("g++", "throws.cpp"),
+    ] {
+        for kind in kinds {
+            let Some(build) = compile(compiler, source, kind) else {
+                continue;
+            };
+            let bytes = check_build(&build);
+            let plan = Plan::new(&bytes).unwrap();
+            let own = || plan.functions().filter(|f| f.origin == function::OWN);
+            let patched = own().filter(|f| matches!(f.mechanism, LEAF | PATCHED_RETURNS));
+            let (patched, all) = (patched.count(), own().count());
+            assert!(patched * 10 >= all * 8, "{}: {patched} of {all}", build.how);
+        }
+    }
+}
+
 /// A library function's stub calls through the slot that no PLT stub of the program can be in.
 #[test]
 fn stubs_do_not_meet_themselves() {

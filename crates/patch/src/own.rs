@@ -1,0 +1,662 @@
+//! The image's own functions: which mechanism records each, and its code and sites.
+
+use lockstep_format::plan::{fixup, function, mechanism, site};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::Unpatched;
+use crate::arena::{Arena, Code, Head, Link, Stub};
+use crate::domain::{Domain, Function};
+use crate::entry::{JUMP, Window, callers};
+use crate::exits::{Exit, Exits, Help, Unpatchable, Write};
+use crate::fault::Faults;
+use crate::flow::Leaving;
+use crate::imports::Imports;
+use crate::inline::Then;
+use crate::leaf::is_leaf;
+use crate::library;
+use crate::make::{Builder, Subject, branch_site};
+use crate::padding::Padding;
+use crate::relocate::{Moved, relocate_before};
+use crate::survey::{Branch, Survey};
+use crate::write::{FunctionRow, SiteRow};
+
+/// An entry window is made larger to hold a return up to here, where that return cannot be patched
+/// otherwise.
+const LARGEST_ENTRY: u64 = 32;
+
+/// Longest site.
+const SITE: u64 = 16;
+
+/// How the calls of an own function come to its stub.
+pub(crate) enum Way {
+    /// Its entry jumps there.
+    Entry(Window, Moved),
+    /// These branches go there.
+    Callers(Vec<Branch>),
+}
+
+/// What is done to a function.
+struct Decision {
+    way: Way,
+    mechanism: u32,
+    /// Of patched returns: every way out, with what moves there.
+    exits: Vec<(Exit, Moved)>,
+    /// Why its returns are not patched.
+    unpatchable: Option<Unpatchable>,
+}
+
+/// What became of a function.
+enum Verdict {
+    Record(Box<Decision>),
+    Refuse(String),
+    Unwanted,
+}
+
+impl Verdict {
+    fn decision(&self) -> Option<&Decision> {
+        match self {
+            Self::Record(decision) => Some(decision),
+            _ => None,
+        }
+    }
+}
+
+/// A tail jump whose code waits for the stubs of all functions.
+struct Tail {
+    exit: Exit,
+    moved: Moved,
+    group: u32,
+    /// The field in the function's own body that leads there.
+    from_body: Option<u32>,
+}
+
+/// A function's stub, as tail jumps find it.
+struct Target {
+    stub: Stub,
+    /// Where it is entered, a routine before it included.
+    entry: u32,
+}
+
+/// Decides for every function.
+struct Decide<'s, 'i, 'a, S> {
+    subject: &'s Subject<'i, 'a>,
+    shadow: S,
+    faults: &'s Faults,
+    /// Faults alone: stubs are plain code.
+    records_nothing: bool,
+    own_unwinder: bool,
+}
+
+impl<S: Fn(u64) -> Option<u64>> Decide<'_, '_, '_, S> {
+    fn verdict(&self, index: u32, own: &Function<'_>) -> Result<Decision, String> {
+        let (survey, domain) = (self.subject.survey, self.subject.domain);
+        let by_name = library::of_own(&own.name);
+        if let Some(mechanism) = by_name {
+            return Ok(Decision {
+                way: self.way(own.range, &[], 0)?,
+                mechanism,
+                exits: Vec::new(),
+                unpatchable: None,
+            });
+        }
+        if self.records_nothing || self.faults.is_at(&own.name) {
+            return Ok(self.by_hook(self.way(own.range, &[], 0)?, None));
+        }
+        if is_leaf(self.subject.image, survey, domain, index) {
+            return Ok(Decision {
+                way: self.way(own.range, &[], 0)?,
+                mechanism: mechanism::LEAF,
+                exits: Vec::new(),
+                unpatchable: None,
+            });
+        }
+        let way = self.way(own.range, &[], 0)?;
+        match self.with_exits(index, own, &way, None) {
+            Ok(decision) => Ok(decision),
+            Err(unpatchable) => Ok(self.by_hook(way, Some(unpatchable))),
+        }
+    }
+
+    /// The function's return address is replaced, where that may be.
+    fn by_hook(&self, way: Way, unpatchable: Option<Unpatchable>) -> Decision {
+        Decision {
+            way,
+            mechanism: if self.own_unwinder {
+                mechanism::JUMP
+            } else {
+                mechanism::CALL_THROUGH
+            },
+            exits: Vec::new(),
+            unpatchable,
+        }
+    }
+
+    /// The same with patched returns.
+    fn with_exits(
+        &self,
+        index: u32,
+        own: &Function<'_>,
+        way: &Way,
+        padding: Option<&mut Padding>,
+    ) -> Result<Decision, Unpatchable> {
+        let first = self.choose(index, own, way, 0, padding);
+        let unpatchable = match first {
+            Ok(decision) => return Ok(decision),
+            Err(unpatchable) => unpatchable,
+        };
+        // A short function: all of it may move with its entry.
+        let whole = &self.subject.survey.ranges[own.range];
+        let until = whole.end();
+        let is_short = matches!(way, Way::Entry(..)) && whole.size <= LARGEST_ENTRY;
+        if is_short && let Ok(decision) = self.choose(index, own, way, until, None) {
+            return Ok(decision);
+        }
+        Err(unpatchable)
+    }
+
+    fn choose(
+        &self,
+        index: u32,
+        own: &Function<'_>,
+        way: &Way,
+        until: u64,
+        padding: Option<&mut Padding>,
+    ) -> Result<Decision, Unpatchable> {
+        let subject = self.subject;
+        let larger;
+        let window = match way {
+            Way::Entry(window, _) if until == 0 => Some(window),
+            Way::Entry(..) => {
+                larger = subject.window(own.range, until)?;
+                if larger.has_call() {
+                    return Err("a call in it cannot be moved".to_owned().into());
+                }
+                Some(&larger)
+            }
+            Way::Callers(_) => None,
+        };
+        let exits = Exits::new(subject.image, subject.survey, subject.domain, index, window)?;
+        let exits = exits.choose(padding)?;
+        let in_entry: Vec<u64> = exits
+            .iter()
+            .filter(|exit| exit.write == Write::Entry)
+            .map(|exit| exit.way.at)
+            .collect();
+        let way = match way {
+            Way::Entry(..) => self.way(own.range, &in_entry, until)?,
+            Way::Callers(callers) => Way::Callers(callers.clone()),
+        };
+        let exits = exits.into_iter().map(|exit| {
+            let moved = relocate_before(&exit.moved, subject.place, &self.shadow)?;
+            for branch in &exit.redirected {
+                if branch.target != exit.way.at && moved.offset_of(branch.target).is_none() {
+                    return Err("a branch leads between two instructions".to_owned());
+                }
+            }
+            Ok((exit, moved))
+        });
+        Ok(Decision {
+            way,
+            mechanism: mechanism::PATCHED_RETURNS,
+            exits: exits.collect::<Result<_, String>>()?,
+            unpatchable: None,
+        })
+    }
+
+    fn way(&self, range: usize, ways_out: &[u64], until: u64) -> Result<Way, String> {
+        self.subject.way(range, &self.shadow, ways_out, until)
+    }
+}
+
+impl Subject<'_, '_> {
+    /// How calls come to the stub of a function; `ways_out` become jumps to exits where they move
+    /// with the entry, and all before `until` moves.
+    pub(crate) fn way(
+        &self,
+        range: usize,
+        shadow: impl Fn(u64) -> Option<u64>,
+        ways_out: &[u64],
+        until: u64,
+    ) -> Result<Way, String> {
+        if let Some(reason) = self.vetoed.get(&range) {
+            return Err((*reason).into());
+        }
+        if self.survey.ranges[range].begins_framed {
+            return Err("its frame is set up before its first instruction".into());
+        }
+        let entry = match self.entry(range, shadow, ways_out, until) {
+            Ok((window, moved)) if !window.has_call() => return Ok(Way::Entry(window, moved)),
+            other => other,
+        };
+        // A moved call is a jump, which costs the processor its predictions of the returns above.
+        match (callers(self.survey, self.domain, range), entry) {
+            (Ok(callers), _) => Ok(Way::Callers(callers)),
+            (Err(_), Ok((window, moved))) => Ok(Way::Entry(window, moved)),
+            (Err(other), Err(reason)) => Err(format!("{reason}; {other}")),
+        }
+    }
+
+    pub(crate) fn entry(
+        &self,
+        range: usize,
+        shadow: impl Fn(u64) -> Option<u64>,
+        ways_out: &[u64],
+        until: u64,
+    ) -> Result<(Window, Moved), String> {
+        let window = self.window(range, until)?;
+        let moved = window.relocate(self.place, shadow, ways_out)?;
+        Ok((window, moved))
+    }
+
+    fn window(&self, range: usize, until: u64) -> Result<Window, String> {
+        Window::choose(self.image, self.survey, self.domain, range, until)
+    }
+}
+
+/// Functions that pass something in the flags: those whose caller looks at them after the call, with
+/// all that they jump to, and those that look at them first.
+pub(crate) fn flag_users(
+    survey: &Survey<'_>,
+    domain: &Domain<'_>,
+) -> FxHashMap<usize, &'static str> {
+    let owner = |address: u64| domain.function_at(survey, address);
+    let mut open: Vec<u32> = survey
+        .flag_users
+        .iter()
+        .filter_map(|at| owner(*at))
+        .collect();
+    let mut found = FxHashSet::default();
+    while let Some(function) = open.pop() {
+        if !found.insert(function) {
+            continue;
+        }
+        for range in domain.ranges_of(function) {
+            open.extend(
+                survey
+                    .ways_out_of(range)
+                    .iter()
+                    .filter_map(|way| match way.leaving {
+                        Leaving::Jump { target } | Leaving::Conditional { target } => owner(target),
+                        _ => None,
+                    }),
+            );
+        }
+    }
+    for (index, own) in domain.functions.iter().enumerate() {
+        if survey.bodies[own.range].traits.reads_flags {
+            found.insert(index as u32);
+        }
+    }
+    let range = |function: u32| domain.functions[function as usize].range;
+    let reason = "it passes something in the flags";
+    let found = found.into_iter();
+    found.map(|function| (range(function), reason)).collect()
+}
+
+/// What is decided of every function of the domain.
+fn verdicts<S: Fn(u64) -> Option<u64>>(
+    decide: &Decide<'_, '_, '_, S>,
+    wants: impl Fn(&[u8]) -> bool,
+) -> Vec<Verdict> {
+    let subject = decide.subject;
+    let (survey, domain) = (subject.survey, subject.domain);
+    let mut verdicts: Vec<Verdict> = Vec::with_capacity(domain.functions.len());
+    for (index, own) in domain.functions.iter().enumerate() {
+        let index = index as u32;
+        verdicts.push(if !wants(&own.name) {
+            Verdict::Unwanted
+        } else {
+            match decide.verdict(index, own) {
+                Ok(decision) => Verdict::Record(Box::new(decision)),
+                Err(reason) => Verdict::Refuse(reason),
+            }
+        });
+    }
+    // Padding goes first to the functions that it belongs to, then to their neighbours.
+    let mut claimed = Vec::new();
+    for (index, verdict) in verdicts.iter().enumerate() {
+        let Some(decision) = verdict.decision() else {
+            continue;
+        };
+        if let Way::Entry(window, _) = &decision.way {
+            claimed.push((window.start, window.overwritten_end()));
+        }
+        claimed.extend(
+            decision
+                .exits
+                .iter()
+                .map(|(exit, _)| (exit.start, exit.end())),
+        );
+        // Their next attempt begins with the padding behind their own returns.
+        if decision.unpatchable.is_some() {
+            let ways = domain
+                .ranges_of(index as u32)
+                .flat_map(|range| survey.ways_out_of(range));
+            claimed.extend(ways.map(|way| (way.at, way.at + JUMP)));
+        }
+    }
+    let mut padding = Padding::new(subject.image, survey, &mut claimed);
+    for (index, own) in domain.functions.iter().enumerate() {
+        let Verdict::Record(decision) = &verdicts[index] else {
+            continue;
+        };
+        let help = decision.unpatchable.as_ref().and_then(|why| why.help);
+        if help != Some(Help::Padding) {
+            continue;
+        }
+        let way = &decision.way;
+        match decide.with_exits(index as u32, own, way, Some(&mut padding)) {
+            Ok(better) => verdicts[index] = Verdict::Record(Box::new(better)),
+            Err(why) => {
+                if let Verdict::Record(decision) = &mut verdicts[index] {
+                    decision.unpatchable = Some(why);
+                }
+            }
+        }
+    }
+    verdicts
+}
+
+impl<'a> Builder<'a> {
+    /// The image's own functions. Returns the row of each function of the domain.
+    pub(crate) fn add_own(
+        &mut self,
+        subject: &Subject<'_, 'a>,
+        calls: &Imports<'a>,
+        own_unwinder: bool,
+        wants: impl Fn(&[u8]) -> bool,
+    ) -> Vec<Option<u32>> {
+        let shadow = |address: u64| {
+            let row = calls.row_of_instruction(address)?;
+            Some(self.arena.shadow_slot(row))
+        };
+        let decide = Decide {
+            subject,
+            shadow,
+            faults: &self.faults,
+            records_nothing: self.arena.is_plain,
+            own_unwinder,
+        };
+        let verdicts = verdicts(&decide, wants);
+        let functions = &subject.domain.functions;
+        for (own, verdict) in functions.iter().zip(&verdicts) {
+            if let Verdict::Refuse(reason) = verdict {
+                let address = subject.survey.ranges[own.range].address;
+                self.refuse(address, own.name.clone(), reason.clone());
+                // Counting changes the flags before the call.
+                if !subject.survey.bodies[own.range].traits.reads_flags {
+                    self.count_calls(subject, own.range);
+                }
+            }
+        }
+        for decision in verdicts.iter().filter_map(Verdict::decision) {
+            if let Way::Entry(window, _) = &decision.way {
+                self.moved.push((window.start, window.end));
+            }
+            let sites = decision.exits.iter().map(|(exit, _)| exit);
+            let sites = sites.filter(|exit| exit.write != Write::Entry);
+            self.moved
+                .extend(sites.map(|exit| (exit.start, exit.way.end())));
+        }
+        self.moved.sort_unstable();
+        self.lead_counted(subject);
+        // Those that callers are led to first: moved code may call them.
+        let mut stubs: Vec<Option<Target>> = verdicts.iter().map(|_| None).collect();
+        let mut tails = Vec::new();
+        for by_entry in [false, true] {
+            for (index, verdict) in verdicts.iter().enumerate() {
+                let Some(decision) = verdict.decision() else {
+                    continue;
+                };
+                if matches!(decision.way, Way::Entry(..)) == by_entry {
+                    let range = functions[index].range;
+                    self.arena.fault = self.faults.of(&functions[index].name);
+                    stubs[index] = Some(self.add_function(subject, range, decision, &mut tails));
+                }
+            }
+        }
+        let mut rows = vec![None; verdicts.len()];
+        for (index, own) in functions.iter().enumerate() {
+            let (Some(target), Some(decision)) = (&stubs[index], verdicts[index].decision()) else {
+                continue;
+            };
+            let range = subject.survey.ranges[own.range];
+            let symbol = self.functions.len() as u32;
+            self.arena.set_symbol(&target.stub, symbol);
+            rows[index] = Some(symbol);
+            self.functions.push(FunctionRow {
+                address: range.address,
+                length: range.size,
+                name: own.name.clone(),
+                origin: function::OWN,
+                mechanism: decision.mechanism,
+            });
+            if let Some(unpatchable) = &decision.unpatchable {
+                self.unpatched.push(Unpatched {
+                    row: symbol,
+                    reason: unpatchable.reason.clone(),
+                });
+            }
+        }
+        self.add_tails(subject, calls, &tails, &stubs, &rows);
+        rows
+    }
+
+    /// A function's stub, its exits that return, and the group of its sites.
+    fn add_function(
+        &mut self,
+        subject: &Subject<'_, '_>,
+        range: usize,
+        decision: &Decision,
+        tails: &mut Vec<Tail>,
+    ) -> Target {
+        let head = match decision.mechanism {
+            mechanism::CALL_THROUGH => Head::Through,
+            mechanism::PATCHED_RETURNS => Head::Open,
+            mechanism::LEAF => Head::Leaf,
+            other => Head::Before {
+                routine: library::routine(other),
+            },
+        };
+        let (stub, entry, group, from_body) = match &decision.way {
+            Way::Entry(window, moved) => {
+                let before = subject.watched.get(&range).copied();
+                let (stub, entry, group) = self.patch_entry(subject, window, moved, head, before);
+                (stub, entry, group, moved.exits.as_slice())
+            }
+            Way::Callers(callers) => {
+                let address = subject.survey.ranges[range].address;
+                let stub = self.arena.add_stub(head, &Arena::whole_body(address));
+                let (entry, group) = (stub.entry, self.next_group());
+                self.arena.stubs.insert(address, entry);
+                for branch in callers {
+                    // Those that were moved go there already.
+                    if !self.is_moved(branch.from) {
+                        self.sites
+                            .extend(branch_site(subject.image, branch, entry, group));
+                    }
+                }
+                (stub, entry, group, &[][..])
+            }
+        };
+        let mut in_entry = 0;
+        for (exit, moved) in &decision.exits {
+            let field = if exit.write == Write::Entry {
+                let field = from_body.iter().find(|(_, index)| *index == in_entry);
+                in_entry += 1;
+                field.map(|(at, _)| stub.body + at)
+            } else {
+                None
+            };
+            match exit.way.leaving {
+                Leaving::Return { pops } => {
+                    let at = self.arena.add_return(&moved.code, Then::Return { pops });
+                    self.lead_out(subject, exit, moved, at, group, field);
+                }
+                _ => tails.push(Tail {
+                    exit: exit.clone(),
+                    moved: moved.clone(),
+                    group,
+                    from_body: field,
+                }),
+            }
+        }
+        Target { stub, entry }
+    }
+
+    /// The tail jumps, when all stubs are known.
+    fn add_tails(
+        &mut self,
+        subject: &Subject<'_, 'a>,
+        calls: &Imports<'a>,
+        tails: &[Tail],
+        stubs: &[Option<Target>],
+        rows: &[Option<u32>],
+    ) {
+        let survey = subject.survey;
+        // Whoever applies the plan may lead a shadow slot past the recording.
+        let import = |builder: &Self, slot: u64| {
+            let row = calls.row_of_slot(slot)?;
+            let offset = builder.arena.shadow_slot(row);
+            Some(Link::Shadow { offset })
+        };
+        for tail in tails {
+            let code: &Code = &tail.moved.code;
+            let at = match tail.exit.way.leaving {
+                Leaving::Slot { slot } => match import(self, slot) {
+                    Some(to) => self.arena.add_hand_over(code, to),
+                    None => {
+                        let to = Link::Slot { address: slot };
+                        self.arena.add_return(code, Then::Jump(to))
+                    }
+                },
+                Leaving::Jump { target } | Leaving::Conditional { target } => {
+                    let own = subject.domain.function_at(survey, target);
+                    let row = own.and_then(|own| rows[own as usize]);
+                    let to = own.and_then(|own| stubs[own as usize].as_ref());
+                    let slot = survey.plt.get(&target).copied();
+                    if let (Some(to), Some(row)) = (to, row) {
+                        if to.stub.is_inline && to.entry == to.stub.entry {
+                            let (at, words) = self.arena.add_tail_inline(code, &to.stub);
+                            self.arena.set_words(&words, fixup::SYMBOL_32, row);
+                            at
+                        } else {
+                            let offset = u64::from(to.entry);
+                            self.arena.add_hand_over(code, Link::Arena { offset })
+                        }
+                    } else if let Some(to) = slot.and_then(|slot| import(self, slot)) {
+                        self.arena.add_hand_over(code, to)
+                    } else {
+                        let to = Link::Branch { address: target };
+                        self.arena.add_return(code, Then::Jump(to))
+                    }
+                }
+                Leaving::Return { .. } | Leaving::Computed(_) | Leaving::Odd => continue,
+            };
+            self.lead_out(
+                subject,
+                &tail.exit,
+                &tail.moved,
+                at,
+                tail.group,
+                tail.from_body,
+            );
+        }
+    }
+
+    /// Leads a way out to its exit at `at` in the arena.
+    fn lead_out(
+        &mut self,
+        subject: &Subject<'_, '_>,
+        exit: &Exit,
+        moved: &Moved,
+        at: u32,
+        group: u32,
+        from_body: Option<u32>,
+    ) {
+        let image = subject.image;
+        let way = &exit.way;
+        let size = (exit.end() - exit.start).min(SITE);
+        let old = |address: u64, size: u64| image.bytes_at(address, size).map(<[u8]>::to_vec);
+        let short = |from: u64, to: u64| (to as i64 - from as i64) as u8;
+        match exit.write {
+            Write::Entry => {
+                if let Some(field) = from_body {
+                    self.arena.set_displacement(field, u64::from(at));
+                }
+            }
+            Write::Displacement => {
+                self.sites
+                    .extend(old(way.at, u64::from(way.length)).map(|old| SiteRow {
+                        address: way.at,
+                        field: u32::from(way.field),
+                        target: at,
+                        group,
+                        new: old.clone(),
+                        old,
+                    }));
+            }
+            Write::Jump => self
+                .sites
+                .extend(old(exit.start, size).map(|old| jump_site(exit.start, old, at, group))),
+            Write::Short { padding } => {
+                self.sites.extend(old(exit.start, size).map(|old| {
+                    let mut new = old.clone();
+                    new[..2].copy_from_slice(&[0xeb, short(exit.start + 2, padding)]);
+                    SiteRow {
+                        address: exit.start,
+                        field: site::NO_FIELD,
+                        target: at,
+                        group,
+                        old,
+                        new,
+                    }
+                }));
+                self.sites
+                    .extend(old(padding, JUMP).map(|old| jump_site(padding, old, at, group)));
+            }
+            Write::ShortDisplacement { padding } => {
+                self.sites
+                    .extend(old(way.at, u64::from(way.length)).map(|old| {
+                        let mut new = old.clone();
+                        if let Some(last) = new.last_mut() {
+                            *last = short(way.end(), padding);
+                        }
+                        SiteRow {
+                            address: way.at,
+                            field: site::NO_FIELD,
+                            target: at,
+                            group,
+                            old,
+                            new,
+                        }
+                    }));
+                self.sites
+                    .extend(old(padding, JUMP).map(|old| jump_site(padding, old, at, group)));
+            }
+        }
+        for branch in &exit.redirected {
+            let offset = if branch.target == way.at {
+                Some(moved.code.bytes.len() as u32)
+            } else {
+                moved.offset_of(branch.target)
+            };
+            let target = at + offset.unwrap_or(0);
+            self.sites.extend(branch_site(image, branch, target, group));
+        }
+    }
+}
+
+/// `jmp` to the arena; what else is checked stays as it is.
+fn jump_site(address: u64, old: Vec<u8>, target: u32, group: u32) -> SiteRow {
+    let mut new = old.clone();
+    new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
+    SiteRow {
+        address,
+        field: 1,
+        target,
+        group,
+        old,
+        new,
+    }
+}
