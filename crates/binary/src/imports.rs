@@ -18,6 +18,8 @@ pub struct Import<'a> {
     pub name: &'a [u8],
     /// The image defines the symbol itself (another image may still win).
     pub is_defined: bool,
+    /// Where the image defines it; 0 where it does not.
+    pub address: u64,
     /// The slot serves calls alone (JUMP_SLOT). The other kind (GLOB_DAT) serves the address too:
     /// in a fixed image it may hold the image's own PLT stub as the function's one address.
     pub is_for_calls: bool,
@@ -52,6 +54,7 @@ impl<'a> Image<'a> {
                     symbol: index,
                     name: &name[..end.unwrap_or(name.len())],
                     is_defined: !symbol.is_undefined(LE),
+                    address: symbol.st_value(LE),
                     is_for_calls: kind == elf::R_X86_64_JUMP_SLOT,
                 });
             }

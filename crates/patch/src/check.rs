@@ -105,6 +105,10 @@ struct Memory<'i, 'a> {
     entries: HashMap<u64, u64>,
     /// Addresses in the image that moved code leads to.
     leads: RefCell<Vec<u64>>,
+    /// Slots of functions that the image defines itself.
+    defined: HashSet<u64>,
+    /// Words in data that point into code: place -> target.
+    words: HashMap<u64, u64>,
     /// Where functions and their parts begin and end.
     ranges: Vec<(u64, u64)>,
     /// Where slow ways of exits begin: what stands before them is over.
@@ -210,6 +214,13 @@ impl<'i, 'a> Memory<'i, 'a> {
             imports: image.imports().iter().map(|i| (i.slot, i.symbol)).collect(),
             entries: HashMap::new(),
             leads: RefCell::default(),
+            defined: image
+                .imports()
+                .iter()
+                .filter(|import| import.is_defined)
+                .map(|import| import.slot)
+                .collect(),
+            words: image.code_pointers().into_iter().collect(),
             ranges: Self::range_bounds(image),
             slow_ways: RefCell::default(),
         };

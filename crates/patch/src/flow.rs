@@ -53,6 +53,17 @@ pub(crate) struct Computed {
     pub takes_down: bool,
 }
 
+impl Computed {
+    /// A jump to whatever a variable holds.
+    pub(crate) const UNKNOWN: Self = Self {
+        is_sum: false,
+        is_loaded: true,
+        is_indexed: false,
+        table: None,
+        takes_down: true,
+    };
+}
+
 /// An instruction that may leave its function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WayOut {

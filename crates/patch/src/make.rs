@@ -30,6 +30,8 @@ pub(crate) struct Subject<'i, 'a> {
     pub survey: &'i Survey<'a>,
     pub domain: &'i Domain<'a>,
     pub place: Place,
+    /// Slots of functions that the image defines itself, and where.
+    pub defined: FxHashMap<u64, u64>,
     /// Functions that are not to be recorded whatever their code allows, by range.
     pub vetoed: FxHashMap<usize, &'static str>,
     /// Functions that run a routine first, by range.
@@ -119,6 +121,11 @@ pub(crate) fn make(
         survey: &survey,
         domain: &domain,
         place: Place::new(high),
+        defined: imports
+            .iter()
+            .filter(|import| import.is_defined)
+            .map(|import| (import.slot, import.address))
+            .collect(),
         vetoed: flag_users(&survey, &domain),
         watched: FxHashMap::default(),
     };

@@ -522,36 +522,43 @@ impl<'a> Builder<'a> {
         };
         for tail in tails {
             let code: &Code = &tail.moved.code;
-            let at = match tail.exit.way.leaving {
-                Leaving::Slot { slot } => match import(self, slot) {
-                    Some(to) => self.arena.add_hand_over(code, to),
-                    None => {
-                        let to = Link::Slot { address: slot };
-                        self.arena.add_return(code, Then::Jump(to))
-                    }
-                },
+            let (target, slot) = match tail.exit.way.leaving {
+                Leaving::Slot { slot } => (0, Some(slot)),
                 Leaving::Jump { target } | Leaving::Conditional { target } => {
-                    let own = subject.domain.function_at(survey, target);
-                    let row = own.and_then(|own| rows[own as usize]);
-                    let to = own.and_then(|own| stubs[own as usize].as_ref());
-                    let slot = survey.plt.get(&target).copied();
-                    if let (Some(to), Some(row)) = (to, row) {
-                        if to.stub.is_inline && to.entry == to.stub.entry {
-                            let (at, words) = self.arena.add_tail_inline(code, &to.stub);
-                            self.arena.set_words(&words, fixup::SYMBOL_32, row);
-                            at
-                        } else {
-                            let offset = u64::from(to.entry);
-                            self.arena.add_hand_over(code, Link::Arena { offset })
-                        }
-                    } else if let Some(to) = slot.and_then(|slot| import(self, slot)) {
-                        self.arena.add_hand_over(code, to)
-                    } else {
-                        let to = Link::Branch { address: target };
-                        self.arena.add_return(code, Then::Jump(to))
-                    }
+                    (target, survey.plt.get(&target).copied())
                 }
                 Leaving::Return { .. } | Leaving::Computed(_) | Leaving::Odd => continue,
+            };
+            // A slot of a function that the image defines itself leads there, or to what takes its
+            // place.
+            let defined = slot.and_then(|slot| subject.defined.get(&slot).copied());
+            let own = subject
+                .domain
+                .function_at(survey, defined.unwrap_or(target));
+            let row = own.and_then(|own| rows[own as usize]);
+            let to = own.and_then(|own| stubs[own as usize].as_ref());
+            let by_slot = |slot: u64| Link::Slot { address: slot };
+            let at = match (to.zip(row), slot) {
+                (_, Some(slot)) if calls.row_of_slot(slot).is_some() => {
+                    let to = import(self, slot).unwrap_or(by_slot(slot));
+                    self.arena.add_hand_over(code, to)
+                }
+                (Some(_), Some(slot)) => self.arena.add_hand_over(code, by_slot(slot)),
+                (None, Some(slot)) => self.arena.add_return(code, Then::Jump(by_slot(slot))),
+                (Some((to, row)), None) => {
+                    if to.stub.is_inline && to.entry == to.stub.entry {
+                        let (at, words) = self.arena.add_tail_inline(code, &to.stub);
+                        self.arena.set_words(&words, fixup::SYMBOL_32, row);
+                        at
+                    } else {
+                        let offset = u64::from(to.entry);
+                        self.arena.add_hand_over(code, Link::Arena { offset })
+                    }
+                }
+                (None, None) => {
+                    let to = Link::Branch { address: target };
+                    self.arena.add_return(code, Then::Jump(to))
+                }
             };
             self.lead_out(
                 subject,

@@ -6,7 +6,7 @@ use lockstep_binary::{CodeRange, Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::flow::{FlagUse, Flow, Traits, WayOut};
+use crate::flow::{Computed, FlagUse, Flow, Leaving, Traits, WayOut};
 
 /// How a direct branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,6 +163,7 @@ impl<'a> Survey<'a> {
             survey.tables.insert((branch.from, branch.range));
             survey.with_tables.insert(branch.range);
         }
+        survey.resolve_slots(image, slots);
         // Behind a call that does not return there may be other code, led to from elsewhere.
         for (callee, behind, reader) in flag_uses {
             if survey.branches_to(behind, reader + 1).is_empty() {
@@ -307,6 +308,35 @@ impl<'a> Survey<'a> {
         } else {
             self.labels.push(address);
         }
+    }
+
+    /// Tells what jumps through words of memory mean: a library function, one of the image's own, by
+    /// a word of the global offset table that is no import, or whatever a variable holds.
+    fn resolve_slots(&mut self, image: &Image<'a>, slots: &FxHashMap<u64, u32>) {
+        let constant: Vec<(u64, u64)> = image
+            .loaded_sections()
+            .filter(|section| section.name == b".got")
+            .map(|section| (section.address, section.address + section.size))
+            .collect();
+        let mut ways_out = std::mem::take(&mut self.ways_out);
+        for way in &mut ways_out {
+            let Leaving::Slot { slot } = way.leaving else {
+                continue;
+            };
+            if slots.contains_key(&slot) {
+                continue;
+            }
+            let is_constant = constant
+                .iter()
+                .any(|(start, end)| (*start..*end).contains(&slot));
+            let target = self.word_at(slot).filter(|_| is_constant);
+            let is_other = |target: &u64| self.ranges[way.range as usize].address != *target;
+            way.leaving = match target.filter(is_other) {
+                Some(target) => Leaving::Jump { target },
+                None => Leaving::Computed(Computed::UNKNOWN),
+            };
+        }
+        self.ways_out = ways_out;
     }
 
     fn decode_plt(&mut self, image: &Image<'a>, slots: &FxHashMap<u64, u32>, start: u64, end: u64) {

@@ -200,10 +200,21 @@ impl Memory<'_, '_> {
             return match is_return {
                 true if place == real => Ok(()),
                 false if self.is_arena(place) => self.check_shadow(place, real),
+                // What it defines itself has no shadow, and is recorded at its entry.
+                false if place == real && self.defined.contains(&real.wrapping_sub(self.bias)) => {
+                    Ok(())
+                }
                 _ => wrong("jumps through another slot"),
             };
         }
-        let target = before.near_branch_target();
+        let mut target = before.near_branch_target();
+        if let Some(real) = slot.filter(|_| !is_near_branch(before)) {
+            // A word of the image's own that leads to one of its functions.
+            match self.words.get(&real.wrapping_sub(self.bias)) {
+                Some(address) => target = self.bias + address,
+                None => return wrong("jumps to what no word names"),
+            }
+        }
         if fast.code() != Code::Jmp_rel32_64 || slow.code() != Code::Jmp_rel32_64 {
             return wrong("does not jump on");
         }
@@ -272,8 +283,8 @@ impl Memory<'_, '_> {
                 ));
             }
         }
-        for (place, target) in self.image.code_pointers() {
-            if hits(target) {
+        for (place, target) in &self.words {
+            if hits(*target) {
                 return Err(format!("the word at {place:#x} leads into what was moved"));
             }
         }
