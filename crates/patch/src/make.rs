@@ -163,6 +163,7 @@ pub(crate) fn make(
     let (left_out, mut choices) = choice.counts();
     choices.extend(plan.faults.row());
     let unpatched = std::mem::take(&mut plan.unpatched);
+    plan.arena.align();
     let mut content = plan.content(&image, role);
     content.is_traced = role == Role::Main || names.is_some();
     (content.left_out, content.choices) = (left_out, choices);
