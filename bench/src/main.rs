@@ -1,15 +1,24 @@
 //! `cargo xtask bench`: what recording costs, beside callgrind and uftrace on the same binaries, and
-//! what comparing costs.
+//! what comparing costs; and, by name, a bench for each goal, with raw rows that can be taken up again.
 //!
 //! *Guarantees*: every ratio is of two runs that stood next to each other in time (plain, traced,
 //! plain, traced, ...), so that a machine that grows slower meanwhile does not show; failures are
 //! shown, not left out. *Costs*: as long as callgrind takes. *Not for* absolute figures of a shared machine.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod call;
+mod chart;
 mod comparing;
 mod measure;
 mod options;
+mod programs;
 mod recording;
+mod rows;
+mod run;
+mod slowdown;
+mod startup;
+mod statistics;
+mod words;
 
 use anyhow::Result;
 use lockstep_testkit::{Recipe, Scratch, artifacts, mpi::Mpi};
@@ -17,8 +26,30 @@ use options::{Options, Subject};
 use std::fmt::Write;
 use std::process::ExitCode;
 
+/// One bench: its name, its help, what runs it.
+type Bench = (&'static str, &'static str, fn(&[String]) -> Result<()>);
+
+/// Each for one goal; the bench without a name compares tools.
+const BENCHES: &[Bench] = &[
+    ("slowdown", slowdown::USAGE, slowdown::run),
+    ("call", call::USAGE, call::run),
+    ("startup", startup::USAGE, startup::run),
+    ("programs", programs::USAGE, programs::run),
+];
+
 fn main() -> Result<ExitCode> {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, usage, run)) = BENCHES
+        .iter()
+        .find(|(name, ..)| words.first().is_some_and(|word| word == name))
+    {
+        if words.iter().any(|word| word == "--help" || word == "-h") {
+            print!("{usage}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        run(&words[1..])?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let options = match options::parse(&words) {
         Ok(Some(options)) => options,
         Ok(None) => {

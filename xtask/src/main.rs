@@ -26,6 +26,9 @@ Usage: cargo xtask COMMAND
   bench [OPTION|PROGRAM]...
                          slowdown, events per second and bytes per event beside callgrind and
                          uftrace on the same programs; `cargo xtask bench --help` says more
+  bench slowdown|call|startup
+                         one figure each, rows kept, taken up where it stopped; `--help` says more
+  campaign programs      real programs, untraced and recorded, must say and write the same
   campaign kill [COUNT] [--seed N]
                          SIGKILL at random moments: what had happened must be in the trace
 ";
@@ -40,6 +43,9 @@ fn main() -> Result<ExitCode> {
         "demo" => demo::run(),
         "test" => test::everything(rest),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
+        "campaign" if rest.first().is_some_and(|word| word == "programs") => {
+            test::harness("lockstep-bench", "lockstep-bench", rest)
+        }
         "campaign" => test::harness("lockstep-testkit", "campaign", rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -1,0 +1,8 @@
+/* Start-up and nothing else. */
+#include <mpi.h>
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return 0;
+}
