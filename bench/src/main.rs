@@ -9,13 +9,16 @@
 mod call;
 mod chart;
 mod comparing;
+mod coverage;
 mod measure;
+mod memory;
 mod options;
 mod programs;
 mod recording;
 mod rows;
 mod run;
 mod slowdown;
+mod stall;
 mod startup;
 mod statistics;
 mod words;
@@ -34,6 +37,9 @@ const BENCHES: &[Bench] = &[
     ("slowdown", slowdown::USAGE, slowdown::run),
     ("call", call::USAGE, call::run),
     ("startup", startup::USAGE, startup::run),
+    ("stall", stall::USAGE, stall::run),
+    ("coverage", coverage::USAGE, coverage::run),
+    ("memory", memory::USAGE, memory::run),
     ("programs", programs::USAGE, programs::run),
 ];
 

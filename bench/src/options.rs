@@ -3,7 +3,7 @@
 /// What `--help` prints.
 pub const USAGE: &str = "\
 Usage: cargo xtask bench [OPTION]... [PROGRAM]...
-       cargo xtask bench slowdown|call|startup [OPTION]...    (--help says more)
+       cargo xtask bench slowdown|call|startup|stall|coverage|memory [OPTION]...    (--help says more)
 
     cargo xtask bench --launcher 'mpirun -n 4' --pairs 5 ~/npb/bt.W.4 ~/npb/cg.W.4
     cargo xtask bench 'mine --size 100'

@@ -171,7 +171,7 @@ pub fn compiled_with(compiler: &str, source: &Path, flags: &[&str]) -> Result<Pa
         .arg(&program)
         .arg(source)
         .args(flags);
-    let output = command.output().with_context(|| format!("{compiler}"))?;
+    let output = command.output().with_context(|| compiler.to_owned())?;
     ensure!(
         output.status.success(),
         "{compiler} {}: {}",

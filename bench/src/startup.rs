@@ -64,7 +64,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let mut report = format!("{}\n\n", measure::machine());
     let _ = writeln!(
         report,
-        "{:<10}{:<6}{:<8}{:>10}{:>22}{:>12}{:>22}{:>11}",
+        "{:<10}{:<7}{:<8}{:>10}{:>22}{:>12}{:>22}{:>11}",
         "program",
         "images",
         "plans",
@@ -103,7 +103,7 @@ pub fn run(words: &[String]) -> Result<()> {
                 .count();
             let _ = writeln!(
                 report,
-                "{:<10}{images:<6}{plans:<8}{:>10.1}{:>22}{:>12.1}{:>22}{:>11.0}{}",
+                "{:<10}{images:<7}{plans:<8}{:>10.1}{:>22}{:>12.1}{:>22}{:>11.0}{}",
                 subject.name,
                 measure::median(&of("plain_wall")),
                 added("wall", "plain_wall"),

@@ -1,6 +1,7 @@
 //! The slow path of every routine: on the thread's own stack, signals blocked, registers saved.
 
 use crate::process::{Process, Stop};
+use crate::stall;
 use crate::thread::{Entry, STOPPED, Thread, word_of};
 use crate::x86_64::routines::{FINISH, Frame};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -28,6 +29,12 @@ const FAULT: u64 = routine::FAULT as u64;
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
     // SAFETY: the routine's own frame and this thread's block, which nobody else uses meanwhile.
     let (thread, frame) = unsafe { (&mut *thread, &mut *frame) };
+    let before = stall::begin();
+    handle(thread, frame);
+    stall::end(before, frame.kind);
+}
+
+fn handle(thread: &mut Thread, frame: &mut Frame) {
     thread.prepare();
     if frame.kind == FAULT {
         return crate::fault::fault(thread, frame);

@@ -20,6 +20,7 @@
 //! | `LOCKSTEP_FAULT` | a fault to put in, see `lockstep_format::fault` |
 //! | `LOCKSTEP_CODEC` | how streams are stored, by name; `none` if unset |
 //! | `LOCKSTEP_IMAGES` | which libraries' own functions are recorded: `all`, or patterns for the planner; none if unset |
+//! | `LOCKSTEP_STALL` | for measuring: a file for what each slow path took (`stall`) |
 #![no_std]
 
 mod arena;
@@ -35,6 +36,7 @@ mod process;
 mod ring;
 mod setup;
 mod stack;
+mod stall;
 mod start;
 mod syscall;
 mod text;

@@ -10,6 +10,7 @@ use crate::load;
 use crate::planner::Environment;
 use crate::process::Process;
 use crate::setup::Setup;
+use crate::stall;
 use crate::syscall::{self, O_RDONLY};
 use crate::text::{decimal, until_zero};
 use lockstep_format::codec::Kind;
@@ -128,6 +129,7 @@ pub extern "C" fn start() {
     if records && process.claim().is_err() {
         return;
     }
+    stall::start(environment);
     let patched = if syscall::has_shadow_stack() {
         // Frames that are restored, and calls that are skipped, return elsewhere than they were
         // called from.
