@@ -29,6 +29,7 @@
 pub mod artifacts;
 pub mod command;
 pub mod elf;
+pub mod hazard;
 pub mod kill;
 pub mod mpi;
 mod recipe;
@@ -37,6 +38,7 @@ mod scratch;
 pub mod stepper;
 pub mod tools;
 
+pub use hazard::{Hazard, Unharmed};
 pub use recipe::Recipe;
 pub use recording::{Recording, lockstep, record};
 pub use scratch::Scratch;

@@ -27,7 +27,7 @@ impl Recipe {
         let source = repository().join("programs").join(source);
         let extension = source.extension().unwrap_or_default().to_string_lossy();
         let compiler = match &*extension {
-            "c" => "gcc",
+            "c" | "S" => "gcc",
             "cpp" => "g++",
             "f90" => "gfortran",
             "rs" => "rustc",
@@ -73,6 +73,13 @@ impl Recipe {
     pub fn stripped(mut self) -> Self {
         self.stripped = true;
         self
+    }
+
+    /// A shared library instead of a program: `lib` and the source's name and `.so`.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.name = format!("lib{}.so", self.name);
+        self.flags(&["-shared", "-fPIC"])
     }
 
     /// The compiler's name.

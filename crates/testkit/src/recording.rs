@@ -4,7 +4,7 @@ use crate::artifacts;
 use crate::command::{self, Outcome, Running};
 use crate::scratch::Scratch;
 use serde_json::Value;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -15,6 +15,12 @@ use std::time::{Duration, Instant};
 pub fn lockstep<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(artifacts::lockstep());
     command.args(arguments);
+    traced_environment(&mut command);
+    command
+}
+
+/// Takes a batch job's variables out of the environment of `command`.
+pub(crate) fn traced_environment(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let family = [
@@ -37,8 +43,7 @@ pub fn lockstep<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-        .env("RUST_BACKTRACE", "0");
-    command
+        .env("RUST_BACKTRACE", "0")
 }
 
 /// A run that was recorded, and how the command ended.
@@ -53,8 +58,19 @@ pub struct Recording {
 /// Records `words` with `options` into a new directory in `scratch`, and waits for the end.
 #[must_use]
 pub fn record<S: AsRef<OsStr>>(scratch: &Scratch, options: &[&str], words: &[S]) -> Recording {
+    record_with(scratch, options, words, &[])
+}
+
+/// The same with these variables in the environment.
+pub(crate) fn record_with<S: AsRef<OsStr>>(
+    scratch: &Scratch,
+    options: &[&str],
+    words: &[S],
+    environment: &[(String, OsString)],
+) -> Recording {
     let directory = next_directory(scratch);
-    let outcome = command::run(&mut record_command(&directory, options, words));
+    let mut command = record_command(&directory, options, words);
+    let outcome = command::run(command.envs(environment.to_vec()));
     Recording { directory, outcome }
 }
 

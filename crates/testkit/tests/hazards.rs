@@ -1,137 +1,26 @@
 //! Programs that are hard on a tracer: each must print, and end, as it does without us, and its trace
 //! must be whole and balanced.
 
-use lockstep_testkit::{Recipe, Scratch, command, mpi::Mpi, record, tools};
-use lockstep_trace::{Event, Run};
+use lockstep_testkit::hazard::{Hazard, calls};
+use lockstep_testkit::{Recipe, Scratch, command, hazard, mpi::Mpi, record, tools};
+use lockstep_trace::Run;
 
-/// Runs it with and without `lockstep record` and compares what the outside sees.
 fn check(recipe: &Recipe, arguments: &[&str]) -> Option<Run> {
-    if !tools::require(&[recipe.compiler_name()]) {
-        return None;
-    }
     check_words(recipe, &[], arguments)
 }
 
 fn check_words(recipe: &Recipe, launcher: &[String], arguments: &[&str]) -> Option<Run> {
-    let program = recipe.build();
-    let mut words: Vec<String> = launcher.to_vec();
-    words.push(program.display().to_string());
-    words.extend(arguments.iter().map(|&argument| argument.to_owned()));
-    let what = format!("{} {arguments:?}", recipe.describe());
-
-    let mut plain = command::command(&words);
-    plain.envs([
-        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
-        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-    ]);
-    plain
-        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
-        .env("RUST_BACKTRACE", "0");
-    let plain = command::run(&mut plain);
-
-    let scratch = Scratch::new("hazard");
-    let recording = record(&scratch, &[], &words);
-    assert_eq!(
-        recording.outcome.stdout, plain.stdout,
-        "{what}: output\n{:#?}",
-        recording.outcome
-    );
-    assert_eq!(
-        recording.outcome.status, plain.status,
-        "{what}: status\n{:#?}",
-        recording.outcome
-    );
-    let own_words = |line: &&str| !line.starts_with("lockstep:") && !line.contains("panicked at");
-    let said: Vec<&str> = recording.outcome.stderr.lines().filter(own_words).collect();
-    let plain_said: Vec<&str> = plain.stderr.lines().filter(own_words).collect();
-    assert_eq!(said, plain_said, "{what}: standard error");
-
-    let run = Run::open(&recording.directory).unwrap_or_else(|error| panic!("{what}: {error}"));
-    balanced(&run, &what);
-    Some(run)
+    let hazard = Hazard::new(recipe).arguments(arguments).through(launcher);
+    Some(hazard.unharmed()?.run)
 }
 
-/// No return without a call, no loss, no damage.
-fn balanced(run: &Run, what: &str) {
-    assert!(!run.processes.is_empty(), "{what}: nothing recorded");
-    for process in &run.processes {
-        // What a handler calls while it interrupts the recorder, and a vfork child before its exec,
-        // is counted instead of recorded.
-        let counted = ["signal inside the recorder", "vfork child"];
-        let losses = process.losses.iter();
-        let unexpected: Vec<_> = losses
-            .filter(|loss| !counted.contains(&loss.0.as_str()))
-            .collect();
-        assert!(unexpected.is_empty(), "{what}: {unexpected:?}");
-        for thread in &process.threads {
-            assert_eq!(thread.damage, None, "{what}: {}", thread.name);
-            let (mut open, mut tail) = (0_u64, false);
-            for (index, event) in thread.events().enumerate() {
-                match event {
-                    Event::Call(_) => {
-                        open += u64::from(!std::mem::take(&mut tail));
-                    }
-                    Event::Return => {
-                        assert!(
-                            open > 0,
-                            "{what}: {}: return without call at {index}",
-                            thread.name
-                        );
-                        assert!(
-                            !tail,
-                            "{what}: {}: tail without call at {index}",
-                            thread.name
-                        );
-                        open -= 1;
-                    }
-                    Event::Tail => {
-                        assert!(
-                            open > 0,
-                            "{what}: {}: tail of nothing at {index}",
-                            thread.name
-                        );
-                        tail = true;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// How often each function was called, in all threads of all processes.
-fn calls(run: &Run, name: &str) -> usize {
-    let threads = run.processes.iter().flat_map(|process| &process.threads);
-    threads
-        .flat_map(|thread| thread.events().collect::<Vec<_>>())
-        .filter(|event| matches!(event, Event::Call(id) if run.function(*id).name == name || run.function(*id).linkage == name))
-        .count()
-}
-
-/// The whole matrix of one C program: compilers, optimisation, kinds of linking.
-fn matrix(source: &str, arguments: &[&str], mut also: impl FnMut(&Run, &str)) {
-    let variants: &[&[&str]] = &[
-        &["-O0"],
-        &["-O2"],
-        &["-O3", "-fno-plt"],
-        &["-O1", "-Wl,-z,now", "-Wl,-z,relro"],
-        &["-O2", "-no-pie", "-fno-pie"],
-        &["-O2", "-fcf-protection", "-Wl,-z,ibtplt"],
-        &["-O2", "-Wl,-z,lazy", "-fomit-frame-pointer"],
-    ];
-    for compiler in ["gcc", "clang"] {
-        for flags in variants {
-            // Debian's clang links with the same linker.
-            let recipe = Recipe::new(source).compiler(compiler).flags(flags);
-            if let Some(run) = check(&recipe, arguments) {
-                also(&run, &recipe.describe());
-            }
-        }
-    }
+fn matrix(source: &str, also: impl Fn(&Run, &str)) {
+    hazard::matrix(source, |unharmed, what| also(&unharmed.run, what));
 }
 
 #[test]
 fn plain_calls_in_every_kind_of_linking() {
-    matrix("c/leaf_calls.c", &[], |run, what| {
+    matrix("c/leaf_calls.c", |run, what| {
         // Optimisers unroll recursion.
         if what.contains("-O0") {
             assert_eq!(calls(run, "fibonacci"), 177, "{what}");
@@ -142,7 +31,7 @@ fn plain_calls_in_every_kind_of_linking() {
 
 #[test]
 fn calls_hoisted_out_of_a_loop() {
-    matrix("c/hoisted.c", &[], |run, what| {
+    matrix("c/hoisted.c", |run, what| {
         // Newer C libraries call it __isoc23_strtol.
         let strtol = calls(run, "strtol") + calls(run, "__isoc23_strtol");
         assert_eq!(strtol, 5, "{what}");
@@ -152,7 +41,7 @@ fn calls_hoisted_out_of_a_loop() {
 
 #[test]
 fn the_address_of_a_library_function() {
-    matrix("c/pointer_identity.c", &[], |run, what| {
+    matrix("c/pointer_identity.c", |run, what| {
         // Where one register serves both, call and address, its load cannot be changed; and is told.
         let coverage = &run.processes[0].coverage;
         let mut told = coverage.refused.iter().chain(&coverage.pointers);
@@ -163,7 +52,7 @@ fn the_address_of_a_library_function() {
 
 #[test]
 fn jumps_over_frames() {
-    matrix("c/longjmp.c", &[], |run, what| {
+    matrix("c/longjmp.c", |run, what| {
         if what.contains("-O0") {
             assert_eq!(calls(run, "dive"), 12, "{what}");
         }
@@ -172,7 +61,7 @@ fn jumps_over_frames() {
 
 #[test]
 fn tail_calls() {
-    matrix("c/tail_calls.c", &[], |run, what| {
+    matrix("c/tail_calls.c", |run, what| {
         assert_eq!(calls(run, "third"), 1, "{what}");
         assert_eq!(calls(run, "is_odd") + calls(run, "is_even"), 1000, "{what}");
     });
@@ -180,14 +69,14 @@ fn tail_calls() {
 
 #[test]
 fn a_loop_to_the_first_byte_is_no_call() {
-    matrix("c/loop_at_entry.c", &[], |run, what| {
+    matrix("c/loop_at_entry.c", |run, what| {
         assert_eq!(calls(run, "count_down"), 2, "{what}")
     });
 }
 
 #[test]
 fn values_that_need_unusual_registers() {
-    matrix("c/large_values.c", &[], |run, what| {
+    matrix("c/large_values.c", |run, what| {
         assert_eq!(calls(run, "turn"), 1, "{what}")
     });
 }

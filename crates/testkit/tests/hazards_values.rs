@@ -1,0 +1,58 @@
+//! Values that travel in unusual registers, and callers that count on registers: every one of them is as
+//! the program left it, on every kind of event.
+
+use lockstep_testkit::hazard::matrix;
+use lockstep_testkit::{Hazard, Recipe};
+
+#[test]
+fn variadic_functions() {
+    matrix("c/variadic.c", |unharmed, _| {
+        unharmed.exactly(&[("mix", 3), ("forward", 3)]).ended();
+    });
+}
+
+#[test]
+fn vectors_large_structures_and_complex_numbers() {
+    matrix("c/vectors.c", |unharmed, what| {
+        unharmed
+            .exactly(&[("sse", 20_000), ("big", 20_000)])
+            .ended();
+        unharmed.exactly(&[("mixed", 20_000), ("turn", 20_000)]);
+        let avx = unharmed.calls("avx");
+        assert!([0, 20_000].contains(&avx), "{what}: {avx} calls of avx");
+    });
+}
+
+#[test]
+fn vectors_under_every_codec() {
+    // Batches are encoded by other code.
+    for codec in ["none", "seed"] {
+        let hazard = Hazard::new(&Recipe::new("c/vectors.c").flag("-O2"));
+        let _ = hazard.options(&["--codec", codec]).unharmed();
+    }
+}
+
+#[test]
+fn callers_that_know_what_their_callee_changes() {
+    matrix("c/ipa_ra.c", |unharmed, what| {
+        // clang inlines nothing here, but may drop arguments; gcc keeps all three.
+        unharmed.exactly(&[("quiet", 30_000), ("twice", 30_000)]);
+        assert!(unharmed.calls("main") == 1, "{what}");
+        unharmed.ended();
+    });
+}
+
+#[test]
+fn nested_functions() {
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        for linking in [&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"]] {
+            let recipe = Recipe::new("c/nested_functions.c").flag(level);
+            if let Some(unharmed) = Hazard::new(&recipe.flags(linking)).unharmed() {
+                unharmed.ended();
+                if level != "-O3" {
+                    unharmed.exactly(&[("apply", 3)]);
+                }
+            }
+        }
+    }
+}
