@@ -279,8 +279,7 @@ fn hand_over(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), St
 /// A frame returns. Whatever state the thread is in, it must get its return address.
 fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
     let hook = frame.hook_of_exit();
-    let is_ours = |entry: &Entry| entry.slot == slot && entry.hook() == hook;
-    let Some(index) = thread.entries().iter().rposition(is_ours) else {
+    let Some(own) = returning(thread.entries(), slot, hook) else {
         // The program switches stacks between threads, or unwinds in a way that we do not know.
         process.count(loss::MISMATCH, 1);
         match process.search(slot, hook) {
@@ -289,17 +288,18 @@ fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
         }
         return;
     };
-    if let Some(entry) = thread.entries().get(index) {
-        frame.slot = entry.return_address;
-    }
+    frame.slot = own.return_address;
     let record = match begin(thread, process, slot) {
-        Some(Ok(())) => heal(thread, process, slot - 8).and_then(|()| thread.make_room(process, 1)),
+        Some(Ok(())) => {
+            heal(thread, process, own.slot - 8).and_then(|()| thread.make_room(process, 1))
+        }
         Some(Err(stop)) => Err(stop),
         None if thread.hot.busy == STOPPED => Err(Stop::NoFile),
         // A child of `vfork` that returns, or a routine that was interrupted: the entry is needed yet.
         None => return,
     };
-    if let Some(index) = thread.entries().iter().rposition(is_ours) {
+    let is_own = |entry: &Entry| entry.slot == own.slot && entry.hook() == hook;
+    if let Some(index) = thread.entries().iter().rposition(is_own) {
         thread.remove(index);
     }
     let result = record.and_then(|()| thread.emit_symbol(process, RETURN));
@@ -308,6 +308,17 @@ fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
     {
         thread.stop(process, stop);
     }
+}
+
+/// The entry of the frame that came back to `hook`, its return address having been at `slot`; or below
+/// it, where the frame took its arguments off the stack too (`ret 16`).
+fn returning(entries: &[Entry], slot: u64, hook: u64) -> Option<Entry> {
+    const MOST_TAKEN_OFF: u64 = u16::MAX as u64;
+    let hooked = || entries.iter().rev().filter(|entry| entry.hook() == hook);
+    hooked()
+        .find(|entry| entry.slot == slot)
+        .or_else(|| hooked().find(|entry| slot.wrapping_sub(entry.slot) <= MOST_TAKEN_OFF))
+        .copied()
 }
 
 /// There is nowhere to return to. Nothing can go on here, and nothing must go on wrongly.
