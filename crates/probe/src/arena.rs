@@ -2,6 +2,7 @@
 
 use crate::image::Image;
 use crate::maps::Maps;
+use crate::setup::Setup;
 use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use crate::x86_64::routines;
@@ -242,8 +243,12 @@ fn fill(
         let place = bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;
         place.copy_from_slice(&value.to_le_bytes());
     }
+    let enter = match Setup::get().plain {
+        true => routines::enter_plain,
+        false => routines::enter,
+    };
     let table: [(usize, unsafe extern "C" fn()); 15] = [
-        (routine::ENTER, routines::enter),
+        (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
         (routine::JUMP, routines::jump),

@@ -3,7 +3,7 @@
 use crate::process::{Process, Stop};
 use crate::stall;
 use crate::thread::{Entry, STOPPED, Thread, word_of};
-use crate::x86_64::routines::{FINISH, Frame};
+use crate::x86_64::routines::{ENTER_PLAIN, FINISH, Frame};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{block, routine};
 use lockstep_format::process::{end, flag, loss};
@@ -63,6 +63,7 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
     let result = match begin(thread, process, slot) {
         Some(Ok(())) => match frame.kind {
             ENTER => enter(thread, process, frame, slot),
+            ENTER_PLAIN => jump(thread, process, frame, slot).map(|()| frame.skip()),
             INSTANT => instant(thread, process, frame, slot),
             JUMP => jump(thread, process, frame, slot),
             OPEN => open(thread, process, frame, slot),
@@ -125,7 +126,7 @@ fn count_unrecorded(thread: &Thread) {
 /// A call that goes on without us.
 fn unrecorded(thread: &mut Thread, frame: &mut Frame, slot: u64) {
     match frame.kind {
-        ENTER => frame.skip(),
+        ENTER | ENTER_PLAIN => frame.skip(),
         // Whoever jumps away needs the return addresses all the same.
         JUMP => thread.restore(slot),
         _ => {}

@@ -123,6 +123,25 @@ impl Image {
         })
     }
 
+    /// The header of its frame descriptions.
+    pub fn frame_header(&self) -> Option<&'static [u8]> {
+        const FRAMES: u32 = 0x6474_e550;
+        let frames = self.segments().iter().find(|s| s.kind == FRAMES)?;
+        self.from(self.bias.wrapping_add(frames.address))
+    }
+
+    /// Its memory from `address` to the end of the segment's file contents.
+    pub fn from(&self, address: u64) -> Option<&'static [u8]> {
+        let loaded = self.segments().iter().filter(|s| s.kind == Segment::LOAD);
+        let room = |segment: &Segment| {
+            let within = address.checked_sub(self.bias.wrapping_add(segment.address))?;
+            segment.file_size.checked_sub(within)
+        };
+        let length = loaded.filter_map(room).find(|room| *room > 0)?;
+        // SAFETY: mapped with the image, for as long as it is there.
+        Some(unsafe { core::slice::from_raw_parts(address as *const u8, length as usize) })
+    }
+
     /// The build id in its notes; empty where there is none.
     pub fn build_id(&self) -> &'static [u8] {
         self.segments()

@@ -41,6 +41,7 @@ mod start;
 mod syscall;
 mod text;
 mod thread;
+mod unwinder;
 mod x86_64;
 
 /// Called by the dynamic linker before the program's own constructors.

@@ -33,6 +33,10 @@ const PLACES: usize = 16;
 /// Room for facts that come up later, at a time.
 const LATE_FACTS: usize = 32 * 1024;
 
+/// What is said of a library that does.
+const OWN_UNWINDER: &str =
+    "it unwinds by itself: the program's returns are seen at its next events";
+
 /// An image that we have looked at.
 #[derive(Clone, Copy)]
 struct Known {
@@ -322,6 +326,11 @@ impl Loader {
             if runs_devices(file_name(link.name())) {
                 facts.untraced(link.name(), "what it runs on a device is not recorded");
             }
+            if main.is_some() && self.has_own_unwinder(link, &maps) {
+                // SAFETY: this is the constructor: the main program is there to be patched.
+                unsafe { Setup::get_mut() }.plain = true;
+                facts.untraced(link.name(), OWN_UNWINDER);
+            }
             let Some(candidate) = self.candidate(link, &maps) else {
                 return;
             };
@@ -362,6 +371,14 @@ impl Loader {
             }
         }
         self.known_count = kept;
+    }
+
+    /// Whether the library of a link unwinds the program's stack, and we cannot see it do so.
+    fn has_own_unwinder(&self, link: &crate::image::Link, maps: &Maps) -> bool {
+        let name = core::str::from_utf8(file_name(link.name())).unwrap_or("");
+        Role::of_library(name) != Role::Unwinder
+            && Image::library(link.bias, maps)
+                .is_some_and(|image| crate::unwinder::is_own(link, &image))
     }
 
     /// The image of a link, if it is one to have a plan.

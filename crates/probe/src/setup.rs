@@ -30,6 +30,8 @@ pub struct Setup {
     pub low_memory: bool,
     /// Whether arguments, environment and host are left out.
     pub redact: bool,
+    /// Whether return addresses stay where they are, since a library would unwind without asking.
+    pub plain: bool,
     /// Patch sites that were left alone.
     pub unexpected_text: AtomicU64,
     /// Lines about the process.
@@ -50,6 +52,7 @@ static SETUP: Place = Place(UnsafeCell::new(Setup {
     keep_last: false,
     low_memory: false,
     redact: false,
+    plain: false,
     unexpected_text: AtomicU64::new(0),
     facts: Text::new(),
 }));

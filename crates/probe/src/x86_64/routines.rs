@@ -409,6 +409,14 @@ pub unsafe extern "C" fn restore() {
 /// Number of the pseudo routine by which the destructor enters the slow path.
 pub const FINISH: u64 = routine::COUNT as u64;
 
+/// Number of the pseudo routine that takes the place of ENTER where return addresses stay.
+pub const ENTER_PLAIN: u64 = routine::COUNT as u64 + 1;
+
+slow_routine!(
+    /// As ENTER, but the return address stays: the return is seen at the thread's next event.
+    enter_plain, ENTER_PLAIN
+);
+
 /// The destructor: a slow routine whose "slot" is its own return address.
 #[unsafe(naked)]
 pub unsafe extern "C" fn finish() {
@@ -604,7 +612,10 @@ pub(super) unsafe extern "C" fn slow() {
         "5:",
         "lock inc qword ptr [rip + {no_memory}]",
         "cmp qword ptr [rsp + {kind_at}], {enter}",
+        "je 6f",
+        "cmp qword ptr [rsp + {kind_at}], {enter_plain}",
         "jne 3b",
+        "6:",
         "add qword ptr [rsp + {stub_at}], {body}",
         "jmp 3b",
         every_signal = sym EVERY_SIGNAL,
@@ -616,6 +627,7 @@ pub(super) unsafe extern "C" fn slow() {
         kind_at = const offset_of!(Frame, kind),
         stub_at = const offset_of!(Frame, stub),
         enter = const routine::ENTER,
+        enter_plain = const ENTER_PLAIN,
         body = const from::ENTRY_TO_BODY,
     )
 }
