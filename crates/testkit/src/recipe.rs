@@ -82,6 +82,15 @@ impl Recipe {
         self.flags(&["-shared", "-fPIC"])
     }
 
+    /// What `-l` calls the library that it makes.
+    #[must_use]
+    pub fn library_name(&self) -> &str {
+        self.name
+            .strip_prefix("lib")
+            .and_then(|name| name.strip_suffix(".so"))
+            .unwrap_or(&self.name)
+    }
+
     /// The compiler's name.
     #[must_use]
     pub fn compiler_name(&self) -> &str {

@@ -1,0 +1,34 @@
+//! Signals that land anywhere, also inside the recorder: the trace stays whole, and what it does not
+//! show is counted.
+
+use lockstep_testkit::{Hazard, Recipe};
+
+/// Four threads, 400 trees of 63 calls each, and as many handlers of 7.
+#[test]
+fn threads_that_signal_each_other() {
+    for compiler in ["gcc", "clang"] {
+        for level in ["-O0", "-O2"] {
+            let recipe = Recipe::new("c/thread_storm.c")
+                .compiler(compiler)
+                .flag(level);
+            let Some(unharmed) = Hazard::new(&recipe).unharmed() else {
+                continue;
+            };
+            unharmed.ended();
+            let trees = unharmed.calls("tree");
+            if level == "-O0" {
+                assert!(
+                    trees as u64 + unharmed.lost() >= 4 * 400 * 63,
+                    "{trees} trees"
+                );
+            }
+            assert!(unharmed.calls("handle") as u64 + unharmed.lost() > 0);
+        }
+    }
+}
+
+#[test]
+fn the_same_in_every_image() {
+    let storm = Hazard::new(&Recipe::new("c/thread_storm.c").flag("-O1"));
+    let _ = storm.options(&["--images", "all"]).unharmed();
+}

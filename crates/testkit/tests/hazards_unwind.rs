@@ -1,0 +1,127 @@
+//! Whoever walks or leaves the stack: exceptions through frames of others, forced unwinding, backtraces,
+//! in the program's own hands or the library's.
+
+use lockstep_testkit::{Hazard, Recipe, Unharmed, hazard};
+
+/// `source` linked against the library that `library` makes.
+fn linked(source: &str, library: &Recipe) -> Recipe {
+    let built = library.build();
+    let directory = built
+        .parent()
+        .expect("a file lies in a directory")
+        .display();
+    let name = library.library_name();
+    Recipe::new(source).flags(&[
+        &format!("-L{directory}"),
+        &format!("-l{name}"),
+        &format!("-Wl,-rpath,{directory}"),
+    ])
+}
+
+fn ended(unharmed: Option<Unharmed>, calls: &[(&str, usize)]) {
+    if let Some(unharmed) = unharmed {
+        unharmed.exactly(calls).ended();
+    }
+}
+
+#[test]
+fn through_a_library_with_unwind_tables_and_one_without() {
+    if !lockstep_testkit::tools::require(&["gcc", "g++"]) {
+        return;
+    }
+    let library = |flags| Recipe::new("c/passes_on.c").shared().flags(flags);
+    let told = library(&["-O1"]);
+    let untold = library(&["-O1", "-fno-asynchronous-unwind-tables"]);
+    for level in ["-O0", "-O2"] {
+        let program =
+            |library| Hazard::new(&linked("cpp/throw_through_c.cpp", library).flag(level));
+        ended(
+            program(&told).unharmed(),
+            &[("pass_on", 2), ("thrower(int)", 2)],
+        );
+        // Nobody catches it: std::terminate.
+        if let Some(unharmed) = program(&untold).unharmed() {
+            assert_eq!(unharmed.outcome.status, 128 + 6);
+            unharmed.exactly(&[("pass_on", 2)]);
+        }
+    }
+}
+
+#[test]
+fn a_library_with_an_unwinder_of_its_own() {
+    if !lockstep_testkit::tools::require(&["g++"]) {
+        return;
+    }
+    let own = [
+        "-DLIBRARY",
+        "-O1",
+        "-static-libgcc",
+        "-static-libstdc++",
+        "-Wl,--exclude-libs,ALL",
+    ];
+    for library in [
+        Recipe::new("cpp/throwing_library.cpp").shared().flags(&own),
+        Recipe::new("cpp/throwing_library.cpp")
+            .shared()
+            .flags(&own)
+            .stripped(),
+    ] {
+        for level in ["-O0", "-O2"] {
+            let program = Hazard::new(&linked("cpp/throwing_library.cpp", &library).flag(level));
+            ended(program.unharmed(), &[("callback(int)", 2), ("fail", 1)]);
+            // There the C library's last function is open at the end.
+            if let Some(all) = program.options(&["--images", "all"]).unharmed() {
+                all.exactly(&[("callback(int)", 2)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn destructors_of_threads_that_end_early() {
+    for compiler in ["g++", "clang++"] {
+        for level in ["-O0", "-O2"] {
+            let recipe = Recipe::new("cpp/thread_end.cpp")
+                .compiler(compiler)
+                .flag(level);
+            if let Some(unharmed) = Hazard::new(&recipe).unharmed() {
+                unharmed.exactly(&[("leave()", 1), ("wait()", 1)]).ended();
+            }
+        }
+    }
+}
+
+/// The names that a handler finds are those that it finds without us.
+#[test]
+fn backtraces() {
+    for (compiler, level) in [("gcc", "-O0"), ("gcc", "-O2"), ("clang", "-O1")] {
+        let recipe = Recipe::new("c/backtraces.c").compiler(compiler).flag(level);
+        for way in ["call", "null", "overflow", "abort"] {
+            let _ = Hazard::new(&recipe).arguments(&[way]).unharmed();
+        }
+        for way in ["null", "overflow", "abort"] {
+            let alone = Hazard::new(&recipe).arguments(&[way, "none"]);
+            if let Some(unharmed) = alone.unharmed() {
+                let signal = if way == "abort" { 6 } else { 11 };
+                assert_eq!(unharmed.outcome.status, 128 + signal, "{way}");
+                assert!(hazard::calls(&unharmed.run, "inner") == 2, "{way}");
+            }
+        }
+    }
+    let all = Hazard::new(&Recipe::new("c/backtraces.c").flag("-O1"));
+    for way in ["call", "overflow"] {
+        let _ = all
+            .clone()
+            .options(&["--images", "all"])
+            .arguments(&[way])
+            .unharmed();
+    }
+}
+
+#[test]
+fn frame_pointers() {
+    for level in ["-O0", "-O1"] {
+        let walks = Hazard::new(&Recipe::new("c/walks_frames.c").flag(level));
+        ended(walks.unharmed(), &[("walk", 3), ("outer", 3)]);
+    }
+}
