@@ -333,6 +333,7 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
     if !process.is_ready() || !process.is_own() {
         return;
     }
+    process.count_without_memory();
     if thread.hot.attached != 0 && thread.hot.busy == 0 && !thread.suspended {
         // If `main` returned without us (it caught an exception, say), its slot is in other use now.
         let healed = if thread.restored() == thread.depth() {

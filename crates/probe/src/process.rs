@@ -257,7 +257,7 @@ impl Process {
             core::ptr::copy_nonoverlapping(fields.as_ptr(), head, fields.len());
         }
         self.header.store(head, Ordering::Release);
-        self.count(loss::NO_MEMORY, NO_MEMORY.load(Ordering::Relaxed));
+        self.count_without_memory();
         self.count(
             loss::UNEXPECTED_TEXT,
             setup.unexpected_text.load(Ordering::Relaxed),
@@ -495,6 +495,11 @@ impl Process {
         }
         // SAFETY: inside the header page.
         unsafe { head.add(header::LOSSES + 8 * counter).cast() }
+    }
+
+    /// Counts the calls of threads for which there was no block: they know no file.
+    pub fn count_without_memory(&self) {
+        self.count(loss::NO_MEMORY, NO_MEMORY.swap(0, Ordering::Relaxed));
     }
 
     /// Counts losses.
