@@ -15,6 +15,18 @@ const UNTOUCHED: [&[u8]; 8] = [
     b"backtrace",
 ];
 
+/// What compilers put into programs for their own run-time libraries (transactions, sanitizers), which
+/// tell by the return address where it stands.
+const INSTRUMENTATION: [&[u8]; 7] = [
+    b"_ITM_",
+    b"__asan_",
+    b"__hwasan_",
+    b"__msan_",
+    b"__sanitizer_",
+    b"__tsan_",
+    b"__ubsan_",
+];
+
 /// Read their return address (to find the calling object), or keep it for a second return: call and
 /// return at once.
 const INSTANT: [&[u8]; 12] = [
@@ -58,7 +70,8 @@ pub(crate) const SUSPEND: usize = routine::SUSPEND;
 
 /// Whether calls of this library function are left as they are.
 pub(crate) fn is_untouched(name: &[u8]) -> bool {
-    UNTOUCHED.contains(&name) || name.starts_with(b"_ITM_")
+    let starts = |prefix: &&[u8]| name.starts_with(prefix);
+    UNTOUCHED.contains(&name) || INSTRUMENTATION.iter().any(starts)
 }
 
 /// The mechanism for the library function `name`.
@@ -164,6 +177,7 @@ mod tests {
             );
         }
         assert!(is_untouched(b"_ITM_registerTMCloneTable"));
+        assert!(is_untouched(b"__asan_report_store4") && !is_untouched(b"__assert_fail"));
     }
 
     #[test]

@@ -118,14 +118,15 @@ impl ProbeName {
 }
 
 /// `LD_PRELOAD`: the unwinder, whose entries must be there to be patched before anybody throws; the
-/// probe; what was there.
-fn preload(probe: &Path) -> OsString {
+/// probe; what was there. The address sanitizer's library brings the unwinder along, and puts its own
+/// entries before it: its place is the earlier one.
+fn preload(probe: &Path, has_sanitizer: bool) -> OsString {
     let mut value = OsString::new();
     let searched = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let found = std::env::split_paths(&searched)
         .chain(LIBRARIES.iter().map(PathBuf::from))
         .any(|directory| directory.join("libgcc_s.so.1").exists());
-    if found {
+    if found && !has_sanitizer {
         value.push("libgcc_s.so.1:");
     }
     value.push(probe);
@@ -141,6 +142,19 @@ fn preload(probe: &Path) -> OsString {
     value
 }
 
+/// What the address sanitizer is told.
+const SANITIZER_OPTIONS: &str = "ASAN_OPTIONS";
+
+/// It ends programs where something is preloaded before its own library; we replace no function.
+fn sanitizer_options() -> OsString {
+    let mut options = std::env::var_os(SANITIZER_OPTIONS).unwrap_or_default();
+    if !options.is_empty() {
+        options.push(":");
+    }
+    options.push("verify_asan_link_order=0");
+    options
+}
+
 /// The command, ready to be started under the probe.
 pub(crate) fn command(
     options: &Options,
@@ -152,9 +166,12 @@ pub(crate) fn command(
 ) -> Command {
     let mut command = plain_command(options, &program.path);
     command
-        .env("LD_PRELOAD", preload(&probe.name))
+        .env("LD_PRELOAD", preload(&probe.name, program.has_sanitizer))
         .env("LOCKSTEP_RUN", &directory.path)
         .env("LOCKSTEP_CODEC", options.codec.name());
+    if program.has_sanitizer {
+        command.env(SANITIZER_OPTIONS, sanitizer_options());
+    }
     let digest = choice.digest();
     let values = [&choice.trace.join("\n"), &choice.skip.join("\n"), &digest];
     for (name, value) in CHOICE.iter().zip(values) {

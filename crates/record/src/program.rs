@@ -1,7 +1,7 @@
 //! Finds the command's program as a shell would, and says why it cannot be recorded before it runs.
 
 use crate::error::Error;
-use lockstep_binary::{Unsuitable, check_program};
+use lockstep_binary::{Image, Unsuitable, check_program};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -18,6 +18,8 @@ pub(crate) struct Program {
     /// The ELF file that runs: the program, or a script's interpreter; with symbolic links resolved,
     /// as the kernel names it.
     pub image: PathBuf,
+    /// Whether it is linked against the library of gcc's address sanitizer.
+    pub has_sanitizer: bool,
 }
 
 /// Finds `name`: along `PATH` unless it has a slash.
@@ -58,10 +60,14 @@ pub(crate) fn check(path: &Path) -> Result<Program, Error> {
         let bytes = read(&image)?;
         match check_program(&bytes) {
             Ok(_) => {
-                let image = image.canonicalize().unwrap_or(image);
+                let needed = |image: &Image<'_>| {
+                    let mut needed = image.needed().iter();
+                    needed.any(|name| name.starts_with(b"libasan.so"))
+                };
                 return Ok(Program {
                     path: path.to_owned(),
-                    image,
+                    has_sanitizer: Image::parse(&bytes).as_ref().is_ok_and(needed),
+                    image: image.canonicalize().unwrap_or(image),
                 });
             }
             Err(Unsuitable::Script { interpreter }) => {

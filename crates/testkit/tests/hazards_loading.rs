@@ -7,7 +7,10 @@ fn a_library_that_is_loaded_a_thousand_times() {
     if !tools::require(&["gcc"]) {
         return;
     }
-    let library = Recipe::new("c/comes_and_goes.c").shared().flag("-O0").build();
+    let library = Recipe::new("c/comes_and_goes.c")
+        .shared()
+        .flag("-O0")
+        .build();
     let library = library.to_string_lossy();
     for (how, times) in [("same", 1000), ("alternating", 1000), ("namespace", 12)] {
         for images in ["main", "all"] {

@@ -44,7 +44,6 @@ fn sanitizers() {
     let recipe = |flag: &str| Recipe::new("c/sanitized.c").flags(&["-O1", "-g", flag]);
     for (compiler, flag) in [
         ("gcc", "-fsanitize=address,undefined"),
-        ("clang", "-fsanitize=address,undefined"),
         ("gcc", "-fsanitize=thread"),
     ] {
         let program = Hazard::new(&recipe(flag).compiler(compiler));
