@@ -1,7 +1,7 @@
-// Rank 1 calls MPI_Abort while the others compute, or wait for it.
+// Rank 1 calls MPI_Abort after a second, while the others compute, or wait for it.
 // A right trace shows MPI_Abort open in rank 1, and in the others what they were at: nothing is lost.
 #include <mpi.h>
-#include <stdio.h>
+#include <unistd.h>
 
 static volatile double x = 1;
 __attribute__((noinline)) void compute(void) { x = x * 1.0000001; }
@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (rank == 1) sleep(1), MPI_Abort(MPI_COMM_WORLD, 7);
     if (rank == 2) MPI_Recv(&token, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (;;) compute();
 }

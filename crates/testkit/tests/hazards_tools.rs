@@ -2,11 +2,8 @@
 //! sanitizers; Go, Java, Python.
 
 use lockstep_testkit::artifacts::repository;
-use lockstep_testkit::command::{self, Running};
-use lockstep_testkit::recording::record_command;
-use lockstep_testkit::{Hazard, Recipe, Scratch, artifacts, tools};
+use lockstep_testkit::{Hazard, Recipe, artifacts, command, tools};
 use std::path::PathBuf;
-use std::time::Duration;
 
 fn calls() -> Hazard {
     Hazard::new(&Recipe::new("c/allocates.c").flag("-O1"))
@@ -137,57 +134,4 @@ fn a_python_program() {
             let _ = python.options(&["--images", images]).unharmed();
         }
     }
-}
-
-/// A debugger that comes later finds its way from the innermost function to `main`.
-#[test]
-fn gdb_finds_its_way_through_traced_frames() {
-    if !tools::require(&["gdb", "gcc"]) {
-        return;
-    }
-    let program = Recipe::new("c/waits.c").flag("-O1").build();
-    let script = repository()
-        .join("docs/lockstep-gdb.py")
-        .display()
-        .to_string();
-    for arguments in [&[][..], &["inline"]] {
-        let scratch = Scratch::new("gdb");
-        let mut all = vec![program.as_os_str()];
-        all.extend(arguments.iter().map(std::ffi::OsStr::new));
-        let running = Running::start(&mut record_command(&scratch.join("run"), &[], &all));
-        let child = traced_child(running.id());
-        for _ in 0..3 {
-            let mut gdb = command::command(&["gdb", "-nx", "-batch", "-x", &script]);
-            gdb.args(["-p", &child, "-ex", "bt"]);
-            let said = command::run(&mut gdb).stdout;
-            let frames: Vec<&str> = said.lines().filter(|line| line.starts_with('#')).collect();
-            let place = |name: &str| {
-                frames
-                    .iter()
-                    .position(|f| f.contains(&format!(" {name} (")))
-            };
-            let found = ["inner", "middle", "outer", "main"].map(place);
-            assert!(
-                found.is_sorted() && found[0].is_some(),
-                "{arguments:?}: {said}"
-            );
-        }
-        let _ = command::run(&mut command::command(&["kill", &child]));
-        let _ = running.wait(Duration::from_secs(20));
-    }
-}
-
-/// The process that the recorder started, once it waits.
-fn traced_child(recorder: u32) -> String {
-    for _ in 0..100 {
-        std::thread::sleep(Duration::from_millis(100));
-        let mut children = command::command(&["pgrep", "-x", "waits", "-P", &recorder.to_string()]);
-        let child = command::run(&mut children).stdout.trim().to_owned();
-        if !child.is_empty() {
-            // It comes to where it waits.
-            std::thread::sleep(Duration::from_millis(300));
-            return child;
-        }
-    }
-    panic!("the program was never started");
 }

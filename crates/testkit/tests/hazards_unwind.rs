@@ -117,11 +117,3 @@ fn backtraces() {
             .unharmed();
     }
 }
-
-#[test]
-fn frame_pointers() {
-    for level in ["-O0", "-O1"] {
-        let walks = Hazard::new(&Recipe::new("c/walks_frames.c").flag(level));
-        ended(walks.unharmed(), &[("walk", 3), ("outer", 3)]);
-    }
-}
