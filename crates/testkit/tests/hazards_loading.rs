@@ -1,34 +1,6 @@
-//! Images that come and go, and other libraries that are preloaded beside us.
+//! Other libraries that are preloaded beside us. (Images that come and go: `images.rs`.)
 
 use lockstep_testkit::{Hazard, Recipe, tools};
-
-#[test]
-fn a_library_that_is_loaded_a_thousand_times() {
-    if !tools::require(&["gcc"]) {
-        return;
-    }
-    let library = Recipe::new("c/comes_and_goes.c")
-        .shared()
-        .flag("-O0")
-        .build();
-    let library = library.to_string_lossy();
-    for (how, times) in [("same", 1000), ("alternating", 1000), ("namespace", 12)] {
-        for images in ["main", "all"] {
-            let program = Hazard::new(&Recipe::new("c/loads_often.c").flag("-O0"));
-            let program = program
-                .arguments(&[&library, how])
-                .options(&["--images", images]);
-            let Some(unharmed) = program.unharmed() else {
-                return;
-            };
-            unharmed.exactly(&[("answer", times)]);
-            if images == "all" {
-                // Symbols of a library that comes back stay its own.
-                unharmed.exactly(&[("plugin_value", times), ("helper", 2 * times)]);
-            }
-        }
-    }
-}
 
 #[test]
 fn another_library_preloaded_beside_us() {
