@@ -1,7 +1,7 @@
 //! Code that is hard to take apart: hand-written functions, computed jumps, tail calls without end.
 
 use lockstep_testkit::hazard::matrix;
-use lockstep_testkit::{Hazard, Recipe, Unharmed};
+use lockstep_testkit::{Hazard, Recipe, Unharmed, tools};
 
 const KINDS: &[&[&str]] = &[&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"]];
 
@@ -23,6 +23,57 @@ fn kinds(source: &str, mut also: impl FnMut(&Unharmed, &str)) {
             }
         }
     }
+}
+
+/// A second entry in the middle of a function is not seen: no frame description begins there.
+#[test]
+fn hand_written_assembly() {
+    let names = [
+        "one_byte",
+        "two_bytes",
+        "three_bytes",
+        "four_bytes",
+        "one_byte_more",
+        "padded_one",
+        "padded_two",
+        "padded_three",
+        "padded_four",
+        "many_entries",
+        "with_data",
+        "is_odd_in_flags",
+        "red_zone",
+        "takes_off",
+        "jumps_into_red_zone",
+        "other_function",
+        "keeps_all",
+        "conditional_tail",
+        "counts",
+        "calls_first",
+    ];
+    kinds("c/assembly.c", |unharmed, what| {
+        if what.contains("stripped") {
+            return;
+        }
+        let refused = &unharmed.run.processes[0].coverage.refused;
+        let is_refused = |name: &str| refused.iter().any(|refused| refused.name == name);
+        let mut seen = 0;
+        for name in names {
+            // Two functions are also called by others.
+            let expected = match name {
+                "four_bytes" => 2000,
+                "keeps_all" => 1500,
+                _ => 1000,
+            };
+            let calls = unharmed.calls(name);
+            assert!(
+                calls == expected || calls == 0 && is_refused(name),
+                "{what}: {calls} calls of {name}; refused: {}",
+                is_refused(name)
+            );
+            seen += usize::from(calls > 0);
+        }
+        tools::note(&format!("{what}: {seen} of {} recorded", names.len()));
+    });
 }
 
 #[test]
