@@ -18,6 +18,8 @@ pub mod codec;
 pub mod digest;
 pub mod fault;
 pub mod launcher;
+pub mod mpi;
 pub mod plan;
 pub mod process;
+pub mod side;
 pub mod symbol;

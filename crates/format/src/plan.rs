@@ -9,10 +9,10 @@
 //! # The arena
 //!
 //! ```text
-//! 0                 128                       stubs_at (16-byte aligned)
+//! 0                 192                       stubs_at (16-byte aligned)
 //! ┌─────────────────┬─────────────────────────┬────────┬────────┬────
 //! │ routine table   │ shadow import slots     │ stub   │ stub   │ ...
-//! │ 16 x u64        │ u64 each -> stub        │        │        │
+//! │ 24 x u64        │ u64 each -> stub        │        │        │
 //! └─────────────────┴─────────────────────────┴────────┴────────┴────
 //! ```
 //!
@@ -54,6 +54,18 @@
 //!  rsp -> R          rsp -> caller args   rsp -> S + 25        rsp -> (old)       rsp -> R
 //!         args                                   caller args          args               args
 //! ```
+//!
+//! ## Arguments
+//!
+//! The stub of an import whose arguments are recorded ([`crate::mpi`]) is a call-through with a body
+//! that takes them, and EXIT_ARGUMENTS in the place of EXIT:
+//!
+//! ```text
+//! S+40  ff 15 ..   call *[ENTER_ARGUMENTS]
+//! S+46  ff 25 ..   jmp *[real slot]
+//! S+52  the capture program
+//! ```
+//! ENTER_ARGUMENTS takes nothing where its caller was not recorded: then R, not S + 25, lies in the slot.
 //!
 //! ## Patched returns
 //!
@@ -282,8 +294,12 @@ pub mod routine {
     pub const LOADED: usize = 13;
     /// A call into which a fault may be put (see [`crate::fault`]): goes on, or does something else.
     pub const FAULT: usize = 14;
+    /// Take the arguments of a call that ENTER recorded; no event.
+    pub const ENTER_ARGUMENTS: usize = 15;
+    /// Take what a call gave back, then as EXIT.
+    pub const EXIT_ARGUMENTS: usize = 16;
     /// Number of entries, used or not.
-    pub const COUNT: usize = 16;
+    pub const COUNT: usize = 24;
 }
 
 /// Offsets in a stub.
@@ -296,6 +312,8 @@ pub mod stub {
     pub const INLINE: u32 = 40;
     /// Stubs begin at multiples of it.
     pub const ALIGNMENT: u32 = 64;
+    /// The capture program, where there is one.
+    pub const CAPTURE: u32 = 52;
     /// Return address of the routine called at [`ENTRY`].
     pub const AFTER_ENTRY: u32 = 14;
     /// Return address of OPEN and LEAF.

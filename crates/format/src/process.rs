@@ -180,6 +180,10 @@ pub mod kind {
     pub const THREAD: u32 = 2;
     /// More bytes of a thread's stream.
     pub const DATA: u32 = 3;
+    /// A thread's argument stream ([`crate::side`]).
+    pub const ARGUMENTS: u32 = 4;
+    /// A thread's time points ([`crate::side`]).
+    pub const TIMES: u32 = 5;
 }
 
 /// Offsets in a chunk header, [`chunk::SIZE`] bytes.
@@ -229,6 +233,15 @@ pub mod thread {
     pub const COMMITTED: usize = 136;
     /// [`state`], what is decodable where the phase is 1.
     pub const INTENT: usize = 216;
+    /// [`super::clock`] x 3: the first reading of the clocks, then the two latest in turn.
+    pub const CLOCKS: usize = 320;
+    /// `u64`, how many symbols the thread had stored, at [`LAST_TICKS`].
+    pub const LAST_SYMBOLS: usize = 392;
+    /// `u64`, time stamp counter when the thread was last seen: at a commit, in the recorder's slow
+    /// path, at an MPI call or its return.
+    pub const LAST_TICKS: usize = 400;
+    /// `u64`, MPI calls whose arguments could not be stored.
+    pub const ARGUMENTS_LOST: usize = 408;
     /// `u64` x [`STAGING_WORDS`]: events not yet encoded.
     pub const STAGING: usize = 512;
     /// How many events fit into the staging area.
@@ -242,6 +255,18 @@ pub mod thread {
     pub const MIRROR_WORDS: usize = 128;
     /// First bytes of the stream, up to the chunk's end.
     pub const DATA: usize = 9728;
+}
+
+/// Two clocks, read at one moment; [`clock::SIZE`] bytes.
+pub mod clock {
+    /// `u64`, the processor's time stamp counter.
+    pub const TICKS: usize = 0;
+    /// `u64`, nanoseconds on the monotonic clock.
+    pub const NANOSECONDS: usize = 8;
+    /// `u64`, the two xor'ed, and inverted; a reading is there where this holds.
+    pub const CHECK: usize = 16;
+    /// Size of the whole.
+    pub const SIZE: usize = 24;
 }
 
 /// Offsets in a thread's decodable state; [`state::SIZE`] bytes.
@@ -287,6 +312,9 @@ pub mod fact {
     pub const SKIP: &str = "skip";
     /// `counters PLAN FIRST`: the counters of the image with this plan are those from the first on.
     pub const COUNTERS: &str = "counters";
+    /// `handle NAME ADDRESS`: where the MPI library keeps what its handles point to (hexadecimal), by
+    /// the library's own symbols; none where its handles are integers.
+    pub const HANDLE: &str = "handle";
     /// `untraced PATH REASON`: an image that should have been traced and was not.
     pub const UNTRACED: &str = "untraced";
 
@@ -320,6 +348,8 @@ mod tests {
     fn areas_do_not_overlap() {
         const { assert!(thread::COMMITTED + state::SIZE <= thread::INTENT) };
         const { assert!(thread::INTENT + state::SIZE <= thread::STAGING) };
+        assert_eq!(thread::CLOCKS + 3 * clock::SIZE, thread::LAST_SYMBOLS);
+        const { assert!(thread::ARGUMENTS_LOST + 8 <= thread::STAGING) };
         assert_eq!(thread::STAGING + 8 * thread::STAGING_WORDS, thread::MIRROR);
         assert_eq!(thread::MIRROR + 8 * thread::MIRROR_WORDS, thread::DATA);
         assert!((thread::DATA as u64) < THREAD_CHUNK);

@@ -1,0 +1,783 @@
+//! The functions of MPI and what each of their parameters is, for C and Fortran, MPI 3.1 and the
+//! additions of MPI 4 that programs use; and the *capture program* by which the probe takes a call's
+//! arguments without knowing the function.
+//!
+//! Pure data. Both languages have the same parameters at the same places; Fortran passes every one
+//! by reference, has integers for handles, and an error code behind the last.
+//!
+//! # Capture program
+//!
+//! Behind the code of an import's stub: what to take at the entry, [`op::END`], what to take at the
+//! return, [`op::END`]. An instruction is two bytes: in the first, the operation (low 4 bits) and the
+//! parameter that counts an array (high 4 bits); in the second, the parameter. Each gives one value,
+//! but arrays: a number of elements, then the first [`MOST_ELEMENTS`] of them.
+
+/// Elements of an array that are kept.
+pub const MOST_ELEMENTS: usize = 64;
+/// Most bytes of a capture program.
+pub const MOST_CAPTURE: usize = 40;
+/// Most parameters of a function, Fortran's error code left out.
+pub const MOST_PARAMETERS: usize = 14;
+
+/// Instructions of a capture program. "At" is through a pointer; null gives 0, or no elements.
+pub mod op {
+    /// End of the entry's or of the return's part.
+    pub const END: u8 = 0;
+    /// An `int`.
+    pub const INT: u8 = 1;
+    /// A 64-bit integer.
+    pub const LONG: u8 = 2;
+    /// A handle of C: 8 bytes (Open MPI) or 4.
+    pub const HANDLE: u8 = 3;
+    /// An `int` at the address.
+    pub const INT_AT: u8 = 4;
+    /// A handle of C at the address.
+    pub const HANDLE_AT: u8 = 5;
+    /// Handles of C at the address, counted by an `int`.
+    pub const HANDLES_AT: u8 = 6;
+    /// `int`s at the address, counted by an `int`.
+    pub const INTS_AT: u8 = 7;
+    /// `int`s at the address, counted by the `int` at an address.
+    pub const INTS_COUNTED_AT: u8 = 8;
+    /// An `int` at the address; where it is 0, statuses that follow are not there.
+    pub const FLAG_AT: u8 = 9;
+    /// Source, tag and bytes of the status at the address; no value where it is ignored or not there.
+    pub const STATUS_AT: u8 = 10;
+    /// Source and tag of each status at the address, counted by an `int`.
+    pub const STATUSES_AT: u8 = 11;
+    /// The same, counted by the `int` at an address.
+    pub const STATUSES_COUNTED_AT: u8 = 12;
+}
+
+/// What a parameter is. The letters are those of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `.`: not recorded: a buffer, an array, an info object.
+    Ignored,
+    /// `i`: an integer.
+    Int,
+    /// `p`: a rank in the communicator of the call, or a special value for one.
+    Peer,
+    /// `g`: a tag.
+    Tag,
+    /// `r`: the root's rank in the communicator.
+    Root,
+    /// `C`: a communicator.
+    Comm,
+    /// `b`: a communicator, by reference.
+    CommAt,
+    /// `T`: a datatype.
+    Datatype,
+    /// `d`: a datatype, by reference.
+    DatatypeAt,
+    /// `O`: a reduction.
+    Op,
+    /// `G`: a group.
+    Group,
+    /// `W`: a window.
+    Window,
+    /// `R`: a request.
+    Request,
+    /// `Q`: a request, by reference.
+    RequestAt,
+    /// `N`: a matched message, by reference.
+    MessageAt,
+    /// `A`: requests, as many as the first integer says.
+    Requests,
+    /// `Y`: integers, as many as the integer before them says.
+    Ints,
+    /// `q`: a request, given back.
+    NewRequest,
+    /// `c`: a communicator, given back.
+    NewComm,
+    /// `t`: a datatype, given back.
+    NewDatatype,
+    /// `u`: a group, given back.
+    NewGroup,
+    /// `w`: a window, given back.
+    NewWindow,
+    /// `m`: a matched message, given back.
+    NewMessage,
+    /// `o`: a reduction, given back.
+    NewOp,
+    /// `n`: an integer, given back.
+    Result,
+    /// `f`: whether something happened, given back: statuses that follow count only if so.
+    Flag,
+    /// `k`: how many elements of the arrays that follow are given back.
+    ResultCount,
+    /// `x`: integers, given back.
+    Results,
+    /// `s`: a status, given back.
+    Status,
+    /// `S`: statuses, given back: as many as was said before.
+    Statuses,
+}
+
+impl Kind {
+    const fn of(letter: u8) -> Self {
+        match letter {
+            b'i' => Self::Int,
+            b'p' => Self::Peer,
+            b'g' => Self::Tag,
+            b'r' => Self::Root,
+            b'C' => Self::Comm,
+            b'b' => Self::CommAt,
+            b'T' => Self::Datatype,
+            b'd' => Self::DatatypeAt,
+            b'O' => Self::Op,
+            b'G' => Self::Group,
+            b'W' => Self::Window,
+            b'R' => Self::Request,
+            b'Q' => Self::RequestAt,
+            b'N' => Self::MessageAt,
+            b'A' => Self::Requests,
+            b'Y' => Self::Ints,
+            b'q' => Self::NewRequest,
+            b'c' => Self::NewComm,
+            b't' => Self::NewDatatype,
+            b'u' => Self::NewGroup,
+            b'w' => Self::NewWindow,
+            b'm' => Self::NewMessage,
+            b'o' => Self::NewOp,
+            b'n' => Self::Result,
+            b'f' => Self::Flag,
+            b'k' => Self::ResultCount,
+            b'x' => Self::Results,
+            b's' => Self::Status,
+            b'S' => Self::Statuses,
+            _ => Self::Ignored,
+        }
+    }
+
+    /// Whether its value is known at the return only.
+    #[must_use]
+    pub const fn is_result(self) -> bool {
+        matches!(
+            self,
+            Self::NewRequest
+                | Self::NewComm
+                | Self::NewDatatype
+                | Self::NewGroup
+                | Self::NewWindow
+                | Self::NewMessage
+                | Self::NewOp
+                | Self::Result
+                | Self::Flag
+                | Self::ResultCount
+                | Self::Results
+                | Self::Status
+                | Self::Statuses
+        )
+    }
+}
+
+/// A parameter of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name in the standard.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Where it stands, from 0.
+    pub position: usize,
+}
+
+/// The language that a function is called from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// C and what calls like it.
+    C,
+    /// Fortran, by any of its interfaces.
+    Fortran,
+}
+
+/// A function whose parameters are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Function {
+    /// From where it is called.
+    pub language: Language,
+    /// Its row's parameters.
+    parameters: &'static str,
+    /// What a derived function has behind them.
+    more: &'static str,
+    /// Counts have 64 bits.
+    is_large: bool,
+}
+
+impl Function {
+    /// The function with this linkage name: `MPI_Send`, `PMPI_Send`, `mpi_send_`, `MPI_SEND`,
+    /// `mpi_send_f08_`...
+    #[must_use]
+    pub fn of(linkage: &[u8]) -> Option<Self> {
+        let name = linkage
+            .strip_prefix(b"P")
+            .or_else(|| linkage.strip_prefix(b"p"))
+            .unwrap_or(linkage);
+        let rest = name
+            .strip_prefix(b"MPI_")
+            .or_else(|| name.strip_prefix(b"mpi_"))?;
+        let is_c = name.starts_with(b"MPI_") && rest.iter().any(u8::is_ascii_lowercase);
+        if is_c {
+            let large = rest.strip_suffix(b"_c");
+            return find(large.unwrap_or(rest), Language::C, large.is_some());
+        }
+        let mut rest = rest;
+        for suffix in [&b"_"[..], b"_", b"_f08ts", b"_f08", b"_f"] {
+            rest = rest.strip_suffix(suffix).unwrap_or(rest);
+        }
+        find(rest, Language::Fortran, false)
+    }
+
+    /// Its parameters, in order; Fortran's error code left out.
+    pub fn parameters(&self) -> impl Iterator<Item = Parameter> + use<> {
+        let fortran = self.language == Language::Fortran;
+        let words = self.parameters.split(' ').chain(self.more.split(' '));
+        words
+            .filter_map(|word| word.split_once(':'))
+            // Fortran has no command line to pass on.
+            .filter(move |(name, _)| !(fortran && matches!(*name, "argc" | "argv")))
+            .enumerate()
+            .map(|(position, (name, kind))| Parameter {
+                name,
+                kind: Kind::of(kind.bytes().next().unwrap_or(b'.')),
+                position,
+            })
+    }
+
+    /// Its capture program; `None` where nothing of it is to be taken.
+    #[must_use]
+    pub fn capture(&self) -> Option<Capture> {
+        let mut capture = Capture::default();
+        let is_c = self.language == Language::C;
+        let mut counts = Counts::default();
+        for parameter in self.parameters().filter(|it| !it.kind.is_result()) {
+            let code = match parameter.kind {
+                Kind::Ignored => continue,
+                Kind::Int | Kind::Peer | Kind::Tag | Kind::Root => {
+                    counts.see(parameter.position);
+                    match (is_c, self.is_large && parameter.name.ends_with("count")) {
+                        (true, false) => op::INT,
+                        (true, true) => op::LONG,
+                        (false, _) => op::INT_AT,
+                    }
+                }
+                Kind::CommAt | Kind::DatatypeAt | Kind::RequestAt | Kind::MessageAt if is_c => {
+                    op::HANDLE_AT
+                }
+                Kind::Requests if is_c => op::HANDLES_AT | counts.first << 4,
+                Kind::Requests => op::INTS_COUNTED_AT | counts.first << 4,
+                Kind::Ints if is_c => op::INTS_AT | counts.last << 4,
+                Kind::Ints => op::INTS_COUNTED_AT | counts.last << 4,
+                _ if is_c => op::HANDLE,
+                _ => op::INT_AT,
+            };
+            capture.put(code, parameter.position);
+        }
+        capture.end();
+        let mut given = None;
+        for parameter in self.parameters().filter(|it| it.kind.is_result()) {
+            let code = match parameter.kind {
+                Kind::Result => op::INT_AT,
+                Kind::Flag => op::FLAG_AT,
+                Kind::ResultCount => {
+                    given = Some((parameter.position as u8) << 4);
+                    op::INT_AT
+                }
+                Kind::Results => op::INTS_COUNTED_AT | given?,
+                Kind::Status => op::STATUS_AT,
+                Kind::Statuses => match given {
+                    Some(count) => op::STATUSES_COUNTED_AT | count,
+                    None if is_c => op::STATUSES_AT | counts.first << 4,
+                    None => op::STATUSES_COUNTED_AT | counts.first << 4,
+                },
+                _ if is_c => op::HANDLE_AT,
+                _ => op::INT_AT,
+            };
+            capture.put(code, parameter.position);
+        }
+        capture.end();
+        (capture.length > 2).then_some(capture)
+    }
+}
+
+/// Which parameters count arrays.
+#[derive(Default)]
+struct Counts {
+    seen: bool,
+    first: u8,
+    last: u8,
+}
+
+impl Counts {
+    fn see(&mut self, position: usize) {
+        if !self.seen {
+            self.first = position as u8;
+        }
+        self.seen = true;
+        self.last = position as u8;
+    }
+}
+
+/// A capture program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Capture {
+    bytes: [u8; MOST_CAPTURE],
+    length: usize,
+}
+
+impl Capture {
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or(&[])
+    }
+
+    fn put(&mut self, code: u8, parameter: usize) {
+        // Room for both ends stays.
+        if self.length + 4 <= MOST_CAPTURE
+            && let Some([first, second]) = self.bytes.get_mut(self.length..self.length + 2)
+        {
+            (*first, *second) = (code, parameter as u8);
+            self.length += 2;
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(byte) = self.bytes.get_mut(self.length) {
+            *byte = op::END;
+            self.length += 1;
+        }
+    }
+}
+
+fn find(name: &[u8], language: Language, is_large: bool) -> Option<Function> {
+    let row = |name: &[u8]| {
+        let found = FUNCTIONS
+            .iter()
+            .find(|(it, _)| it.as_bytes().eq_ignore_ascii_case(name))?;
+        Some(found.1)
+    };
+    let make = |parameters, more| Function {
+        language,
+        parameters,
+        more,
+        is_large,
+    };
+    if let Some(parameters) = row(name) {
+        return Some(make(parameters, ""));
+    }
+    let lacks_request = |parameters: &&str| !parameters.contains(":s") && !parameters.contains(":q");
+    let base = |name: &[u8]| row(name).filter(lacks_request);
+    if let Some(rest) = name.strip_prefix(b"I").or_else(|| name.strip_prefix(b"i"))
+        && let Some(parameters) = base(rest)
+    {
+        return Some(make(parameters, "request:q"));
+    }
+    let persistent = name
+        .strip_suffix(b"_init")
+        .or_else(|| name.strip_suffix(b"_INIT"))?;
+    let parameters = base(persistent)?;
+    // Persistent point-to-point operations are older than info objects.
+    let more = if parameters.contains("dest:") {
+        "request:q"
+    } else {
+        "info:. request:q"
+    };
+    Some(make(parameters, more))
+}
+
+const SEND: &str = "buf:. count:i datatype:T dest:p tag:g comm:C";
+const RECEIVE: &str = "buf:. count:i datatype:T source:p tag:g comm:C request:q";
+const REDUCE_ALL: &str = "sendbuf:. recvbuf:. count:i datatype:T op:O comm:C";
+const ROOTED: &str =
+    "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcount:i recvtype:T root:r comm:C";
+const TO_ALL: &str = "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcount:i recvtype:T comm:C";
+const GATHER_ALL: &str =
+    "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcounts:. displs:. recvtype:T comm:C";
+const TO_ALL_V: &str = "sendbuf:. sendcounts:. sdispls:. sendtype:T recvbuf:. recvcounts:. rdispls:. \
+     recvtype:T comm:C";
+const TO_ALL_W: &str = "sendbuf:. sendcounts:. sdispls:. sendtypes:. recvbuf:. recvcounts:. \
+     rdispls:. recvtypes:. comm:C";
+const SOME: &str = "incount:i array_of_requests:A outcount:k array_of_indices:x array_of_statuses:S";
+const PUT: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p target_disp:. \
+     target_count:i target_datatype:T win:W";
+const PUT_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
+     target_disp:. target_count:i target_datatype:T win:W request:q";
+const ACCUMULATE: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
+     target_disp:. target_count:i target_datatype:T op:O win:W";
+const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
+const GROUPS: &str = "group1:G group2:G newgroup:u";
+const HVECTOR: &str = "count:i blocklength:i stride:. oldtype:T newtype:t";
+const INDEXED: &str = "count:i blocklengths:. displacements:. oldtype:T newtype:t";
+
+/// Names without `MPI_`, and parameters. Nonblocking and persistent collectives follow from the
+/// blocking ones, as do `Isend` and `Send_init` and their kin.
+const FUNCTIONS: &[(&str, &str)] = &[
+    // Point to point.
+    ("Send", SEND),
+    ("Bsend", SEND),
+    ("Ssend", SEND),
+    ("Rsend", SEND),
+    (
+        "Recv",
+        "buf:. count:i datatype:T source:p tag:g comm:C status:s",
+    ),
+    ("Irecv", RECEIVE),
+    ("Recv_init", RECEIVE),
+    (
+        "Sendrecv",
+        "sendbuf:. sendcount:i sendtype:T dest:p sendtag:g recvbuf:. recvcount:i recvtype:T \
+         source:p recvtag:g comm:C status:s",
+    ),
+    (
+        "Isendrecv",
+        "sendbuf:. sendcount:i sendtype:T dest:p sendtag:g recvbuf:. recvcount:i recvtype:T \
+         source:p recvtag:g comm:C request:q",
+    ),
+    (
+        "Sendrecv_replace",
+        "buf:. count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C status:s",
+    ),
+    (
+        "Isendrecv_replace",
+        "buf:. count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C request:q",
+    ),
+    ("Probe", "source:p tag:g comm:C status:s"),
+    ("Iprobe", "source:p tag:g comm:C flag:f status:s"),
+    ("Mprobe", "source:p tag:g comm:C message:m status:s"),
+    ("Improbe", "source:p tag:g comm:C flag:f message:m status:s"),
+    ("Mrecv", "buf:. count:i datatype:T message:N status:s"),
+    ("Imrecv", "buf:. count:i datatype:T message:N request:q"),
+    (
+        "Psend_init",
+        "buf:. partitions:i count:. datatype:T dest:p tag:g comm:C info:. request:q",
+    ),
+    (
+        "Precv_init",
+        "buf:. partitions:i count:. datatype:T source:p tag:g comm:C info:. request:q",
+    ),
+    ("Pready", "partition:i request:R"),
+    ("Parrived", "request:R partition:i flag:f"),
+    // Completion.
+    ("Wait", "request:Q status:s"),
+    ("Test", "request:Q flag:f status:s"),
+    (
+        "Waitall",
+        "count:i array_of_requests:A array_of_statuses:S",
+    ),
+    (
+        "Testall",
+        "count:i array_of_requests:A flag:f array_of_statuses:S",
+    ),
+    ("Waitany", "count:i array_of_requests:A index:n status:s"),
+    (
+        "Testany",
+        "count:i array_of_requests:A index:n flag:f status:s",
+    ),
+    ("Waitsome", SOME),
+    ("Testsome", SOME),
+    ("Start", "request:Q"),
+    ("Startall", "count:i array_of_requests:A"),
+    ("Cancel", "request:Q"),
+    ("Request_free", "request:Q"),
+    ("Request_get_status", "request:R flag:f status:s"),
+    ("Get_count", "status:. datatype:T count:n"),
+    ("Test_cancelled", "status:. flag:f"),
+    // Collectives.
+    ("Barrier", "comm:C"),
+    ("Bcast", "buffer:. count:i datatype:T root:r comm:C"),
+    (
+        "Reduce",
+        "sendbuf:. recvbuf:. count:i datatype:T op:O root:r comm:C",
+    ),
+    ("Allreduce", REDUCE_ALL),
+    ("Scan", REDUCE_ALL),
+    ("Exscan", REDUCE_ALL),
+    (
+        "Reduce_scatter",
+        "sendbuf:. recvbuf:. recvcounts:. datatype:T op:O comm:C",
+    ),
+    (
+        "Reduce_scatter_block",
+        "sendbuf:. recvbuf:. recvcount:i datatype:T op:O comm:C",
+    ),
+    (
+        "Reduce_local",
+        "inbuf:. inoutbuf:. count:i datatype:T op:O",
+    ),
+    ("Gather", ROOTED),
+    ("Scatter", ROOTED),
+    (
+        "Gatherv",
+        "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcounts:. displs:. recvtype:T root:r comm:C",
+    ),
+    (
+        "Scatterv",
+        "sendbuf:. sendcounts:. displs:. sendtype:T recvbuf:. recvcount:i recvtype:T root:r comm:C",
+    ),
+    ("Allgather", TO_ALL),
+    ("Alltoall", TO_ALL),
+    ("Allgatherv", GATHER_ALL),
+    ("Alltoallv", TO_ALL_V),
+    ("Alltoallw", TO_ALL_W),
+    ("Neighbor_allgather", TO_ALL),
+    ("Neighbor_alltoall", TO_ALL),
+    ("Neighbor_allgatherv", GATHER_ALL),
+    ("Neighbor_alltoallv", TO_ALL_V),
+    ("Neighbor_alltoallw", TO_ALL_W),
+    // Communicators and groups.
+    ("Comm_rank", "comm:C rank:n"),
+    ("Comm_size", "comm:C size:n"),
+    ("Comm_remote_size", "comm:C size:n"),
+    ("Comm_compare", "comm1:C comm2:C result:n"),
+    ("Comm_test_inter", "comm:C flag:f"),
+    ("Comm_dup", "comm:C newcomm:c"),
+    ("Comm_idup", "comm:C newcomm:c request:q"),
+    ("Comm_dup_with_info", "comm:C info:. newcomm:c"),
+    (
+        "Comm_idup_with_info",
+        "comm:C info:. newcomm:c request:q",
+    ),
+    ("Comm_split", "comm:C color:i key:i newcomm:c"),
+    (
+        "Comm_split_type",
+        "comm:C split_type:i key:i info:. newcomm:c",
+    ),
+    ("Comm_create", "comm:C group:G newcomm:c"),
+    ("Comm_create_group", "comm:C group:G tag:g newcomm:c"),
+    (
+        "Comm_create_from_group",
+        "group:G stringtag:. info:. errhandler:. newcomm:c",
+    ),
+    ("Comm_free", "comm:b"),
+    ("Comm_disconnect", "comm:b"),
+    ("Comm_group", "comm:C group:u"),
+    ("Comm_remote_group", "comm:C group:u"),
+    ("Comm_set_name", "comm:C comm_name:."),
+    (
+        "Intercomm_create",
+        "local_comm:C local_leader:r peer_comm:C remote_leader:r tag:g newintercomm:c",
+    ),
+    ("Intercomm_merge", "intercomm:C high:i newintracomm:c"),
+    (
+        "Cart_create",
+        "comm_old:C ndims:i dims:Y periods:Y reorder:i comm_cart:c",
+    ),
+    ("Cart_sub", "comm:C remain_dims:. newcomm:c"),
+    ("Cart_rank", "comm:C coords:. rank:n"),
+    ("Cart_coords", "comm:C rank:p maxdims:i coords:."),
+    (
+        "Cart_shift",
+        "comm:C direction:i disp:i rank_source:n rank_dest:n",
+    ),
+    (
+        "Graph_create",
+        "comm_old:C nnodes:i index:. edges:. reorder:i comm_graph:c",
+    ),
+    (
+        "Dist_graph_create",
+        "comm_old:C n:i sources:. degrees:. destinations:. weights:. info:. reorder:i \
+         comm_dist_graph:c",
+    ),
+    (
+        "Dist_graph_create_adjacent",
+        "comm_old:C indegree:i sources:Y sourceweights:. outdegree:i destinations:Y \
+         destweights:. info:. reorder:i comm_dist_graph:c",
+    ),
+    ("Group_size", "group:G size:n"),
+    ("Group_rank", "group:G rank:n"),
+    ("Group_incl", GROUP_OF),
+    ("Group_excl", GROUP_OF),
+    ("Group_union", GROUPS),
+    ("Group_intersection", GROUPS),
+    ("Group_difference", GROUPS),
+    // The beginning and the end.
+    ("Init_thread", "argc:. argv:. required:i provided:n"),
+    ("Initialized", "flag:f"),
+    ("Finalized", "flag:f"),
+    ("Query_thread", "provided:n"),
+    ("Abort", "comm:C errorcode:i"),
+    // Datatypes and reductions.
+    ("Type_contiguous", "count:i oldtype:T newtype:t"),
+    (
+        "Type_vector",
+        "count:i blocklength:i stride:i oldtype:T newtype:t",
+    ),
+    ("Type_create_hvector", HVECTOR),
+    ("Type_indexed", INDEXED),
+    ("Type_create_hindexed", INDEXED),
+    (
+        "Type_create_struct",
+        "count:i blocklengths:. displacements:. types:. newtype:t",
+    ),
+    (
+        "Type_create_subarray",
+        "ndims:i sizes:Y subsizes:Y starts:Y order:i oldtype:T newtype:t",
+    ),
+    (
+        "Type_create_resized",
+        "oldtype:T lb:. extent:. newtype:t",
+    ),
+    ("Type_dup", "oldtype:T newtype:t"),
+    ("Type_commit", "datatype:d"),
+    ("Type_free", "datatype:d"),
+    ("Type_size", "datatype:T size:n"),
+    ("Op_create", "user_fn:. commute:i op:o"),
+    // One-sided.
+    (
+        "Win_create",
+        "base:. size:. disp_unit:i info:. comm:C win:w",
+    ),
+    (
+        "Win_allocate",
+        "size:. disp_unit:i info:. comm:C baseptr:. win:w",
+    ),
+    (
+        "Win_allocate_shared",
+        "size:. disp_unit:i info:. comm:C baseptr:. win:w",
+    ),
+    ("Win_create_dynamic", "info:. comm:C win:w"),
+    ("Win_fence", "assert:i win:W"),
+    ("Win_start", "group:G assert:i win:W"),
+    ("Win_post", "group:G assert:i win:W"),
+    ("Win_complete", "win:W"),
+    ("Win_wait", "win:W"),
+    ("Win_test", "win:W flag:f"),
+    ("Win_lock", "lock_type:i rank:p assert:i win:W"),
+    ("Win_unlock", "rank:p win:W"),
+    ("Win_lock_all", "assert:i win:W"),
+    ("Win_unlock_all", "win:W"),
+    ("Win_flush", "rank:p win:W"),
+    ("Win_flush_local", "rank:p win:W"),
+    ("Win_flush_all", "win:W"),
+    ("Win_flush_local_all", "win:W"),
+    ("Win_sync", "win:W"),
+    ("Put", PUT),
+    ("Get", PUT),
+    ("Rput", PUT_REQUEST),
+    ("Rget", PUT_REQUEST),
+    ("Accumulate", ACCUMULATE),
+    (
+        "Fetch_and_op",
+        "origin_addr:. result_addr:. datatype:T target_rank:p target_disp:. op:O win:W",
+    ),
+    (
+        "Compare_and_swap",
+        "origin_addr:. compare_addr:. result_addr:. datatype:T target_rank:p target_disp:. win:W",
+    ),
+    (
+        "Get_accumulate",
+        "origin_addr:. origin_count:i origin_datatype:T result_addr:. result_count:i \
+         result_datatype:T target_rank:p target_disp:. target_count:i target_datatype:T op:O win:W",
+    ),
+    // Files.
+    (
+        "File_open",
+        "comm:C filename:. amode:i info:. fh:.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn capture(name: &str) -> Vec<u8> {
+        let function = Function::of(name.as_bytes()).unwrap();
+        function.capture().unwrap().bytes().to_vec()
+    }
+
+    #[test]
+    fn names_in_every_spelling() {
+        let c = Function::of(b"MPI_Send").unwrap();
+        assert_eq!(c.language, Language::C);
+        assert_eq!(Function::of(b"PMPI_Send"), Some(c));
+        let fortran = Function::of(b"mpi_send_").unwrap();
+        assert_eq!(fortran.language, Language::Fortran);
+        for name in [
+            "mpi_send",
+            "mpi_send__",
+            "MPI_SEND",
+            "pmpi_send_",
+            "mpi_send_f08_",
+            "mpi_send_f08ts_",
+        ] {
+            assert_eq!(Function::of(name.as_bytes()), Some(fortran), "{name}");
+        }
+        for name in ["MPI_Wtime", "MPI_Finalize", "send", "mpi_", "MPI_Init"] {
+            assert_eq!(Function::of(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn derived_functions_have_a_request() {
+        for name in ["MPI_Isend", "MPI_Send_init", "MPI_Ibarrier", "mpi_ibcast_"] {
+            let function = Function::of(name.as_bytes()).unwrap();
+            assert_eq!(
+                function.parameters().last().unwrap().kind,
+                Kind::NewRequest,
+                "{name}"
+            );
+        }
+        let bcast = Function::of(b"MPI_Bcast_init").unwrap();
+        assert_eq!(bcast.parameters().nth(5).unwrap().kind, Kind::Ignored);
+        assert_eq!(Function::of(b"MPI_Irecv_init"), None);
+    }
+
+    #[test]
+    fn capture_programs() {
+        use op::*;
+        assert_eq!(
+            capture("MPI_Send"),
+            [INT, 1, HANDLE, 2, INT, 3, INT, 4, HANDLE, 5, END, END]
+        );
+        assert_eq!(
+            capture("mpi_isend_"),
+            [INT_AT, 1, INT_AT, 2, INT_AT, 3, INT_AT, 4, INT_AT, 5, END, INT_AT, 6, END]
+        );
+        assert_eq!(
+            capture("MPI_Waitall"),
+            [INT, 0, HANDLES_AT, 1, END, STATUSES_AT, 2, END]
+        );
+        assert_eq!(
+            capture("mpi_waitsome_"),
+            [
+                INT_AT,
+                0,
+                INTS_COUNTED_AT,
+                1,
+                END,
+                INT_AT,
+                2,
+                INTS_COUNTED_AT | 2 << 4,
+                3,
+                STATUSES_COUNTED_AT | 2 << 4,
+                4,
+                END
+            ]
+        );
+        assert_eq!(capture("MPI_Send_c")[..2], [LONG, 1]);
+        assert_eq!(
+            capture("mpi_init_thread_"),
+            [INT_AT, 0, END, INT_AT, 1, END]
+        );
+    }
+
+    #[test]
+    fn every_row_fits() {
+        for (name, _) in FUNCTIONS {
+            for name in [format!("MPI_{name}"), format!("mpi_{}_", name.to_lowercase())] {
+                let function = Function::of(name.as_bytes()).unwrap();
+                assert!(function.parameters().count() <= MOST_PARAMETERS, "{name}");
+                // The program never ends early.
+                let program = function.capture().unwrap();
+                let captured = function
+                    .parameters()
+                    .filter(|it| it.kind != Kind::Ignored)
+                    .count();
+                assert_eq!(program.bytes().len(), 2 * captured + 2, "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The argument stream against the records that went in: at every moment, every truncation, noise.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use proptest::prelude::*;
+
+type Record = (u32, Vec<i64>);
+
+/// The stream after each record, as its bytes and its open run.
+fn encode(records: &[Record]) -> Vec<(Vec<u8>, u32)> {
+    let mut encoder = Box::new(Encoder::NEW);
+    let mut bytes = Vec::new();
+    let mut states = Vec::new();
+    for (key, values) in records {
+        let before = bytes.len();
+        let run = encoder.push(*key, values, &mut bytes);
+        assert!(bytes.len() - before <= MOST_BYTES);
+        states.push((bytes.clone(), run));
+    }
+    states
+}
+
+fn decode(mut bytes: &[u8], open: u32) -> (Vec<Record>, Result<(), Broken>) {
+    let mut decoder = Box::new(Decoder::NEW);
+    let mut tuples: Vec<Record> = Vec::new();
+    let mut records = Vec::new();
+    loop {
+        match decoder.next(&mut bytes, open) {
+            Ok(Some(Found::Known(number))) => records.push(tuples[number as usize].clone()),
+            Ok(Some(Found::New(key))) => {
+                tuples.push((key, decoder.values().to_vec()));
+                records.push(tuples.last().unwrap().clone());
+            }
+            Ok(None) => return (records, Ok(())),
+            Err(error) => return (records, Err(error)),
+        }
+        if records.len() > 100_000 {
+            return (records, Ok(()));
+        }
+    }
+}
+
+fn records() -> impl Strategy<Value = Vec<Record>> {
+    let wild = (
+        0..300u32,
+        prop::collection::vec(any::<i64>(), 0..MOST_VALUES),
+    );
+    let tame = (0..4u32, prop::collection::vec(0..3i64, 0..3));
+    prop::collection::vec(prop_oneof![1 => wild, 20 => tame], 0..200)
+}
+
+proptest! {
+    #[test]
+    fn every_state_gives_the_records_before_it(records in records()) {
+        for (index, (bytes, run)) in encode(&records).into_iter().enumerate() {
+            let (found, end) = decode(&bytes, run);
+            prop_assert_eq!(end, Ok(()));
+            prop_assert_eq!(&found, &records[..=index]);
+        }
+    }
+
+    #[test]
+    fn a_truncated_stream_gives_a_prefix(records in records()) {
+        let Some((bytes, _)) = encode(&records).pop() else { return Ok(()) };
+        for length in 0..bytes.len() {
+            let (found, _) = decode(&bytes[..length], 0);
+            prop_assert!(records.starts_with(&found));
+        }
+    }
+
+    #[test]
+    fn noise_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..300), open in 0..1000u32) {
+        let _ = decode(&bytes, open);
+    }
+}
+
+#[test]
+fn repetition_costs_nothing() {
+    let body: Vec<Record> = (0..20).map(|i| (i % 5, vec![i64::from(i); 6])).collect();
+    let records: Vec<Record> = body.iter().cycle().take(20_000).cloned().collect();
+    let states = encode(&records);
+    assert!(states.last().unwrap().0.len() < 400);
+}
+
+#[test]
+fn a_flipped_bit_is_noticed_before_long() {
+    let records: Vec<Record> = (0..2000).map(|i| (1, vec![i * i, 7])).collect();
+    let (bytes, run) = encode(&records).pop().unwrap();
+    let (_, end) = decode(&bytes, run);
+    assert_eq!(end, Ok(()));
+    for at in (0..1024).step_by(7) {
+        let mut wrong = bytes.clone();
+        wrong[at] ^= 4;
+        let (found, end) = decode(&wrong, run);
+        assert!(end.is_err() || found == records, "byte {at}");
+    }
+}
+
+#[test]
+fn words_and_numbers() {
+    assert_eq!(from_word(word(0x12_3456_789a, 0xff_ffff)), (0x12_3456_789a, 0xff_ffff));
+    for value in [0, 1, 0x7f, 0x80, u64::from(u32::MAX), u64::MAX] {
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, value);
+        let mut rest = bytes.iter();
+        let read = read_varint(|| rest.next().copied().ok_or(Broken::CutOff));
+        assert_eq!(read, Ok(value));
+    }
+    for value in [0, -1, 1, i64::MIN, i64::MAX] {
+        assert_eq!(unzigzag(zigzag(value)), value);
+    }
+}
