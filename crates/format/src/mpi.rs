@@ -248,7 +248,10 @@ impl Function {
     /// Its capture program; `None` where nothing of it is to be taken.
     #[must_use]
     pub fn capture(&self) -> Option<Capture> {
-        let mut capture = Capture::default();
+        let mut capture = Capture {
+            bytes: [0; MOST_CAPTURE],
+            length: 0,
+        };
         let is_c = self.language == Language::C;
         let mut counts = Counts::default();
         for parameter in self.parameters().filter(|it| !it.kind.is_result()) {
@@ -320,7 +323,7 @@ impl Counts {
 }
 
 /// A capture program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capture {
     bytes: [u8; MOST_CAPTURE],
     length: usize,
@@ -367,7 +370,8 @@ fn find(name: &[u8], language: Language, is_large: bool) -> Option<Function> {
     if let Some(parameters) = row(name) {
         return Some(make(parameters, ""));
     }
-    let lacks_request = |parameters: &&str| !parameters.contains(":s") && !parameters.contains(":q");
+    let lacks_request =
+        |parameters: &&str| !parameters.contains(":s") && !parameters.contains(":q");
     let base = |name: &[u8]| row(name).filter(lacks_request);
     if let Some(rest) = name.strip_prefix(b"I").or_else(|| name.strip_prefix(b"i"))
         && let Some(parameters) = base(rest)
@@ -399,7 +403,8 @@ const TO_ALL_V: &str = "sendbuf:. sendcounts:. sdispls:. sendtype:T recvbuf:. re
      recvtype:T comm:C";
 const TO_ALL_W: &str = "sendbuf:. sendcounts:. sdispls:. sendtypes:. recvbuf:. recvcounts:. \
      rdispls:. recvtypes:. comm:C";
-const SOME: &str = "incount:i array_of_requests:A outcount:k array_of_indices:x array_of_statuses:S";
+const SOME: &str =
+    "incount:i array_of_requests:A outcount:k array_of_indices:x array_of_statuses:S";
 const PUT: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p target_disp:. \
      target_count:i target_datatype:T win:W";
 const PUT_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
@@ -462,10 +467,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     // Completion.
     ("Wait", "request:Q status:s"),
     ("Test", "request:Q flag:f status:s"),
-    (
-        "Waitall",
-        "count:i array_of_requests:A array_of_statuses:S",
-    ),
+    ("Waitall", "count:i array_of_requests:A array_of_statuses:S"),
     (
         "Testall",
         "count:i array_of_requests:A flag:f array_of_statuses:S",
@@ -502,10 +504,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
         "Reduce_scatter_block",
         "sendbuf:. recvbuf:. recvcount:i datatype:T op:O comm:C",
     ),
-    (
-        "Reduce_local",
-        "inbuf:. inoutbuf:. count:i datatype:T op:O",
-    ),
+    ("Reduce_local", "inbuf:. inoutbuf:. count:i datatype:T op:O"),
     ("Gather", ROOTED),
     ("Scatter", ROOTED),
     (
@@ -535,10 +534,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Comm_dup", "comm:C newcomm:c"),
     ("Comm_idup", "comm:C newcomm:c request:q"),
     ("Comm_dup_with_info", "comm:C info:. newcomm:c"),
-    (
-        "Comm_idup_with_info",
-        "comm:C info:. newcomm:c request:q",
-    ),
+    ("Comm_idup_with_info", "comm:C info:. newcomm:c request:q"),
     ("Comm_split", "comm:C color:i key:i newcomm:c"),
     (
         "Comm_split_type",
@@ -615,10 +611,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
         "Type_create_subarray",
         "ndims:i sizes:Y subsizes:Y starts:Y order:i oldtype:T newtype:t",
     ),
-    (
-        "Type_create_resized",
-        "oldtype:T lb:. extent:. newtype:t",
-    ),
+    ("Type_create_resized", "oldtype:T lb:. extent:. newtype:t"),
     ("Type_dup", "oldtype:T newtype:t"),
     ("Type_commit", "datatype:d"),
     ("Type_free", "datatype:d"),
@@ -672,10 +665,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
          result_datatype:T target_rank:p target_disp:. target_count:i target_datatype:T op:O win:W",
     ),
     // Files.
-    (
-        "File_open",
-        "comm:C filename:. amode:i info:. fh:.",
-    ),
+    ("File_open", "comm:C filename:. amode:i info:. fh:."),
 ];
 
 #[cfg(test)]
@@ -734,7 +724,9 @@ mod tests {
         );
         assert_eq!(
             capture("mpi_isend_"),
-            [INT_AT, 1, INT_AT, 2, INT_AT, 3, INT_AT, 4, INT_AT, 5, END, INT_AT, 6, END]
+            [
+                INT_AT, 1, INT_AT, 2, INT_AT, 3, INT_AT, 4, INT_AT, 5, END, INT_AT, 6, END
+            ]
         );
         assert_eq!(
             capture("MPI_Waitall"),
@@ -767,7 +759,10 @@ mod tests {
     #[test]
     fn every_row_fits() {
         for (name, _) in FUNCTIONS {
-            for name in [format!("MPI_{name}"), format!("mpi_{}_", name.to_lowercase())] {
+            for name in [
+                format!("MPI_{name}"),
+                format!("mpi_{}_", name.to_lowercase()),
+            ] {
                 let function = Function::of(name.as_bytes()).unwrap();
                 assert!(function.parameters().count() <= MOST_PARAMETERS, "{name}");
                 // The program never ends early.

@@ -324,11 +324,7 @@ impl Decoder {
     ///
     /// # Errors
     /// Where the bytes are no stream, or end inside of a group.
-    pub fn next(
-        &mut self,
-        source: &mut impl Source,
-        open: u32,
-    ) -> Result<Option<Found>, Broken> {
+    pub fn next(&mut self, source: &mut impl Source, open: u32) -> Result<Option<Found>, Broken> {
         loop {
             if self.run > 0 {
                 self.run -= 1;
@@ -420,9 +416,7 @@ pub fn put_varint(sink: &mut impl Sink, mut value: u64) {
 ///
 /// # Errors
 /// Those of `byte`, and [`Broken::Wrong`] where the number does not fit.
-pub fn read_varint(
-    mut byte: impl FnMut() -> Result<u8, Broken>,
-) -> Result<u64, Broken> {
+pub fn read_varint(mut byte: impl FnMut() -> Result<u8, Broken>) -> Result<u64, Broken> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let next = byte()?;

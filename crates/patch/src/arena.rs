@@ -47,6 +47,8 @@ pub(crate) enum Head {
     Through,
     /// Call-through of the import in this slot.
     ThroughSlot { slot: u64 },
+    /// Call-through of the body, which takes the arguments first.
+    ThroughArguments,
     /// A routine, then the body.
     Before { routine: usize },
     /// The call is recorded; the returns are patched.
@@ -172,7 +174,11 @@ impl Arena {
                 }
                 // lea -8(%rsp),%rsp
                 bytes[25..30].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0xf8]);
-                bytes[30..36].copy_from_slice(&call_routine(routine::EXIT, 30));
+                let exit = match head {
+                    Head::ThroughArguments => routine::EXIT_ARGUMENTS,
+                    _ => routine::EXIT,
+                };
+                bytes[30..36].copy_from_slice(&call_routine(exit, 30));
                 bytes[36] = 0xc3;
             }
         }
@@ -276,6 +282,24 @@ impl Arena {
         Code {
             bytes: vec![0xe9, 0, 0, 0, 0],
             links: vec![(1, link)],
+        }
+    }
+
+    /// An import's body that takes the arguments by a capture program: `call *[ENTER_ARGUMENTS]`,
+    /// `jmp *slot(%rip)`, the program.
+    pub(crate) fn arguments_body(slot: u64, program: &[u8]) -> Code {
+        let mut bytes = vec![0xff, 0x15, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0];
+        bytes.extend_from_slice(program);
+        let routine = Link::Arena {
+            offset: 8 * routine::ENTER_ARGUMENTS as u64,
+        };
+        let import = Link::Image {
+            address: slot,
+            trailing: 0,
+        };
+        Code {
+            bytes,
+            links: vec![(2, routine), (8, import)],
         }
     }
 

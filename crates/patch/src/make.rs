@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use lockstep_binary::{Image, Import, Kind};
+use lockstep_format::mpi::Function;
 use lockstep_format::plan::{Role, function, mechanism, refusal};
 use rustc_hash::FxHashMap;
 
@@ -352,14 +353,22 @@ impl<'a> Builder<'a> {
         for (index, row) in calls.rows.iter().enumerate() {
             let symbol = first + index as u32;
             let slot = row.slot;
+            let mut body = Arena::import_body(slot);
             let head = match row.mechanism {
-                mechanism::CALL_THROUGH => Head::ThroughSlot { slot },
+                mechanism::CALL_THROUGH => match Function::of(row.name).and_then(|it| it.capture())
+                {
+                    Some(capture) => {
+                        body = Arena::arguments_body(slot, capture.bytes());
+                        Head::ThroughArguments
+                    }
+                    None => Head::ThroughSlot { slot },
+                },
                 other => Head::Before {
                     routine: library::routine(other),
                 },
             };
             self.arena.fault = self.faults.of(row.name);
-            let stub = self.arena.add_stub(head, &Arena::import_body(slot));
+            let stub = self.arena.add_stub(head, &body);
             self.arena.set_symbol(&stub, symbol);
             self.arena.set_shadow_slot(index as u32, &stub);
             self.functions.push(FunctionRow {

@@ -5,7 +5,7 @@ use crate::maps::Maps;
 use crate::setup::Setup;
 use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
-use crate::x86_64::routines;
+use crate::x86_64::{arguments, routines};
 use lockstep_format::plan::{Plan, fixup, function, routine, site, stub};
 use lockstep_format::process::header;
 use lockstep_format::symbol::event_word;
@@ -243,11 +243,18 @@ fn fill(
         let place = bytes.get_mut(at..at + 8).ok_or(DAMAGED)?;
         place.copy_from_slice(&value.to_le_bytes());
     }
-    let enter = match Setup::get().plain {
+    let setup = Setup::get();
+    let enter = match setup.plain {
         true => routines::enter_plain,
         false => routines::enter,
     };
-    let table: [(usize, unsafe extern "C" fn()); 15] = [
+    let (enter_arguments, exit_arguments): (unsafe extern "C" fn(), unsafe extern "C" fn()) =
+        if setup.arguments || setup.times {
+            (arguments::enter_arguments, arguments::exit_arguments)
+        } else {
+            (arguments::nothing, routines::exit)
+        };
+    let table: [(usize, unsafe extern "C" fn()); 17] = [
         (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -263,6 +270,8 @@ fn fill(
         (routine::SUSPEND, routines::suspend),
         (routine::LOADED, routines::loaded),
         (routine::FAULT, crate::x86_64::fault::fault),
+        (routine::ENTER_ARGUMENTS, enter_arguments),
+        (routine::EXIT_ARGUMENTS, exit_arguments),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

@@ -1,8 +1,10 @@
 //! The slow path of every routine: on the thread's own stack, signals blocked, registers saved.
 
 use crate::process::{Process, Stop};
+use crate::side;
 use crate::stall;
 use crate::thread::{Entry, STOPPED, Thread, word_of};
+use crate::x86_64::arguments::Call;
 use crate::x86_64::routines::{ENTER_PLAIN, FINISH, Frame};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{block, routine};
@@ -24,6 +26,8 @@ const HAND_OVER: u64 = routine::HAND_OVER as u64;
 const SUSPEND: u64 = routine::SUSPEND as u64;
 const LOADED: u64 = routine::LOADED as u64;
 const FAULT: u64 = routine::FAULT as u64;
+const ENTER_ARGUMENTS: u64 = routine::ENTER_ARGUMENTS as u64;
+const EXIT_ARGUMENTS: u64 = routine::EXIT_ARGUMENTS as u64;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -56,6 +60,10 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
         }
         SUSPEND => return suspend(thread),
         LOADED => return crate::load::changed(process),
+        ENTER_ARGUMENTS | EXIT_ARGUMENTS => {
+            let is_exit = frame.kind == EXIT_ARGUMENTS;
+            return side::slow(thread, process, &Call::of_slow(frame, is_exit), is_exit);
+        }
         END => return finish(thread, process, slot, Some(frame.first_argument() as u32)),
         FINISH => return finish(thread, process, slot, None),
         _ => {}
@@ -115,6 +123,7 @@ fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(),
         let ready = process.open(flag::FORKED);
         return Some(ready.and_then(|()| thread.attach(process)));
     }
+    side::seen(thread, process);
     Some(Ok(()))
 }
 
@@ -335,6 +344,7 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
     }
     process.count_without_memory();
     if thread.hot.attached != 0 && thread.hot.busy == 0 && !thread.suspended {
+        side::seen(thread, process);
         // If `main` returned without us (it caught an exception, say), its slot is in other use now.
         let healed = if thread.restored() == thread.depth() {
             heal(thread, process, slot)

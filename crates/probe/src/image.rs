@@ -142,6 +142,13 @@ impl Image {
         Some(unsafe { core::slice::from_raw_parts(address as *const u8, length as usize) })
     }
 
+    /// Its dynamic section.
+    pub fn dynamic(&self) -> Option<*const [u64; 2]> {
+        let segments = self.segments();
+        let segment = segments.iter().find(|s| s.kind == Segment::DYNAMIC)?;
+        Some(self.bias.wrapping_add(segment.address) as *const [u64; 2])
+    }
+
     /// The build id in its notes; empty where there is none.
     pub fn build_id(&self) -> &'static [u8] {
         self.segments()
@@ -233,11 +240,7 @@ impl Rendezvous {
     /// The one that the main program's dynamic section leads to.
     pub fn find(main: &Image) -> Option<*const Self> {
         const DT_DEBUG: u64 = 21;
-        let dynamic = main
-            .segments()
-            .iter()
-            .find(|s| s.kind == Segment::DYNAMIC)?;
-        let mut at = main.bias.wrapping_add(dynamic.address) as *const [u64; 2];
+        let mut at = main.dynamic()?;
         // SAFETY: the dynamic section of a running program ends with a null entry.
         let found = unsafe {
             loop {

@@ -18,6 +18,7 @@
 //! | `LOCKSTEP_RUN` | the run directory, absolute; without it the probe does nothing |
 //! | `LOCKSTEP_PLANNER` | the executable that makes plans (`PLANNER __plan ...`) |
 //! | `LOCKSTEP_FAULT` | a fault to put in, see `lockstep_format::fault` |
+//! | `LOCKSTEP_NO_ARGUMENTS`, `LOCKSTEP_NO_TIME` | if set, arguments of MPI calls, times are not recorded |
 //! | `LOCKSTEP_CODEC` | how streams are stored, by name; `none` if unset |
 //! | `LOCKSTEP_IMAGES` | which libraries' own functions are recorded: `all`, or patterns for the planner; none if unset |
 //! | `LOCKSTEP_STALL` | for measuring: a file for what each slow path took (`stall`) |
@@ -28,6 +29,7 @@ mod budget;
 mod encoder;
 mod event;
 mod fault;
+mod handles;
 mod image;
 mod load;
 mod maps;
@@ -35,6 +37,7 @@ mod planner;
 mod process;
 mod ring;
 mod setup;
+mod side;
 mod stack;
 mod stall;
 mod start;

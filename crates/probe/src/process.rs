@@ -23,6 +23,7 @@ use lockstep_format::process::{
     self as layout, DATA_CHUNK, FIRST_EXTENT, PAGE, THREAD_CHUNK, chunk, extent_end, flag, header,
     kind, loss,
 };
+use lockstep_format::side;
 
 /// Why a thread stops recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -418,6 +419,25 @@ impl Process {
             }
             Ok(())
         })
+    }
+
+    /// A chunk of a thread's side stream: its control word (of the first only), where its payload goes
+    /// and how much of it there is.
+    pub fn side_chunk(
+        &self,
+        kind: u32,
+        index: u32,
+        sequence: u32,
+    ) -> Result<(*mut u64, *mut u8, usize), Stop> {
+        let (length, data) = match sequence {
+            0 => (side::FIRST_CHUNK, side::control::DATA),
+            _ => (DATA_CHUNK, chunk::SIZE),
+        };
+        let at = self.locked(|file| Self::take(file, length))?;
+        Self::seal_chunk(at, kind, length, index, sequence);
+        // SAFETY: inside the chunk.
+        let (word, payload) = unsafe { (at.add(side::control::WORD).cast(), at.add(data)) };
+        Ok((word, payload, length as usize - data))
     }
 
     /// Writes the header of a chunk whose content is in place.

@@ -32,6 +32,10 @@ pub struct Setup {
     pub redact: bool,
     /// Whether return addresses stay where they are, since a library would unwind without asking.
     pub plain: bool,
+    /// Whether arguments of MPI calls are recorded.
+    pub arguments: bool,
+    /// Whether times are recorded.
+    pub times: bool,
     /// Patch sites that were left alone.
     pub unexpected_text: AtomicU64,
     /// Lines about the process.
@@ -53,6 +57,8 @@ static SETUP: Place = Place(UnsafeCell::new(Setup {
     low_memory: false,
     redact: false,
     plain: false,
+    arguments: false,
+    times: false,
     unexpected_text: AtomicU64::new(0),
     facts: Text::new(),
 }));

@@ -5,6 +5,7 @@
 
 use crate::budget::Budget;
 use crate::fault;
+use crate::handles;
 use crate::image;
 use crate::load;
 use crate::planner::Environment;
@@ -114,9 +115,16 @@ pub extern "C" fn start() {
         setup.codec = setup.codec.low();
     }
     setup.redact = environment.variable("LOCKSTEP_REDACT").is_some();
+    setup.arguments = environment.variable("LOCKSTEP_NO_ARGUMENTS").is_none();
+    setup.times = environment.variable("LOCKSTEP_NO_TIME").is_none();
     describe(setup, environment);
     if bound(setup, environment).is_none() {
         return;
+    }
+    // Segments that can be dropped have no side streams yet.
+    setup.arguments &= !setup.keep_last;
+    if setup.arguments {
+        handles::describe(setup);
     }
     choose(setup, environment);
     if !take_fault_on(environment) {

@@ -9,6 +9,7 @@ use crate::encoder::{ENCODER_ROOM, Encoding};
 use crate::process::{Process, Slot, Stop};
 use crate::ring::Segment;
 use crate::setup::Setup;
+use crate::side::{self, Arguments, Times};
 use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -142,6 +143,10 @@ pub struct Thread {
     pub tid: u32,
     /// The next thread of the process.
     pub next: *mut Thread,
+    /// Time points.
+    pub times: Times,
+    /// Arguments of MPI calls.
+    pub arguments: Arguments,
     index: u32,
     /// Calls at the beginning of the segment that were open before.
     inherited: u32,
@@ -240,6 +245,24 @@ impl Thread {
         }
     }
 
+    /// Number of the thread in the process's file.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// How many symbols were stored.
+    pub fn symbols(&self) -> u64 {
+        // SAFETY: as in `make_room`.
+        let staged = unsafe { self.hot.cursor.offset_from(self.staging()) };
+        self.committed.symbols + staged as u64
+    }
+
+    /// Stores a word of the thread's chunk that stands for itself.
+    pub fn tell(&mut self, at: usize, value: u64) {
+        // SAFETY: aligned, inside the chunk.
+        unsafe { self.chunk.add(at).cast::<u64>().write_volatile(value) };
+    }
+
     /// Number of entries.
     pub fn depth(&self) -> usize {
         // SAFETY: both point into the same allocation, top not below base.
@@ -336,6 +359,7 @@ impl Thread {
         self.batch = layout::STAGING_WORDS;
         self.set_limit();
         self.hot.attached = 1;
+        side::begin(self, process);
         let depth = self.depth();
         for index in depth - inherited..depth {
             let Some(entry) = self.entries().get(index).copied() else {
@@ -642,6 +666,7 @@ impl Thread {
     pub unsafe fn free(this: *mut Self) {
         // SAFETY: the caller's promise.
         unsafe {
+            (*this).arguments.free();
             let first = addr_of_mut!((*this).first_entries).cast::<Entry>();
             let base = (*this).base;
             if !base.is_null() && base.sub(1) != first {

@@ -474,6 +474,12 @@ impl Frame {
         place.map(|place| *place = value).is_some()
     }
 
+    /// The registers of integer arguments, as the routine found them.
+    pub fn arguments(&self) -> [u64; 6] {
+        // rdi, rsi, rdx, rcx, r8, r9
+        [6, 7, 8, 9, 5, 4].map(|index| self.registers.get(index).copied().unwrap_or(0))
+    }
+
     /// The start of the stub that called a routine of an entry.
     pub fn stub_start(&self) -> u64 {
         let to_stub = match self.kind as usize {

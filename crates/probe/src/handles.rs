@@ -1,0 +1,210 @@
+//! Which MPI library this is: what its handles and statuses look like, and where the objects lie that
+//! the predefined handles of Open MPI point to, by the dynamic symbols of the images that are there at
+//! the start. Nothing is asked of the library itself.
+
+use crate::image::{Image, Rendezvous};
+use crate::setup::Setup;
+use crate::text::{Text, file_name, until_zero};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use lockstep_format::process::fact;
+
+/// Handles are pointers, statuses begin with the source (Open MPI); else integers, and a count.
+static POINTERS: AtomicBool = AtomicBool::new(false);
+/// Where Fortran programs have the statuses that stand for none.
+static IGNORED: [[AtomicU64; 2]; 8] = [const { [AtomicU64::new(0), AtomicU64::new(0)] }; 8];
+static IGNORED_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Looks at the main program (which has copies of what it names, where it is not position-independent)
+/// and at the MPI libraries. In the constructor only.
+pub fn describe(setup: &mut Setup) {
+    let Some(main) = Image::main() else { return };
+    let Some(list) = Rendezvous::find(&main) else {
+        return;
+    };
+    if let Some(dynamic) = main.dynamic() {
+        look(setup, main.bias, dynamic);
+    }
+    Rendezvous::each_library(list, |link| {
+        if file_name(link.name()).starts_with(b"libmpi") {
+            look(setup, link.bias, link.dynamic);
+        }
+    });
+}
+
+/// Data symbols of an image.
+fn look(setup: &mut Setup, bias: u64, dynamic: *const [u64; 2]) {
+    let Some(symbols) = Symbols::of(bias, dynamic) else {
+        return;
+    };
+    for index in 0..symbols.count {
+        // SAFETY: inside the table.
+        let symbol = unsafe { &*symbols.table.add(index) };
+        // SAFETY: strings of the image end with zeros, and the table of strings is one.
+        let name = unsafe { symbols.name(symbol) };
+        // An object (1) or a common one (5), defined here.
+        if !matches!(symbol.info & 15, 1 | 5) || symbol.section == 0 {
+            continue;
+        }
+        let at = bias.wrapping_add(symbol.value);
+        let any = |prefixes: &[&[u8]]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        if any(&[
+            b"mpi_fortran_status",
+            b"MPI_FORTRAN_STATUS",
+            b"mpipriv",
+            b"MPIPRIV",
+        ]) {
+            let next = IGNORED_COUNT.load(Ordering::Relaxed);
+            if let Some([start, end]) = IGNORED.get(next) {
+                start.store(at, Ordering::Relaxed);
+                end.store(at + symbol.size, Ordering::Relaxed);
+                IGNORED_COUNT.store(next + 1, Ordering::Relaxed);
+            }
+        } else if any(&[b"ompi_mpi_", b"ompi_request_null", b"ompi_message_n"])
+            && !name.ends_with(b"_addr")
+        {
+            POINTERS.store(true, Ordering::Relaxed);
+            let mut number = Text::<24>::new();
+            number.push_hexadecimal(at);
+            setup.fact(fact::HANDLE, &[name, number.bytes()]);
+        }
+    }
+}
+
+#[repr(C)]
+struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: u64,
+    size: u64,
+}
+
+/// An image's dynamic symbols, in memory.
+struct Symbols {
+    table: *const Symbol,
+    count: usize,
+    strings: u64,
+    strings_size: u64,
+}
+
+impl Symbols {
+    fn of(bias: u64, dynamic: *const [u64; 2]) -> Option<Self> {
+        const STRTAB: u64 = 5;
+        const SYMTAB: u64 = 6;
+        const STRSZ: u64 = 10;
+        const GNU_HASH: u64 = 0x6fff_fef5;
+        let (mut table, mut strings, mut strings_size, mut hash) = (0, 0, 0, 0);
+        let mut at = dynamic;
+        // SAFETY: a loaded image's dynamic section ends with a null entry.
+        unsafe {
+            while let [tag, value] = *at
+                && tag != 0
+            {
+                // Some linkers leave addresses as in the file.
+                let address = if value < bias { value + bias } else { value };
+                match tag {
+                    STRTAB => strings = address,
+                    SYMTAB => table = address,
+                    STRSZ => strings_size = value,
+                    GNU_HASH => hash = address,
+                    _ => {}
+                }
+                at = at.add(1);
+            }
+        }
+        if table == 0 || strings == 0 || hash == 0 {
+            return None;
+        }
+        Some(Self {
+            table: table as *const Symbol,
+            // SAFETY: the image's own table.
+            count: unsafe { count(hash) },
+            strings,
+            strings_size,
+        })
+    }
+
+    unsafe fn name(&self, symbol: &Symbol) -> &'static [u8] {
+        let start = u64::from(symbol.name);
+        let left = self.strings_size.saturating_sub(start).min(64) as usize;
+        // SAFETY: inside the table of strings.
+        let bytes =
+            unsafe { core::slice::from_raw_parts((self.strings + start) as *const u8, left) };
+        until_zero(bytes)
+    }
+}
+
+/// How many symbols an image has: the last of the last chain in its GNU hash table.
+unsafe fn count(hash: u64) -> usize {
+    // SAFETY: the caller's promise: a table as the linker made it.
+    unsafe {
+        let words = hash as *const u32;
+        let (buckets, first, bloom) = (*words, *words.add(1), *words.add(2));
+        let bucket = words.add(4 + 2 * bloom as usize);
+        let chains = bucket.add(buckets as usize);
+        let mut last = (0..buckets as usize)
+            .map(|index| *bucket.add(index))
+            .max()
+            .unwrap_or(0);
+        if last < first {
+            return first as usize;
+        }
+        while *chains.add((last - first) as usize) & 1 == 0 {
+            last += 1;
+        }
+        last as usize + 1
+    }
+}
+
+/// Bytes of a handle of C.
+pub fn size() -> u64 {
+    if POINTERS.load(Ordering::Relaxed) {
+        8
+    } else {
+        4
+    }
+}
+
+/// A handle of C from its register.
+pub fn value(register: u64) -> i64 {
+    if POINTERS.load(Ordering::Relaxed) {
+        register as i64
+    } else {
+        i64::from(register as i32)
+    }
+}
+
+/// Bytes of a status.
+pub fn status_size() -> u64 {
+    if POINTERS.load(Ordering::Relaxed) {
+        24
+    } else {
+        20
+    }
+}
+
+/// Whether a status's address stands for none.
+pub fn is_ignored(at: u64) -> bool {
+    let count = IGNORED_COUNT.load(Ordering::Relaxed);
+    at < 4096
+        || IGNORED.iter().take(count).any(|[start, end]| {
+            start.load(Ordering::Relaxed) <= at && at < end.load(Ordering::Relaxed)
+        })
+}
+
+/// Source, tag and bytes.
+///
+/// # Safety
+/// A status lies at `at`.
+pub unsafe fn status(at: u64) -> (i64, i64, i64) {
+    // SAFETY: the caller's promise. Fortran's have the alignment of an integer.
+    let word = |index: usize| unsafe { (at as *const i32).add(index).read_unaligned() };
+    let wide = |low: i32, high: i32| i64::from(low as u32) | i64::from(high) << 32;
+    if POINTERS.load(Ordering::Relaxed) {
+        (word(0).into(), word(1).into(), wide(word(4), word(5)))
+    } else {
+        // The lowest bit of the high half says whether it was cancelled.
+        (word(2).into(), word(3).into(), wide(word(0), word(1) >> 1))
+    }
+}

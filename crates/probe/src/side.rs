@@ -1,0 +1,546 @@
+//! Side streams of a thread: arguments of MPI calls, and time points (`lockstep_format::side`).
+//!
+//! Both are encoded where they come up and committed by one store, on the program's own stack while
+//! [`crate::thread::Hot::busy`] keeps signal handlers out. Only what needs a system call (a chunk, memory, the
+//! clock) goes the slow way, with signals blocked. A handler that jumps away from here for good leaves
+//! `is_at_work` set: the thread's arguments end there, and further calls are counted.
+
+use crate::handles;
+use crate::process::Process;
+use crate::setup::Setup;
+use crate::syscall::{self, MADV_DONTNEED};
+use crate::thread::{Thread, word_of};
+use crate::x86_64::arguments::Call;
+use core::ptr::null_mut;
+use core::sync::atomic::{Ordering, compiler_fence};
+use lockstep_format::codec::Sink;
+use lockstep_format::mpi::{MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op};
+use lockstep_format::process::{clock, kind, thread as layout};
+use lockstep_format::side::{Encoder, MOST_BYTES, MOST_VALUES, put_varint, word};
+use lockstep_format::symbol::from_staging_word;
+
+/// Ticks between time points, at least: about half a millisecond.
+const GAP: u64 = 1 << 21;
+/// Ticks between two readings of the kernel's clock, at least.
+const CLOCK_GAP: u64 = 1 << 24;
+/// More bytes than a time point takes.
+const POINT: usize = 20;
+/// Calls within calls whose results are waited for.
+const PENDING: usize = 8;
+
+/// Where a side stream goes on; zeros are a stream without a chunk.
+#[repr(C)]
+pub struct Stream {
+    at: *mut u8,
+    room: usize,
+    spare: *mut u8,
+    spare_room: usize,
+    word: *mut u64,
+    bytes: u64,
+    chunks: u32,
+    failed: bool,
+}
+
+impl Stream {
+    const NEW: Self = Self {
+        at: null_mut(),
+        room: 0,
+        spare: null_mut(),
+        spare_room: 0,
+        word: null_mut(),
+        bytes: 0,
+        chunks: 0,
+        failed: false,
+    };
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.room + self.spare_room >= bytes
+    }
+
+    /// Makes sure of room. On the slow path only.
+    fn grow(&mut self, process: &Process, index: u32, kind: u32, bytes: usize) {
+        if self.failed || self.has_room(bytes) {
+            return;
+        }
+        match process.side_chunk(kind, index, self.chunks) {
+            Ok((word, at, room)) => {
+                if self.chunks == 0 {
+                    self.word = word;
+                }
+                if self.room == 0 {
+                    (self.at, self.room) = (at, room);
+                } else {
+                    (self.spare, self.spare_room) = (at, room);
+                }
+                self.chunks += 1;
+            }
+            Err(_) => self.failed = true,
+        }
+    }
+
+    /// Puts bytes behind the committed ones; there is room.
+    fn append(&mut self, mut bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.room == 0 {
+                (self.at, self.room) = (self.spare, self.spare_room);
+                self.spare_room = 0;
+            }
+            let part = self.room.min(bytes.len());
+            let (now, rest) = bytes.split_at(part);
+            if now.is_empty() {
+                return;
+            }
+            // SAFETY: `room` bytes are mapped at `at`.
+            unsafe {
+                core::ptr::copy_nonoverlapping(now.as_ptr(), self.at, part);
+                self.at = self.at.add(part);
+            }
+            self.room -= part;
+            bytes = rest;
+        }
+    }
+
+    fn commit(&self, run: u32) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: in the stream's first chunk.
+        unsafe { self.word.write_volatile(word(self.bytes, run)) };
+        compiler_fence(Ordering::SeqCst);
+    }
+}
+
+/// Times of a thread; zeros are none yet.
+#[repr(C)]
+pub struct Times {
+    stream: Stream,
+    /// Of the last point.
+    symbols: u64,
+    ticks: u64,
+    /// Of the first reading of the clock.
+    first: u64,
+    /// When to read it again.
+    next: u64,
+    readings: u32,
+}
+
+impl Times {
+    const NEW: Self = Self {
+        stream: Stream::NEW,
+        symbols: 0,
+        ticks: 0,
+        first: 0,
+        next: 0,
+        readings: 0,
+    };
+}
+
+struct Bytes<const N: usize> {
+    bytes: [u8; N],
+    length: usize,
+}
+
+impl<const N: usize> Sink for Bytes<N> {
+    fn put(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+}
+
+/// A thread's arguments, seen from its block; zeros are none yet.
+#[repr(C)]
+pub struct Arguments {
+    side: *mut Side,
+    /// Calls whose arguments were not stored.
+    lost: u64,
+    failed: bool,
+}
+
+impl Arguments {
+    /// Gives their memory back.
+    ///
+    /// # Safety
+    /// The thread is gone.
+    pub unsafe fn free(&mut self) {
+        if !self.side.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { syscall::unmap(self.side.cast(), size_of::<Side>()) };
+            self.side = null_mut();
+        }
+    }
+}
+
+/// A call that gives something back.
+#[derive(Clone, Copy)]
+struct Pending {
+    slot: u64,
+    arguments: [u64; MOST_PARAMETERS],
+}
+
+/// Arguments of a thread: a mapping of its own, made at its first MPI call; zeros are the beginning.
+#[repr(C)]
+struct Side {
+    stream: Stream,
+    is_at_work: bool,
+    count: usize,
+    pending: [Pending; PENDING],
+    values: Values,
+    output: Bytes<MOST_BYTES>,
+    encoder: Encoder,
+}
+
+struct Values {
+    values: [i64; MOST_VALUES],
+    length: usize,
+}
+
+impl Values {
+    fn push(&mut self, value: i64) {
+        if let Some(place) = self.values.get_mut(self.length) {
+            *place = value;
+            self.length += 1;
+        }
+    }
+
+    fn all(&self) -> &[i64] {
+        self.values.get(..self.length).unwrap_or(&[])
+    }
+}
+
+/// The processor's time stamp counter.
+fn ticks() -> u64 {
+    // SAFETY: reads a register.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// A thread's trace begins: what a parent process left is none of its.
+pub fn begin(thread: &mut Thread, process: &Process) {
+    thread.times = Times::NEW;
+    // Segments that can be dropped have no side streams yet.
+    thread.times.stream.failed = Setup::get().keep_last;
+    let side = thread.arguments.side;
+    if !side.is_null() {
+        // SAFETY: whole pages of this thread's own mapping, which become zeros.
+        let _ = unsafe { syscall::advise(side.cast(), size_of::<Side>(), MADV_DONTNEED) };
+    }
+    thread.arguments.lost = 0;
+    seen(thread, process);
+}
+
+/// The thread is in the slow path: reads the clocks, makes room for time points, stores one.
+pub fn seen(thread: &mut Thread, process: &Process) {
+    if !Setup::get().times {
+        return;
+    }
+    let now = ticks();
+    if now >= thread.times.next {
+        read_clocks(thread);
+    }
+    let index = thread.index();
+    let times = &mut thread.times;
+    // A thread that is over at once needs none.
+    if now.wrapping_sub(times.ticks) >= GAP {
+        times.stream.grow(process, index, kind::TIMES, POINT);
+    }
+    point(thread, now);
+}
+
+/// Keeps the thread's time, and stores a point where the last one is old.
+fn point(thread: &mut Thread, now: u64) {
+    let symbols = thread.symbols();
+    thread.tell(layout::LAST_SYMBOLS, symbols);
+    thread.tell(layout::LAST_TICKS, now);
+    let times = &mut thread.times;
+    if now < times.ticks.wrapping_add(GAP) || !times.stream.has_room(POINT) {
+        return;
+    }
+    let mut bytes = Bytes::<POINT> {
+        bytes: [0; POINT],
+        length: 0,
+    };
+    put_varint(&mut bytes, symbols.wrapping_sub(times.symbols));
+    put_varint(&mut bytes, now.wrapping_sub(times.ticks));
+    (times.symbols, times.ticks) = (symbols, now);
+    let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
+    times.stream.append(bytes);
+    times.stream.commit(0);
+}
+
+fn read_clocks(thread: &mut Thread) {
+    let before = ticks();
+    let nanoseconds = syscall::monotonic();
+    let now = before + (ticks() - before) / 2;
+    let times = &mut thread.times;
+    if times.readings == 0 {
+        times.first = now;
+        times.ticks = now;
+    }
+    let place = match times.readings {
+        0 => 0,
+        number => 1 + number as usize % 2,
+    };
+    times.readings += 1;
+    times.next = now + CLOCK_GAP.max(now.wrapping_sub(times.first) / 4);
+    let at = layout::CLOCKS + clock::SIZE * place;
+    thread.tell(at + clock::CHECK, 0);
+    thread.tell(at + clock::TICKS, now);
+    thread.tell(at + clock::NANOSECONDS, nanoseconds);
+    thread.tell(at + clock::CHECK, !(now ^ nanoseconds));
+}
+
+/// Whether a call's arguments and time can be taken without system calls.
+pub fn is_ready(thread: &Thread) -> bool {
+    let setup = Setup::get();
+    let times = &thread.times;
+    let timed = !setup.times
+        || ticks() < times.next && (times.stream.failed || times.stream.has_room(POINT));
+    let arguments = &thread.arguments;
+    timed
+        && (!setup.arguments
+            || arguments.failed
+            // SAFETY: null, or this thread's own mapping.
+            || unsafe { arguments.side.as_ref() }
+                .is_some_and(|side| side.stream.failed || side.stream.has_room(MOST_BYTES)))
+}
+
+/// The slow way of the routines that take arguments.
+pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) {
+    if thread.hot.attached == 0 || thread.hot.busy != 0 {
+        return;
+    }
+    seen(thread, process);
+    let index = thread.index();
+    if Setup::get().arguments {
+        let arguments = &mut thread.arguments;
+        if arguments.side.is_null() && !arguments.failed {
+            match syscall::map(size_of::<Side>()) {
+                Ok(at) => arguments.side = at.cast(),
+                Err(_) => arguments.failed = true,
+            }
+        }
+        // SAFETY: null, or this thread's own mapping.
+        if let Some(side) = unsafe { arguments.side.as_mut() } {
+            let stream = &mut side.stream;
+            stream.grow(process, index, kind::ARGUMENTS, MOST_BYTES);
+            // The first chunk is smaller than what must be free.
+            stream.grow(process, index, kind::ARGUMENTS, MOST_BYTES);
+        }
+    }
+    if is_exit {
+        exit(thread, call);
+    } else {
+        enter(thread, call);
+    }
+}
+
+/// Takes the arguments of a call that was just recorded.
+pub fn enter(thread: &mut Thread, call: &Call) {
+    if Setup::get().times {
+        point(thread, ticks());
+    }
+    if !Setup::get().arguments {
+        return;
+    }
+    // SAFETY: null, or this thread's own mapping.
+    let side = unsafe { thread.arguments.side.as_mut() }.filter(|side| side.can_work());
+    let Some(side) = side else {
+        thread.arguments.lost += 1;
+        return thread.tell(layout::ARGUMENTS_LOST, thread.arguments.lost);
+    };
+    side.is_at_work = true;
+    let arguments: [u64; MOST_PARAMETERS] = core::array::from_fn(|index| call.argument(index));
+    side.values.length = 0;
+    // SAFETY: the program behind the stub, and what the MPI function will read too.
+    let rest = unsafe { take(call.program(), &arguments, &mut side.values) };
+    side.store(call, 0);
+    let is_over = |it: &Pending| it.slot <= call.slot();
+    while side
+        .count
+        .checked_sub(1)
+        .and_then(|top| side.pending.get(top))
+        .is_some_and(is_over)
+    {
+        side.count -= 1;
+    }
+    // SAFETY: inside the program.
+    if unsafe { *rest } != op::END
+        && let Some(place) = side.pending.get_mut(side.count)
+    {
+        *place = Pending {
+            slot: call.slot(),
+            arguments,
+        };
+        side.count += 1;
+    }
+    side.is_at_work = false;
+}
+
+/// Takes what a call gave back.
+pub fn exit(thread: &mut Thread, call: &Call) {
+    if Setup::get().times {
+        point(thread, ticks());
+    }
+    // SAFETY: null, or this thread's own mapping.
+    let Some(side) = (unsafe { thread.arguments.side.as_mut() }) else {
+        return;
+    };
+    let is_this = |it: &Pending| it.slot == call.slot();
+    let calls = side.pending.get(..side.count).unwrap_or(&[]);
+    let Some(index) = calls.iter().rposition(is_this) else {
+        return;
+    };
+    let Some(arguments) = calls.get(index).map(|it| it.arguments) else {
+        return;
+    };
+    side.count = index;
+    if !side.can_work() {
+        return;
+    }
+    side.is_at_work = true;
+    side.values.length = 0;
+    let mut program = call.program();
+    // SAFETY: the program behind the stub; results that the MPI function wrote.
+    unsafe {
+        while *program != op::END {
+            program = program.add(2);
+        }
+        take(program.add(1), &arguments, &mut side.values);
+    }
+    side.store(call, 1);
+    side.is_at_work = false;
+}
+
+impl Side {
+    fn can_work(&self) -> bool {
+        !self.is_at_work && self.stream.has_room(MOST_BYTES)
+    }
+
+    fn store(&mut self, call: &Call, result: u32) {
+        let word = u64::from(word_of(call.stub()));
+        let Some(event) = from_staging_word(word) else {
+            return;
+        };
+        self.output.length = 0;
+        let key = event.symbol << 1 | result;
+        let run = self.encoder.push(key, self.values.all(), &mut self.output);
+        let bytes = self.output.bytes.get(..self.output.length).unwrap_or(&[]);
+        self.stream.append(bytes);
+        self.stream.commit(run);
+    }
+}
+
+/// Runs a capture program up to its end, which it returns the place behind.
+///
+/// # Safety
+/// The program is one, and the call's arguments are such as the function takes.
+unsafe fn take(
+    program: *const u8,
+    arguments: &[u64; MOST_PARAMETERS],
+    values: &mut Values,
+) -> *const u8 {
+    let argument = |index: u8| arguments.get(index as usize).copied().unwrap_or(0);
+    let mut at = program;
+    let mut happened = true;
+    for _ in 0..MOST_CAPTURE {
+        // SAFETY: the caller's promise: instructions up to an END; memory that the function reads or
+        // wrote itself.
+        unsafe {
+            let code = *at;
+            if code == op::END {
+                break;
+            }
+            let value = argument(*at.add(1));
+            let counter = argument(code >> 4);
+            at = at.add(2);
+            match code & 15 {
+                op::INT => values.push(i64::from(value as i32)),
+                op::LONG => values.push(value as i64),
+                op::HANDLE => values.push(handles::value(value)),
+                op::INT_AT => values.push(int_at(value)),
+                op::HANDLE_AT => values.push(handle_at(value)),
+                op::FLAG_AT => {
+                    let flag = int_at(value);
+                    happened = flag != 0;
+                    values.push(flag);
+                }
+                op::HANDLES_AT => {
+                    let size = handles::size();
+                    let count = elements(i64::from(counter as i32), value, values);
+                    (0..count).for_each(|index| values.push(handle_at(value + index * size)));
+                }
+                op::INTS_AT => {
+                    let count = elements(i64::from(counter as i32), value, values);
+                    (0..count).for_each(|index| values.push(int_at(value + index * 4)));
+                }
+                op::INTS_COUNTED_AT => {
+                    let count = elements(int_at(counter), value, values);
+                    (0..count).for_each(|index| values.push(int_at(value + index * 4)));
+                }
+                op::STATUS_AT => {
+                    if happened && !handles::is_ignored(value) {
+                        let status = handles::status(value);
+                        values.push(status.0);
+                        values.push(status.1);
+                        values.push(status.2);
+                    }
+                }
+                op::STATUSES_AT | op::STATUSES_COUNTED_AT => {
+                    let count = if code & 15 == op::STATUSES_AT {
+                        i64::from(counter as i32)
+                    } else {
+                        int_at(counter)
+                    };
+                    if happened && !handles::is_ignored(value) {
+                        let count = elements(count, value, values);
+                        for index in 0..count {
+                            let status = handles::status(value + index * handles::status_size());
+                            values.push(status.0);
+                            values.push(status.1);
+                        }
+                    }
+                }
+                _ => break,
+            }
+        }
+    }
+    // SAFETY: at the END.
+    unsafe { at.add(1) }
+}
+
+/// Stores the number of elements; how many of them are taken.
+fn elements(count: i64, at: u64, values: &mut Values) -> u64 {
+    values.push(count);
+    if is_null(at) {
+        0
+    } else {
+        count.clamp(0, MOST_ELEMENTS as i64) as u64
+    }
+}
+
+/// MPI libraries use small numbers for special addresses.
+fn is_null(at: u64) -> bool {
+    at < 4096
+}
+
+unsafe fn int_at(at: u64) -> i64 {
+    if is_null(at) {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    i64::from(unsafe { (at as *const i32).read_unaligned() })
+}
+
+unsafe fn handle_at(at: u64) -> i64 {
+    if is_null(at) {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        if handles::size() == 8 {
+            (at as *const i64).read_unaligned()
+        } else {
+            int_at(at)
+        }
+    }
+}

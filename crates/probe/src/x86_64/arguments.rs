@@ -1,0 +1,192 @@
+//! The routines that take the arguments of a call (`lockstep_format::mpi`). They run on the program's
+//! stack and call Rust without saving vector registers: MPI functions take and give back none.
+
+use crate::side;
+use crate::thread::Thread;
+use core::arch::naked_asm;
+use core::mem::offset_of;
+use lockstep_format::plan::{routine, stub};
+
+use super::routines::{Frame, exit, slow};
+
+/// A call whose arguments are taken.
+pub struct Call {
+    registers: [u64; 6],
+    slot: u64,
+    stub: u64,
+}
+
+impl Call {
+    /// Where its return address lies.
+    pub fn slot(&self) -> u64 {
+        self.slot
+    }
+
+    /// The start of its stub.
+    pub fn stub(&self) -> u64 {
+        self.stub
+    }
+
+    /// Its capture program.
+    pub fn program(&self) -> *const u8 {
+        (self.stub + u64::from(stub::CAPTURE)) as *const u8
+    }
+
+    /// An argument, from its register or from the stack above the slot.
+    pub fn argument(&self, index: usize) -> u64 {
+        match self.registers.get(index) {
+            Some(register) => *register,
+            // SAFETY: of the caller's frame. Where the function has fewer, what lies there is not used;
+            // it is readable, since callers stand far from the end of their stack.
+            None => unsafe {
+                ((self.slot + 8) as *const u64)
+                    .add(index - 6)
+                    .read_volatile()
+            },
+        }
+    }
+
+    /// The call that a routine on the slow path was called for: its frame is one of our own.
+    pub fn of_slow(frame: &Frame, is_exit: bool) -> Self {
+        let slot = &raw const frame.slot as u64 + 8;
+        Self::new(frame.arguments(), slot, frame.slot, is_exit)
+    }
+
+    fn new(registers: [u64; 6], slot: u64, return_address: u64, is_exit: bool) -> Self {
+        let back = if is_exit { AFTER_EXIT } else { AFTER_BODY };
+        Self {
+            registers,
+            slot,
+            stub: return_address - back,
+        }
+    }
+}
+
+/// Return addresses of the routines.
+const AFTER_BODY: u64 = stub::INLINE as u64 + 6;
+const AFTER_EXIT: u64 = 36;
+
+/// What the routines push, lowest address first.
+#[repr(C)]
+struct Saved {
+    rbp: u64,
+    r11: u64,
+    r10: u64,
+    r9: u64,
+    r8: u64,
+    rdi: u64,
+    rsi: u64,
+    rdx: u64,
+    rcx: u64,
+    rax: u64,
+    return_address: u64,
+    slot: u64,
+}
+
+impl Saved {
+    fn call(&self, is_exit: bool) -> Call {
+        Call::new(
+            [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9],
+            &raw const self.slot as u64,
+            self.return_address,
+            is_exit,
+        )
+    }
+}
+
+/// Not 0: the slow way.
+unsafe extern "C" fn take(thread: *mut Thread, saved: *const Saved, is_exit: bool) -> u64 {
+    // SAFETY: this thread's block, and what the routine just pushed.
+    let (thread, saved) = unsafe { (&mut *thread, &*saved) };
+    let call = saved.call(is_exit);
+    // A call that was not recorded has its return address in place.
+    let recorded = is_exit || saved.slot == call.stub() + u64::from(stub::HOOK);
+    if thread.hot.busy != 0 || thread.hot.attached == 0 || !recorded {
+        return 0;
+    }
+    if !side::is_ready(thread) {
+        return 1;
+    }
+    thread.hot.busy = &raw const *saved as u64;
+    if is_exit {
+        side::exit(thread, &call);
+    } else {
+        side::enter(thread, &call);
+    }
+    thread.hot.busy = 0;
+    0
+}
+
+macro_rules! routine {
+    ($(#[$doc:meta])* $name:ident, $kind:expr, $is_exit:literal, $end:literal; $($extra:tt)*) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rax",
+                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+                "mov rax, qword ptr fs:[rax]",
+                "test rax, rax",
+                "jz 3f",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                "push r8",
+                "push r9",
+                "push r10",
+                "push r11",
+                "push rbp",
+                "mov rbp, rsp",
+                "mov rdi, rax",
+                "mov rsi, rsp",
+                concat!("mov edx, ", $is_exit),
+                "and rsp, -16",
+                "call {take}",
+                "mov rsp, rbp",
+                "pop rbp",
+                "pop r11",
+                "pop r10",
+                "pop r9",
+                "pop r8",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "test eax, eax",
+                "jz 3f",
+                "pop rax",
+                "call 4f",
+                $end,
+                "3:",
+                "pop rax",
+                $end,
+                // A slow routine whose slot holds our own return address: the call's is above it.
+                "4:",
+                "push {kind}",
+                "jmp {slow}",
+                take = sym take,
+                kind = const $kind,
+                slow = sym slow,
+                $($extra)*
+            )
+        }
+    };
+}
+
+routine!(
+    /// Takes the arguments of a call that ENTER recorded.
+    enter_arguments, routine::ENTER_ARGUMENTS, "0", "ret";
+);
+routine!(
+    /// Takes what a call gave back, then records its return.
+    exit_arguments, routine::EXIT_ARGUMENTS, "1", "jmp {exit}"; exit = sym exit,
+);
+
+/// No arguments, no times.
+#[unsafe(naked)]
+pub unsafe extern "C" fn nothing() {
+    naked_asm!("ret")
+}
+
+const _: () = assert!(offset_of!(Saved, slot) == 88);
