@@ -433,7 +433,7 @@ impl Process {
             0 => (side::FIRST_CHUNK, side::control::DATA),
             _ => (DATA_CHUNK, chunk::SIZE),
         };
-        let at = self.locked(|file| Self::take(file, length))?;
+        let (at, _) = self.locked(|file| Self::take(file, length))?;
         Self::seal_chunk(at, kind, length, index, sequence);
         // SAFETY: inside the chunk.
         let (word, payload) = unsafe { (at.add(side::control::WORD).cast(), at.add(data)) };

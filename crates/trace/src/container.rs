@@ -14,9 +14,11 @@ use std::fmt;
 use std::ops::Range;
 
 mod facts;
+mod side;
 mod thread;
 
 pub(crate) use facts::{Facts, ImageFact};
+pub(crate) use side::{Side, SideStream};
 pub(crate) use thread::{Control, ThreadFile};
 
 /// Something that does not hold.
@@ -113,6 +115,22 @@ pub(crate) fn read(
                 size_of::<Control>()
             ))),
         }
+    }
+    let mut sides: BTreeMap<(u32, u32), Vec<&Chunk>> = BTreeMap::new();
+    for chunk in &chunks {
+        if matches!(chunk.kind, kind::ARGUMENTS | kind::TIMES) {
+            let place = (chunk.thread, chunk.kind);
+            sides.entry(place).or_default().push(chunk);
+        }
+    }
+    for thread in &mut file.threads {
+        let of = |kind| {
+            sides
+                .get(&(thread.index, kind))
+                .map_or(&[][..], Vec::as_slice)
+        };
+        thread.side.arguments = side::read(bytes, of(kind::ARGUMENTS), &mut thread.findings);
+        thread.side.times = side::read(bytes, of(kind::TIMES), &mut thread.findings);
     }
     file.threads = thread::join_segments(std::mem::take(&mut file.threads));
     for (index, chunks) in data {
@@ -288,11 +306,14 @@ fn read_chunk(bytes: &[u8], at: usize) -> Result<Option<(Chunk, usize)>, String>
         payload_check: number(chunk::PAYLOAD_CHECK),
         payload: at + chunk::SIZE..bytes.len().min(at + length),
     };
-    if !matches!(chunk.kind, kind::FACTS | kind::THREAD | kind::DATA) {
+    if !matches!(
+        chunk.kind,
+        kind::FACTS | kind::THREAD | kind::DATA | kind::ARGUMENTS | kind::TIMES
+    ) {
         return Err(format!(
             "expected a chunk of kind {} to {}, found kind {}",
             kind::FACTS,
-            kind::DATA,
+            kind::TIMES,
             chunk.kind
         ));
     }

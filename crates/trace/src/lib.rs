@@ -24,11 +24,13 @@
 //! *Not for*: analysis (`calltree` and above). A file that somebody shortens while it is mapped ends
 //! the reader (SIGBUS); recorders never shorten one.
 
+mod arguments;
 mod catalogue;
 mod container;
 mod ends;
 mod error;
 mod frames;
+mod handles;
 mod map;
 mod mirror;
 mod model;
@@ -47,6 +49,7 @@ mod open_tests;
 #[cfg(test)]
 mod writer;
 
+pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use lockstep_binary::c_name;

@@ -1,11 +1,13 @@
 //! What a run is, once opened.
 
+use crate::arguments::Source;
 use crate::frames::Frames;
 use crate::name::{ProcessName, TraceName};
 use crate::stream::{Events, Stream};
 use lockstep_format::codec::Kind;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A function, as an index into [`Run::functions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -232,7 +234,10 @@ pub struct Thread {
     /// The last event is the return of this leaf, which was recorded together with its call: it may
     /// still be running.
     pub open_leaf: Option<FunctionId>,
+    /// MPI calls whose arguments could not be stored.
+    pub arguments_lost: u64,
     pub(crate) stream: Stream,
+    pub(crate) side: Option<Arc<Source>>,
 }
 
 impl Run {
@@ -293,7 +298,9 @@ impl Thread {
             damage: None,
             open: frames.into_frames(),
             open_leaf: None,
+            arguments_lost: 0,
             stream: Stream::Memory(events.into()),
+            side: None,
         }
     }
 

@@ -8,19 +8,22 @@
 //! Files are taken apart and streams scanned in parallel; what is decided from several of them
 //! (names, functions) is decided in between.
 
+use crate::arguments::{self, Source};
 use crate::catalogue::{Catalogue, Image};
 use crate::container::{self, ProcessFile};
 use crate::ends;
 use crate::error::Error;
+use crate::handles::Library;
 use crate::map::{Folder, Mapped};
 use crate::mirror::place_calls;
-use crate::model::{Coverage, Function, Process, Run, Thread};
+use crate::model::{Coverage, Function, FunctionId, Process, Run, Thread};
 use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
 use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
+use lockstep_format::mpi;
 use lockstep_format::plan::{Role, refusal};
 use lockstep_format::process::{SUFFIX, flag, loss};
 use rayon::prelude::*;
@@ -392,6 +395,17 @@ impl Opened {
         }
 
         let symbols = Arc::new(self.symbols);
+        let library = Arc::new(Library::new(&file.facts.handles));
+        let mpi: FxHashMap<FunctionId, mpi::Function> = functions
+            .iter()
+            .zip(0..)
+            .filter(|(function, _)| function.imported)
+            .filter_map(|(function, id)| {
+                let known = mpi::Function::of(function.linkage.as_bytes())?;
+                Some((FunctionId(id), known))
+            })
+            .collect();
+        let mpi = Arc::new(mpi);
         let created: Vec<Created> = file
             .threads
             .iter()
@@ -421,6 +435,7 @@ impl Opened {
                 .iter()
                 .map(ToString::to_string)
                 .chain(scan.damage)
+                .chain(arguments::check(mapped.bytes(), &thread.side.arguments))
                 .collect();
             notes.extend(
                 damage
@@ -470,6 +485,16 @@ impl Opened {
                     functions,
                 ),
                 open_leaf: scan.last_leaf,
+                arguments_lost: thread.side.lost,
+                side: (!thread.side.arguments.pieces.is_empty()).then(|| {
+                    Arc::new(Source {
+                        file: Arc::clone(&mapped),
+                        stream: thread.side.arguments,
+                        symbols: Arc::clone(&symbols),
+                        library: Arc::clone(&library),
+                        functions: Arc::clone(&mpi),
+                    })
+                }),
                 stream: Stream::File(Arc::new(FileStream {
                     file: Arc::clone(&mapped),
                     codec: file.codec,

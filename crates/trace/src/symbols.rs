@@ -69,6 +69,11 @@ impl Symbols {
         self.strays.insert(symbol, function);
     }
 
+    /// The function that it stands for.
+    pub fn function(&self, symbol: u32) -> Option<FunctionId> {
+        self.row(symbol).map(|row| row.function)
+    }
+
     #[inline]
     fn row(&self, symbol: u32) -> Option<Row> {
         if let Some(Some(row)) = self.table.get(symbol as usize) {

@@ -14,6 +14,8 @@ pub(crate) struct Facts {
     pub untraced: Vec<(String, String)>,
     /// First counters of images, by plan.
     pub counters: Vec<(String, u32)>,
+    /// Symbols of an MPI library's predefined objects, and their addresses.
+    pub handles: Vec<(String, u64)>,
     pub trace: Vec<String>,
     pub skip: Vec<String>,
 }
@@ -84,6 +86,11 @@ impl Facts {
                 [fact::COUNTERS, plan, first] => {
                     if let Ok(first) = first.parse() {
                         self.counters.push((plan.to_owned(), first));
+                    }
+                }
+                [fact::HANDLE, name, address] => {
+                    if let Ok(address) = u64::from_str_radix(address, 16) {
+                        self.handles.push((name.to_owned(), address));
                     }
                 }
                 [fact::TRACE, pattern] => self.trace.push(pattern.to_owned()),

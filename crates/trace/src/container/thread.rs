@@ -1,6 +1,6 @@
 //! One thread: which of its states counts, where its stream lies, what is staged.
 
-use super::{Chunk, Finding};
+use super::{Chunk, Finding, Side};
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::process::{state, thread};
@@ -14,6 +14,10 @@ pub(crate) type Control = [u8; thread::DATA];
 /// One thread of it, as far as its chunks and its state tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ThreadFile {
+    /// Its index in the file.
+    pub index: u32,
+    /// What stands beside its events.
+    pub side: Side,
     pub tid: u32,
     pub started: u64,
     /// Number of calls at the stream's start that were open when a forked child, or this segment, began.
@@ -141,6 +145,8 @@ pub(super) fn read_thread(chunk: &Chunk, data: &[&Chunk], control: &Control) -> 
         ));
     }
     ThreadFile {
+        index: chunk.thread,
+        side: Side::of_control(control),
         tid: number(thread::TID),
         started: long(thread::STARTED),
         inherited: number(thread::INHERITED),

@@ -1,0 +1,394 @@
+//! Arguments of MPI calls, beside the events that they belong to.
+//!
+//! A thread's argument stream has one record for each call of an MPI function, in the order of the
+//! events, and one for its return where the function gives something back. A record belongs to the
+//! next event of its function; where records end, later calls have none.
+
+use crate::container::SideStream;
+use crate::frames::Frames;
+use crate::handles::{Class, Library};
+use crate::map::Mapped;
+use crate::model::{Event, FunctionId, Thread};
+use crate::stream::{Bytes, Events};
+use crate::symbols::Symbols;
+use lockstep_format::mpi::{self, Kind, MOST_ELEMENTS};
+use lockstep_format::side::{Decoder, Found};
+use rustc_hash::FxHashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// An argument of an MPI call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name in the standard.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its value.
+    pub value: Value,
+}
+
+/// A handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handle {
+    /// As it was passed.
+    pub raw: i64,
+    /// The standard's name, of what it predefines.
+    pub name: Option<String>,
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Not recorded: a buffer, an array.
+    Omitted,
+    /// A number.
+    Number(i64),
+    /// A rank in the communicator of the call, or a special value for one.
+    Rank {
+        /// As it was passed.
+        rank: i64,
+        /// The standard's name, of a special value.
+        name: Option<&'static str>,
+    },
+    /// A tag; `None` is `MPI_ANY_TAG`.
+    Tag(Option<i64>),
+    /// A handle.
+    Handle(Handle),
+    /// Handles: how many there were, and the first of them.
+    Handles(i64, Vec<Handle>),
+    /// Numbers, likewise.
+    Numbers(i64, Vec<i64>),
+    /// A status: source, tag, and bytes.
+    Status(i64, i64, i64),
+    /// Statuses: how many there were; source and tag of the first of them.
+    Statuses(i64, Vec<(i64, i64)>),
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => f.write_str(name),
+            None if (0..0x10000).contains(&self.raw) => write!(f, "{}", self.raw),
+            // Integers of MPICH use the sign bit.
+            None if self.raw < 0 => write!(f, "{:#x}", self.raw as i32 as u32),
+            None => write!(f, "{:#x}", self.raw),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Omitted => f.write_str(".."),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Rank { rank, name } => match name {
+                Some(name) => f.write_str(name),
+                None => write!(f, "{rank}"),
+            },
+            Self::Tag(Some(tag)) => write!(f, "{tag}"),
+            Self::Tag(None) => f.write_str("MPI_ANY_TAG"),
+            Self::Handle(handle) => handle.fmt(f),
+            Self::Handles(count, handles) => list(f, *count, handles),
+            Self::Numbers(count, numbers) => list(f, *count, numbers),
+            Self::Status(source, tag, bytes) => {
+                write!(f, "(source={source}, tag={tag}, bytes={bytes})")
+            }
+            Self::Statuses(count, statuses) => {
+                let shown: Vec<String> = statuses
+                    .iter()
+                    .map(|(source, tag)| format!("(source={source}, tag={tag})"))
+                    .collect();
+                list(f, *count, &shown)
+            }
+        }
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, count: i64, shown: &[impl fmt::Display]) -> fmt::Result {
+    f.write_str("[")?;
+    for (index, item) in shown.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        write!(f, "{comma}{item}")?;
+    }
+    if count > shown.len() as i64 {
+        write!(f, ", .. {count} in all")?;
+    }
+    f.write_str("]")
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+/// An event with what is known beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Annotated {
+    /// Number of the event, from 0.
+    pub index: u64,
+    /// The event.
+    pub event: Event,
+    /// Of a call of an MPI function: its arguments; of its return: what it gave back.
+    pub arguments: Option<Arc<[Argument]>>,
+}
+
+/// Where a thread's arguments are.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub file: Arc<Mapped>,
+    pub stream: SideStream,
+    pub symbols: Arc<Symbols>,
+    pub library: Arc<Library>,
+    pub functions: Arc<FxHashMap<FunctionId, mpi::Function>>,
+}
+
+/// A tuple of the stream, resolved.
+#[derive(Debug, Clone)]
+struct Tuple {
+    function: Option<FunctionId>,
+    is_result: bool,
+    arguments: Arc<[Argument]>,
+}
+
+/// The records of a stream, in order.
+struct Records<'a> {
+    source: &'a Source,
+    bytes: Bytes<'a>,
+    decoder: Box<Decoder>,
+    tuples: Vec<Tuple>,
+}
+
+impl<'a> Records<'a> {
+    fn new(source: &'a Source) -> Self {
+        Self {
+            source,
+            bytes: Bytes::new(source.file.bytes(), &source.stream.pieces, &[]),
+            decoder: Box::new(Decoder::NEW),
+            tuples: Vec::new(),
+        }
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Tuple;
+
+    fn next(&mut self) -> Option<Tuple> {
+        match self.decoder.next(&mut self.bytes, self.source.stream.run) {
+            Ok(Some(Found::Known(number))) => self.tuples.get(number as usize).cloned(),
+            Ok(Some(Found::New(key))) => {
+                let tuple = self.source.tuple(key, self.decoder.values());
+                self.tuples.push(tuple.clone());
+                Some(tuple)
+            }
+            // What is damaged ends the stream; opening the run said so.
+            Ok(None) | Err(_) => None,
+        }
+    }
+}
+
+impl Source {
+    fn tuple(&self, key: u32, values: &[i64]) -> Tuple {
+        let function = self.symbols.function(key >> 1);
+        let is_result = key & 1 == 1;
+        let arguments = function
+            .and_then(|function| self.functions.get(&function))
+            .map(|function| self.arguments(function, is_result, values))
+            .unwrap_or_default();
+        Tuple {
+            function,
+            is_result,
+            arguments: arguments.into(),
+        }
+    }
+
+    fn arguments(
+        &self,
+        function: &mpi::Function,
+        is_result: bool,
+        values: &[i64],
+    ) -> Vec<Argument> {
+        let mut left = values.iter().copied();
+        function
+            .parameters()
+            .filter(|parameter| parameter.kind.is_result() == is_result)
+            .filter_map(|parameter| {
+                let value = self.value(function, parameter.kind, parameter.name, &mut left)?;
+                Some(Argument {
+                    name: parameter.name,
+                    kind: parameter.kind,
+                    value,
+                })
+            })
+            .collect()
+    }
+
+    /// `None` where the tuple has no value for it: a status that was ignored, or not there.
+    fn value(
+        &self,
+        function: &mpi::Function,
+        kind: Kind,
+        name: &str,
+        values: &mut impl ExactSizeIterator<Item = i64>,
+    ) -> Option<Value> {
+        let handle = |class, raw| Handle {
+            raw,
+            name: self
+                .library
+                .name(class, raw, function.language)
+                .map(str::to_owned),
+        };
+        Some(match kind {
+            Kind::Ignored => Value::Omitted,
+            Kind::Peer | Kind::Root => rank(&self.library, values.next()?),
+            Kind::Tag => Value::Tag(values.next().map(|tag| (tag != -1).then_some(tag))?),
+            // Ranks that MPI_Cart_shift gives back may be none.
+            Kind::Result if name.starts_with("rank_") => rank(&self.library, values.next()?),
+            Kind::Int if name == "color" => match values.next()? {
+                undefined @ -32766 => rank(&self.library, undefined),
+                color => Value::Number(color),
+            },
+            Kind::Int | Kind::Result | Kind::ResultCount | Kind::Flag => {
+                Value::Number(values.next()?)
+            }
+            Kind::Requests => {
+                let count = values.next()?;
+                let shown = elements(count, values, 1)
+                    .map(|raw| handle(Class::Request, raw))
+                    .collect();
+                Value::Handles(count, shown)
+            }
+            Kind::Ints | Kind::Results => {
+                let count = values.next()?;
+                Value::Numbers(count, elements(count, values, 1).collect())
+            }
+            Kind::Status => Value::Status(values.next()?, values.next()?, values.next()?),
+            Kind::Statuses => {
+                let count = values.next()?;
+                let all: Vec<i64> = elements(count, values, 2).collect();
+                let pairs = all.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+                Value::Statuses(count, pairs.collect())
+            }
+            other => Value::Handle(handle(Class::of(other)?, values.next()?)),
+        })
+    }
+}
+
+fn rank(library: &Library, rank: i64) -> Value {
+    Value::Rank {
+        rank,
+        name: library.rank_name(rank),
+    }
+}
+
+/// The elements of an array of `count`, of `size` values each, as many as are there.
+fn elements(
+    count: i64,
+    values: &mut impl Iterator<Item = i64>,
+    size: usize,
+) -> impl Iterator<Item = i64> {
+    let kept = usize::try_from(count).unwrap_or(0).min(MOST_ELEMENTS);
+    values.take(kept * size)
+}
+
+/// The events of a thread, with the arguments of its MPI calls.
+pub struct Arguments<'a> {
+    events: Events<'a>,
+    index: u64,
+    frames: Frames,
+    records: Option<Records<'a>>,
+    next: Option<Tuple>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn new(events: Events<'a>, source: Option<&'a Source>) -> Self {
+        let mut records = source.map(Records::new);
+        let next = records.as_mut().and_then(Iterator::next);
+        Self {
+            events,
+            index: 0,
+            frames: Frames::default(),
+            records,
+            next,
+        }
+    }
+}
+
+impl Iterator for Arguments<'_> {
+    type Item = Annotated;
+
+    fn next(&mut self) -> Option<Annotated> {
+        let event = self.events.next()?;
+        let (function, is_result) = match event {
+            Event::Call(function) => (Some(function), false),
+            Event::Return => (self.frames.open().last().map(|top| top.function), true),
+            Event::Tail => (None, false),
+        };
+        self.frames.apply(event);
+        let arguments = self
+            .next
+            .take_if(|next| {
+                function.is_some() && (next.function, next.is_result) == (function, is_result)
+            })
+            .map(|tuple| tuple.arguments);
+        if arguments.is_some() {
+            self.next = self.records.as_mut().and_then(Iterator::next);
+        }
+        self.index += 1;
+        Some(Annotated {
+            index: self.index - 1,
+            event,
+            arguments,
+        })
+    }
+}
+
+impl fmt::Debug for Arguments<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arguments").finish_non_exhaustive()
+    }
+}
+
+impl Thread {
+    /// The events, in order, with the arguments and results of MPI calls. Costs as [`Thread::events`],
+    /// and a decode of the arguments; memory for each distinct tuple of them.
+    #[must_use]
+    pub fn arguments(&self) -> Arguments<'_> {
+        Arguments::new(self.events(), self.side.as_deref())
+    }
+
+    /// The arguments of the open calls, in the order of [`Thread::open`], of those that have any. O(events).
+    #[must_use]
+    pub fn open_arguments(&self) -> Vec<Option<Arc<[Argument]>>> {
+        let mut all = self.arguments();
+        let mut open: Vec<Option<Arc<[Argument]>>> = Vec::new();
+        while let Some(next) = all.next() {
+            let depth = all.frames.open().len();
+            open.resize(depth, None);
+            if let (Event::Call(_), Some(place)) = (next.event, open.last_mut()) {
+                *place = next.arguments;
+            }
+        }
+        open.resize(self.open.len(), None);
+        open
+    }
+}
+
+/// Reads an argument stream once: what of it does not hold.
+pub(crate) fn check(file: &[u8], stream: &SideStream) -> Option<String> {
+    let mut bytes = Bytes::new(file, &stream.pieces, &[]);
+    let mut decoder = Box::new(Decoder::NEW);
+    let mut records = 0u64;
+    loop {
+        match decoder.next(&mut bytes, stream.run) {
+            Ok(Some(_)) => records += 1,
+            Ok(None) => return None,
+            Err(error) => {
+                return Some(format!(
+                    "arguments: after {records} records, {error}: later calls have none"
+                ));
+            }
+        }
+    }
+}

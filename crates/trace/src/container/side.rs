@@ -1,0 +1,94 @@
+//! Side chunks: where a thread's argument stream and its time points lie.
+
+use super::{Chunk, Finding};
+use crate::container::Control;
+use lockstep_format::bytes::u64_at;
+use lockstep_format::process::{clock, thread};
+use lockstep_format::side::{control, from_word};
+use std::ops::Range;
+
+/// A side stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SideStream {
+    /// Where its committed bytes lie, in order.
+    pub pieces: Vec<Range<usize>>,
+    /// The run that is going on, of arguments.
+    pub run: u32,
+}
+
+impl SideStream {
+    pub fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.len() as u64).sum()
+    }
+}
+
+/// What stands beside the events of a thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Side {
+    pub arguments: SideStream,
+    pub times: SideStream,
+    /// Ticks and nanoseconds of one moment, as often as they were read, earliest first.
+    pub clocks: Vec<(u64, u64)>,
+    /// When the thread was last seen: symbols that it had stored, and ticks.
+    pub last: Option<(u64, u64)>,
+    /// MPI calls whose arguments were not stored.
+    pub lost: u64,
+}
+
+impl Side {
+    /// What the thread's own chunk tells.
+    pub fn of_control(bytes: &Control) -> Self {
+        let long = |at| u64_at(&bytes[..], at).unwrap_or(0);
+        let mut clocks: Vec<(u64, u64)> = (0..3)
+            .map(|index| thread::CLOCKS + clock::SIZE * index)
+            .map(|at| {
+                let (ticks, nanoseconds) = (long(at + clock::TICKS), long(at + clock::NANOSECONDS));
+                (ticks, nanoseconds, long(at + clock::CHECK))
+            })
+            .filter(|(ticks, nanoseconds, check)| *check == !(ticks ^ nanoseconds))
+            .map(|(ticks, nanoseconds, _)| (ticks, nanoseconds))
+            .collect();
+        clocks.sort_unstable();
+        let last = (long(thread::LAST_SYMBOLS), long(thread::LAST_TICKS));
+        Self {
+            clocks,
+            last: (last.1 != 0).then_some(last),
+            lost: long(thread::ARGUMENTS_LOST),
+            ..Self::default()
+        }
+    }
+}
+
+/// The stream in a thread's side chunks of one kind.
+pub(super) fn read(bytes: &[u8], chunks: &[&Chunk], findings: &mut Vec<Finding>) -> SideStream {
+    let mut sorted = chunks.to_vec();
+    sorted.sort_by_key(|chunk| chunk.sequence);
+    let Some(first) = sorted.first().filter(|chunk| chunk.sequence == 0) else {
+        return SideStream::default();
+    };
+    let (mut left, run) = from_word(u64_at(bytes, first.at + control::WORD).unwrap_or(0));
+    let claimed = left;
+    let mut pieces = Vec::new();
+    for (index, chunk) in sorted.iter().enumerate() {
+        if left == 0 || chunk.sequence as usize != index {
+            break;
+        }
+        let start = match index {
+            0 => chunk.at + control::DATA,
+            _ => chunk.payload.start,
+        };
+        let there = chunk.payload.end.saturating_sub(start);
+        let length = left.min(there as u64) as usize;
+        left -= length as u64;
+        pieces.push(start..start + length);
+    }
+    if left > 0 {
+        findings.push(first.finding(format!(
+            "expected a side stream of {claimed} bytes, found {}: what comes later is lost",
+            claimed - left
+        )));
+    }
+    // A run belongs to the end.
+    let run = if left == 0 { run } else { 0 };
+    SideStream { pieces, run }
+}
