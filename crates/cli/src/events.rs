@@ -3,7 +3,7 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{Event, Frames, Run, Selection, Thread};
+use lockstep_trace::{Annotated, Argument, Event, Frames, Run, Selection, Thread, When};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
   lockstep events bad -t 5.0
   lockstep events bad -t 5.0 | grep -c 'call MPI_Send'
   lockstep events bad -t 5.0 --raw --ids | tail
+  lockstep events bad -t 5.0 --arguments --time | grep MPI_ | tail
 ")]
 pub struct Events {
     /// Directory of the run
@@ -30,6 +31,13 @@ pub struct Events {
     /// Show `tail` where a function hands over to the next call and ends with it
     #[arg(long)]
     raw: bool,
+    /// Show the arguments of MPI calls, and what they gave back
+    #[arg(long)]
+    arguments: bool,
+    /// Show when each event was, in seconds since the run began: `*` where a time was read right after it, `>` the
+    /// last time that was read; between two such events in proportion
+    #[arg(long)]
+    time: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -57,28 +65,55 @@ impl Events {
                 .map(|function| output::printable(&function.name))
                 .collect()
         };
-        self.each(thread, |event| match event {
-            Event::Call(function) if self.ids => writeln!(out, "call {}", function.0),
-            Event::Call(function) => writeln!(out, "call {}", names[function.0 as usize]),
-            Event::Return => out.write_all(b"return\n"),
-            Event::Tail => out.write_all(b"tail\n"),
+        self.each(thread, |shown| {
+            if self.time {
+                write!(out, "{}", column(shown.when))?;
+            }
+            match shown.event {
+                Event::Call(function) if self.ids => write!(out, "call {}", function.0)?,
+                Event::Call(function) => write!(out, "call {}", names[function.0 as usize])?,
+                Event::Return => out.write_all(b"return")?,
+                Event::Tail => out.write_all(b"tail")?,
+            }
+            match (shown.event, shown.arguments) {
+                (_, None) | (Event::Return, Some([])) => {}
+                (Event::Return, Some(results)) => write!(out, " {}", list(results))?,
+                (_, Some(arguments)) => write!(out, "{}", list(arguments))?,
+            }
+            out.write_all(b"\n")
         })
     }
 
     fn json(&self, out: &mut impl Write, run: &Run, thread: &Thread) -> io::Result<()> {
         write!(out, "{{\"trace\":\"{}\",\"events\":[", thread.name)?;
         let mut first = true;
-        self.each(thread, |event| {
+        self.each(thread, |shown| {
             if !std::mem::take(&mut first) {
                 out.write_all(b",")?;
             }
-            let value = match event {
+            let mut value = match shown.event {
                 Event::Call(function) => json!({
                     "event": "call", "id": function.0, "name": run.function(function).name
                 }),
                 Event::Return => json!({"event": "return"}),
                 Event::Tail => json!({"event": "tail"}),
             };
+            if let Some(arguments) = shown.arguments {
+                let texts = arguments.iter().map(|it| (it.name, it.value.to_string()));
+                value["arguments"] = texts
+                    .map(|(name, text)| (name.to_owned(), text.into()))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into();
+            }
+            match shown.when {
+                Some(When::Known(time)) => {
+                    value["seconds"] = time.as_secs_f64().into();
+                    value["known"] = true.into();
+                }
+                Some(When::About(time)) => value["seconds"] = time.as_secs_f64().into(),
+                Some(When::After(time)) => value["after"] = time.as_secs_f64().into(),
+                None => {}
+            }
             Ok(serde_json::to_writer(&mut *out, &value)?)
         })?;
         writeln!(out, "]}}")
@@ -88,21 +123,68 @@ impl Events {
     fn each(
         &self,
         thread: &Thread,
-        mut write: impl FnMut(Event) -> io::Result<()>,
+        mut write: impl FnMut(Shown<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
+        let mut timeline = self.time.then(|| thread.timeline()).flatten();
         let mut frames = Frames::default();
-        for event in thread.events() {
+        let mut one = |next: &Annotated| {
+            let event = next.event;
+            let shown = Shown {
+                event,
+                arguments: next.arguments.as_deref().filter(|_| self.arguments),
+                when: timeline.as_mut().map(|line| line.at(next.symbols)),
+            };
             if self.raw {
-                write(event)?;
-                continue;
+                return write(shown);
             }
             let ended = frames.apply(event);
             match event {
-                Event::Call(_) => write(event)?,
-                Event::Tail => {}
-                Event::Return => (0..ended.max(1)).try_for_each(|_| write(Event::Return))?,
+                Event::Call(_) => write(shown),
+                Event::Tail => Ok(()),
+                Event::Return => {
+                    write(shown)?;
+                    let more = Shown {
+                        arguments: None,
+                        ..shown
+                    };
+                    (1..ended).try_for_each(|_| write(more))
+                }
             }
+        };
+        if self.arguments || self.time {
+            return thread.arguments().try_for_each(|next| one(&next));
         }
-        Ok(())
+        thread.events().zip(0..).try_for_each(|(event, index)| {
+            one(&Annotated {
+                index,
+                event,
+                symbols: 0,
+                arguments: None,
+            })
+        })
     }
+}
+
+/// An event and what is to be shown with it.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    event: Event,
+    arguments: Option<&'a [Argument]>,
+    when: Option<When>,
+}
+
+/// `(count=1, dest=3)`
+pub fn list(arguments: &[Argument]) -> String {
+    let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    format!("({})", shown.join(", "))
+}
+
+fn column(when: Option<When>) -> String {
+    let (mark, time) = match when {
+        Some(When::Known(time)) => ('*', time),
+        Some(When::About(time)) => (' ', time),
+        Some(When::After(time)) => ('>', time),
+        None => return format!("{:>14} ", "-"),
+    };
+    format!("{mark}{:13.6} ", time.as_secs_f64())
 }

@@ -3,11 +3,12 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{Coverage, EndKind, Process, Refused, Run, Thread, in_short};
+use lockstep_trace::{Coverage, EndKind, Process, Refused, Run, Thread, Times, in_short};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Show what a run holds: how each process and thread ended, events, bytes, losses
 #[derive(Debug, Args)]
@@ -154,6 +155,27 @@ fn processes(shown: &[&Process]) -> String {
     )
 }
 
+/// How long a thread was seen.
+fn wall(times: &Times) -> Option<Duration> {
+    times.last()?.checked_sub(times.first()?)
+}
+
+/// Times of threads that are alike: the earliest, and the latest where it differs.
+fn span(threads: &[&Thread], time: impl Fn(&Times) -> Option<Duration>) -> String {
+    let shown = |time: Duration| format!("{:.3}", time.as_secs_f64());
+    let all = || {
+        let times = threads.iter().filter_map(|thread| thread.times.as_ref());
+        times.filter_map(&time)
+    };
+    match (all().min(), all().max()) {
+        (Some(first), Some(last)) if shown(first) != shown(last) => {
+            format!("{}-{}", shown(first), shown(last))
+        }
+        (Some(first), _) => shown(first),
+        _ => "-".to_owned(),
+    }
+}
+
 /// One row for threads alike.
 fn threads(run: &Run, shown: &[&Process]) -> String {
     let mut alike: BTreeMap<Vec<String>, Vec<&Thread>> = BTreeMap::new();
@@ -180,15 +202,29 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
             if let (Some(open), Some(damage)) = (key.last_mut(), damage) {
                 open.push_str(&format!(" ({damage})"));
             }
-            (
-                of[0],
-                std::iter::once(in_short(&names)).chain(key).collect(),
-            )
+            let open = key.pop();
+            let row = std::iter::once(in_short(&names))
+                .chain(key)
+                .chain([span(&of, wall), span(&of, |times| times.last())])
+                .chain(open);
+            (of[0], row.collect())
         })
         .collect();
     rows.sort_by_key(|(first, _)| first.name);
-    let header = ["TRACE", "EVENTS", "BYTES", "RATIO", "OPEN AT THE END"];
-    let table = output::table(&header, &[1, 2, 3], rows.into_iter().map(|(_, row)| row));
+    let header = [
+        "TRACE",
+        "EVENTS",
+        "BYTES",
+        "RATIO",
+        "SECONDS",
+        "LAST SEEN",
+        "OPEN AT THE END",
+    ];
+    let table = output::table(
+        &header,
+        &[1, 2, 3, 4, 5],
+        rows.into_iter().map(|(_, row)| row),
+    );
     let of_all: Vec<&Thread> = shown.iter().flat_map(|process| &process.threads).collect();
     let unverified = of_all.iter().map(|thread| thread.unverified).sum::<u64>();
     let note = match unverified {
@@ -468,6 +504,10 @@ fn of_process(run: &Run, process: &Process) -> Value {
     })
 }
 
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64())
+}
+
 fn of_thread(run: &Run, thread: &Thread) -> Value {
     json!({
         "trace": thread.name.to_string(),
@@ -478,6 +518,9 @@ fn of_thread(run: &Run, thread: &Thread) -> Value {
         "raw_bytes": raw_bytes(thread.events),
         "unverified": thread.unverified,
         "damage": thread.damage,
+        "arguments_lost": thread.arguments_lost,
+        "first_seen": seconds(thread.times.as_ref().and_then(Times::first)),
+        "last_seen": seconds(thread.times.as_ref().and_then(Times::last)),
         "open": thread.open.iter().map(|frame| &run.function(frame.function).name).collect::<Vec<_>>(),
     })
 }

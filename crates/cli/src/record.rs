@@ -60,6 +60,12 @@ pub struct Record {
     /// Which events a full run keeps: those that came first, or the last ones of every thread
     #[arg(long, value_name = "WHICH", requires = "max_size", default_value = "first", value_parser = PossibleValuesParser::new(["first", "last"]).map(|word| if word == "last" { Keep::Last } else { Keep::First }))]
     keep: Keep,
+    /// Do not record the arguments of MPI calls
+    #[arg(long)]
+    no_arguments: bool,
+    /// Do not record times
+    #[arg(long)]
+    no_time: bool,
     /// Leave arguments, environment and the host's name out of the run
     #[arg(long)]
     redact: bool,
@@ -124,6 +130,8 @@ impl Record {
                 keep: self.keep,
             }),
             redact: self.redact,
+            arguments: !self.no_arguments,
+            time: !self.no_time,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,
             probe: self.probe,

@@ -1,5 +1,6 @@
 //! `lockstep stack`: the calls that are open at an event, or at the end.
 
+use crate::events::list;
 use crate::output::{self, Style};
 use crate::run;
 use anyhow::{Context, Result};
@@ -35,10 +36,16 @@ impl Stack {
         let run = run::open(&self.run)?;
         let thread = run::trace(&run, &self.trace)?;
         let frames = self.frames(thread)?;
+        let mut arguments: Vec<Option<String>> = Vec::new();
+        if self.at.is_none() {
+            let open = thread.open_arguments();
+            arguments = open.iter().map(|it| it.as_deref().map(list)).collect();
+        }
+        arguments.resize(frames.len(), None);
         if self.json {
-            self.print_json(&run, thread, &frames)?;
+            self.print_json(&run, thread, &frames, &arguments)?;
         } else {
-            output::print(|out| self.print_text(out, &run, thread, &frames))?;
+            output::print(|out| self.print_text(out, &run, thread, &frames, &arguments))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -62,19 +69,27 @@ impl Stack {
             .filter(|_| self.at.is_none() && !thread.open.is_empty())
     }
 
-    fn print_json(&self, run: &Run, thread: &Thread, frames: &[Frame]) -> Result<()> {
+    fn print_json(
+        &self,
+        run: &Run,
+        thread: &Thread,
+        frames: &[Frame],
+        arguments: &[Option<String>],
+    ) -> Result<()> {
         let stack: Vec<_> = frames
             .iter()
             .map(|frame| &run.function(frame.function).name)
             .collect();
         let frames: Vec<_> = frames
             .iter()
-            .map(|frame| {
+            .zip(arguments)
+            .map(|(frame, arguments)| {
                 let function = run.function(frame.function);
                 json!({
                     "name": function.name,
                     "image": function.image,
                     "handed_over": frame.handed_over,
+                    "arguments": arguments,
                     "called_at": frame.called_at.as_ref().map(|at| json!({"file": at.file, "line": at.line})),
                 })
             })
@@ -91,6 +106,7 @@ impl Stack {
         run: &Run,
         thread: &Thread,
         frames: &[Frame],
+        arguments: &[Option<String>],
     ) -> std::io::Result<()> {
         let place = match self.at {
             Some(at) => format!("at event {at}"),
@@ -106,8 +122,9 @@ impl Stack {
         // Files below the current directory need no longer name.
         let here = std::env::current_dir().ok();
         let mut arrow = "";
-        for (depth, frame) in frames.iter().enumerate() {
-            let name = run::function_name(run, frame.function);
+        for (depth, (frame, arguments)) in frames.iter().zip(arguments).enumerate() {
+            let mut name = run::function_name(run, frame.function);
+            name.push_str(arguments.as_deref().unwrap_or_default());
             let at = frame.called_at.as_ref().map_or_else(String::new, |at| {
                 let file = here
                     .as_deref()

@@ -65,7 +65,8 @@
 //! S+46  ff 25 ..   jmp *[real slot]
 //! S+52  the capture program
 //! ```
-//! ENTER_ARGUMENTS takes nothing where its caller was not recorded: then R, not S + 25, lies in the slot.
+//! Other code may stand before that. ENTER_ARGUMENTS takes nothing where the call was not recorded: where the
+//! newest frame is not this one, or R and not S + 25 lies in the slot.
 //!
 //! ## Patched returns
 //!
@@ -312,8 +313,8 @@ pub mod stub {
     pub const INLINE: u32 = 40;
     /// Stubs begin at multiples of it.
     pub const ALIGNMENT: u32 = 64;
-    /// The capture program, where there is one.
-    pub const CAPTURE: u32 = 52;
+    /// From the return address of ENTER_ARGUMENTS to the capture program.
+    pub const CAPTURE: u32 = 6;
     /// Return address of the routine called at [`ENTRY`].
     pub const AFTER_ENTRY: u32 = 14;
     /// Return address of OPEN and LEAF.

@@ -62,7 +62,10 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
         LOADED => return crate::load::changed(process),
         ENTER_ARGUMENTS | EXIT_ARGUMENTS => {
             let is_exit = frame.kind == EXIT_ARGUMENTS;
-            return side::slow(thread, process, &Call::of_slow(frame, is_exit), is_exit);
+            if let Some(call) = Call::of_slow(thread, frame, is_exit) {
+                side::slow(thread, process, &call, is_exit);
+            }
+            return;
         }
         END => return finish(thread, process, slot, Some(frame.first_argument() as u32)),
         FINISH => return finish(thread, process, slot, None),

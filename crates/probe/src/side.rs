@@ -175,6 +175,8 @@ impl Arguments {
 #[derive(Clone, Copy)]
 struct Pending {
     slot: u64,
+    /// What to take at the return.
+    program: *const u8,
     arguments: [u64; MOST_PARAMETERS],
 }
 
@@ -369,6 +371,7 @@ pub fn enter(thread: &mut Thread, call: &Call) {
     {
         *place = Pending {
             slot: call.slot(),
+            program: rest,
             arguments,
         };
         side.count += 1;
@@ -390,7 +393,7 @@ pub fn exit(thread: &mut Thread, call: &Call) {
     let Some(index) = calls.iter().rposition(is_this) else {
         return;
     };
-    let Some(arguments) = calls.get(index).map(|it| it.arguments) else {
+    let Some(pending) = calls.get(index).copied() else {
         return;
     };
     side.count = index;
@@ -399,14 +402,8 @@ pub fn exit(thread: &mut Thread, call: &Call) {
     }
     side.is_at_work = true;
     side.values.length = 0;
-    let mut program = call.program();
     // SAFETY: the program behind the stub; results that the MPI function wrote.
-    unsafe {
-        while *program != op::END {
-            program = program.add(2);
-        }
-        take(program.add(1), &arguments, &mut side.values);
-    }
+    unsafe { take(pending.program, &pending.arguments, &mut side.values) };
     side.store(call, 1);
     side.is_at_work = false;
 }

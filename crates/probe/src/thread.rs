@@ -82,6 +82,11 @@ impl Entry {
         }
     }
 
+    /// The start of its stub.
+    pub fn start(&self) -> u64 {
+        self.stub & !FLAGS
+    }
+
     /// The event word of the call.
     pub fn word(&self) -> u32 {
         word_of(self.stub & !FLAGS)

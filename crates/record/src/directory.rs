@@ -429,6 +429,8 @@ mod tests {
             memory: crate::Memory::Normal,
             bound: None,
             redact: false,
+            arguments: true,
+            time: true,
             force,
             untraced_is_fine: false,
             probe: None,

@@ -189,6 +189,11 @@ pub(crate) fn command(
     let settings = [
         ("LOCKSTEP_MEMORY", memory),
         (lockstep_format::fault::VARIABLE, None),
+        (
+            "LOCKSTEP_NO_ARGUMENTS",
+            (!options.arguments).then(|| "1".to_owned()),
+        ),
+        ("LOCKSTEP_NO_TIME", (!options.time).then(|| "1".to_owned())),
         ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
         (images::VARIABLE, images.variable()),
         (
@@ -258,7 +263,7 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
     (hosts && !taken).then_some(
         "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-         LOCKSTEP_MEMORY;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT",
+         LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT",
     )
 }
 

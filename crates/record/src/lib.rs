@@ -60,6 +60,10 @@ pub struct Options {
     pub bound: Option<Bound>,
     /// Keep arguments, environment and host's name out of the run.
     pub redact: bool,
+    /// Record the arguments of MPI calls.
+    pub arguments: bool,
+    /// Record times.
+    pub time: bool,
     /// Replace a run that is there already.
     pub force: bool,
     /// Run a program that cannot be traced untraced, instead of refusing it.

@@ -130,6 +130,8 @@ pub struct Annotated {
     pub index: u64,
     /// The event.
     pub event: Event,
+    /// How many symbols the thread had stored with it: for [`crate::Timeline::at`].
+    pub symbols: u64,
     /// Of a call of an MPI function: its arguments; of its return: what it gave back.
     pub arguments: Option<Arc<[Argument]>>,
 }
@@ -339,6 +341,7 @@ impl Iterator for Arguments<'_> {
         Some(Annotated {
             index: self.index - 1,
             event,
+            symbols: self.events.symbols(),
             arguments,
         })
     }

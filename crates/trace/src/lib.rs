@@ -41,6 +41,7 @@ mod select;
 mod stack;
 mod stream;
 mod symbols;
+mod times;
 
 #[cfg(test)]
 mod damage_tests;
@@ -53,6 +54,8 @@ pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use lockstep_binary::c_name;
+/// What is known of MPI functions: kinds of parameters.
+pub use lockstep_format::mpi;
 pub use model::{
     Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
     Thread,
@@ -60,6 +63,7 @@ pub use model::{
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use stream::Events;
+pub use times::{Timeline, Times, When};
 
 /// The file that makes a directory a run.
 pub const MARKER: &str = "lockstep.json";

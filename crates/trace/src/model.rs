@@ -4,6 +4,7 @@ use crate::arguments::Source;
 use crate::frames::Frames;
 use crate::name::{ProcessName, TraceName};
 use crate::stream::{Events, Stream};
+use crate::times::Times;
 use lockstep_format::codec::Kind;
 use std::fmt;
 use std::path::PathBuf;
@@ -236,6 +237,8 @@ pub struct Thread {
     pub open_leaf: Option<FunctionId>,
     /// MPI calls whose arguments could not be stored.
     pub arguments_lost: u64,
+    /// Its times, where they were recorded.
+    pub times: Option<Times>,
     pub(crate) stream: Stream,
     pub(crate) side: Option<Arc<Source>>,
 }
@@ -299,6 +302,7 @@ impl Thread {
             open: frames.into_frames(),
             open_leaf: None,
             arguments_lost: 0,
+            times: None,
             stream: Stream::Memory(events.into()),
             side: None,
         }

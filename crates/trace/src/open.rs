@@ -21,6 +21,7 @@ use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
 use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
+use crate::times::{Clock, Recorded, Times};
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
@@ -84,10 +85,11 @@ impl Run {
             })
             .unwrap_or(Kind::Lockstep);
         notes.append(&mut catalogue.notes);
-        let processes = processes
+        let mut processes: Vec<Process> = processes
             .into_iter()
             .map(|process| process.finish(ends.as_ref(), &catalogue.functions, &mut notes))
             .collect();
+        set_clocks(&mut processes);
         Ok(Self {
             directory: directory.to_owned(),
             codec,
@@ -96,6 +98,27 @@ impl Run {
             is_mpi,
             notes,
         })
+    }
+}
+
+/// Gives every thread its host's clock.
+fn set_clocks(processes: &mut [Process]) {
+    let mut readings: FxHashMap<String, Vec<(u64, u64)>> = FxHashMap::default();
+    let times = |process: &Process| -> Vec<Arc<Recorded>> {
+        let all = process.threads.iter().filter_map(|it| it.times.as_ref());
+        all.map(|times| Arc::clone(&times.recorded)).collect()
+    };
+    for recorded in processes.iter().flat_map(times) {
+        let of_host = readings.entry(recorded.host.clone()).or_default();
+        of_host.extend(&recorded.clocks);
+    }
+    let clocks: FxHashMap<String, Option<Clock>> = readings
+        .into_iter()
+        .map(|(host, readings)| (host, Clock::new(readings)))
+        .collect();
+    let threads = processes.iter_mut().flat_map(|it| &mut it.threads);
+    for times in threads.filter_map(|thread| thread.times.as_mut()) {
+        times.clock = clocks.get(&times.recorded.host).copied().flatten();
     }
 }
 
@@ -443,6 +466,7 @@ impl Opened {
                     .map(|text| format!("processes/{file_name}: thread {name}: {text}")),
             );
             let is_whole = scan.decoded == thread.symbols;
+            let is_single = thread.segment == 0;
             let bytes = thread.bytes();
             let dropped = thread
                 .segments()
@@ -486,6 +510,17 @@ impl Opened {
                 ),
                 open_leaf: scan.last_leaf,
                 arguments_lost: thread.side.lost,
+                times: thread.side.last.map(|last| Times {
+                    recorded: Arc::new(Recorded {
+                        file: Arc::clone(&mapped),
+                        stream: thread.side.times,
+                        clocks: thread.side.clocks,
+                        last: Some(last),
+                        host: host.clone(),
+                        whole: is_single,
+                    }),
+                    clock: None,
+                }),
                 side: (!thread.side.arguments.pieces.is_empty()).then(|| {
                     Arc::new(Source {
                         file: Arc::clone(&mapped),

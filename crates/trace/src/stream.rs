@@ -141,6 +141,8 @@ struct FromFile<'a> {
     meaning: Meaning,
     /// The return of a leaf comes next.
     returns: bool,
+    /// Symbols that were handed out.
+    taken: u64,
 }
 
 impl Stream {
@@ -160,6 +162,7 @@ impl Stream {
                     staged: stream.staged.iter().copied(),
                     meaning: Meaning::default(),
                     returns: false,
+                    taken: 0,
                 });
                 if let Some(first) = from.segments.next() {
                     from.begin(first);
@@ -213,6 +216,16 @@ impl<'a> FromFile<'a> {
     }
 }
 
+impl Events<'_> {
+    /// How many symbols the events so far were, where they come from a file.
+    pub(crate) fn symbols(&self) -> u64 {
+        match &self.0 {
+            Inner::Memory(_) => 0,
+            Inner::File(from) => from.taken,
+        }
+    }
+}
+
 impl Iterator for Events<'_> {
     type Item = Event;
 
@@ -224,6 +237,7 @@ impl Iterator for Events<'_> {
                     return Some(Event::Return);
                 }
                 let symbol = from.symbol()?;
+                from.taken += 1;
                 if let Some((event, returns)) = from.meaning.of(symbol, &from.stream.symbols) {
                     from.returns = returns;
                     return Some(event);

@@ -14,6 +14,7 @@ pub struct Call {
     registers: [u64; 6],
     slot: u64,
     stub: u64,
+    program: u64,
 }
 
 impl Call {
@@ -27,9 +28,9 @@ impl Call {
         self.stub
     }
 
-    /// Its capture program.
+    /// Its capture program; at an entry only.
     pub fn program(&self) -> *const u8 {
-        (self.stub + u64::from(stub::CAPTURE)) as *const u8
+        self.program as *const u8
     }
 
     /// An argument, from its register or from the stack above the slot.
@@ -38,33 +39,48 @@ impl Call {
             Some(register) => *register,
             // SAFETY: of the caller's frame. Where the function has fewer, what lies there is not used;
             // it is readable, since callers stand far from the end of their stack.
-            None => unsafe {
-                ((self.slot + 8) as *const u64)
-                    .add(index - 6)
-                    .read_volatile()
-            },
+            None => unsafe { ((self.slot + 8) as *const u64).add(index - 6).read_volatile() },
         }
     }
 
     /// The call that a routine on the slow path was called for: its frame is one of our own.
-    pub fn of_slow(frame: &Frame, is_exit: bool) -> Self {
+    pub fn of_slow(thread: &mut Thread, frame: &Frame, is_exit: bool) -> Option<Self> {
         let slot = &raw const frame.slot as u64 + 8;
-        Self::new(frame.arguments(), slot, frame.slot, is_exit)
+        Self::new(thread, frame.arguments(), slot, frame.slot, is_exit)
     }
 
-    fn new(registers: [u64; 6], slot: u64, return_address: u64, is_exit: bool) -> Self {
-        let back = if is_exit { AFTER_EXIT } else { AFTER_BODY };
-        Self {
+    /// `None` where the call was not recorded: its return address is in place.
+    fn new(
+        thread: &mut Thread,
+        registers: [u64; 6],
+        slot: u64,
+        return_address: u64,
+        is_exit: bool,
+    ) -> Option<Self> {
+        let (stub, program) = if is_exit {
+            (return_address - AFTER_EXIT, 0)
+        } else {
+            let top = thread.top_entry().filter(|top| top.slot == slot)?;
+            // SAFETY: the slot of the call.
+            let found = unsafe { (slot as *const u64).read_volatile() };
+            if top.hook() == 0 || top.hook() != found {
+                return None;
+            }
+            (top.start(), return_address + PROGRAM)
+        };
+        Some(Self {
             registers,
             slot,
-            stub: return_address - back,
-        }
+            stub,
+            program,
+        })
     }
 }
 
-/// Return addresses of the routines.
-const AFTER_BODY: u64 = stub::INLINE as u64 + 6;
+/// From the return address of EXIT_ARGUMENTS to the stub.
 const AFTER_EXIT: u64 = 36;
+/// From that of ENTER_ARGUMENTS to the capture program.
+const PROGRAM: u64 = stub::CAPTURE as u64;
 
 /// What the routines push, lowest address first.
 #[repr(C)]
@@ -84,8 +100,9 @@ struct Saved {
 }
 
 impl Saved {
-    fn call(&self, is_exit: bool) -> Call {
+    fn call(&self, thread: &mut Thread, is_exit: bool) -> Option<Call> {
         Call::new(
+            thread,
             [self.rdi, self.rsi, self.rdx, self.rcx, self.r8, self.r9],
             &raw const self.slot as u64,
             self.return_address,
@@ -98,12 +115,12 @@ impl Saved {
 unsafe extern "C" fn take(thread: *mut Thread, saved: *const Saved, is_exit: bool) -> u64 {
     // SAFETY: this thread's block, and what the routine just pushed.
     let (thread, saved) = unsafe { (&mut *thread, &*saved) };
-    let call = saved.call(is_exit);
-    // A call that was not recorded has its return address in place.
-    let recorded = is_exit || saved.slot == call.stub() + u64::from(stub::HOOK);
-    if thread.hot.busy != 0 || thread.hot.attached == 0 || !recorded {
+    if thread.hot.busy != 0 || thread.hot.attached == 0 {
         return 0;
     }
+    let Some(call) = saved.call(thread, is_exit) else {
+        return 0;
+    };
     if !side::is_ready(thread) {
         return 1;
     }

@@ -16,12 +16,6 @@ pub(crate) struct SideStream {
     pub run: u32,
 }
 
-impl SideStream {
-    pub fn bytes(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.len() as u64).sum()
-    }
-}
-
 /// What stands beside the events of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Side {
