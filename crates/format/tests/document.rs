@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lockstep_format::codec::Kind;
-use lockstep_format::{plan, process};
+use lockstep_format::{mpi, plan, process, side};
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../docs/trace-format.md");
@@ -51,8 +51,13 @@ fn every_table_equals_its_constants() {
         (
             "Thread",
             constants!(process::thread: TID INHERITED STARTED SEGMENT FIRST BEFORE CHECK PHASE COMMITTED INTENT
-            STAGING MIRROR DATA),
+            CLOCKS LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST STAGING MIRROR DATA),
         ),
+        (
+            "Clock",
+            constants!(process::clock: TICKS NANOSECONDS CHECK SIZE),
+        ),
+        ("Side chunk", constants!(side::control: WORD DATA)),
         (
             "State",
             constants!(process::state: BYTES SYMBOLS LEAVES STREAM_CHECK TAIL_LENGTH TAIL CHECK SIZE),
@@ -114,6 +119,9 @@ fn values_in_the_text() {
     says(format!("| {} bytes | what ends", process::state::TAIL_ROOM));
     says(format!("| {} pairs of u32 |", plan::section::COUNT));
     says(process::loss::NAMES.join(", "));
+    says(format!("the low {} bits", side::control::BYTES));
+    says(format!("at most {} integers of 64 bits", side::MOST_VALUES));
+    says(format!("at most {} of them (none", mpi::MOST_ELEMENTS));
     for kind in Kind::ALL {
         says(format!("{} `{}`", kind as u32, kind.name()));
     }

@@ -1,7 +1,7 @@
 //! Arguments of MPI calls and times, against what the programs themselves say.
 
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Recording, Recipe, Scratch, record};
+use lockstep_testkit::{Recipe, Recording, Scratch, record};
 use std::path::Path;
 
 const RANKS: usize = 3;
@@ -27,7 +27,11 @@ fn says(line: &str, expected: &str) -> bool {
     let name = expected.split('(').next().unwrap_or_default();
     let right_function = match name {
         "return" => line.starts_with("return "),
-        name => line.starts_with(&format!("call {name}(")),
+        name => {
+            let fortran = name.to_lowercase();
+            line.starts_with(&format!("call {name}("))
+                || line.starts_with(&format!("call {fortran}_("))
+        }
     };
     // Statuses stand in parentheses of their own.
     let has = |part: &&str| {
@@ -139,7 +143,10 @@ fn a_program_without_mpi_has_times_too() {
     let run = record(&scratch, &[], &[&program]);
     let info = run.json(&["info"]);
     let thread = &info["processes"][0]["threads"][0];
-    assert!(thread["last_seen"].as_f64() >= thread["first_seen"].as_f64(), "{thread}");
+    assert!(
+        thread["last_seen"].as_f64() >= thread["first_seen"].as_f64(),
+        "{thread}"
+    );
 }
 
 #[test]
@@ -155,7 +162,8 @@ fn the_arguments_of_a_hung_call_survive_a_kill() {
         words.push(program.display().to_string());
         let run = Recording::until_open(&scratch, &[], &words, "MPI_Recv");
         let stack = run.text(&["stack", "-t", "1.0"]);
-        let expected = "MPI_Recv(buf=.., count=5, datatype=MPI_LONG, source=0, tag=42, comm=MPI_COMM_WORLD)";
+        let expected =
+            "MPI_Recv(buf=.., count=5, datatype=MPI_LONG, source=0, tag=42, comm=MPI_COMM_WORLD)";
         assert!(stack.contains(expected), "{mpi:?}: {stack}");
     }
 }

@@ -39,7 +39,11 @@ impl Call {
             Some(register) => *register,
             // SAFETY: of the caller's frame. Where the function has fewer, what lies there is not used;
             // it is readable, since callers stand far from the end of their stack.
-            None => unsafe { ((self.slot + 8) as *const u64).add(index - 6).read_volatile() },
+            None => unsafe {
+                ((self.slot + 8) as *const u64)
+                    .add(index - 6)
+                    .read_volatile()
+            },
         }
     }
 

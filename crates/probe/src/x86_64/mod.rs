@@ -1,7 +1,7 @@
 //! Everything that is written in assembly.
 
-pub mod fault;
 pub mod arguments;
+pub mod fault;
 pub mod memory;
 pub mod routines;
 pub mod spawn;
