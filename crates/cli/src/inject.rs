@@ -133,6 +133,8 @@ impl Inject {
             to: self.to.unwrap_or_default(),
         };
         let options = Options {
+            arguments: true,
+            time: true,
             command: self.command,
             output: self.output,
             images: Vec::new(),
