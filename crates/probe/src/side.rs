@@ -210,6 +210,11 @@ impl Values {
     }
 }
 
+/// The time for [`enter`] and [`exit`]; 0 where none are recorded.
+pub fn now() -> u64 {
+    if Setup::get().times { ticks() } else { 0 }
+}
+
 /// The processor's time stamp counter.
 fn ticks() -> u64 {
     // SAFETY: reads a register.
@@ -292,11 +297,11 @@ fn read_clocks(thread: &mut Thread) {
 }
 
 /// Whether a call's arguments and time can be taken without system calls.
-pub fn is_ready(thread: &Thread) -> bool {
+pub fn is_ready(thread: &Thread, now: u64) -> bool {
     let setup = Setup::get();
     let times = &thread.times;
-    let timed = !setup.times
-        || ticks() < times.next && (times.stream.failed || times.stream.has_room(POINT));
+    let timed =
+        !setup.times || now < times.next && (times.stream.failed || times.stream.has_room(POINT));
     let arguments = &thread.arguments;
     timed
         && (!setup.arguments
@@ -330,16 +335,16 @@ pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) 
         }
     }
     if is_exit {
-        exit(thread, call);
+        exit(thread, call, now());
     } else {
-        enter(thread, call);
+        enter(thread, call, now());
     }
 }
 
 /// Takes the arguments of a call that was just recorded.
-pub fn enter(thread: &mut Thread, call: &Call) {
+pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
     if Setup::get().times {
-        point(thread, ticks());
+        point(thread, now);
     }
     if !Setup::get().arguments {
         return;
@@ -380,9 +385,9 @@ pub fn enter(thread: &mut Thread, call: &Call) {
 }
 
 /// Takes what a call gave back.
-pub fn exit(thread: &mut Thread, call: &Call) {
+pub fn exit(thread: &mut Thread, call: &Call, now: u64) {
     if Setup::get().times {
-        point(thread, ticks());
+        point(thread, now);
     }
     // SAFETY: null, or this thread's own mapping.
     let Some(side) = (unsafe { thread.arguments.side.as_mut() }) else {

@@ -125,14 +125,15 @@ unsafe extern "C" fn take(thread: *mut Thread, saved: *const Saved, is_exit: boo
     let Some(call) = saved.call(thread, is_exit) else {
         return 0;
     };
-    if !side::is_ready(thread) {
+    let now = side::now();
+    if !side::is_ready(thread, now) {
         return 1;
     }
     thread.hot.busy = &raw const *saved as u64;
     if is_exit {
-        side::exit(thread, &call);
+        side::exit(thread, &call, now);
     } else {
-        side::enter(thread, &call);
+        side::enter(thread, &call, now);
     }
     thread.hot.busy = 0;
     0
