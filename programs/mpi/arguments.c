@@ -2,9 +2,9 @@
 // point to point, nonblocking with Waitall, MPI_ANY_SOURCE with a status, Sendrecv, Probe, Test,
 // collectives, Comm_split (odd ranks apart, in descending order), Comm_dup, Cart_create.
 //
-// A right trace has these calls with these arguments in this order: the lines that rank R prints
-// ("R MPI_Send(count=3, ...)" and, where something is given back, "R return(...)") are compared with
-// what `lockstep events --arguments` says of trace R.0. Needs at least 2 ranks; all ranks do the same
+// A right trace has these calls with these arguments in this order: the lines that rank R writes to
+// the file ARGUMENT.R ("MPI_Send(count=3, ...)" and, where something is given back, "return(...)")
+// are compared with what `lockstep events --arguments` says of trace R.0. Needs at least 2 ranks; all ranks do the same
 // calls in the same order, so their control flow is the same.
 
 #include <mpi.h>
@@ -12,7 +12,9 @@
 
 static int rank, ranks;
 
-#define SAY(...) (printf("%d ", rank), printf(__VA_ARGS__), printf("\n"))
+static FILE *said;
+
+#define SAY(...) (fprintf(said, __VA_ARGS__), fprintf(said, "\n"))
 
 static void point_to_point(void) {
     int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
@@ -94,9 +96,15 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    // A launcher mixes what several ranks print.
+    char name[4096];
+    snprintf(name, sizeof name, "%s.%d", argv[1], rank);
+    said = fopen(name, "w");
+    if (!said) MPI_Abort(MPI_COMM_WORLD, 2);
     point_to_point();
     collectives();
     communicators();
+    fclose(said);
     MPI_Finalize();
     return 0;
 }

@@ -10,6 +10,7 @@ fn record_ranks(scratch: &Scratch, mpi: Mpi, options: &[&str], program: &Path) -
     let _turn = one_at_a_time();
     let mut words = mpi.launch(RANKS);
     words.push(program.display().to_string());
+    words.push(scratch.join("said").display().to_string());
     let recording = record(scratch, options, &words);
     assert_eq!(recording.outcome.status, 0, "{:#?}", recording.outcome);
     recording
@@ -52,11 +53,15 @@ fn check(mpi: Mpi, source: &str) {
     let run = record_ranks(&scratch, mpi, &[], &program);
     for rank in 0..RANKS {
         let own = format!("{rank} ");
+        // The C program writes a file for each rank, the Fortran program prints.
+        let file = std::fs::read_to_string(scratch.join(format!("said.{rank}")));
+        let file = file.unwrap_or_default();
         let expected: Vec<&str> = run
             .outcome
             .stdout
             .lines()
             .filter_map(|line| line.trim_start().strip_prefix(&own))
+            .chain(file.lines())
             .collect();
         assert!(expected.len() > 10, "{:#?}", run.outcome);
         let text = run.text(&["events", "-t", &format!("{rank}.0"), "--arguments"]);
