@@ -34,7 +34,7 @@ int main(void) {
     puts("before");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 77;
     unsigned long x = 1;
-    for (long i = 0; i < 10000000; i++) x = x >> 63 ? left(x) : right(x);
+    for (long i = 0; i < 2000000; i++) x = x >> 63 ? left(x) : right(x);
     printf("after %lx, open %d, mmap %d\n", x, open("/dev/null", O_RDONLY), mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED);
     return 0;
 }

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 static volatile double x = 1;
-__attribute__((noinline)) void compute(void) { x = x * 1.0000001; }
+__attribute__((noinline)) void compute(void) {
+    for (int i = 0; i < 100000; i++) x = x * 1.0000001;
+}
 
 int main(int argc, char **argv) {
     int rank, token;

@@ -59,8 +59,8 @@ fn a_policy_that_forbids_what_a_recorder_needs() {
     let calls = unharmed.calls("mix") as u64;
     let lost = lost(&unharmed.run);
     assert!(lost > 0, "the file cannot have grown");
-    // Ten million turns of two calls; what is lost are calls.
-    assert!(2 * calls + lost >= 20_000_000, "{calls} calls, {lost} lost");
+    // Two million turns of two calls; what is lost are calls.
+    assert!(2 * calls + lost >= 4_000_000, "{calls} calls, {lost} lost");
 }
 
 #[test]
