@@ -167,9 +167,6 @@ impl Inject {
     /// Options that belong to one kind of fault.
     fn check(&self) -> Result<()> {
         let word = self.fault.word();
-        if self.fault == Kind::Swap {
-            bail!("--fault swap is not in this version");
-        }
         let sets = [Kind::Argument, Kind::Skip, Kind::Exit];
         let rules = [
             (

@@ -299,6 +299,8 @@ pub mod routine {
     pub const ENTER_ARGUMENTS: usize = 15;
     /// Take what a call gave back, then as EXIT.
     pub const EXIT_ARGUMENTS: usize = 16;
+    /// A call before which another may have been postponed: goes on, or makes both.
+    pub const FOLLOW: usize = 17;
     /// Number of entries, used or not.
     pub const COUNT: usize = 24;
 }

@@ -121,10 +121,8 @@ impl Choice {
 
     fn decide(&self, linkage: &[u8]) -> bool {
         // What a fault is put into is patched whatever else is chosen.
-        match &self.fault {
-            Some(fault) if fault.is_at(linkage) => return true,
-            Some(fault) if !fault.records => return false,
-            _ => {}
+        if let Some(wanted) = self.fault.as_ref().and_then(|fault| fault.wants(linkage)) {
+            return wanted;
         }
         let linkage = String::from_utf8_lossy(linkage);
         let display = display_name(&linkage);

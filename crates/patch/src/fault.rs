@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use lockstep_binary::{c_name, display_name};
 use lockstep_format::fault::{Kind, place};
-use lockstep_format::plan::routine;
+use lockstep_format::plan::{mechanism, routine};
 
 use crate::arena::{Arena, Code, Head, Link, Stub};
 use crate::choice::ChoiceRow;
@@ -31,6 +31,7 @@ pub struct Fault {
 /// How the next stub calls FAULT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Faulted {
+    routine: usize,
     is_instead: bool,
     leads_elsewhere: bool,
     flags: u32,
@@ -53,11 +54,19 @@ impl Faults {
 
     /// How the function of this linkage name is to be faulted; each is asked for once.
     pub(crate) fn of(&self, linkage: &[u8]) -> Option<Faulted> {
-        let fault = self.fault.as_ref().filter(|fault| fault.is_at(linkage))?;
-        self.found.set(self.found.get() + 1);
+        let fault = self.fault.as_ref()?;
+        let routine = if fault.is_at(linkage) {
+            self.found.set(self.found.get() + 1);
+            routine::FAULT
+        } else if fault.kind == Kind::Swap {
+            routine::FOLLOW
+        } else {
+            return None;
+        };
         let linkage = String::from_utf8_lossy(linkage);
         let is_fortran = c_name(&linkage) != linkage;
         Some(Faulted {
+            routine,
             is_instead: fault.kind.is_instead(),
             leads_elsewhere: fault.kind == Kind::Redirect,
             flags: if is_fortran { place::BY_REFERENCE } else { 0 },
@@ -69,6 +78,28 @@ impl Faults {
         self.fault
             .as_ref()
             .is_some_and(|fault| fault.is_at(linkage))
+    }
+
+    /// The same of a library function. One that returns twice, or reads its return address, cannot
+    /// change places with another.
+    pub(crate) fn of_import(&self, name: &[u8], mechanism: u32) -> Option<Faulted> {
+        let is_swap = self
+            .fault
+            .as_ref()
+            .is_some_and(|fault| fault.kind == Kind::Swap);
+        let is_bound = matches!(mechanism, mechanism::INSTANT | mechanism::VFORK);
+        if is_swap && is_bound {
+            return None;
+        }
+        self.of(name)
+    }
+
+    /// Why this library function is not faulted although it should be.
+    pub(crate) fn refused(&self, name: &[u8], mechanism: u32) -> Option<String> {
+        let fault = self.fault.as_ref().filter(|fault| fault.is_at(name))?;
+        let is_bound = matches!(mechanism, mechanism::INSTANT | mechanism::VFORK);
+        (fault.kind == Kind::Swap && is_bound)
+            .then(|| "it returns twice or reads its return address: it cannot change places".into())
     }
 
     /// What the plan says of it.
@@ -85,6 +116,18 @@ impl Fault {
     /// Whether the fault is put into the function of this linkage name.
     pub(crate) fn is_at(&self, linkage: &[u8]) -> bool {
         is_named(linkage, &self.at)
+    }
+
+    /// Whether this function is patched, whatever else is chosen; `None` where the choice decides.
+    pub(crate) fn wants(&self, linkage: &[u8]) -> Option<bool> {
+        if self.is_at(linkage) {
+            Some(true)
+        } else if self.records {
+            None
+        } else {
+            // Any call may be the next one.
+            Some(self.kind == Kind::Swap)
+        }
     }
 
     /// Everything that makes one plan differ from another.
@@ -149,7 +192,7 @@ impl Arena {
             }
             (false, _) => arena.add_ordinary(head, body),
         };
-        let mut call = call_of_fault(fault.flags);
+        let mut call = call_of(fault.routine, fault.flags);
         let mut stub;
         if fault.is_instead {
             stub = add(self, body);
@@ -216,14 +259,14 @@ impl Arena {
     }
 }
 
-/// `call *[FAULT]` and the flags in an instruction that does nothing.
-fn call_of_fault(flags: u32) -> Code {
+/// `call *[routine]` and the flags in an instruction that does nothing.
+fn call_of(routine: usize, flags: u32) -> Code {
     let mut bytes = vec![0xff, 0x15, 0, 0, 0, 0, 0x0f, 0x1f, 0x80];
     debug_assert_eq!(bytes.len(), 6 + place::FLAGS);
     bytes.extend_from_slice(&flags.to_le_bytes());
     debug_assert_eq!(bytes.len(), 6 + place::NEXT);
     let table = Link::Arena {
-        offset: 8 * routine::FAULT as u64,
+        offset: 8 * routine as u64,
     };
     Code {
         bytes,

@@ -367,7 +367,10 @@ impl<'a> Builder<'a> {
                     routine: library::routine(other),
                 },
             };
-            self.arena.fault = self.faults.of(row.name);
+            self.arena.fault = self.faults.of_import(row.name, row.mechanism);
+            if let Some(reason) = self.faults.refused(row.name, row.mechanism) {
+                self.refuse(slot, row.name.into(), reason);
+            }
             let stub = self.arena.add_stub(head, &body);
             self.arena.set_symbol(&stub, symbol);
             self.arena.set_shadow_slot(index as u32, &stub);

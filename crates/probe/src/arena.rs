@@ -254,7 +254,7 @@ fn fill(
         } else {
             (arguments::nothing, routines::exit)
         };
-    let table: [(usize, unsafe extern "C" fn()); 17] = [
+    let table: [(usize, unsafe extern "C" fn()); 18] = [
         (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -272,6 +272,7 @@ fn fill(
         (routine::FAULT, crate::x86_64::fault::fault),
         (routine::ENTER_ARGUMENTS, enter_arguments),
         (routine::EXIT_ARGUMENTS, exit_arguments),
+        (routine::FOLLOW, crate::x86_64::fault::follow),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

@@ -28,6 +28,7 @@ const LOADED: u64 = routine::LOADED as u64;
 const FAULT: u64 = routine::FAULT as u64;
 const ENTER_ARGUMENTS: u64 = routine::ENTER_ARGUMENTS as u64;
 const EXIT_ARGUMENTS: u64 = routine::EXIT_ARGUMENTS as u64;
+const FOLLOW: u64 = routine::FOLLOW as u64;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -42,6 +43,9 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
     thread.prepare();
     if frame.kind == FAULT {
         return crate::fault::fault(thread, frame);
+    }
+    if frame.kind == FOLLOW {
+        return crate::fault::follow(thread, frame);
     }
     let Some(process) = Process::get() else {
         return;

@@ -10,6 +10,7 @@
 //! its signals as they were (`x86_64::fault`).
 
 use crate::event;
+use crate::planner::{self, Candidate, Environment};
 use crate::process::{Process, map_extent, start_time};
 use crate::setup::Setup;
 use crate::syscall::{
@@ -36,6 +37,39 @@ struct Plan {
     rank: Option<u32>,
     /// The program is a launcher: no process of the job.
     is_launcher: bool,
+}
+
+/// The main program's functions, where return addresses are looked up, and its load bias.
+struct Main(UnsafeCell<Option<(lockstep_format::plan::Plan<'static>, u64)>>);
+
+// SAFETY: written in the constructor only, before anything else of ours can run.
+unsafe impl Sync for Main {}
+
+static MAIN: Main = Main(UnsafeCell::new(None));
+
+/// Keeps the main program's plan, where the fault needs it.
+///
+/// # Safety
+/// In the constructor only.
+pub unsafe fn know(environment: Environment, main: &Candidate) {
+    if plan().is_some_and(|plan| plan.order.kind == Kind::Swap)
+        && let Ok(found) = planner::find(environment, main)
+    {
+        let found = core::mem::ManuallyDrop::new(found);
+        // SAFETY: the caller's promise.
+        unsafe { *MAIN.0.get() = Some((found.plan, main.image.bias)) };
+    }
+}
+
+/// The entry of the main program's function that an address lies in.
+fn function_of(address: u64) -> Option<u64> {
+    // SAFETY: nobody writes after the constructor.
+    let (plan, bias) = unsafe { (*MAIN.0.get()).as_ref() }?;
+    let address = address.wrapping_sub(*bias);
+    plan.functions()
+        .filter(|f| f.origin == lockstep_format::plan::function::OWN)
+        .find(|f| (f.address..f.address.saturating_add(f.length)).contains(&address))
+        .map(|f| f.address)
 }
 
 struct Place(UnsafeCell<Option<Plan>>);
@@ -311,6 +345,11 @@ pub fn fault(thread: &mut Thread, frame: &mut Frame) {
     }
     // SAFETY: a counter in the report, or one of ours.
     unsafe { AtomicU64::from_ptr(thread.hot.fault_row) }.fetch_add(1, Ordering::Relaxed);
+    if thread.hot.fault_slot != 0 {
+        follow(thread, frame);
+        thread.hot.fault_left = if thread.hot.fault_slot != 0 { 0 } else { NEVER };
+        return;
+    }
     if thread.hot.fault_left > 0 {
         return;
     }
@@ -377,7 +416,52 @@ fn happen(thread: &mut Thread, frame: &mut Frame, plan: &Plan, here: &Here) {
         }
         Kind::Argument => set_argument(frame, order),
         Kind::Redirect => frame.slot += place::OTHER as u64,
-        Kind::Swap => {}
+        Kind::Swap => {
+            tell(thread, here, order.call, report::POSTPONED);
+            let slot = &raw const frame.slot as u64 + 8;
+            // SAFETY: the program's frame, and the registers that the routine found.
+            unsafe { act::POSTPONED.keep(frame.of_call(), thread.vectors(), frame.slot, slot) };
+            thread.hot.fault_slot = slot;
+            // SAFETY: the program's return address.
+            thread.hot.fault_return = unsafe { (slot as *const u64).read() };
+            // Another call of this very function may be the next one.
+            thread.hot.fault_left = 0;
+            act::set_result(0);
+            frame.set_result(0);
+            frame.stub = act::skip as *const () as u64;
+        }
+    }
+}
+
+/// How far apart the return addresses of two calls from one frame may lie on the stack, for arguments
+/// that are pushed.
+const NEAR: u64 = 8 * act::STACK_WORDS as u64;
+
+/// The slow way of FOLLOW: a call has been postponed in this thread. If this one comes from the same
+/// frame, both are made, this one first.
+///
+/// The frame is told by where its calls' return addresses stand: in one place, or nearly so where one
+/// of the calls pushes arguments, and then they lie in one function. A frame that was entered since
+/// has its own below, and what is above is there only when the frame is gone.
+pub fn follow(thread: &mut Thread, frame: &mut Frame) {
+    let Some((plan, here)) = plan().zip(Here::get()) else {
+        return;
+    };
+    let (first, first_return) = (thread.hot.fault_slot, thread.hot.fault_return);
+    let slot = &raw const frame.slot as u64 + 8;
+    // SAFETY: the program's return address.
+    let found = unsafe { (slot as *const u64).read() };
+    let is_same = slot == first
+        || slot.abs_diff(first) <= NEAR
+            && function_of(found)
+                .is_some_and(|function| function_of(first_return) == Some(function));
+    if is_same {
+        frame.stub = act::both as *const () as u64;
+        tell(thread, here, plan.order.call, report::HAPPENED);
+        thread.hot.fault_slot = 0;
+    } else if slot > first {
+        tell(thread, here, plan.order.call, report::ALONE);
+        thread.hot.fault_slot = 0;
     }
 }
 

@@ -112,7 +112,10 @@ pub fn start(environment: Environment) -> Result<(), &'static str> {
         path,
         link: 0,
     };
-    loader.look(Some(main), &mut Facts::Start)
+    let patched = loader.look(Some(main), &mut Facts::Start);
+    // SAFETY: this is the constructor.
+    unsafe { crate::fault::know(environment, &main) };
+    patched
 }
 
 /// The main program's path, with a zero behind it, for ever.

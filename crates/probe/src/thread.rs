@@ -117,6 +117,10 @@ pub struct Hot {
     pub fault_left: i64,
     /// Where calls are counted into which a fault may be put; null where nobody has looked yet.
     pub fault_row: *mut u64,
+    /// Where the return address of a postponed call stood; 0 where none is.
+    pub fault_slot: u64,
+    /// That return address.
+    pub fault_return: u64,
     /// The thread's number, as far as faults are concerned.
     pub fault_thread: u32,
 }
@@ -266,6 +270,12 @@ impl Thread {
     pub fn tell(&mut self, at: usize, value: u64) {
         // SAFETY: aligned, inside the chunk.
         unsafe { self.chunk.add(at).cast::<u64>().write_volatile(value) };
+    }
+
+    /// xmm0 to xmm7 as the routine that is at work found them.
+    pub fn vectors(&self) -> *const [u8; 128] {
+        let end = core::ptr::addr_of!(self.stack_end).cast::<u8>();
+        end.wrapping_sub(crate::x86_64::routines::XMM_ROOM).cast()
     }
 
     /// Number of entries.

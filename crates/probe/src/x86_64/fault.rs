@@ -9,11 +9,14 @@
 use crate::thread::{Hot, Thread};
 use crate::x86_64::routines::slow;
 use core::arch::naked_asm;
+use core::cell::UnsafeCell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
+use lockstep_format::fault::place;
 use lockstep_format::plan::routine;
 
 const LEFT: usize = offset_of!(Thread, hot) + offset_of!(Hot, fault_left);
+const SLOT: usize = offset_of!(Thread, hot) + offset_of!(Hot, fault_slot);
 const ROW: usize = offset_of!(Thread, hot) + offset_of!(Hot, fault_row);
 
 /// Counts a call; the slow path in a thread that nobody has looked at, and at the chosen call.
@@ -40,6 +43,31 @@ pub unsafe extern "C" fn fault() {
         "jmp {slow}",
         left = const LEFT, row = const ROW,
         kind = const routine::FAULT, slow = sym slow,
+    )
+}
+
+/// Goes on, unless a call of this thread has been postponed.
+#[unsafe(naked)]
+pub unsafe extern "C" fn follow() {
+    naked_asm!(
+        "push rax",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rax, qword ptr fs:[rax]",
+        "test rax, rax",
+        "jz 2f",
+        "cmp qword ptr [rax + {slot}], 0",
+        "jne 3f",
+        "2:",
+        "pop rax",
+        "ret",
+        "3:",
+        "pop rax",
+        "call 4f",
+        "ret",
+        "4:",
+        "push {kind}",
+        "jmp {slow}",
+        slot = const SLOT, kind = const routine::FOLLOW, slow = sym slow,
     )
 }
 
@@ -123,5 +151,131 @@ pub unsafe extern "C" fn skip() {
         "lea rsp, [rsp + 8]",
         "ret",
         result = sym RESULT,
+    )
+}
+
+/// How many words of arguments on the stack a postponed call keeps.
+pub const STACK_WORDS: usize = 16;
+
+/// A postponed call: one in a process.
+#[repr(C)]
+struct Call {
+    /// rdi, rsi, rdx, rcx, r8, r9, rax, r10
+    registers: [u64; 8],
+    vectors: [u8; 128],
+    stack: [u64; STACK_WORDS],
+    /// Where it goes on.
+    next: u64,
+}
+
+/// Room for it.
+#[repr(transparent)]
+pub struct Postponed(UnsafeCell<Call>);
+
+// SAFETY: written by the one thread in which the fault happens, and read by that thread later.
+unsafe impl Sync for Postponed {}
+
+/// The postponed call of this process.
+pub static POSTPONED: Postponed = Postponed(UnsafeCell::new(Call {
+    registers: [0; 8],
+    vectors: [0; 128],
+    stack: [0; STACK_WORDS],
+    next: 0,
+}));
+
+impl Postponed {
+    /// Keeps the call that came to `place` with its return address in `slot`.
+    ///
+    /// # Safety
+    /// All of it must be there, and this be the thread in which the fault happens.
+    pub unsafe fn keep(
+        &self,
+        registers: [u64; 8],
+        vectors: *const [u8; 128],
+        place: u64,
+        slot: u64,
+    ) {
+        // SAFETY: the caller's promise. Above a return address there are at least these words: the
+        // outermost frame of a stack lies below the thread's or the program's own data.
+        unsafe {
+            *self.0.get() = Call {
+                registers,
+                vectors: vectors.read(),
+                stack: ((slot + 8) as *const [u64; STACK_WORDS]).read_unaligned(),
+                next: place + place::NEXT as u64,
+            };
+        }
+    }
+}
+
+/// Makes this call with copies of its arguments, then the postponed one; returns what this one did.
+///
+/// ```text
+///  rbp+24   arguments on the stack
+///  rbp+16   R         where the program's call returns to
+///  rbp+8    A         behind the call of FOLLOW or FAULT
+///  rbp      rbp
+///  rbp-48   rax, rdx, xmm0, xmm1 of this call
+///  rsp      arguments on the stack, copied: 16 words
+/// ```
+#[unsafe(naked)]
+pub unsafe extern "C" fn both() {
+    naked_asm!(
+        // Exceptions of either call pass through here.
+        ".cfi_startproc",
+        ".cfi_def_cfa_offset 16",
+        "push rbp",
+        ".cfi_def_cfa_offset 24",
+        ".cfi_offset rbp, -24",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "sub rsp, 184",
+        // Registers that are no arguments: r11.
+        ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+        "mov r11, qword ptr [rbp + 24 + 8 * \\i]",
+        "mov qword ptr [rsp + 8 * \\i], r11",
+        ".endr",
+        "mov r11, qword ptr [rbp + 8]",
+        "add r11, {next}",
+        "call r11",
+        "mov qword ptr [rbp - 8], rax",
+        "mov qword ptr [rbp - 16], rdx",
+        "movups [rbp - 32], xmm0",
+        "movups [rbp - 48], xmm1",
+        "lea rax, [rip + {postponed}]",
+        ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+        "mov r11, qword ptr [rax + {stack} + 8 * \\i]",
+        "mov qword ptr [rsp + 8 * \\i], r11",
+        ".endr",
+        ".irp i, 0,1,2,3,4,5,6,7",
+        "movups xmm\\i, [rax + {vectors} + 16 * \\i]",
+        ".endr",
+        "mov rdi, qword ptr [rax]",
+        "mov rsi, qword ptr [rax + 8]",
+        "mov rdx, qword ptr [rax + 16]",
+        "mov rcx, qword ptr [rax + 24]",
+        "mov r8, qword ptr [rax + 32]",
+        "mov r9, qword ptr [rax + 40]",
+        "mov r10, qword ptr [rax + 56]",
+        "mov r11, qword ptr [rax + {target}]",
+        "mov rax, qword ptr [rax + 48]",
+        "call r11",
+        "mov rax, qword ptr [rbp - 8]",
+        "mov rdx, qword ptr [rbp - 16]",
+        "movups xmm0, [rbp - 32]",
+        "movups xmm1, [rbp - 48]",
+        "mov rsp, rbp",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 16",
+        ".cfi_restore rbp",
+        "lea rsp, [rsp + 8]",
+        ".cfi_def_cfa_offset 8",
+        "ret",
+        ".cfi_endproc",
+        next = const place::NEXT,
+        postponed = sym POSTPONED,
+        stack = const offset_of!(Call, stack),
+        vectors = const offset_of!(Call, vectors),
+        target = const offset_of!(Call, next),
     )
 }

@@ -480,6 +480,11 @@ impl Frame {
         [6, 7, 8, 9, 5, 4].map(|index| self.registers.get(index).copied().unwrap_or(0))
     }
 
+    /// rdi, rsi, rdx, rcx, r8, r9, rax and r10 as the routine found them.
+    pub fn of_call(&self) -> [u64; 8] {
+        [REGISTER_RDI, 7, 8, 9, 5, 4, REGISTER_RAX, 3].map(|register| self.registers[register])
+    }
+
     /// The start of the stub that called a routine of an entry.
     pub fn stub_start(&self) -> u64 {
         let to_stub = match self.kind as usize {
@@ -503,7 +508,8 @@ impl Frame {
 /// Places in [`Frame::registers`]; behind rdi: rsi, rdx, rcx; before it: r8, r9 downwards.
 const REGISTER_RDI: usize = 6;
 const REGISTER_RAX: usize = 10;
-const XMM_ROOM: usize = 256;
+/// Bytes at the end of the slow path's stack: xmm0 to xmm15 as the routine found them.
+pub const XMM_ROOM: usize = 256;
 
 /// Saves what Rust may change, goes to the thread's own stack and calls [`event`].
 #[unsafe(naked)]
