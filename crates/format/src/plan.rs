@@ -110,6 +110,8 @@
 //! B+13  the body                            F+13  e9 ..        jmp S's entry (or the body)
 //!                                           F+18  e9 | ff 25   jmp the function called instead
 //! ```
+//! The same before other stubs with [`routine::FOLLOW`]: of all functions, where a call is to be
+//! exchanged with the next one; of those in which a thread may begin, where threads are told apart.
 
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";

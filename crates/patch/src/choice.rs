@@ -6,7 +6,7 @@ use lockstep_binary::{c_name, display_name};
 use lockstep_format::digest::Digest;
 use lockstep_format::plan::choice;
 use regex::Regex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::{Cell, RefCell};
 
 /// Which functions to record. What is not chosen is not touched.
@@ -117,6 +117,12 @@ impl Choice {
         let wanted = self.decide(linkage);
         self.decided.borrow_mut().insert(linkage.to_vec(), wanted);
         wanted
+    }
+
+    /// Has these functions patched, whatever else is chosen.
+    pub(crate) fn add(&self, linkages: &FxHashSet<Vec<u8>>) {
+        let mut decided = self.decided.borrow_mut();
+        decided.extend(linkages.iter().map(|linkage| (linkage.clone(), true)));
     }
 
     fn decide(&self, linkage: &[u8]) -> bool {

@@ -11,6 +11,8 @@ use lockstep_binary::{c_name, display_name};
 use lockstep_format::fault::{Kind, place};
 use lockstep_format::plan::{mechanism, routine};
 
+use rustc_hash::FxHashSet;
+
 use crate::arena::{Arena, Code, Head, Link, Stub};
 use crate::choice::ChoiceRow;
 
@@ -24,8 +26,11 @@ pub struct Fault {
     pub kind: Kind,
     /// Of a redirection: the function that is called instead.
     pub to: String,
-    /// Whether anything is recorded. If not, nothing but this function is touched.
+    /// Whether anything is recorded. If not, nothing but this function is touched, and what the next
+    /// field says.
     pub records: bool,
+    /// Whether threads must be told apart: functions in which a thread may begin are noticed.
+    pub tells_threads: bool,
 }
 
 /// How the next stub calls FAULT.
@@ -42,11 +47,14 @@ pub(crate) struct Faulted {
 pub(crate) struct Faults {
     fault: Option<Fault>,
     found: Cell<u32>,
+    /// Functions in which a thread may begin.
+    beginnings: FxHashSet<Vec<u8>>,
 }
 
 impl Faults {
-    pub(crate) fn new(fault: Option<&Fault>) -> Self {
+    pub(crate) fn new(fault: Option<&Fault>, beginnings: FxHashSet<Vec<u8>>) -> Self {
         Self {
+            beginnings,
             fault: fault.cloned(),
             found: Cell::new(0),
         }
@@ -58,7 +66,7 @@ impl Faults {
         let routine = if fault.is_at(linkage) {
             self.found.set(self.found.get() + 1);
             routine::FAULT
-        } else if fault.kind == Kind::Swap {
+        } else if fault.kind == Kind::Swap || self.beginnings.contains(linkage) {
             routine::FOLLOW
         } else {
             return None;
@@ -67,8 +75,8 @@ impl Faults {
         let is_fortran = c_name(&linkage) != linkage;
         Some(Faulted {
             routine,
-            is_instead: fault.kind.is_instead(),
-            leads_elsewhere: fault.kind == Kind::Redirect,
+            is_instead: routine == routine::FOLLOW || fault.kind.is_instead(),
+            leads_elsewhere: routine == routine::FAULT && fault.kind == Kind::Redirect,
             flags: if is_fortran { place::BY_REFERENCE } else { 0 },
         })
     }
@@ -132,7 +140,12 @@ impl Fault {
 
     /// Everything that makes one plan differ from another.
     pub(crate) fn parts(&self) -> [&[u8]; 4] {
-        let records: &[u8] = if self.records { b"r" } else { b"-" };
+        let records: &[u8] = match (self.records, self.tells_threads) {
+            (true, true) => b"rt",
+            (true, false) => b"r",
+            (false, true) => b"t",
+            (false, false) => b"-",
+        };
         [
             self.kind.word().as_bytes(),
             self.at.as_bytes(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use lockstep_binary::{Image, Import, Kind};
 use lockstep_format::mpi::Function;
 use lockstep_format::plan::{Role, function, mechanism, refusal};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arena::{Arena, Head, Link, Stub};
 use crate::choice::Choice;
@@ -79,6 +79,19 @@ impl<'a> Subject<'_, 'a> {
             }
         }
     }
+
+    /// Names of the functions in which a thread may begin, where a fault must tell threads apart:
+    /// those whose address is taken.
+    fn beginnings(&self, options: &Options) -> FxHashSet<Vec<u8>> {
+        let is_needed = options.fault.as_ref().is_some_and(|f| f.tells_threads);
+        let own = self.domain.functions.iter().filter(|_| is_needed);
+        own.filter(|own| {
+            let entry = self.survey.ranges[own.range].address;
+            self.survey.is_address_taken(entry)
+        })
+        .map(|own| own.name.to_vec())
+        .collect()
+    }
 }
 
 /// Makes the plan.
@@ -134,9 +147,11 @@ pub(crate) fn make(
     let own_unwinder = has_own_unwinder(&image, &imports);
     let wants = |name: &[u8]| choice.wants(name);
     if role == Role::Main {
+        let beginnings = subject.beginnings(options);
+        choice.add(&beginnings);
         let calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
-        plan.choose_fault(&subject, &imports, options);
+        plan.choose_fault(&subject, &imports, options, beginnings);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
         plan.add_call_sites(&subject, &calls, &rows);
@@ -248,6 +263,7 @@ impl<'a> Builder<'a> {
         subject: &Subject<'_, 'a>,
         imports: &[Import<'a>],
         options: &Options,
+        beginnings: FxHashSet<Vec<u8>>,
     ) {
         let Some(fault) = &options.fault else { return };
         self.arena.is_plain = !fault.records;
@@ -277,7 +293,7 @@ impl<'a> Builder<'a> {
                 return self.refuse(0, name.into(), reason);
             }
         }
-        self.faults = Faults::new(options.fault.as_ref());
+        self.faults = Faults::new(options.fault.as_ref(), beginnings);
     }
 
     /// Leads redirected calls to the other function, recorded if it is.

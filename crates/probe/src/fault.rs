@@ -17,7 +17,7 @@ use crate::syscall::{
     self, Errno, MADV_WIPEONFORK, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR, O_WRONLY,
 };
 use crate::text::{Text, decimal, file_name};
-use crate::thread::Thread;
+use crate::thread::{NO_SLOT, Thread};
 use crate::x86_64::fault as act;
 use crate::x86_64::routines::Frame;
 use core::cell::UnsafeCell;
@@ -124,6 +124,37 @@ struct Here {
     is_over: AtomicU32,
     rows: AtomicU32,
     report: AtomicPtr<u8>,
+    /// Threads that were seen in the program's code, and those that were not when they were waited
+    /// for; other than the first one.
+    noticed: Threads,
+    strangers: Threads,
+}
+
+/// Kernel's numbers of threads. What does not fit is forgotten.
+#[repr(C)]
+struct Threads {
+    count: AtomicU32,
+    ids: [AtomicU32; 4096],
+}
+
+impl Threads {
+    fn add(&self, id: u32) {
+        let index = self.count.fetch_add(1, Ordering::AcqRel) as usize;
+        if let Some(place) = self.ids.get(index) {
+            place.store(id, Ordering::Release);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = u32> + '_ {
+        let count = self.count.load(Ordering::Acquire) as usize;
+        let ids = self.ids.iter().take(count);
+        ids.map(|id| id.load(Ordering::Acquire))
+            .filter(|id| *id != 0)
+    }
+
+    fn has(&self, id: u32) -> bool {
+        self.all().any(|other| other == id)
+    }
 }
 
 static HERE: AtomicPtr<Here> = AtomicPtr::new(null_mut());
@@ -309,17 +340,50 @@ fn make_report(number: Option<u32>) -> Option<*mut u8> {
     None
 }
 
-/// A thread's number: 0 for the one that started the process, then by creation.
-fn thread_number(pid: u32, tid: u32) -> u32 {
+/// How long a thread waits for others that were made before it to reach the program's code.
+const PATIENCE: u64 = 100_000_000;
+
+/// Remembers that a thread runs the program's code.
+fn notice(thread: &mut Thread, here: &Here) {
+    if thread.hot.fault_slot == 0 && here.is_own() {
+        thread.hot.fault_slot = NO_SLOT;
+        let id = syscall::tid();
+        if id != syscall::pid() {
+            here.noticed.add(id);
+        }
+    }
+}
+
+/// A thread's number: 0 for the one that started the process, then by creation among those that run
+/// the program's code.
+///
+/// One that was made earlier and has not come there yet is waited for; if it does not come, it is a
+/// library's helper.
+fn thread_number(here: &Here, plan: &Plan, pid: u32, tid: u32) -> u32 {
     if tid == pid {
         return 0;
     }
-    // Threads that were made before this one and are still there.
-    let mut earlier = 0;
-    syscall::each_thread(|other| {
-        earlier += u32::from(other != pid && other.wrapping_sub(pid) < tid.wrapping_sub(pid));
-    });
-    earlier + 1
+    let is_earlier = |other: u32| other.wrapping_sub(pid) < tid.wrapping_sub(pid);
+    let start = syscall::monotonic();
+    while plan.order.thread != Some(0) {
+        let mut is_complete = true;
+        let is_late = syscall::monotonic().saturating_sub(start) > PATIENCE;
+        syscall::each_thread(|other| {
+            let is_known = other == pid || here.noticed.has(other) || here.strangers.has(other);
+            if is_earlier(other) && !is_known {
+                is_complete = false;
+                if is_late {
+                    here.strangers.add(other);
+                }
+            }
+        });
+        if is_complete || is_late {
+            break;
+        }
+        syscall::nap();
+    }
+    let earlier = here.noticed.all().filter(|other| is_earlier(*other));
+    1 + earlier.count() as u32
 }
 
 /// The slow way of FAULT: a thread that nobody has looked at, or its chosen call.
@@ -345,9 +409,10 @@ pub fn fault(thread: &mut Thread, frame: &mut Frame) {
     }
     // SAFETY: a counter in the report, or one of ours.
     unsafe { AtomicU64::from_ptr(thread.hot.fault_row) }.fetch_add(1, Ordering::Relaxed);
-    if thread.hot.fault_slot != 0 {
+    if thread.hot.fault_slot > NO_SLOT {
         follow(thread, frame);
-        thread.hot.fault_left = if thread.hot.fault_slot != 0 { 0 } else { NEVER };
+        let is_over = thread.hot.fault_slot == NO_SLOT;
+        thread.hot.fault_left = if is_over { NEVER } else { 0 };
         return;
     }
     if thread.hot.fault_left > 0 {
@@ -368,7 +433,8 @@ fn begin(thread: &mut Thread, plan: &Plan, here: &Here) {
         process.keep(thread);
     }
     let order = &plan.order;
-    let number = thread_number(syscall::pid(), syscall::tid());
+    notice(thread, here);
+    let number = thread_number(here, plan, syscall::pid(), syscall::tid());
     let is_chosen = |chosen: Option<u32>, found: Option<u32>| chosen.is_none() || chosen == found;
     let is_here = is_chosen(order.process, here.number()) && !plan.is_launcher;
     let is_this = is_chosen(order.thread, Some(number));
@@ -437,7 +503,7 @@ fn happen(thread: &mut Thread, frame: &mut Frame, plan: &Plan, here: &Here) {
 /// that are pushed.
 const NEAR: u64 = 8 * act::STACK_WORDS as u64;
 
-/// The slow way of FOLLOW: a call has been postponed in this thread. If this one comes from the same
+/// The slow way of FOLLOW: a thread is new, or a call has been postponed in this thread. If this one comes from the same
 /// frame, both are made, this one first.
 ///
 /// The frame is told by where its calls' return addresses stand: in one place, or nearly so where one
@@ -447,6 +513,10 @@ pub fn follow(thread: &mut Thread, frame: &mut Frame) {
     let Some((plan, here)) = plan().zip(Here::get()) else {
         return;
     };
+    notice(thread, here);
+    if thread.hot.fault_slot == NO_SLOT {
+        return;
+    }
     let (first, first_return) = (thread.hot.fault_slot, thread.hot.fault_return);
     let slot = &raw const frame.slot as u64 + 8;
     // SAFETY: the program's return address.
@@ -458,10 +528,10 @@ pub fn follow(thread: &mut Thread, frame: &mut Frame) {
     if is_same {
         frame.stub = act::both as *const () as u64;
         tell(thread, here, plan.order.call, report::HAPPENED);
-        thread.hot.fault_slot = 0;
+        thread.hot.fault_slot = NO_SLOT;
     } else if slot > first {
         tell(thread, here, plan.order.call, report::ALONE);
-        thread.hot.fault_slot = 0;
+        thread.hot.fault_slot = NO_SLOT;
     }
 }
 

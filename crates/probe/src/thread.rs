@@ -24,6 +24,8 @@ use lockstep_format::symbol::{RETURN, SYMBOLS, staging_word};
 
 /// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
 pub const STOPPED: u64 = u64::MAX;
+/// Value of [`Hot::fault_slot`] where no call is postponed.
+pub const NO_SLOT: u64 = 1;
 /// Size of an [`Entry`].
 pub const ENTRY_SIZE: usize = size_of::<Entry>();
 /// Mappings that a thread remembers.
@@ -117,7 +119,8 @@ pub struct Hot {
     pub fault_left: i64,
     /// Where calls are counted into which a fault may be put; null where nobody has looked yet.
     pub fault_row: *mut u64,
-    /// Where the return address of a postponed call stood; 0 where none is.
+    /// Where the return address of a postponed call stood; [`NO_SLOT`] where none is, 0 where nobody
+    /// has noticed this thread yet.
     pub fault_slot: u64,
     /// That return address.
     pub fault_return: u64,

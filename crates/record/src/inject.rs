@@ -50,6 +50,7 @@ fn planned(order: Order, at: &str, to: &str) -> lockstep_patch::Fault {
         kind: order.kind,
         to: to.to_owned(),
         records: order.records,
+        tells_threads: order.thread != Some(0),
     }
 }
 

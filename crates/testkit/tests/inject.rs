@@ -419,3 +419,166 @@ fn compare_names_the_rank_and_the_function() {
         );
     }
 }
+
+#[test]
+fn neighbours_change_places() {
+    let scratch = Scratch::new("inject-swap");
+    const A: &str = "a 1 2.50\n";
+    const B: &str = "b 3 4.50\n";
+    const X: &str = "x1 2 3 4 5 6 7 8\n";
+    let cases = [
+        // An own function with numbers in both kinds of registers; with arguments on the stack, before a
+        // library call; a library call before an own function.
+        ("show#1", [B, A, X, "y\n", "z\n"].concat()),
+        ("many#1", [A, B, "y\n", X, "z\n"].concat()),
+        ("pairs#1", [X, "y\n", A, B, "z\n"].concat()),
+        ("setvbuf#1", [A, B, X, "y\n", "z\n"].concat()),
+        // Nothing follows in its frame.
+        ("puts#2", [A, B, X, "y\n"].concat()),
+    ];
+    for flags in [&["-O0"][..], &["-O2", "-fno-optimize-sibling-calls"]] {
+        let program = Recipe::new("c/neighbours.c").flags(flags).build();
+        for (index, (place, stdout)) in cases.iter().enumerate() {
+            let name = format!("run{}-{index}", flags[0]);
+            let run = recorded(&scratch, &name, &at("swap", place), &program);
+            for outcome in [&inject(&at("swap", place), &program), &run.outcome] {
+                assert_eq!(outcome.stdout, *stdout, "{flags:?} {place} {outcome:#?}");
+                let is_alone = outcome.stderr.contains("it was not made");
+                assert_eq!(is_alone, *place == "puts#2", "{outcome:#?}");
+            }
+            let calls = called(&run);
+            let at = |name: &str| calls.iter().position(|call| call == name);
+            if *place == "many#1" {
+                assert!(at("puts") < at("many"), "{calls:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn exceptions_pass_through_calls_that_changed_places() {
+    if !tools::require(&["g++"]) {
+        return;
+    }
+    let scratch = Scratch::new("inject-throw");
+    let program = Recipe::new("cpp/throw.cpp").flag("-O1").build();
+    let healthy = record(&scratch, &[], &[&program]);
+    assert_eq!(healthy.outcome.status, 0);
+    // Whichever calls change places, the program ends by itself.
+    let mut names = called(&healthy);
+    names.retain(|name| name != "main");
+    names.sort();
+    names.dedup();
+    let mut happened = 0;
+    for name in names {
+        let outcome = inject(&at("swap", &format!("{name}#1")), &program);
+        assert!(!outcome.timed_out, "{name} {outcome:#?}");
+        happened += usize::from(outcome.stderr.contains("the fault happened"));
+    }
+    assert!(happened > 0);
+}
+
+#[test]
+fn threads_are_numbered_by_creation() {
+    let scratch = Scratch::new("inject-threads");
+    let program = Recipe::new("threads/numbered.c")
+        .flags(&["-O1", "-pthread"])
+        .build();
+    for (thread, stdout) in [("1", "4 5 5\n"), ("2", "5 4 5\n"), ("3", "5 5 4\n")] {
+        let options = with(at("skip", "work#3"), &["--thread", thread]);
+        let run = recorded(&scratch, thread, &options, &program);
+        for outcome in [&inject(&options, &program), &run.outcome] {
+            assert_eq!(outcome.stdout, stdout, "{outcome:#?}");
+            let place = format!("in process 0, thread {thread}\n");
+            assert!(outcome.stderr.contains(&place), "{outcome:#?}");
+        }
+        // The recorded run has the same names.
+        for other in 1..=3 {
+            let trace = format!("0.{other}");
+            let calls = run.text(&["events", "-t", &trace]);
+            let calls = calls.lines().filter(|line| *line == "call work").count();
+            let expected = if thread == other.to_string() { 4 } else { 5 };
+            assert_eq!(calls, expected, "{trace}");
+        }
+    }
+    let never = inject(&at("skip", "work#1"), &program);
+    let expected = "the fault did not happen: work was never called in process 0\n";
+    assert!(never.stderr.contains(expected), "{never:#?}");
+    let any = inject(&with(at("skip", "work#5"), &["--thread", "*"]), &program);
+    assert_eq!(any.stdout, "5 5 4\n", "{any:#?}");
+}
+
+#[test]
+fn forked_children_count_for_themselves() {
+    let program = Recipe::new("c/counted.c").flag("-O1").build();
+    let cases = [
+        ("0", "count#3", "child 3\nparent 3\n"),
+        ("1", "count#3", "child 2\nparent 4\n"),
+        ("*", "count#3", "child 2\nparent 3\n"),
+        // In a signal handler.
+        ("0", "count#4", "child 3\nparent 3\n"),
+    ];
+    for (process, place, stdout) in cases {
+        let options = ["--fault", "skip", "--at", place, "--process", process];
+        let outcome = inject(&options, &program);
+        assert_eq!(outcome.stdout, stdout, "{process} {place} {outcome:#?}");
+    }
+}
+
+#[test]
+fn arguments_of_mpi_calls_by_name_in_c_and_fortran() {
+    let _alone = mpi::one_at_a_time();
+    for mpi in Mpi::ALL {
+        if !mpi.is_here() || !tools::require(&[&mpi.fortran()]) {
+            continue;
+        }
+        // Rank 1 sends nothing in one of three rounds: the token is one less, and the callee's variable
+        // is a copy.
+        let program = mpi.recipe("ring.f90").compiler(&mpi.fortran()).build();
+        let mut words = mpi.launch(2);
+        words.push(program.display().to_string());
+        let words: Vec<&Path> = words.iter().map(Path::new).collect();
+        let options = [
+            "--fault",
+            "argument",
+            "--set",
+            "count=0",
+            "--at",
+            "MPI_Send#2",
+            "--process",
+            "1",
+        ];
+        let outcome = command::run(&mut inject_command(&options, &words));
+        assert_eq!(outcome.stdout.trim(), "token 3", "{mpi:?} {outcome:#?}");
+        let expected = "argument at call 2 of MPI_Send, in process 1, thread 0";
+        assert!(outcome.stderr.contains(expected), "{outcome:#?}");
+        // Inside the launcher, and in C: a message without content, so that a rank has the wrong numbers.
+        let program = mpi.recipe("odd_even.c").flag("-O1").build();
+        let mut words = mpi.launch(4);
+        words.push(
+            lockstep_testkit::artifacts::lockstep()
+                .display()
+                .to_string(),
+        );
+        words.push("inject".to_owned());
+        words.extend(options.map(str::to_owned));
+        words.push("--".to_owned());
+        words.push(program.display().to_string());
+        let mut command = lockstep(&["--version"]);
+        let mut inside = Command::new(&words[0]);
+        inside.args(&words[1..]);
+        for (name, value) in command.env("LANG", "C").get_envs() {
+            if let Some(value) = value {
+                inside.env(name, value);
+            }
+        }
+        let outcome = command::run(&mut inside);
+        assert_ne!(outcome.status, 0, "{mpi:?} {outcome:#?}");
+        assert_eq!(
+            outcome.stderr.matches("the fault").count(),
+            1,
+            "{outcome:#?}"
+        );
+        assert!(outcome.stderr.contains(expected), "{outcome:#?}");
+    }
+}

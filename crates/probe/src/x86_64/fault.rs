@@ -6,7 +6,7 @@
 //!           end       (slow path) where the routine ends: `ret`, or one of the functions below
 //! ```
 
-use crate::thread::{Hot, Thread};
+use crate::thread::{Hot, NO_SLOT, Thread};
 use crate::x86_64::routines::slow;
 use core::arch::naked_asm;
 use core::cell::UnsafeCell;
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn fault() {
     )
 }
 
-/// Goes on, unless a call of this thread has been postponed.
+/// Goes on, unless this thread is new, or a call has been postponed in it.
 #[unsafe(naked)]
 pub unsafe extern "C" fn follow() {
     naked_asm!(
@@ -54,10 +54,9 @@ pub unsafe extern "C" fn follow() {
         "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
         "mov rax, qword ptr fs:[rax]",
         "test rax, rax",
-        "jz 2f",
-        "cmp qword ptr [rax + {slot}], 0",
+        "jz 3f",
+        "cmp qword ptr [rax + {slot}], {none}",
         "jne 3f",
-        "2:",
         "pop rax",
         "ret",
         "3:",
@@ -67,7 +66,7 @@ pub unsafe extern "C" fn follow() {
         "4:",
         "push {kind}",
         "jmp {slow}",
-        slot = const SLOT, kind = const routine::FOLLOW, slow = sym slow,
+        slot = const SLOT, none = const NO_SLOT, kind = const routine::FOLLOW, slow = sym slow,
     )
 }
 
