@@ -1,5 +1,6 @@
 // Three threads that come to their work in the opposite order of their creation; each works five times.
 // Prints how often each did: "5 5 5".
+// build: -pthread
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
