@@ -143,7 +143,7 @@ pub mod header {
     /// [`super::section::COUNT`] pairs of `u32`: offset from the file's start, length in bytes.
     pub const SECTIONS: usize = 80;
     /// `u32`, how many counters its refusals have.
-    pub const COUNTERS: usize = 180;
+    pub const COUNTERS: usize = 176;
     /// `u32`, functions and library calls that were not chosen to be recorded.
     pub const LEFT_OUT: usize = 184;
     /// `u32`, 1 where the image's own functions are recorded; 0 where there are hooks at most.
