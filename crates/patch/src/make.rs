@@ -373,11 +373,11 @@ impl<'a> Builder<'a> {
             let head = match row.mechanism {
                 mechanism::CALL_THROUGH => match Function::of(row.name).and_then(|it| it.capture())
                 {
-                    Some(capture) => {
+                    Some(capture) if !self.arena.is_plain => {
                         body = Arena::arguments_body(slot, capture.bytes());
                         Head::ThroughArguments
                     }
-                    None => Head::ThroughSlot { slot },
+                    _ => Head::ThroughSlot { slot },
                 },
                 other => Head::Before {
                     routine: library::routine(other),
