@@ -552,7 +552,17 @@ fn arguments_of_mpi_calls_by_name_in_c_and_fortran() {
         assert_eq!(outcome.stdout.trim(), "token 3", "{mpi:?} {outcome:#?}");
         let expected = "argument at call 2 of MPI_Send, in process 1, thread 0";
         assert!(outcome.stderr.contains(expected), "{outcome:#?}");
-        // Inside the launcher, and in C: a message without content, so that a rank has the wrong numbers.
+        // Inside the launcher everyone tells of their own rank.
+        let options = [
+            "--fault",
+            "delay",
+            "--seconds",
+            "0.1",
+            "--at",
+            "MPI_Send#2",
+            "--process",
+            "1",
+        ];
         let program = mpi.recipe("odd_even.c").flag("-O1").build();
         let mut words = mpi.launch(4);
         words.push(
@@ -573,12 +583,13 @@ fn arguments_of_mpi_calls_by_name_in_c_and_fortran() {
             }
         }
         let outcome = command::run(&mut inside);
-        assert_ne!(outcome.status, 0, "{mpi:?} {outcome:#?}");
+        assert_eq!(outcome.status, 0, "{mpi:?} {outcome:#?}");
         assert_eq!(
             outcome.stderr.matches("the fault").count(),
             1,
             "{outcome:#?}"
         );
+        let expected = "delay at call 2 of MPI_Send, in process 1, thread 0";
         assert!(outcome.stderr.contains(expected), "{outcome:#?}");
     }
 }
