@@ -366,11 +366,40 @@ slow_routine!(
     /// The dynamic linker's list of images has changed.
     loaded, routine::LOADED
 );
-slow_routine!(
+/// The slow way of an entry with inline code. A thread that records nothing any more (its file cannot
+/// grow) comes here with every call: that is counted, and no more.
+macro_rules! slow_entry {
+    ($(#[$doc:meta])* $name:ident, $kind:expr) => {
+        $(#[$doc])*
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            naked_asm!(
+                "push rax",
+                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+                "mov rax, qword ptr fs:[rax]",
+                "test rax, rax",
+                "jz 2f",
+                "cmp qword ptr [rax + {busy}], -1",
+                "jne 2f",
+                "mov rax, qword ptr [rax + {loss}]",
+                "lock inc qword ptr [rax]",
+                "pop rax",
+                "ret",
+                "2:",
+                "pop rax",
+                "push {kind}",
+                "jmp {slow}",
+                busy = const BUSY, loss = const LOSS, kind = const $kind, slow = sym slow,
+            )
+        }
+    };
+}
+
+slow_entry!(
     /// The slow way of an entry with patched returns.
     open, routine::OPEN
 );
-slow_routine!(
+slow_entry!(
     /// The slow way of a leaf's entry.
     leaf, routine::LEAF
 );
