@@ -354,7 +354,38 @@ fn verdicts<S: Fn(u64) -> Option<u64>>(
             }
         }
     }
+    keep_open_beyond_gaps(decide, &mut verdicts);
     verdicts
+}
+
+/// A function that hands over to one which is not recorded stays open until that returns, and what
+/// that hands over to is its tail call: only a hook in place of the return address tells.
+fn keep_open_beyond_gaps<S: Fn(u64) -> Option<u64>>(
+    decide: &Decide<'_, '_, '_, S>,
+    verdicts: &mut [Verdict],
+) {
+    if decide.own_unwinder {
+        return;
+    }
+    let (survey, domain) = (decide.subject.survey, decide.subject.domain);
+    let recorded: Vec<bool> = verdicts.iter().map(|v| v.decision().is_some()).collect();
+    let is_gap = |exit: &Exit| match exit.way.leaving {
+        Leaving::Jump { target } | Leaving::Conditional { target } => domain
+            .function_at(survey, target)
+            .is_some_and(|to| !recorded[to as usize]),
+        _ => false,
+    };
+    for (own, verdict) in domain.functions.iter().zip(verdicts) {
+        let Verdict::Record(decision) = verdict else {
+            continue;
+        };
+        if decision.exits.iter().any(|(exit, _)| is_gap(exit))
+            && let Ok(way) = decide.way(own.range, &[], 0)
+        {
+            let why = "it hands over to a function that is not recorded".to_owned();
+            **decision = decide.by_hook(way, Some(why.into()));
+        }
+    }
 }
 
 impl<'a> Builder<'a> {
