@@ -114,11 +114,16 @@ impl Case<'_> {
         let mut parts = Vec::new();
         for (fate, findings) in &by_fate {
             let who = self.group(findings);
+            let verb = |one, many| if findings.len() == 1 { one } else { many };
             parts.push(match fate {
-                Reason::OtherCall => format!("{who} make another call, too"),
-                Reason::Unmatched => format!("{who} are in one run only"),
-                Reason::EndsEarly => format!("{who} end early{}", ends_in(findings)),
-                Reason::Counts => format!("{who} differ in trip counts alone"),
+                Reason::OtherCall => format!("{who} {} another call, too", verb("makes", "make")),
+                Reason::Unmatched => format!("{who} {} in one run only", verb("is", "are")),
+                Reason::EndsEarly => {
+                    format!("{who} {} early{}", verb("ends", "end"), ends_in(findings))
+                }
+                Reason::Counts => {
+                    format!("{who} {} in trip counts alone", verb("differs", "differ"))
+                }
             });
         }
         let changed = own()
