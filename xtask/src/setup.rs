@@ -41,16 +41,23 @@ pub const TEST: &[Need] = &[
     need("uftrace", "uftrace", "to compare with"),
     need("chromium", "chromium", "opens the report"),
     need("python3", "python3", "reference results"),
+    need("dot", "graphviz", "reads exported call graphs"),
     need("scipy", "python3-scipy", "reference results"),
+    need(
+        "jsonschema",
+        "python3-jsonschema",
+        "checks exported profiles",
+    ),
 ];
 
 impl Need {
     fn is_here(&self) -> bool {
-        if self.tool == "scipy" {
-            // Debian's SciPy is its own Python's, which need not be the first on the path.
+        if self.package == format!("python3-{}", self.tool) {
+            // Debian's modules are its own Python's, which need not be the first on the path.
+            let import = format!("import {}", self.tool);
             return ["python3", "/usr/bin/python3"]
                 .iter()
-                .any(|python| quiet(python, &["-c", "import scipy"]));
+                .any(|python| quiet(python, &["-c", &import]));
         }
         // Ubuntu and other browsers' names for the same thing.
         let other_names: &[&str] = match self.tool {

@@ -2,8 +2,8 @@
 //! `LOCKSTEP_OPTIONS`.
 
 use crate::{
-    calls, compare, completions, diff, events, info, inject, lattice, loops, man, output, plan,
-    record, report, runs, similarity, stack, tree, words,
+    calls, compare, completions, diff, events, export, info, inject, lattice, loops, man, output,
+    plan, record, report, runs, similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -46,6 +46,7 @@ pub enum Command {
     Compare(compare::Compare),
     Diff(diff::Diff),
     Report(report::Report),
+    Export(export::Export),
     Runs(runs::Runs),
     Rm(runs::Rm),
     Completions(completions::Completions),
@@ -71,6 +72,7 @@ impl Command {
             Self::Compare(it) => it.run(),
             Self::Diff(it) => it.run(),
             Self::Report(it) => it.run(),
+            Self::Export(it) => it.run(),
             Self::Runs(it) => it.run(),
             Self::Rm(it) => it.run(),
             Self::Completions(it) => it.run(),
@@ -95,7 +97,7 @@ const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
 const NOT_YET: &[&str] = &[
-    "baseline", "doctor", "export", "go", "import", "outliers", "progress", "seal",
+    "baseline", "doctor", "go", "import", "outliers", "progress", "seal",
 ];
 
 /// The command with examples before its options, in this and every subcommand's help.

@@ -22,6 +22,7 @@ mod compare;
 mod completions;
 mod diff;
 mod events;
+mod export;
 mod info;
 mod inject;
 mod lattice;

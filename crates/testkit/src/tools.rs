@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::Command;
 
 /// Where `tool` lies on `PATH`.
 #[must_use]
@@ -48,4 +49,22 @@ pub fn skip(reason: &str) {
 pub fn note(line: &str) {
     // A closed stderr is no reason to fail.
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A Python that has `module`: Debian's modules are its own Python's, which need not be the first on the
+/// path. Says that a test is skipped where there is none.
+///
+/// # Panics
+/// With `LOCKSTEP_TEST_SKIPS=never` in the environment, instead of skipping.
+#[must_use]
+pub fn python_with(module: &str) -> Option<&'static str> {
+    let import = format!("import {module}");
+    let found = ["/usr/bin/python3", "python3"].into_iter().find(|python| {
+        let tried = Command::new(python).args(["-c", &import]).output();
+        tried.is_ok_and(|output| output.status.success())
+    });
+    if found.is_none() {
+        skip(&format!("Python's {module} not installed"));
+    }
+    found
 }

@@ -1,0 +1,90 @@
+//! `lockstep export`: a run in another tool's format.
+
+use crate::{output, run};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use lockstep_exchange::Target;
+use lockstep_trace::{Selection, Selections, Thread};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Write a run in another tool's format
+///
+/// callgrind, collapsed and dot sum the chosen traces up; speedscope and json show events, with times where they
+/// were recorded for all of these traces, else with the number of events before them (stderr and the file say which).
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep export good --to callgrind -o good.callgrind && callgrind_annotate good.callgrind
+  lockstep export good --to collapsed -t 5.0 -o - | flamegraph.pl > 5.svg
+  lockstep export good --to dot -o - | dot -Tsvg > calls.svg
+  lockstep export bad --to speedscope -t '*.0' -o bad.speedscope.json
+")]
+pub struct Export {
+    /// Directory of the run
+    run: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    to: Format,
+    /// Only these traces: 6.4, '6.*', 0-3.1-4, 6.4,7.0 (repeatable)
+    #[arg(short = 't', value_name = "TRACE")]
+    traces: Vec<Selections>,
+    /// The file to write; - is stdout
+    #[arg(short, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file
+    #[arg(long)]
+    force: bool,
+    /// Include processes that did not call MPI_Init
+    #[arg(long)]
+    all_processes: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// For callgrind_annotate and KCachegrind
+    Callgrind,
+    /// For speedscope.app
+    Speedscope,
+    /// Stacks and counts, for flame graphs
+    Collapsed,
+    /// The call graph, for Graphviz
+    Dot,
+    /// Every event, for scripts
+    Json,
+    /// Not in this version
+    Parquet,
+}
+
+impl Export {
+    pub fn run(self) -> Result<ExitCode> {
+        let target = match self.to {
+            Format::Callgrind => Target::Callgrind,
+            Format::Speedscope => Target::Speedscope,
+            Format::Collapsed => Target::Collapsed,
+            Format::Dot => Target::Dot,
+            Format::Json => Target::Json,
+            Format::Parquet => bail!(
+                "expected a format that this version writes, found parquet: --to json has the same content"
+            ),
+        };
+        let run = run::open_with(&self.run, self.all_processes)?;
+        run::selected(&[&run], &self.traces)?;
+        let chosen: Vec<Selection> = self.traces.iter().flat_map(Selections::iter).collect();
+        let threads: Vec<&Thread> = run.select(&chosen).collect();
+        if threads.is_empty() {
+            bail!("{}: expected traces, found none", self.run.display());
+        }
+        let notes = if self.output == Path::new("-") {
+            let mut notes = Vec::new();
+            output::print(|out| {
+                notes = lockstep_exchange::write(&run, &threads, target, out)?;
+                Ok(())
+            })?;
+            notes
+        } else {
+            lockstep_exchange::export(&run, &threads, target, &self.output, self.force)?
+        };
+        output::remark(&notes);
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,280 @@
+//! Exports, read back by the tools that they are for, and compared with what our own commands print.
+
+use lockstep_testkit::{Recipe, Recording, Scratch, command, lockstep, record, tools};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A recorded program.
+fn recorded(scratch: &Scratch, source: &str, flags: &[&str]) -> Option<Recording> {
+    if !tools::require(&["gcc"]) {
+        return None;
+    }
+    let mut recipe = Recipe::new(source).flag("-g").flag("-O2");
+    for flag in flags {
+        recipe = recipe.flag(flag);
+    }
+    let program = recipe.build();
+    let recording = record(scratch, &[], &[program.as_os_str()]);
+    assert_eq!(recording.outcome.status, 0, "{recording:#?}");
+    Some(recording)
+}
+
+/// Both kinds of program that matter here: several threads; tail calls, a thousand deep.
+fn recordings(scratch: &Scratch) -> Vec<Recording> {
+    [
+        recorded(scratch, "threads/odd_even.c", &["-pthread"]),
+        recorded(scratch, "c/tail_calls.c", &["-U_FORTIFY_SOURCE"]),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn export(run: &Recording, format: &str, options: &[&str]) -> PathBuf {
+    let file = run.directory.with_extension(format);
+    let mut command = lockstep(&["export", "--force", "--to", format, "-o"]);
+    let outcome = command::run(command.arg(&file).arg(&run.directory).args(options));
+    assert_eq!(outcome.status, 0, "{outcome:#?}");
+    file
+}
+
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).expect("the export is text")
+}
+
+fn parsed(file: &Path) -> Value {
+    serde_json::from_str(&read(file)).expect("the export is JSON")
+}
+
+/// Calls by function, as `lockstep calls` counts them.
+fn calls(run: &Recording) -> BTreeMap<String, u64> {
+    let calls = run.json(&["calls"]);
+    let mut sums = BTreeMap::new();
+    for row in calls["functions"].as_array().expect("functions") {
+        let name = row["name"].as_str().expect("a name").to_owned();
+        *sums.entry(name).or_default() += row["calls"].as_u64().expect("a count");
+    }
+    sums
+}
+
+/// The events of a trace in the nested view: a call's name, or nothing for a return.
+fn events(run: &Recording, trace: &str) -> Vec<Option<String>> {
+    let text = run.text(&["events", "-t", trace]);
+    text.lines()
+        .map(|line| line.strip_prefix("call ").map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn callgrind_annotate_counts_the_same_calls() {
+    if !tools::require(&["callgrind_annotate"]) {
+        return;
+    }
+    let scratch = Scratch::new("callgrind");
+    for run in recordings(&scratch) {
+        let file = export(&run, "callgrind", &[]);
+        let mut annotate = command::command(&[
+            "callgrind_annotate",
+            "--threshold=100",
+            "--show-percs=no",
+            "--show=Calls",
+            "--auto=no",
+        ]);
+        let text = command::run(annotate.arg(&file)).success().stdout;
+        let expected = calls(&run);
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        for line in text.lines() {
+            // `1,234  /path/file.c:name [image]`
+            let Some((number, rest)) = line.trim().split_once("  ") else {
+                continue;
+            };
+            let Ok(number) = number.replace(',', "").parse::<u64>() else {
+                continue;
+            };
+            let rest = rest.split(" [").next().unwrap_or_default();
+            match rest.rsplit_once(':') {
+                Some((_, name)) => *found.entry(name.to_owned()).or_default() += number,
+                None => assert_eq!(number, expected.values().sum::<u64>(), "{line}"),
+            }
+        }
+        assert_eq!(found, expected, "{text}");
+        // What main led to is everything, with two exceptions at most: what runs before and after it.
+        assert!(read(&file).contains("\nfn=("));
+    }
+}
+
+#[test]
+fn graphviz_reads_the_call_graph() {
+    if !tools::require(&["dot"]) {
+        return;
+    }
+    let scratch = Scratch::new("dot");
+    for run in recordings(&scratch) {
+        let file = export(&run, "dot", &[]);
+        let mut draw = command::command(&["dot", "-Tplain"]);
+        let text = command::run(draw.arg(&file)).success().stdout;
+        let count = |word: &str| text.lines().filter(|it| it.starts_with(word)).count();
+        assert_eq!(count("node "), calls(&run).len());
+        let graph = run.json(&["calls", "--graph"]);
+        assert_eq!(
+            count("edge "),
+            graph["edges"].as_array().map_or(0, Vec::len)
+        );
+        let svg = command::run(command::command(&["dot", "-Tsvg"]).arg(&file)).success();
+        assert!(svg.stdout.contains("</svg>"));
+    }
+}
+
+#[test]
+fn collapsed_stacks_are_those_of_the_events() {
+    let scratch = Scratch::new("collapsed");
+    for run in recordings(&scratch) {
+        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+        for trace in run.traces() {
+            let mut stack: Vec<String> = Vec::new();
+            for event in events(&run, &trace) {
+                match event {
+                    Some(name) => {
+                        stack.push(name);
+                        *expected.entry(stack.join(";")).or_default() += 1;
+                    }
+                    None => drop(stack.pop()),
+                }
+            }
+        }
+        let text = read(&export(&run, "collapsed", &[]));
+        let found: BTreeMap<String, u64> = text
+            .lines()
+            .map(|line| {
+                let (stack, count) = line.rsplit_once(' ').expect("a count");
+                (stack.to_owned(), count.parse().expect("a number"))
+            })
+            .collect();
+        assert_eq!(found.len(), text.lines().count());
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn speedscope_profiles_fit_its_schema_and_the_events() {
+    let scratch = Scratch::new("speedscope");
+    for run in recordings(&scratch) {
+        let file = export(&run, "speedscope", &[]);
+        if let Some(python) = tools::python_with("jsonschema") {
+            let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/speedscope.schema.json");
+            let script = "import json, jsonschema, sys\n\
+                jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))";
+            let mut check = command::command(&[python, "-c", script]);
+            let _ = command::run(check.arg(&file).arg(schema)).success();
+        }
+        let whole = parsed(&file);
+        let frames = whole["shared"]["frames"].as_array().expect("frames");
+        let traces = run.traces();
+        let profiles = whole["profiles"].as_array().expect("profiles");
+        assert_eq!(profiles.len(), traces.len());
+        for (profile, trace) in profiles.iter().zip(&traces) {
+            let mut open = Vec::new();
+            let mut last = profile["startValue"].as_u64().expect("a start");
+            let mut found = Vec::new();
+            for event in profile["events"].as_array().expect("events") {
+                let at = event["at"].as_u64().expect("a time");
+                assert!(at >= last);
+                last = at;
+                let frame = event["frame"].as_u64().expect("a frame");
+                let name = frames[frame as usize]["name"].as_str().expect("a name");
+                if event["type"] == "O" {
+                    open.push(frame);
+                    found.push(Some(name.to_owned()));
+                } else {
+                    assert_eq!(open.pop(), Some(frame));
+                    found.push(None);
+                }
+            }
+            assert!(open.is_empty());
+            assert_eq!(profile["endValue"], last);
+            let expected = events(&run, trace);
+            assert_eq!(found[..expected.len()], expected);
+            assert!(found[expected.len()..].iter().all(Option::is_none));
+        }
+    }
+}
+
+#[test]
+fn json_has_every_event() {
+    let scratch = Scratch::new("json");
+    for run in recordings(&scratch) {
+        for options in [&[][..], &["-t", "0.0"]] {
+            let whole = parsed(&export(&run, "json", options));
+            assert_eq!(whole["lockstep_events"], 1);
+            // A clock cannot be told from a program that is over at once.
+            let is_known = whole["clock"] == "recorded" || whole["clock"] == "logical";
+            assert!(is_known);
+            for trace in whole["traces"].as_array().expect("traces") {
+                let name = trace["trace"].as_str().expect("a name");
+                let text = run.text(&["events", "-t", name, "--raw", "--ids"]);
+                let found: Vec<String> = trace["events"]
+                    .as_array()
+                    .expect("events")
+                    .iter()
+                    .map(|event| match event[0].as_str() {
+                        Some("call") => format!("call {}", event[2]),
+                        other => other.expect("a word").to_owned(),
+                    })
+                    .collect();
+                assert_eq!(found, text.lines().collect::<Vec<_>>(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_replaced_or_left_behind() {
+    let scratch = Scratch::new("export-place");
+    let Some(run) = recorded(&scratch, "c/leaf_calls.c", &[]) else {
+        return;
+    };
+    let file = export(&run, "dot", &[]);
+    let attempt = |words: &[&str], output: &Path| {
+        let mut command = lockstep(&["export"]);
+        command::run(
+            command
+                .arg(&run.directory)
+                .args(words)
+                .arg("-o")
+                .arg(output),
+        )
+    };
+    let expect = |outcome: command::Outcome, part: &str| {
+        assert_eq!(outcome.status, 2, "{outcome:#?}");
+        assert!(outcome.stderr.contains(part), "{outcome:#?}");
+        assert_eq!(outcome.stdout, "");
+    };
+    let before = read(&file);
+    expect(
+        attempt(&["--to", "json"], &file),
+        "expected a new path, found a file",
+    );
+    assert_eq!(read(&file), before);
+    let directory = scratch.join("directory");
+    std::fs::create_dir(&directory).expect("a directory");
+    let taken = attempt(&["--to", "json", "--force"], &directory);
+    expect(taken, "expected a new path, found a directory");
+    let nowhere = scratch.join("missing/file");
+    expect(attempt(&["--to", "json"], &nowhere), "cannot be written");
+    let file = scratch.join("new");
+    expect(attempt(&["--to", "parquet"], &file), "parquet");
+    expect(
+        attempt(&["--to", "json", "-t", "7.0"], &file),
+        "expected a trace 7.0",
+    );
+    let left: Vec<_> = std::fs::read_dir(scratch.path())
+        .expect("the scratch directory")
+        .flatten()
+        .map(|entry| entry.file_name())
+        .filter(|name| name.to_string_lossy().starts_with('.') || name == "new")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let outcome = attempt(&["--to", "collapsed"], Path::new("-"));
+    assert!(outcome.stdout.starts_with("main"), "{outcome:#?}");
+}
