@@ -15,6 +15,9 @@
 //! * one with 8 bits cannot reach the arena: the window grows until it contains the branch, which is
 //!   then moved with the rest. What it leaves behind must be dead, so nothing else may lead into a
 //!   grown window;
+//! * a jump from another function is led to the copy in the same way (it is no call: it does not lead to the
+//!   first byte), and a short one becomes a near one where padding follows it. C libraries have many:
+//!   `mempcpy` computes its result and goes on behind the first instruction of `memmove`;
 //! * a jump from the function itself to its first byte is a loop, not a call, and led to the copy too;
 //! * what is not a direct branch (jump tables, pointers in data, symbols inside) is not led
 //!   anywhere. Then, or where another rule fails, the function's callers are led to its stub
@@ -72,8 +75,10 @@ pub(crate) struct Window {
     pub start: u64,
     /// W: where execution goes on behind the moved instructions.
     pub end: u64,
-    /// Branches elsewhere in the function to lead to the copy.
+    /// Branches elsewhere to lead to the copy.
     pub redirected: Vec<Branch>,
+    /// Short jumps of other functions that become near ones, to lead to the copy: padding follows them.
+    pub lengthened: Vec<Branch>,
     instructions: Vec<Instruction>,
 }
 
@@ -103,6 +108,7 @@ impl Window {
             start: whole.address,
             end: whole.address,
             redirected: Vec::new(),
+            lengthened: Vec::new(),
             instructions: Vec::new(),
         };
         let mut goal = JUMP;
@@ -119,7 +125,7 @@ impl Window {
             if window.end < window.start + JUMP {
                 check_padding(image, survey, window.end, window.start + JUMP)?;
             }
-            match window.find_redirected(survey, domain, range)? {
+            match window.find_redirected(image, survey, domain, range)? {
                 Some(last) if last - window.start > LARGEST_WINDOW => {
                     return Err(format!(
                         "the short branch at {last:#x} leads back into its first bytes from too far"
@@ -154,7 +160,7 @@ impl Window {
             }
         }
         let moved = relocate(&instructions, self.end, place, shadow, ways_out)?;
-        for branch in &self.redirected {
+        for branch in self.redirected.iter().chain(&self.lengthened) {
             if moved.offset_of(self.copy_of(branch.target)).is_none() {
                 return Err(format!(
                     "the branch at {:#x} leads between its first instructions",
@@ -186,9 +192,20 @@ impl Window {
             .is_some_and(|last| last.ip() >= self.overwritten_end())
     }
 
-    /// Fills `redirected`; `Some(address)` where the window must grow to hold the branch there.
+    /// Bytes of other functions that are rewritten: nothing else may touch them.
+    pub(crate) fn elsewhere(&self, range: usize) -> impl Iterator<Item = (u64, u64)> {
+        let is_other = move |branch: &&Branch| branch.range as usize != range;
+        let near = self.redirected.iter().filter(is_other);
+        let near = near.map(|branch| (branch.from, branch.from + u64::from(branch.length)));
+        let short = self.lengthened.iter();
+        near.chain(short.map(|branch| (branch.from, branch.from + JUMP)))
+    }
+
+    /// Fills `redirected` and `lengthened`; `Some(address)` where the window must grow to hold the branch
+    /// there.
     fn find_redirected(
         &mut self,
+        image: &Image<'_>,
         survey: &Survey<'_>,
         domain: &Domain<'_>,
         range: usize,
@@ -199,6 +216,7 @@ impl Window {
             self.overwritten_end()
         };
         let mut redirected = Vec::new();
+        let mut lengthened = Vec::new();
         let mut grow = None;
         for branch in survey.branches_to(self.entry, limit) {
             let is_own = domain.owner[branch.range as usize] == domain.owner[range]
@@ -217,10 +235,23 @@ impl Window {
                 return Err("a jump table leads into its first bytes".into());
             }
             if !is_own {
-                return Err(format!(
-                    "the branch at {:#x}, in another function, leads into its first bytes",
-                    branch.from
-                ));
+                if is_call || is_at_entry(image, survey, branch) {
+                    return Err(format!(
+                        "the branch at {:#x}, in another function, leads into its first bytes",
+                        branch.from
+                    ));
+                }
+                if branch.field != 0 {
+                    redirected.push(*branch);
+                } else if has_room(image, survey, branch) {
+                    lengthened.push(*branch);
+                } else {
+                    return Err(format!(
+                        "the short branch at {:#x}, in another function, leads into its first bytes",
+                        branch.from
+                    ));
+                }
+                continue;
             }
             if branch.field == 0 {
                 if branch.range as usize != range || branch.from < self.start {
@@ -235,6 +266,7 @@ impl Window {
             }
         }
         self.redirected = redirected;
+        self.lengthened = lengthened;
         Ok(grow)
     }
 
@@ -258,6 +290,32 @@ impl Window {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a branch may be moved with the entry of the function that it stands in.
+fn is_at_entry(image: &Image<'_>, survey: &Survey<'_>, branch: &Branch) -> bool {
+    let whole = survey.ranges[branch.range as usize];
+    let bytes = image.bytes_at(whole.address, whole.size);
+    let bytes = bytes.unwrap_or_default();
+    let mut start = whole.address;
+    for instruction in Decoder::with_ip(64, bytes, whole.address, DecoderOptions::NONE) {
+        if instruction.code() == Opcode::Endbr64 && instruction.ip() == whole.address {
+            start = instruction.next_ip();
+        }
+        if instruction.next_ip() >= start + JUMP {
+            return branch.from < instruction.next_ip();
+        }
+    }
+    true
+}
+
+/// Whether a short jump can become a near one where it stands.
+fn has_room(image: &Image<'_>, survey: &Survey<'_>, branch: &Branch) -> bool {
+    let end = branch.from + u64::from(branch.length);
+    let more = JUMP - u64::from(branch.length);
+    branch.kind == BranchKind::Jump
+        && branch.length == 2
+        && padding::behind(image, survey, end, more) == more
 }
 
 fn is_call(instruction: &Instruction) -> bool {

@@ -15,7 +15,7 @@ use crate::fault::{Faults, is_named};
 use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::names::Names;
-use crate::own::{Way, flag_users};
+use crate::own::{Way, flag_users, jump_site};
 use crate::relocate::{LARGEST_IMAGE, Moved, Place};
 use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
@@ -349,6 +349,13 @@ impl<'a> Builder<'a> {
             let target = stub.body + offset.unwrap_or(0);
             self.sites
                 .extend(branch_site(subject.image, branch, target, group));
+        }
+        for jump in &window.lengthened {
+            let offset = moved.offset_of(window.copy_of(jump.target));
+            let target = stub.body + offset.unwrap_or(0);
+            let old = subject.image.bytes_at(jump.from, JUMP);
+            let site = old.map(|old| jump_site(jump.from, old.to_vec(), target, group));
+            self.sites.extend(site);
         }
         (stub, entry, group)
     }

@@ -312,6 +312,7 @@ fn verdicts<S: Fn(u64) -> Option<u64>>(
             }
         });
     }
+    refuse_conflicts(domain, &mut verdicts);
     // Padding goes first to the functions that it belongs to, then to their neighbours.
     let mut claimed = Vec::new();
     for (index, verdict) in verdicts.iter().enumerate() {
@@ -320,6 +321,8 @@ fn verdicts<S: Fn(u64) -> Option<u64>>(
         };
         if let Way::Entry(window, _) = &decision.way {
             claimed.push((window.start, window.overwritten_end()));
+            let range = domain.functions[index].range;
+            claimed.extend(window.elsewhere(range));
         }
         claimed.extend(
             decision
@@ -356,6 +359,34 @@ fn verdicts<S: Fn(u64) -> Option<u64>>(
     }
     keep_open_beyond_gaps(decide, &mut verdicts);
     verdicts
+}
+
+/// A jump from another function into a function's first bytes is led elsewhere where it stands: it must
+/// not move, nor may what follows it be written twice. What does is rare enough to be refused.
+fn refuse_conflicts(domain: &Domain<'_>, verdicts: &mut [Verdict]) {
+    let mut taken: Vec<(u64, u64)> = Vec::new();
+    for decision in verdicts.iter().filter_map(Verdict::decision) {
+        if let Way::Entry(window, _) = &decision.way {
+            taken.push((window.start, window.end.max(window.overwritten_end())));
+        }
+        let exits = decision.exits.iter().map(|(exit, _)| exit);
+        let exits = exits.filter(|exit| exit.write != Write::Entry);
+        taken.extend(exits.map(|exit| (exit.start, exit.end())));
+    }
+    taken.sort_unstable();
+    for (own, verdict) in domain.functions.iter().zip(verdicts) {
+        let Some(Way::Entry(window, _)) = verdict.decision().map(|decision| &decision.way) else {
+            continue;
+        };
+        let is_taken = |(start, end): (u64, u64)| {
+            let after = taken.partition_point(|window| window.0 < end);
+            after > 0 && taken[after - 1].1 > start
+        };
+        if window.elsewhere(own.range).any(is_taken) {
+            let why = "a branch of another function leads into its first bytes, and moves itself";
+            *verdict = Verdict::Refuse(why.into());
+        }
+    }
 }
 
 /// A function that hands over to one which is not recorded stays open until that returns, and what
@@ -686,7 +717,7 @@ impl<'a> Builder<'a> {
 }
 
 /// `jmp` to the arena; what else is checked stays as it is.
-fn jump_site(address: u64, old: Vec<u8>, target: u32, group: u32) -> SiteRow {
+pub(crate) fn jump_site(address: u64, old: Vec<u8>, target: u32, group: u32) -> SiteRow {
     let mut new = old.clone();
     new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
     SiteRow {

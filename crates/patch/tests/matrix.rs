@@ -181,6 +181,8 @@ fn awkward_entries() {
             "early_call",
             "early_indirect_call",
             "far_back",
+            "first_way",
+            "fourth_way",
             "loop_to_endbr",
             "loop_to_two",
             "loop_to_zero",
@@ -189,8 +191,10 @@ fn awkward_entries() {
             "only_ret",
             "own_address",
             "reads_data",
+            "second_way",
             "table_to_two",
             "tail",
+            "third_way",
             "three",
             "unaligned",
             "uses_framed_helper",
@@ -205,6 +209,8 @@ fn awkward_entries() {
             ("taken_early_indirect_call", "returns into them"),
             ("taken_one_byte", "too short"),
             ("framed_helper", "frame is set up"),
+            ("crowded", "the short branch"),
+            ("moved_way", "the branch"),
         ] {
             let line = refused.lines().find(|line| line.contains(name));
             assert!(

@@ -25,6 +25,8 @@ impl Memory<'_, '_> {
         // Jumps in padding, by address; those that a short jump leads to.
         let mut padding: HashMap<u64, u64> = HashMap::new();
         let mut short = Vec::new();
+        // Short jumps that are near jumps now.
+        let mut lengthened = Vec::new();
         for site in sites {
             let before = self.decode_before(site.address)?;
             let after = self.decode_after(self.bias + site.address)?;
@@ -48,6 +50,8 @@ impl Memory<'_, '_> {
                 }
                 self.check_slot_use(site.address)?;
                 checked.slots += 1;
+            } else if before.code() == Code::Jmp_rel8_64 && site.length == 5 {
+                lengthened.push((site, before, leads));
             } else if self.is_in_function(site.address) {
                 let end = self.check_window(site.address, leads, &mut copies, checked)?;
                 let overwritten = end.max(site.address + 5);
@@ -60,6 +64,17 @@ impl Memory<'_, '_> {
                 padding.insert(site.address, leads);
                 windows.push((site.address, site.address + 5, site.address));
             }
+        }
+        for (site, before, leads) in lengthened {
+            let mut end = site.address + before.len() as u64;
+            if copies.get(&before.near_branch_target()) == Some(&leads) {
+                checked.redirected += 1;
+            } else {
+                end = self.check_window(site.address, leads, &mut copies, checked)?;
+            }
+            let overwritten = end.max(site.address + 5);
+            self.check_padding(end, overwritten)?;
+            windows.push((site.address, overwritten, end));
         }
         for (site, before, after) in short {
             let slot = after.near_branch_target().wrapping_sub(self.bias);

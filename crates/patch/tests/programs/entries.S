@@ -167,6 +167,72 @@ framed_helper:
         jmp framed_helper
         end uses_framed_helper
 
+# A second way into a function: its first bytes are done already. Short with padding behind, near, conditional.
+        function second_way
+        lea 1(%rdi), %eax
+        nop
+        nop
+        jmp first_way + 3
+        end second_way
+
+        function third_way
+        lea 2(%rdi), %eax
+        nop
+        nop
+        .byte 0xe9
+        .long first_way + 3 - . - 4
+        end third_way
+
+        function fourth_way
+        lea 3(%rdi), %eax
+        cmp $2, %edi
+        .byte 0x0f, 0x84
+        .long first_way + 3 - . - 4
+        ret
+        end fourth_way
+
+        function first_way
+        mov %rdi, %rax
+        add %rax, %rax
+        jne 1f
+        inc %eax
+1:      ret
+        end first_way
+
+# No room for a near jump; and a way in from what moves itself. Their address is taken.
+        function crowded_way
+        lea 1(%rdi), %eax
+        nop
+        nop
+        jmp crowded + 3
+        .cfi_endproc
+        .size crowded_way, . - crowded_way
+        .globl crowd
+        .type crowd, @function
+crowd:
+        .cfi_startproc
+        xor %eax, %eax
+        inc %eax
+        ret
+        end crowd
+
+        function crowded
+        mov %rdi, %rax
+        add %rax, %rax
+        ret
+        end crowded
+
+        function from_first_bytes
+        inc %edi
+        jmp moved_way + 3
+        end from_first_bytes
+
+        function moved_way
+        mov %rdi, %rax
+        lea (%rax,%rdi), %eax
+        ret
+        end moved_way
+
 # The same three where pointers lead to them too, so that not every caller is known.
         function taken_loop_with_call
         push %rbx
@@ -267,6 +333,36 @@ unaligned:
         lea three(%rip), %rdi
         call taken_early_indirect_call
         expect 0
+        mov $4, %edi
+        call first_way
+        expect 8
+        mov $4, %edi
+        call second_way
+        expect 10
+        mov $4, %edi
+        call third_way
+        expect 12
+        mov $4, %edi
+        call fourth_way
+        expect 7
+        mov $2, %edi
+        call fourth_way
+        expect 10
+        mov $4, %edi
+        call crowded_way
+        expect 10
+        mov $4, %edi
+        call crowded
+        expect 8
+        call crowd
+        expect 1
+        xor %eax, %eax
+        mov $4, %edi
+        call from_first_bytes
+        expect 5
+        mov $4, %edi
+        call moved_way
+        expect 8
         call taken_one_byte
         call unaligned
         expect 5
@@ -285,5 +381,5 @@ table:  .long table_to_two + 2 - table
 seven:  .long 7
         .section .data.rel.ro, "aw"
         .p2align 3
-        .quad taken_loop_with_call, taken_early_indirect_call, taken_one_byte
+        .quad taken_loop_with_call, taken_early_indirect_call, taken_one_byte, first_way, crowded, moved_way
         .section .note.GNU-stack, "", @progbits
