@@ -11,11 +11,13 @@ use core::arch::naked_asm;
 /// all; only a wait that asks for such children finds it.
 ///
 /// ```text
-///  host ── clone(VM | VFORK, no signal) ──► helper ── clone(VM | VFORK | SIGCHLD) ──► execve
+///  host ── clone(VM | VFORK | UNTRACED) ──► helper ── clone(VM | VFORK | SIGCHLD) ──► execve
 ///       ◄───────────── exit ────────────────       ◄───────────── exit ─────────────
 /// ```
 /// Each sleeps until the next has its own program or is gone, so that no two ever run in this memory
 /// at once; they use `stack_end` nevertheless, as nothing of the host's frames may change.
+///
+/// A debugger that follows the host's children is not told of the helper (`CLONE_UNTRACED`).
 ///
 /// Returns the helper's process id or a negative error.
 ///
@@ -37,7 +39,7 @@ pub unsafe extern "C" fn run(
         "mov r12, rsi",
         "mov r13, rdx",
         "mov rsi, rcx",
-        "mov edi, 0x4100", // CLONE_VM | CLONE_VFORK, no signal
+        "mov edi, 0x804100", // CLONE_VM | CLONE_VFORK | CLONE_UNTRACED, no signal
         "xor edx, edx",
         "xor r10d, r10d",
         "xor r8d, r8d",
