@@ -1,15 +1,19 @@
 //! `cargo xtask bench coverage`: how many of the calls that happen are recorded, counted by callgrind on the same
 //! program, function by function.
 //!
-//! Main image: calls of functions that lie in the program itself, by name, all ranks together. All images: calls
-//! of every function. A function that jumps back to its first byte is "called" by callgrind every time round,
-//! which is a loop and not a call: such functions are excepted by name (`--except`), and told.
+//! Callgrind says which address was called how often; the run's plans say which function begins there, under
+//! which name, or why it is not recorded. So stripped images count as others do, and a function of many names
+//! counts once. Calls into the dynamic linker, which is never recorded, are told apart. A function that jumps
+//! back to its first byte is "called" by callgrind every time round, which is a loop and not a call: such
+//! functions are excepted by name (`--except`), and told.
 
 use crate::measure;
 use crate::rows::Rows;
 use crate::run::{Job, empty, json};
 use crate::words::Words;
 use anyhow::{Context, Result, ensure};
+use lockstep_binary::{Image, display_name};
+use lockstep_format::plan::Plan;
 use lockstep_testkit::tools;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,7 +24,7 @@ pub const USAGE: &str = "\
 Usage: cargo xtask bench coverage [OPTION]... PROGRAM...
 
 Calls that are recorded, in percent of those that callgrind counts, by function. Each PROGRAM is a path, with
-arguments if it has spaces, not stripped. Takes some fifteen times the programs' own time.
+arguments if it has spaces. Takes some fifteen times the programs' own time.
 
   --launcher WORDS   what starts the ranks, e.g. 'mpirun -n 4'
   --images WHICH     main, or all (main)
@@ -39,9 +43,13 @@ const HEADS: [&str; 6] = [
     "recorded",
 ];
 const TOTAL: &str = "(all)";
+const WITHOUT_LINKER: &str = "(all but the dynamic linker)";
 
 /// Calls by image and function.
 type Counts = BTreeMap<(String, String), u64>;
+
+/// Calls by object and address, with callgrind's name.
+type Called = BTreeMap<(String, u64), (String, u64)>;
 
 /// Runs it.
 pub fn run(words: &[String]) -> Result<()> {
@@ -78,18 +86,20 @@ pub fn run(words: &[String]) -> Result<()> {
             measure_one(&mut rows, &name, &launcher, &words, images, &excepted)
                 .with_context(|| program.clone())?;
         }
-        for row in rows.find(&[&name, images, TOTAL]) {
-            let (all, ours) = (row.number("callgrind"), row.number("recorded"));
-            let _ = writeln!(
-                report,
-                "{name:<14}{images:<7}{all:>16}{ours:>16}{:>10.4}%",
-                100.0 * ours / all
-            );
+        for (total, what) in [(TOTAL, ""), (WITHOUT_LINKER, "  without the linker")] {
+            for row in rows.find(&[&name, images, total]) {
+                let (all, ours) = (row.number("callgrind"), row.number("recorded"));
+                let _ = writeln!(
+                    report,
+                    "{name:<14}{images:<7}{all:>16}{ours:>16}{:>10.4}%{what}",
+                    100.0 * ours / all
+                );
+            }
         }
         let key = [name.as_str(), images];
         let mut missing: Vec<_> = rows
             .find(&key)
-            .filter(|row| row.text("image") != TOTAL)
+            .filter(|row| !row.text("image").starts_with('('))
             .map(|row| (row.number("callgrind") - row.number("recorded"), row))
             .filter(|(missing, _)| *missing > 0.0)
             .collect();
@@ -121,7 +131,8 @@ fn measure_one(
     excepted: &[String],
 ) -> Result<()> {
     let directory = empty("coverage")?;
-    let prefix = "exec valgrind --quiet --tool=callgrind --callgrind-out-file=$OUT/%p.callgrind";
+    let prefix = "exec valgrind --quiet --tool=callgrind --callgrind-out-file=$OUT/%p.callgrind \
+                  --dump-instr=yes --compress-pos=no";
     let ran = Job::inside(launcher, prefix, words, &directory)
         .seconds(3600)
         .run()?;
@@ -130,14 +141,14 @@ fn measure_one(
         "under callgrind it ends with {}",
         ran.status
     );
-    let mut theirs = Counts::new();
+    let mut called = Called::new();
     for entry in std::fs::read_dir(&directory)? {
         let path = entry?.path();
         if path
             .extension()
             .is_some_and(|extension| extension == "callgrind")
         {
-            callgrind(&std::fs::read_to_string(&path)?, &mut theirs);
+            callgrind(&std::fs::read_to_string(&path)?, &mut called);
         }
     }
     let run = directory.join("run");
@@ -147,21 +158,29 @@ fn measure_one(
         .run()?;
     ensure!(ran.status == 0, "recorded it ends with {}", ran.status);
     let ours = recorded(&run)?;
+    let theirs = named(&called, &run)?;
     std::fs::remove_dir_all(&directory)?;
-    let own = file_name(words.first().map_or("", String::as_str));
-    let (mut sum, mut found) = (0, 0);
+    let own = image_name(words.first().map_or("", String::as_str));
+    let mut sums = [(0, 0); 2];
     for ((image, function), calls) in &theirs {
         let is_counted = (images == "all" || *image == own) && !excepted.contains(function);
         if !is_counted {
             continue;
         }
-        let recorded = ours
-            .get(&(image.clone(), function.clone()))
-            .copied()
-            .unwrap_or(0);
-        sum += calls;
-        found += recorded.min(*calls);
-        if recorded != *calls {
+        let count = |image: &str| {
+            let key = (image.to_owned(), function.clone());
+            ours.get(&key).copied().unwrap_or(0)
+        };
+        // What its own image cannot record stays with the main program, which calls it.
+        let recorded = count(image) + if *image == own { 0 } else { count("library") };
+        let is_linker = image.starts_with("ld-linux");
+        for (index, (sum, found)) in sums.iter_mut().enumerate() {
+            if index == 0 || !is_linker {
+                *sum += calls;
+                *found += recorded.min(*calls);
+            }
+        }
+        if recorded < *calls {
             rows.add(
                 &[
                     name,
@@ -175,17 +194,72 @@ fn measure_one(
             )?;
         }
     }
-    rows.add(
-        &[
+    let totals = [TOTAL, WITHOUT_LINKER];
+    for (total, (sum, found)) in totals.iter().zip(sums) {
+        let cells = [
             name,
             images,
-            TOTAL,
+            total,
             "",
             &sum.to_string(),
             &found.to_string(),
-        ]
-        .map(str::to_owned),
-    )
+        ];
+        rows.add(&cells.map(str::to_owned))?;
+    }
+    Ok(())
+}
+
+/// Names what was called as the run's plans do: the function that begins at the address, or callgrind's name
+/// and why it is not recorded.
+fn named(called: &Called, run: &Path) -> Result<Counts> {
+    let mut plans: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for entry in std::fs::read_dir(run.join("plans"))? {
+        let bytes = std::fs::read(entry?.path())?;
+        if let Ok(plan) = Plan::new(&bytes)
+            && (plan.functions().next().is_some() || plan.refusals().next().is_some())
+        {
+            plans.insert(plan.build_id().to_vec(), bytes);
+        }
+    }
+    let mut counts = Counts::new();
+    let mut objects: BTreeMap<&str, BTreeMap<u64, String>> = BTreeMap::new();
+    for ((object, address), (name, calls)) in called {
+        let image = image_name(object);
+        let names = objects.entry(object).or_insert_with(|| {
+            let id = std::fs::read(object).ok().and_then(|bytes| {
+                let image = Image::parse(&bytes).ok()?;
+                Some(image.build_id().to_vec())
+            });
+            let plan = id.and_then(|id| plans.get(&id));
+            plan.map(|bytes| names(bytes, &image)).unwrap_or_default()
+        });
+        let name = names
+            .get(address)
+            .cloned()
+            .unwrap_or_else(|| format!("{} (in no plan: {address:#x})", plain(name)));
+        *counts.entry((image, name)).or_default() += calls;
+    }
+    Ok(counts)
+}
+
+/// What begins at each address, by a plan.
+fn names(plan: &[u8], image: &str) -> BTreeMap<u64, String> {
+    let mut names = BTreeMap::new();
+    let Ok(plan) = Plan::new(plan) else {
+        return names;
+    };
+    let text = |name: &[u8]| match String::from_utf8_lossy(name) {
+        name if name.starts_with('+') => format!("{image}{name}"),
+        name => plain(&display_name(&name)),
+    };
+    for row in plan.refusals() {
+        let reason = String::from_utf8_lossy(row.reason).replace(',', ";");
+        names.insert(row.address, format!("{} ({reason})", text(row.name)));
+    }
+    for row in plan.functions().filter(|row| row.length > 0) {
+        names.insert(row.address, text(row.name));
+    }
+    names
 }
 
 /// Calls by image and function, of `lockstep calls`.
@@ -193,16 +267,16 @@ fn recorded(run: &Path) -> Result<Counts> {
     let mut counts = Counts::new();
     let calls = json(&["calls"], run)?;
     for function in calls["functions"].as_array().into_iter().flatten() {
-        let image = file_name(function["image"].as_str().unwrap_or_default());
+        let image = image_name(function["image"].as_str().unwrap_or_default());
         let name = plain(function["name"].as_str().unwrap_or_default());
         *counts.entry((image, name)).or_default() += function["calls"].as_u64().unwrap_or(0);
     }
     Ok(counts)
 }
 
-/// Adds the calls that a callgrind profile counts, by object and callee. Names stand in full once and
-/// then as a number; `cob` holds until the next `fn`, and for one call.
-fn callgrind(text: &str, counts: &mut Counts) {
+/// Adds the calls that a callgrind profile counts, by object and address of the callee. Names stand in full once
+/// and then as a number; `cob` holds until the next `fn`, and for one call.
+fn callgrind(text: &str, counts: &mut Called) {
     let mut objects: BTreeMap<String, String> = BTreeMap::new();
     let mut functions: BTreeMap<String, String> = BTreeMap::new();
     let name = |known: &mut BTreeMap<String, String>, text: &str| -> String {
@@ -226,14 +300,16 @@ fn callgrind(text: &str, counts: &mut Counts) {
         } else if let Some(value) = line.strip_prefix("cfn=") {
             callee = name(&mut functions, value);
         } else if let Some(value) = line.strip_prefix("calls=") {
-            let calls = value
-                .split_whitespace()
+            let mut words = value.split_whitespace();
+            let calls = words.next().and_then(|number| number.parse::<u64>().ok());
+            let address = words
                 .next()
-                .and_then(|number| number.parse::<u64>().ok());
+                .and_then(|address| u64::from_str_radix(address.strip_prefix("0x")?, 16).ok());
             let image = callee_object.take().unwrap_or_else(|| object.clone());
-            *counts
-                .entry((file_name(&image), plain(&callee)))
-                .or_default() += calls.unwrap_or(0);
+            let count = counts
+                .entry((image, address.unwrap_or(0)))
+                .or_insert_with(|| (callee.clone(), 0));
+            count.1 += calls.unwrap_or(0);
         }
     }
 }
@@ -258,21 +334,35 @@ fn file_name(path: &str) -> String {
         .into_owned()
 }
 
+/// As runs name images: the file's name without its version.
+fn image_name(path: &str) -> String {
+    let name = file_name(path);
+    match name.find(".so") {
+        Some(at) => name[..at + 3].to_owned(),
+        None => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Counts, callgrind};
+    use super::{Called, callgrind, image_name};
 
     #[test]
     fn calls_are_counted_by_callee() {
-        let mut counts = Counts::new();
+        let mut counts = Called::new();
         callgrind(
-            "ob=(1) /bin/a\nfl=(1) a.c\nfn=(1) main\n1 2\ncfn=(2) f\ncalls=3 4\n1 9\ncob=(2) /lib/libc.so.6\ncfn=(3) puts\n\
-             calls=2 0\n1 1\nfn=(2)\n5 5\ncfn=(2)\ncalls=4 1\n",
+            "ob=(1) /bin/a\nfl=(1) a.c\nfn=(1) main\n0x10 1 2\ncfn=(2) f\ncalls=3 0x20 4\n0x12 1 9\n\
+             cob=(2) /lib/libc.so.6\ncfn=(3) puts\ncalls=2 0x30 0\n0x14 1 1\nfn=(2)\n0x20 5 5\ncfn=(2)\n\
+             calls=4 0x20 1\n",
             &mut counts,
         );
-        let get =
-            |image: &str, name: &str| counts.get(&(image.to_owned(), name.to_owned())).copied();
-        assert_eq!(get("a", "f"), Some(7));
-        assert_eq!(get("libc.so.6", "puts"), Some(2));
+        let get = |image: &str, address: u64| {
+            let found = counts.get(&(image.to_owned(), address));
+            found.map(|(name, calls)| (name.as_str(), *calls))
+        };
+        assert_eq!(get("/bin/a", 0x20), Some(("f", 7)));
+        assert_eq!(get("/lib/libc.so.6", 0x30), Some(("puts", 2)));
+        assert_eq!(image_name("/lib/libc.so.6"), "libc.so");
+        assert_eq!(image_name("/bin/python3.11"), "python3.11");
     }
 }
