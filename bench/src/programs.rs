@@ -22,6 +22,7 @@ use lockstep_testkit::{artifacts, tools};
 use outcome::Outcome;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What `--help` prints.
@@ -293,9 +294,13 @@ fn execute(program: &Program, images: Option<&str>) -> Result<Outcome> {
 fn surround(command: &mut Command, home: &Path) {
     let path = std::env::var("PATH").unwrap_or_default();
     let go = go_cache();
+    let rust = rust_tools();
     command
         .env_clear()
-        .env("PATH", format!("/usr/sbin:/sbin:/usr/bin:/bin:{path}"))
+        .env(
+            "PATH",
+            format!("/usr/sbin:/sbin:/usr/bin:/bin:{rust}{path}"),
+        )
         .env("HOME", home)
         .env("REPOSITORY", artifacts::repository())
         .env("LC_ALL", "C.UTF-8")
@@ -307,6 +312,21 @@ fn surround(command: &mut Command, home: &Path) {
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+}
+
+/// Where the Rust compiler itself lies, with a colon: rustup's stand-in for it looks for its toolchains in
+/// the home directory, which is another here.
+fn rust_tools() -> &'static str {
+    static PLACE: OnceLock<String> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let output = Command::new("rustc").args(["--print", "sysroot"]).output();
+        match output {
+            Ok(output) if output.status.success() => {
+                format!("{}/bin:", String::from_utf8_lossy(&output.stdout).trim())
+            }
+            _ => String::new(),
+        }
+    })
 }
 
 fn go_cache() -> PathBuf {
