@@ -3,7 +3,9 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_trace::{Annotated, Argument, Event, Frames, Run, Selection, Thread, When};
+use lockstep_trace::{
+    Annotated, Communicators, Event, Frames, Meaning, Resolved, Run, Selection, Thread, When,
+};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,7 +33,8 @@ pub struct Events {
     /// Show `tail` where a function hands over to the next call and ends with it
     #[arg(long)]
     raw: bool,
-    /// Show the arguments of MPI calls, and what they gave back
+    /// Show the arguments of MPI calls, and what they gave back: the program's own communicators by a number and their
+    /// members, ranks in them also as ranks in the world, both where the run shows them
     #[arg(long)]
     arguments: bool,
     /// Show when each event was, in seconds since the run began: `*` where a time was read right after it, `>` the
@@ -65,7 +68,7 @@ impl Events {
                 .map(|function| output::printable(&function.name))
                 .collect()
         };
-        self.each(thread, |shown| {
+        self.each(run, thread, |shown| {
             if self.time {
                 write!(out, "{}", column(shown.when))?;
             }
@@ -76,9 +79,10 @@ impl Events {
                 Event::Tail => out.write_all(b"tail")?,
             }
             match (shown.event, shown.arguments) {
-                (_, None) | (Event::Return, Some([])) => {}
-                (Event::Return, Some(results)) => write!(out, " {}", list(results))?,
-                (_, Some(arguments)) => write!(out, "{}", list(arguments))?,
+                (_, None) => {}
+                (Event::Return, Some(results)) if results.meanings.is_empty() => {}
+                (Event::Return, Some(results)) => write!(out, " {}", shown.known.show(results))?,
+                (_, Some(arguments)) => write!(out, "{}", shown.known.show(arguments))?,
             }
             out.write_all(b"\n")
         })
@@ -87,7 +91,7 @@ impl Events {
     fn json(&self, out: &mut impl Write, run: &Run, thread: &Thread) -> io::Result<()> {
         write!(out, "{{\"trace\":\"{}\",\"events\":[", thread.name)?;
         let mut first = true;
-        self.each(thread, |shown| {
+        self.each(run, thread, |shown| {
             if !std::mem::take(&mut first) {
                 out.write_all(b",")?;
             }
@@ -99,11 +103,14 @@ impl Events {
                 Event::Tail => json!({"event": "tail"}),
             };
             if let Some(arguments) = shown.arguments {
-                let texts = arguments.iter().map(|it| (it.name, it.value.to_string()));
-                value["arguments"] = texts
-                    .map(|(name, text)| (name.to_owned(), text.into()))
-                    .collect::<serde_json::Map<_, _>>()
-                    .into();
+                value["arguments"] = object(shown.known.show(arguments).texts());
+                if let Some(id) = arguments.communicator() {
+                    value["communicator"] = shown.known.name(id).into();
+                }
+                let world = world_ranks(arguments);
+                if !world.is_empty() {
+                    value["world"] = object(world.into_iter());
+                }
             }
             match shown.when {
                 Some(When::Known(time)) => {
@@ -122,16 +129,22 @@ impl Events {
     /// Gives every event to `write`; without `--raw`, tails as the extra returns that they stand for.
     fn each(
         &self,
+        run: &Run,
         thread: &Thread,
         mut write: impl FnMut(Shown<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
+        let known = match self.arguments {
+            true => run.communicators(),
+            false => Communicators::default(),
+        };
         let mut timeline = self.time.then(|| thread.timeline()).flatten();
         let mut frames = Frames::default();
-        let mut one = |next: &Annotated| {
+        let mut one = |next: &Annotated, arguments: Option<&Resolved>| {
             let event = next.event;
             let shown = Shown {
                 event,
-                arguments: next.arguments.as_deref().filter(|_| self.arguments),
+                arguments,
+                known: &known,
                 when: timeline.as_mut().map(|line| line.at(next.symbols)),
             };
             if self.raw {
@@ -151,16 +164,23 @@ impl Events {
                 }
             }
         };
-        if self.arguments || self.time {
-            return thread.arguments().try_for_each(|next| one(&next));
+        if self.arguments {
+            return known.events(thread).try_for_each(|next| {
+                let has_any = next.annotated.arguments.is_some();
+                one(&next.annotated, has_any.then_some(&next))
+            });
+        }
+        if self.time {
+            return thread.arguments().try_for_each(|next| one(&next, None));
         }
         thread.events().zip(0..).try_for_each(|(event, index)| {
-            one(&Annotated {
+            let plain = Annotated {
                 index,
                 event,
                 symbols: 0,
                 arguments: None,
-            })
+            };
+            one(&plain, None)
         })
     }
 }
@@ -169,14 +189,32 @@ impl Events {
 #[derive(Clone, Copy)]
 struct Shown<'a> {
     event: Event,
-    arguments: Option<&'a [Argument]>,
+    arguments: Option<&'a Resolved>,
+    known: &'a Communicators,
     when: Option<When>,
 }
 
-/// `(count=1, dest=3)`
-pub fn list(arguments: &[Argument]) -> String {
-    let shown: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-    format!("({})", shown.join(", "))
+fn object<T: Into<serde_json::Value>>(
+    pairs: impl Iterator<Item = (&'static str, T)>,
+) -> serde_json::Value {
+    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.into()));
+    pairs.collect::<serde_json::Map<_, _>>().into()
+}
+
+/// The world ranks behind arguments that are ranks; null where one is not known.
+fn world_ranks(event: &Resolved) -> Vec<(&'static str, serde_json::Value)> {
+    let arguments = event.annotated.arguments.as_deref().unwrap_or(&[]);
+    let pairs = arguments.iter().zip(&event.meanings);
+    pairs
+        .filter_map(|(argument, meaning)| match meaning {
+            Meaning::Peer(peer) => Some((argument.name, peer.world.into())),
+            Meaning::Peers(peers) => {
+                let world = peers.iter().map(|peer| peer.and_then(|peer| peer.world));
+                Some((argument.name, world.collect()))
+            }
+            _ => None,
+        })
+        .collect()
 }
 
 fn column(when: Option<When>) -> String {

@@ -1,6 +1,5 @@
 //! `lockstep stack`: the calls that are open at an event, or at the end.
 
-use crate::events::list;
 use crate::output::{self, Style};
 use crate::run;
 use anyhow::{Context, Result};
@@ -38,8 +37,10 @@ impl Stack {
         let frames = self.frames(thread)?;
         let mut arguments: Vec<Option<String>> = Vec::new();
         if self.at.is_none() {
-            let open = thread.open_arguments();
-            arguments = open.iter().map(|it| it.as_deref().map(list)).collect();
+            let known = run.communicators();
+            let open = known.open(thread);
+            let show = |it: &Option<_>| it.as_ref().map(|it| known.show(it).to_string());
+            arguments = open.iter().map(show).collect();
         }
         arguments.resize(frames.len(), None);
         if self.json {

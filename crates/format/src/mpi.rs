@@ -74,8 +74,12 @@ pub enum Kind {
     Op,
     /// `G`: a group.
     Group,
+    /// `v`: a group, by reference.
+    GroupAt,
     /// `W`: a window.
     Window,
+    /// `V`: a window, by reference.
+    WindowAt,
     /// `R`: a request.
     Request,
     /// `Q`: a request, by reference.
@@ -127,7 +131,9 @@ impl Kind {
             b'd' => Self::DatatypeAt,
             b'O' => Self::Op,
             b'G' => Self::Group,
+            b'v' => Self::GroupAt,
             b'W' => Self::Window,
+            b'V' => Self::WindowAt,
             b'R' => Self::Request,
             b'Q' => Self::RequestAt,
             b'N' => Self::MessageAt,
@@ -197,6 +203,9 @@ pub enum Language {
 pub struct Function {
     /// From where it is called.
     pub language: Language,
+    /// Its name in C without `MPI_`; of a derived function (`Isend`, `Send_init`), the name of what it is
+    /// derived from.
+    pub base: &'static str,
     /// Its row's parameters.
     parameters: &'static str,
     /// What a derived function has behind them.
@@ -231,12 +240,15 @@ impl Function {
 
     /// Its parameters, in order; Fortran's error code left out.
     pub fn parameters(&self) -> impl Iterator<Item = Parameter> + use<> {
-        let fortran = self.language == Language::Fortran;
+        // Fortran has no command line to pass on.
+        let skipped = match self.language {
+            Language::Fortran if self.parameters.starts_with("argc:") => 2,
+            _ => 0,
+        };
         let words = self.parameters.split(' ').chain(self.more.split(' '));
         words
             .filter_map(|word| word.split_once(':'))
-            // Fortran has no command line to pass on.
-            .filter(move |(name, _)| !(fortran && matches!(*name, "argc" | "argv")))
+            .skip(skipped)
             .enumerate()
             .map(|(position, (name, kind))| Parameter {
                 name,
@@ -265,7 +277,14 @@ impl Function {
                         (false, _) => op::INT_AT,
                     }
                 }
-                Kind::CommAt | Kind::DatatypeAt | Kind::RequestAt | Kind::MessageAt if is_c => {
+                Kind::CommAt
+                | Kind::DatatypeAt
+                | Kind::GroupAt
+                | Kind::WindowAt
+                | Kind::RequestAt
+                | Kind::MessageAt
+                    if is_c =>
+                {
                     op::HANDLE_AT
                 }
                 Kind::Requests if is_c => op::HANDLES_AT | counts.first << 4,
@@ -359,36 +378,37 @@ fn find(name: &[u8], language: Language, is_large: bool) -> Option<Function> {
         let found = FUNCTIONS
             .iter()
             .find(|(it, _)| it.as_bytes().eq_ignore_ascii_case(name))?;
-        Some(found.1)
+        Some(*found)
     };
-    let make = |parameters, more| Function {
+    let make = |(base, parameters), more| Function {
         language,
+        base,
         parameters,
         more,
         is_large,
     };
-    if let Some(parameters) = row(name) {
-        return Some(make(parameters, ""));
+    if let Some(row) = row(name) {
+        return Some(make(row, ""));
     }
     let lacks_request =
-        |parameters: &&str| !parameters.contains(":s") && !parameters.contains(":q");
+        |(_, parameters): &(_, &str)| !parameters.contains(":s") && !parameters.contains(":q");
     let base = |name: &[u8]| row(name).filter(lacks_request);
     if let Some(rest) = name.strip_prefix(b"I").or_else(|| name.strip_prefix(b"i"))
-        && let Some(parameters) = base(rest)
+        && let Some(row) = base(rest)
     {
-        return Some(make(parameters, "request:q"));
+        return Some(make(row, "request:q"));
     }
     let persistent = name
         .strip_suffix(b"_init")
         .or_else(|| name.strip_suffix(b"_INIT"))?;
-    let parameters = base(persistent)?;
+    let row = base(persistent)?;
     // Persistent point-to-point operations are older than info objects.
-    let more = if parameters.contains("dest:") {
+    let more = if row.1.contains("dest:") {
         "request:q"
     } else {
         "info:. request:q"
     };
-    Some(make(parameters, more))
+    Some(make(row, more))
 }
 
 const SEND: &str = "buf:. count:i datatype:T dest:p tag:g comm:C";
@@ -412,6 +432,8 @@ const PUT_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target
 const ACCUMULATE: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
      target_disp:. target_count:i target_datatype:T op:O win:W";
 const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
+const GROUP_OF_RANGES: &str = "group:G n:i ranges:. newgroup:u";
+const CONNECT: &str = "port_name:. info:. root:r comm:C newcomm:c";
 const GROUPS: &str = "group1:G group2:G newgroup:u";
 const HVECTOR: &str = "count:i blocklength:i stride:. oldtype:T newtype:t";
 const INDEXED: &str = "count:i blocklengths:. displacements:. oldtype:T newtype:t";
@@ -546,6 +568,19 @@ const FUNCTIONS: &[(&str, &str)] = &[
         "Comm_create_from_group",
         "group:G stringtag:. info:. errhandler:. newcomm:c",
     ),
+    (
+        "Comm_spawn",
+        "command:. argv:. maxprocs:i info:. root:r comm:C intercomm:c array_of_errcodes:.",
+    ),
+    (
+        "Comm_spawn_multiple",
+        "count:i array_of_commands:. array_of_argv:. array_of_maxprocs:. array_of_info:. root:r \
+         comm:C intercomm:c array_of_errcodes:.",
+    ),
+    ("Comm_get_parent", "parent:c"),
+    ("Comm_accept", CONNECT),
+    ("Comm_connect", CONNECT),
+    ("Comm_join", "fd:i intercomm:c"),
     ("Comm_free", "comm:b"),
     ("Comm_disconnect", "comm:b"),
     ("Comm_group", "comm:C group:u"),
@@ -585,6 +620,9 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Group_rank", "group:G rank:n"),
     ("Group_incl", GROUP_OF),
     ("Group_excl", GROUP_OF),
+    ("Group_range_incl", GROUP_OF_RANGES),
+    ("Group_range_excl", GROUP_OF_RANGES),
+    ("Group_free", "group:v"),
     ("Group_union", GROUPS),
     ("Group_intersection", GROUPS),
     ("Group_difference", GROUPS),
@@ -633,6 +671,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
         "size:. disp_unit:i info:. comm:C baseptr:. win:w",
     ),
     ("Win_create_dynamic", "info:. comm:C win:w"),
+    ("Win_free", "win:V"),
     ("Win_fence", "assert:i win:W"),
     ("Win_start", "group:G assert:i win:W"),
     ("Win_post", "group:G assert:i win:W"),

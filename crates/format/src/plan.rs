@@ -116,7 +116,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {

@@ -144,18 +144,20 @@ pub(crate) struct Source {
     pub symbols: Arc<Symbols>,
     pub library: Arc<Library>,
     pub functions: Arc<FxHashMap<FunctionId, mpi::Function>>,
+    /// How many ranks the process's world has, where the launcher says so.
+    pub world_size: Option<u32>,
 }
 
 /// A tuple of the stream, resolved.
 #[derive(Debug, Clone)]
-struct Tuple {
-    function: Option<FunctionId>,
-    is_result: bool,
-    arguments: Arc<[Argument]>,
+pub(crate) struct Tuple {
+    pub function: Option<FunctionId>,
+    pub is_result: bool,
+    pub arguments: Arc<[Argument]>,
 }
 
 /// The records of a stream, in order.
-struct Records<'a> {
+pub(crate) struct Records<'a> {
     source: &'a Source,
     bytes: Bytes<'a>,
     decoder: Box<Decoder>,
@@ -163,7 +165,7 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn new(source: &'a Source) -> Self {
+    pub fn new(source: &'a Source) -> Self {
         Self {
             source,
             bytes: Bytes::new(source.file.bytes(), &source.stream.pieces, &[]),
@@ -301,6 +303,8 @@ pub struct Arguments<'a> {
     frames: Frames,
     records: Option<Records<'a>>,
     next: Option<Tuple>,
+    /// Of the latest event.
+    function: Option<FunctionId>,
 }
 
 impl<'a> Arguments<'a> {
@@ -313,7 +317,18 @@ impl<'a> Arguments<'a> {
             frames: Frames::default(),
             records,
             next,
+            function: None,
         }
+    }
+
+    /// Of the latest event, if it is a call, its function; if it is a return, that of the call.
+    pub(crate) fn function(&self) -> Option<FunctionId> {
+        self.function
+    }
+
+    /// How many calls are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.frames.open().len()
     }
 }
 
@@ -328,6 +343,7 @@ impl Iterator for Arguments<'_> {
             Event::Tail => (None, false),
         };
         self.frames.apply(event);
+        self.function = function;
         let arguments = self
             .next
             .take_if(|next| {
@@ -359,22 +375,6 @@ impl Thread {
     #[must_use]
     pub fn arguments(&self) -> Arguments<'_> {
         Arguments::new(self.events(), self.side.as_deref())
-    }
-
-    /// The arguments of the open calls, in the order of [`Thread::open`], of those that have any. O(events).
-    #[must_use]
-    pub fn open_arguments(&self) -> Vec<Option<Arc<[Argument]>>> {
-        let mut all = self.arguments();
-        let mut open: Vec<Option<Arc<[Argument]>>> = Vec::new();
-        while let Some(next) = all.next() {
-            let depth = all.frames.open().len();
-            open.resize(depth, None);
-            if let (Event::Call(_), Some(place)) = (next.event, open.last_mut()) {
-                *place = next.arguments;
-            }
-        }
-        open.resize(self.open.len(), None);
-        open
     }
 }
 

@@ -26,6 +26,7 @@
 
 mod arguments;
 mod catalogue;
+mod communicators;
 mod container;
 mod ends;
 mod error;
@@ -51,6 +52,10 @@ mod open_tests;
 mod writer;
 
 pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
+pub use communicators::{
+    Communicator, CommunicatorId, Communicators, Meaning, Members, Origin, Peer, Resolved,
+    ResolvedEvents, Shown,
+};
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use lockstep_binary::c_name;

@@ -239,6 +239,8 @@ pub struct Thread {
     pub arguments_lost: u64,
     /// Its times, where they were recorded.
     pub times: Option<Times>,
+    /// Its index among the process's threads.
+    pub(crate) index: u32,
     pub(crate) stream: Stream,
     pub(crate) side: Option<Arc<Source>>,
 }
@@ -303,6 +305,7 @@ impl Thread {
             open_leaf: None,
             arguments_lost: 0,
             times: None,
+            index: 0,
             stream: Stream::Memory(events.into()),
             side: None,
         }

@@ -35,15 +35,24 @@ pub(crate) struct Place {
     pub rank: u32,
 }
 
+fn value<'a>(environment: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
+    let found = environment.iter().find(|(name, _)| name == wanted)?;
+    Some(&found.1)
+}
+
+/// How many ranks the first launcher whose rank variable is there, as a number, says there are.
+pub(crate) fn world_size(environment: &[(String, String)]) -> Option<u32> {
+    let launcher = LAUNCHERS.iter().find(|launcher| {
+        let rank = value(environment, launcher.rank).map(str::parse::<u32>);
+        rank.is_some_and(|rank| rank.is_ok())
+    })?;
+    value(environment, launcher.size)?.parse().ok()
+}
+
 impl Place {
     /// By the first launcher whose rank variable is there, as a number.
     pub fn from_environment(environment: &[(String, String)]) -> Option<Self> {
-        let value = |wanted: &str| {
-            environment
-                .iter()
-                .find(|(name, _)| name == wanted)
-                .map(|(_, value)| value.as_str())
-        };
+        let value = |wanted: &str| value(environment, wanted);
         LAUNCHERS.iter().find_map(|launcher| {
             let rank = value(launcher.rank)?.parse().ok()?;
             let token: Vec<&str> = launcher

@@ -419,6 +419,7 @@ impl Opened {
 
         let symbols = Arc::new(self.symbols);
         let library = Arc::new(Library::new(&file.facts.handles));
+        let world_size = naming::world_size(&file.facts.environment);
         let mpi: FxHashMap<FunctionId, mpi::Function> = functions
             .iter()
             .zip(0..)
@@ -521,6 +522,7 @@ impl Opened {
                     }),
                     clock: None,
                 }),
+                index: 0,
                 side: (!thread.side.arguments.pieces.is_empty()).then(|| {
                     Arc::new(Source {
                         file: Arc::clone(&mapped),
@@ -528,6 +530,7 @@ impl Opened {
                         symbols: Arc::clone(&symbols),
                         library: Arc::clone(&library),
                         functions: Arc::clone(&mpi),
+                        world_size,
                     })
                 }),
                 stream: Stream::File(Arc::new(FileStream {
@@ -540,6 +543,9 @@ impl Opened {
             });
         }
         threads.sort_by_key(|thread| thread.name);
+        for (thread, index) in threads.iter_mut().zip(0..) {
+            thread.index = index;
+        }
         let mut coverage = self.coverage;
         coverage.count(
             threads.iter().map(|thread| thread.calls).sum(),

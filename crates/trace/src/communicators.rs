@@ -1,0 +1,493 @@
+//! Communicators across ranks, and the world ranks behind the ranks that MPI calls name.
+//!
+//! A handle means something in one process, for a while; a rank means something in one communicator.
+//! From the recorded calls of all ranks follows what they stand for:
+//!
+//! ```text
+//! each thread's calls ── local: handle ──► the call that made it ─┐
+//!                                                                 ├─► matching: k-th call on the same
+//! each process's Comm_rank, Comm_size ── what it was told ────────┘   parent = the same communicator
+//! ```
+//! *Guarantees*: a world rank that is given follows from the calls, and nothing that a process was told
+//! contradicts it; else it is unknown: where ranks or arguments are missing (`--keep last`, a library's
+//! own communicators), several threads made communicators of one parent, or calls do not show enough
+//! (`MPI_Cart_sub` and groups by ranges, unless `MPI_Comm_rank` was asked; `MPI_Comm_spawn`).
+//! *Costs*: one pass over the records of all MPI calls, in parallel over processes; memory for the
+//! communicators and their members.
+//! *Not for*: matching messages; this is what such a room begins with ([`Communicators::calls`]).
+
+mod local;
+mod matching;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use crate::arguments::{Annotated, Argument, Arguments, Handle, Records, Source, Value};
+use crate::model::{FunctionId, Process, Run, Thread};
+use crate::name::{ProcessName, TraceName};
+use local::{Local, Makers, Meant, Tracker};
+use lockstep_format::mpi::Kind;
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+pub use text::Shown;
+
+/// A communicator, as an index into [`Communicators::all`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommunicatorId(pub u32);
+
+/// Where a communicator comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// `MPI_COMM_WORLD` of a job.
+    World,
+    /// `MPI_COMM_SELF` of a process.
+    Own,
+    /// `MPI_Comm_dup` and its kin.
+    Copy,
+    /// `MPI_Comm_split`.
+    Split,
+    /// `MPI_Comm_split_type`.
+    SplitType,
+    /// `MPI_Comm_create`, `MPI_Comm_create_group`.
+    Create,
+    /// `MPI_Cart_create`, `MPI_Graph_create`, `MPI_Dist_graph_create` and its kin.
+    Topology,
+    /// `MPI_Intercomm_create`.
+    Intercommunicator,
+    /// `MPI_Intercomm_merge`.
+    Merge,
+}
+
+/// The members of a communicator, or of one side of an intercommunicator.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members {
+    /// How many there are, if known.
+    pub size: Option<u32>,
+    /// World ranks by rank, as far as known.
+    pub ranks: Vec<Option<u32>>,
+}
+
+/// A communicator of a run: the same one in all its members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Communicator {
+    /// Its index.
+    pub id: CommunicatorId,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What it was made of.
+    pub parent: Option<CommunicatorId>,
+    /// Its members; of an intercommunicator both sides.
+    pub sides: Vec<Members>,
+}
+
+/// What an argument stands for, beyond its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meaning {
+    /// Nothing more.
+    Plain,
+    /// A communicator; `None` where it is not known which.
+    Communicator(Option<CommunicatorId>),
+    /// A rank in a communicator.
+    Peer(Peer),
+    /// The sources of statuses, where they are ranks.
+    Peers(Vec<Option<Peer>>),
+}
+
+/// Who is behind a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Peer {
+    /// Of which communicator it is a rank, if known.
+    pub communicator: Option<CommunicatorId>,
+    /// The rank in `MPI_COMM_WORLD`, if known.
+    pub world: Option<u32>,
+}
+
+/// An event with what is known beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The event and its arguments.
+    pub annotated: Annotated,
+    /// Of a call its function; of a return that of the call that returns.
+    pub function: Option<FunctionId>,
+    /// What the arguments stand for, one for each; empty where there are none.
+    pub meanings: Vec<Meaning>,
+}
+
+/// The communicators of a run.
+#[derive(Debug, Default)]
+pub struct Communicators {
+    all: Vec<Communicator>,
+    processes: FxHashMap<ProcessName, Known>,
+}
+
+/// What is known of a process.
+#[derive(Debug)]
+struct Known {
+    makers: Makers,
+    places: FxHashMap<Local, matching::Place>,
+}
+
+impl Members {
+    fn of(ranks: impl IntoIterator<Item = Option<u32>>) -> Self {
+        let ranks: Vec<Option<u32>> = ranks.into_iter().collect();
+        Self {
+            size: Some(ranks.len() as u32),
+            ranks,
+        }
+    }
+
+    /// The rank here of this rank of the world.
+    #[must_use]
+    pub fn position(&self, world: u32) -> Option<usize> {
+        // Mostly it is the world itself.
+        if self.ranks.get(world as usize) == Some(&Some(world)) {
+            return Some(world as usize);
+        }
+        self.ranks.iter().position(|rank| *rank == Some(world))
+    }
+
+    fn followed_by(&self, other: &Self) -> Self {
+        match (self.size, other.size) {
+            (Some(_), Some(_)) => Self::of(self.ranks.iter().chain(&other.ranks).copied()),
+            _ => Self::default(),
+        }
+    }
+}
+
+impl Communicator {
+    /// Who rank `rank` is for a caller on `side`.
+    fn world_rank(&self, side: usize, rank: i64) -> Option<u32> {
+        let remote = if self.sides.len() == 2 {
+            1 - side
+        } else {
+            side
+        };
+        self.rank_on(remote, rank)
+    }
+
+    fn rank_on(&self, side: usize, rank: i64) -> Option<u32> {
+        if self.origin == Origin::World {
+            let rank = u32::try_from(rank).ok()?;
+            return self
+                .sides
+                .first()?
+                .size
+                .is_none_or(|size| rank < size)
+                .then_some(rank);
+        }
+        let rank = usize::try_from(rank).ok()?;
+        self.sides.get(side)?.ranks.get(rank).copied().flatten()
+    }
+}
+
+impl Run {
+    /// Finds the run's communicators. O(records of MPI calls).
+    #[must_use]
+    pub fn communicators(&self) -> Communicators {
+        let mut jobs: BTreeMap<u32, Vec<&Process>> = BTreeMap::new();
+        let ranks = self
+            .processes
+            .iter()
+            .filter(|it| it.is_mpi && it.rank.is_some());
+        for process in ranks.filter(|it| it.name.sibling == 0) {
+            jobs.entry(process.name.job).or_default().push(process);
+        }
+        let mut found = Communicators::default();
+        for processes in jobs.values() {
+            let (followed, makers): (Vec<_>, Vec<_>) =
+                processes.par_iter().map(|process| follow(process)).unzip();
+            // A launcher that counts otherwise than MPI does.
+            let is_other = |it: &matching::Process| {
+                let told = it.told.ranks.get(&Local::World);
+                told.is_some_and(|told| *told != i64::from(it.rank))
+            };
+            if followed.iter().any(is_other) {
+                continue;
+            }
+            let places = matching::solve(&followed, &mut found.all);
+            let known = makers.into_iter().zip(places);
+            let known = known.map(|(makers, places)| Known { makers, places });
+            let names = processes.iter().map(|process| process.name);
+            found.processes.extend(names.zip(known));
+        }
+        found
+    }
+}
+
+/// What a process did with communicators.
+fn follow(process: &Process) -> (matching::Process, Makers) {
+    let mut makers = Makers::default();
+    let mut trackers = track_all(process, None);
+    if process
+        .threads
+        .iter()
+        .filter(|it| it.side.is_some())
+        .count()
+        > 1
+    {
+        for (handle, birth) in trackers.iter().flat_map(|it| &it.births) {
+            let first = local::Maker {
+                thread: Some(birth.thread),
+                birth: Some(*birth),
+            };
+            let and = |maker: &mut local::Maker| {
+                maker.birth = None;
+                maker.thread = maker.thread.filter(|it| *it == birth.thread);
+            };
+            makers.entry(*handle).and_modify(and).or_insert(first);
+        }
+        trackers = track_all(process, Some(&makers));
+    }
+    let mut sources = process.threads.iter().filter_map(|it| it.side.as_deref());
+    let mut told = local::Told::default();
+    for tracker in &trackers {
+        told.add(&tracker.told);
+    }
+    let followed = matching::Process {
+        rank: process.rank.unwrap_or(0),
+        world_size: sources.find_map(|it| it.world_size),
+        host: process.host.clone(),
+        made: trackers.into_iter().map(|it| it.made).collect(),
+        told,
+        is_cut: process.threads.iter().any(|thread| thread.dropped > 0),
+    };
+    (followed, makers)
+}
+
+fn track_all<'a>(process: &Process, makers: Option<&'a Makers>) -> Vec<Tracker<'a>> {
+    let threads = process.threads.iter();
+    threads
+        .map(|it| track(it.side.as_deref(), Tracker::new(it.index, makers)))
+        .collect()
+}
+
+fn track<'a>(source: Option<&Source>, mut tracker: Tracker<'a>) -> Tracker<'a> {
+    let Some(source) = source else {
+        return tracker;
+    };
+    for tuple in Records::new(source) {
+        let Some(id) = tuple.function else { continue };
+        let Some(function) = source.functions.get(&id) else {
+            continue;
+        };
+        if tuple.is_result {
+            tracker.result(id, &tuple.arguments);
+        } else {
+            tracker.call(id, function, &tuple.arguments);
+        }
+    }
+    tracker
+}
+
+impl Communicators {
+    /// All of them: first those that MPI predefines, of each job, then their children in the order of
+    /// the calls that made them.
+    #[must_use]
+    pub fn all(&self) -> &[Communicator] {
+        &self.all
+    }
+
+    /// The communicator with this id.
+    #[must_use]
+    pub fn get(&self, id: CommunicatorId) -> Option<&Communicator> {
+        self.all.get(id.0 as usize)
+    }
+
+    /// Its number for people, from 1; `None` of those that MPI predefines. O(communicators).
+    #[must_use]
+    pub fn number(&self, id: CommunicatorId) -> Option<usize> {
+        let is_made = |it: &&Communicator| !matches!(it.origin, Origin::World | Origin::Own);
+        is_made(&self.get(id)?).then(|| self.all[..=id.0 as usize].iter().filter(is_made).count())
+    }
+
+    /// The events of a thread, in order, with what their arguments stand for. Costs as
+    /// [`Thread::arguments`].
+    #[must_use]
+    pub fn events<'a>(&'a self, thread: &'a Thread) -> ResolvedEvents<'a> {
+        let TraceName { process, .. } = thread.name;
+        let known = self.processes.get(&process);
+        ResolvedEvents {
+            communicators: self,
+            events: thread.arguments(),
+            source: thread.side.as_deref(),
+            tracker: Tracker::new(thread.index, known.map(|it| &it.makers)),
+            known,
+        }
+    }
+
+    /// The recorded MPI calls of a thread, and their returns where they gave something back.
+    pub fn calls<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = Resolved> + 'a {
+        self.events(thread)
+            .filter(|it| it.annotated.arguments.is_some())
+    }
+
+    /// What is known of the open calls, in the order of [`Thread::open`]. O(events).
+    #[must_use]
+    pub fn open(&self, thread: &Thread) -> Vec<Option<Resolved>> {
+        let mut all = self.events(thread);
+        let mut open: Vec<Option<Resolved>> = Vec::new();
+        while let Some(next) = all.next() {
+            let depth = all.events.depth();
+            open.resize(depth, None);
+            if let (crate::Event::Call(_), Some(place)) = (next.annotated.event, open.last_mut()) {
+                *place = next.annotated.arguments.is_some().then_some(next);
+            }
+        }
+        open.resize(thread.open.len(), None);
+        open
+    }
+}
+
+/// Iterator of [`Communicators::events`].
+pub struct ResolvedEvents<'a> {
+    communicators: &'a Communicators,
+    events: Arguments<'a>,
+    source: Option<&'a Source>,
+    tracker: Tracker<'a>,
+    known: Option<&'a Known>,
+}
+
+impl std::fmt::Debug for ResolvedEvents<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResolvedEvents").finish_non_exhaustive()
+    }
+}
+
+impl Iterator for ResolvedEvents<'_> {
+    type Item = Resolved;
+
+    fn next(&mut self) -> Option<Resolved> {
+        let annotated = self.events.next()?;
+        let function = self.events.function();
+        let meanings = match (&annotated.arguments, function) {
+            (Some(arguments), Some(id)) => self.meanings(annotated.event, id, arguments),
+            _ => Vec::new(),
+        };
+        Some(Resolved {
+            annotated,
+            function,
+            meanings,
+        })
+    }
+}
+
+impl ResolvedEvents<'_> {
+    fn meanings(
+        &mut self,
+        event: crate::Event,
+        id: FunctionId,
+        arguments: &[Argument],
+    ) -> Vec<Meaning> {
+        let Some(function) = self.source.and_then(|source| source.functions.get(&id)) else {
+            return vec![Meaning::Plain; arguments.len()];
+        };
+        let meant = match event {
+            crate::Event::Return => self.tracker.result(id, arguments),
+            _ => self.tracker.call(id, function, arguments),
+        };
+        let meant = meant.iter().zip(arguments);
+        meant.map(|(meant, it)| self.meaning(meant, it)).collect()
+    }
+
+    fn meaning(&self, meant: &Meant, argument: &Argument) -> Meaning {
+        let place = |local: &Local| {
+            self.known
+                .and_then(|known| known.places.get(local))
+                .copied()
+        };
+        let peer = |local: &Local, rank: i64, is_own: bool| {
+            let place = place(local);
+            let world = place.and_then(|(id, side)| {
+                let communicator = self.communicators.get(id)?;
+                match is_own {
+                    true => communicator.rank_on(side, rank),
+                    false => communicator.world_rank(side, rank),
+                }
+            });
+            Peer {
+                communicator: place.map(|(id, _)| id),
+                world,
+            }
+        };
+        let rank = match argument.value {
+            Value::Rank { rank, name: None } | Value::Number(rank) => Some(rank),
+            Value::Status(source, ..) => Some(source),
+            _ => None,
+        };
+        let rank = rank.filter(|rank| *rank >= 0);
+        match (meant, rank) {
+            (Meant::Comm(Local::Null), _) => Meaning::Plain,
+            (Meant::Comm(local), _) => Meaning::Communicator(place(local).map(|(id, _)| id)),
+            (Meant::Peer(local), Some(rank)) => Meaning::Peer(peer(local, rank, false)),
+            (Meant::Own(local), Some(rank)) => Meaning::Peer(peer(local, rank, true)),
+            (Meant::Peers(locals), _) => match &argument.value {
+                Value::Statuses(_, statuses) => {
+                    let sources = statuses.iter().map(|(source, _)| *source);
+                    let locals = locals.iter().chain(std::iter::repeat(&None));
+                    let peers = sources.zip(locals).map(|(source, local)| {
+                        let local = local.as_ref().filter(|_| source >= 0)?;
+                        Some(peer(local, source, false))
+                    });
+                    Meaning::Peers(peers.collect())
+                }
+                _ => Meaning::Plain,
+            },
+            _ => Meaning::Plain,
+        }
+    }
+}
+
+impl Resolved {
+    /// The argument or result with this name (that of the standard), and what it stands for.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<(&Value, &Meaning)> {
+        let arguments = self.annotated.arguments.as_deref()?;
+        let index = arguments.iter().position(|it| it.name == name)?;
+        Some((&arguments[index].value, self.meanings.get(index)?))
+    }
+
+    /// The communicator of the call: what it works on. `None` where it has none, or an unknown one.
+    #[must_use]
+    pub fn communicator(&self) -> Option<CommunicatorId> {
+        let arguments = self.annotated.arguments.as_deref()?;
+        let index = arguments
+            .iter()
+            .position(|it| matches!(it.kind, Kind::Comm | Kind::CommAt))?;
+        match self.meanings.get(index)? {
+            Meaning::Communicator(id) => *id,
+            _ => None,
+        }
+    }
+
+    /// A rank by the argument's name (`dest`, `source`, `root`), and who it is.
+    #[must_use]
+    pub fn peer(&self, name: &str) -> Option<(i64, Peer)> {
+        match self.get(name)? {
+            (Value::Rank { rank, .. } | Value::Number(rank), Meaning::Peer(peer)) => {
+                Some((*rank, *peer))
+            }
+            _ => None,
+        }
+    }
+
+    /// A number or a tag by its name (`count`, `tag`, `sendtag`); `None` is `MPI_ANY_TAG` too.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<i64> {
+        match self.get(name)?.0 {
+            Value::Number(number) => Some(*number),
+            Value::Tag(tag) => *tag,
+            _ => None,
+        }
+    }
+
+    /// A handle by its name (`datatype`, `op`, `request`).
+    #[must_use]
+    pub fn handle(&self, name: &str) -> Option<&Handle> {
+        match self.get(name)?.0 {
+            Value::Handle(handle) => Some(handle),
+            _ => None,
+        }
+    }
+}
