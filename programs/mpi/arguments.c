@@ -76,7 +76,7 @@ static void communicators(void) {
     SAY("MPI_Comm_size()");
     MPI_Comm_size(half, &size);
     SAY("return(size=%d)", size);
-    SAY("MPI_Bcast(count=1, datatype=MPI_INT, root=%d)", size - 1);
+    SAY("MPI_Bcast(count=1, datatype=MPI_INT, root=%d (world %d))", size - 1, rank % 2);
     MPI_Bcast(&own, 1, MPI_INT, size - 1, half);
     SAY("MPI_Comm_dup()");
     MPI_Comm_dup(half, &copy);
@@ -84,7 +84,7 @@ static void communicators(void) {
     MPI_Barrier(copy);
     SAY("MPI_Cart_create(comm_old=MPI_COMM_WORLD, ndims=1, reorder=0)");
     MPI_Cart_create(MPI_COMM_WORLD, 1, dimensions, periodic, 0, &line);
-    SAY("MPI_Iprobe(source=0, tag=9)");
+    SAY("MPI_Iprobe(source=0 (world 0), tag=9)");
     MPI_Iprobe(0, 9, line, &flag, &status);
     SAY("return(flag=0)");
     MPI_Comm_free(&half);

@@ -159,24 +159,15 @@ impl Members {
 impl Communicator {
     /// Who rank `rank` is for a caller on `side`.
     fn world_rank(&self, side: usize, rank: i64) -> Option<u32> {
-        let remote = if self.sides.len() == 2 {
-            1 - side
-        } else {
-            side
-        };
-        self.rank_on(remote, rank)
-    }
-
-    fn rank_on(&self, side: usize, rank: i64) -> Option<u32> {
         if self.origin == Origin::World {
             let rank = u32::try_from(rank).ok()?;
-            return self
-                .sides
-                .first()?
-                .size
-                .is_none_or(|size| rank < size)
-                .then_some(rank);
+            let size = self.sides.first()?.size;
+            return size.is_none_or(|size| rank < size).then_some(rank);
         }
+        let side = match self.sides.len() {
+            2 => 1 - side,
+            _ => side,
+        };
         let rank = usize::try_from(rank).ok()?;
         self.sides.get(side)?.ranks.get(rank).copied().flatten()
     }
@@ -397,15 +388,10 @@ impl ResolvedEvents<'_> {
                 .and_then(|known| known.places.get(local))
                 .copied()
         };
-        let peer = |local: &Local, rank: i64, is_own: bool| {
+        let peer = |local: &Local, rank: i64| {
             let place = place(local);
-            let world = place.and_then(|(id, side)| {
-                let communicator = self.communicators.get(id)?;
-                match is_own {
-                    true => communicator.rank_on(side, rank),
-                    false => communicator.world_rank(side, rank),
-                }
-            });
+            let world =
+                place.and_then(|(id, side)| self.communicators.get(id)?.world_rank(side, rank));
             Peer {
                 communicator: place.map(|(id, _)| id),
                 world,
@@ -420,15 +406,14 @@ impl ResolvedEvents<'_> {
         match (meant, rank) {
             (Meant::Comm(Local::Null), _) => Meaning::Plain,
             (Meant::Comm(local), _) => Meaning::Communicator(place(local).map(|(id, _)| id)),
-            (Meant::Peer(local), Some(rank)) => Meaning::Peer(peer(local, rank, false)),
-            (Meant::Own(local), Some(rank)) => Meaning::Peer(peer(local, rank, true)),
+            (Meant::Peer(local), Some(rank)) => Meaning::Peer(peer(local, rank)),
             (Meant::Peers(locals), _) => match &argument.value {
                 Value::Statuses(_, statuses) => {
                     let sources = statuses.iter().map(|(source, _)| *source);
                     let locals = locals.iter().chain(std::iter::repeat(&None));
                     let peers = sources.zip(locals).map(|(source, local)| {
                         let local = local.as_ref().filter(|_| source >= 0)?;
-                        Some(peer(local, source, false))
+                        Some(peer(local, source))
                     });
                     Meaning::Peers(peers.collect())
                 }

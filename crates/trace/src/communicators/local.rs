@@ -143,8 +143,6 @@ pub(crate) enum Meant {
     Comm(Local),
     /// A rank in it; of an intercommunicator, on the other side.
     Peer(Local),
-    /// The caller's own rank in it.
-    Own(Local),
     /// The sources of statuses are such ranks.
     Peers(Vec<Option<Local>>),
 }
@@ -527,7 +525,7 @@ impl<'a> Tracker<'a> {
             }
             (Kind::Result, Value::Number(value), Awaits::Rank(comm)) => {
                 self.told.put(false, *comm, *value);
-                Meant::Own(*comm)
+                Meant::Nothing
             }
             (Kind::Result, Value::Number(value), Awaits::Size(comm)) => {
                 self.told.put(true, *comm, *value);

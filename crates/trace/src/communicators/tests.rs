@@ -238,7 +238,6 @@ fn two_sides_and_their_merger() {
     // A rank is one of the other side.
     let (id, side) = found.places[0][&born(1)];
     assert_eq!(found.all[id.0 as usize].world_rank(side, 2), Some(4));
-    assert_eq!(found.all[id.0 as usize].rank_on(side, 1), Some(1));
 }
 
 #[test]
