@@ -92,10 +92,30 @@ pub fn apply(
 
 /// Maps the arena: below the image, where it is in nobody's way (above a program lies its heap);
 /// else above it, as far away as it may be.
-fn place((low, high): (u64, u64), size: u64, maps: &Maps) -> Option<u64> {
+fn place(extent: (u64, u64), size: u64, maps: &mut Maps) -> Option<u64> {
+    if maps.is_read() {
+        // Where something was mapped meanwhile, look again.
+        maps.add(extent);
+        let [below, _] = gaps(extent, size, maps);
+        if let Some(at) = below.filter(|at| is_taken(*at, size)) {
+            return Some(at);
+        }
+    }
+    if !maps.read() {
+        return None;
+    }
+    let gaps = gaps(extent, size, maps);
+    gaps.into_iter().flatten().find(|at| is_taken(*at, size))
+}
+
+fn is_taken(at: u64, size: u64) -> bool {
+    syscall::map_at(at as usize, size as usize).is_ok()
+}
+
+/// Places for it in the gap below the image that is nearest, and in the gap above it that is farthest.
+fn gaps((low, high): (u64, u64), size: u64, maps: &Maps) -> [Option<u64>; 2] {
     let floor = high.saturating_sub(REACH).max(LOWEST);
     let ceiling = low.saturating_add(REACH);
-    // The gap below the image that is nearest, and the gap above it that is farthest.
     let mut below = None;
     let mut above = None;
     let mut consider = |start: u64, next: u64| {
@@ -113,19 +133,15 @@ fn place((low, high): (u64, u64), size: u64, maps: &Maps) -> Option<u64> {
         }
     };
     let mut end = LOWEST;
-    let near = maps.ranges().partition_point(|range| range.1 < floor);
-    for range in maps.ranges().iter().skip(near) {
+    for range in maps.ranges() {
         consider(end, range.0);
-        end = range.1;
+        end = end.max(range.1);
         if end > ceiling {
             break;
         }
     }
     consider(end, u64::MAX);
     [below, above]
-        .into_iter()
-        .flatten()
-        .find(|at| syscall::map_at(*at as usize, size as usize).is_ok())
 }
 
 /// Which imports are left as they are, one byte each.

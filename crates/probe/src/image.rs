@@ -1,6 +1,5 @@
 //! The images of the process, from the dynamic linker's own list: no `dlsym`, no libc.
 
-use crate::maps::Maps;
 use crate::syscall::{self, O_RDONLY};
 use crate::text::{Text, until_zero};
 use lockstep_format::check::{crc32c, extend};
@@ -100,12 +99,11 @@ impl Image {
     }
 
     /// A library, from its load address.
-    pub fn library(bias: u64, maps: &Maps) -> Option<Self> {
-        let (low, high) = maps.containing(bias)?;
-        if low != bias || high - low < 4096 {
+    pub fn library(bias: u64) -> Option<Self> {
+        if !bias.is_multiple_of(4096) || !syscall::is_readable(bias) {
             return None;
         }
-        // SAFETY: a page is mapped there. Libraries are linked from address 0, so that their first
+        // SAFETY: a page can be read there. Libraries are linked from address 0, so that their first
         // page is their header.
         let header = unsafe { core::slice::from_raw_parts(bias as *const u8, 64) };
         if header.get(..5)? != b"\x7fELF\x02" {

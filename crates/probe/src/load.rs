@@ -78,6 +78,7 @@ struct Loader {
     known_count: usize,
     given_count: usize,
     main_arena: u64,
+    maps: Maps,
     known: [Known; MOST],
     given: [Given; MOST],
 }
@@ -287,32 +288,22 @@ impl Loader {
             known.is_here = false;
         }
         let rendezvous = self.rendezvous;
-        Rendezvous::each_library(rendezvous, |link| {
-            let address = core::ptr::from_ref(link) as u64;
-            let found = self
-                .known()
-                .iter_mut()
-                .find(|known| known.link == address && known.bias == link.bias);
-            match found {
-                Some(known) => known.is_here = true,
-                None => count += 1,
-            }
+        let mut next = 0;
+        Rendezvous::each_library(rendezvous, |link| match self.find(link, &mut next) {
+            Some(known) => known.is_here = true,
+            None => count += 1,
         });
         self.forget();
         if count == 0 {
             return Ok(());
         }
-        let mut maps = Maps::read().ok_or(MEMORY)?;
+        next = 0;
         let mut candidates = Room::<Candidate>::new(count).ok_or(MEMORY)?;
         // Whoever unwinds first: once calls are redirected, they must restore. The main program last.
         let mut others = Room::<Candidate>::new(count).ok_or(MEMORY)?;
         Rendezvous::each_library(rendezvous, |link| {
             let address = core::ptr::from_ref(link) as u64;
-            let is_known = self
-                .known()
-                .iter()
-                .any(|known| known.link == address && known.bias == link.bias);
-            if is_known || self.known_count >= MOST {
+            if self.find(link, &mut next).is_some() || self.known_count >= MOST {
                 return;
             }
             if let Some(place) = self.known.get_mut(self.known_count) {
@@ -329,12 +320,12 @@ impl Loader {
             if runs_devices(file_name(link.name())) {
                 facts.untraced(link.name(), "what it runs on a device is not recorded");
             }
-            if main.is_some() && self.has_own_unwinder(link, &maps) {
+            if main.is_some() && self.has_own_unwinder(link) {
                 // SAFETY: this is the constructor: the main program is there to be patched.
                 unsafe { Setup::get_mut() }.plain = true;
                 facts.untraced(link.name(), OWN_UNWINDER);
             }
-            let Some(candidate) = self.candidate(link, &maps) else {
+            let Some(candidate) = self.candidate(link) else {
                 return;
             };
             if candidate.role == Role::Unwinder {
@@ -353,7 +344,23 @@ impl Loader {
         if candidates.all().is_empty() {
             return Ok(());
         }
-        self.patch(candidates.all(), &mut maps, facts)
+        let mut maps = core::mem::replace(&mut self.maps, Maps::UNREAD);
+        let patched = self.patch(candidates.all(), &mut maps, facts);
+        self.maps = maps;
+        patched
+    }
+
+    /// What is known of a link. Those that are asked for in the linker's order, `next` being 0 before,
+    /// are found at once, as they became known in it.
+    fn find(&mut self, link: &crate::image::Link, next: &mut usize) -> Option<&mut Known> {
+        let address = core::ptr::from_ref(link) as u64;
+        let is_it = |known: &Known| known.link == address && known.bias == link.bias;
+        let all = self.known();
+        if !all.get(*next).is_some_and(is_it) {
+            *next = all.iter().position(is_it)?;
+        }
+        *next += 1;
+        all.get_mut(*next - 1)
     }
 
     /// Gives back what belonged to images that are gone.
@@ -368,24 +375,27 @@ impl Loader {
                     *place = known;
                 }
                 kept += 1;
-            } else if known.arena != 0 {
-                // SAFETY: its image is unmapped, so that nothing leads there any more.
-                unsafe { syscall::unmap(known.arena as *mut u8, known.size as usize) };
+            } else {
+                self.maps.forget();
+                if known.arena != 0 {
+                    // SAFETY: its image is unmapped, so that nothing leads there any more.
+                    unsafe { syscall::unmap(known.arena as *mut u8, known.size as usize) };
+                }
             }
         }
         self.known_count = kept;
     }
 
     /// Whether the library of a link unwinds the program's stack, and we cannot see it do so.
-    fn has_own_unwinder(&self, link: &crate::image::Link, maps: &Maps) -> bool {
+    fn has_own_unwinder(&self, link: &crate::image::Link) -> bool {
         let name = core::str::from_utf8(file_name(link.name())).unwrap_or("");
         Role::of_library(name) != Role::Unwinder
-            && Image::library(link.bias, maps)
+            && Image::library(link.bias)
                 .is_some_and(|image| crate::unwinder::is_own(link, &image))
     }
 
     /// The image of a link, if it is one to have a plan.
-    fn candidate(&self, link: &'static crate::image::Link, maps: &Maps) -> Option<Candidate> {
+    fn candidate(&self, link: &'static crate::image::Link) -> Option<Candidate> {
         let path = link.name();
         // The kernel's own image has no file.
         if !path.contains(&b'/') {
@@ -396,7 +406,7 @@ impl Loader {
         if !role.has_hooks() && !self.all || !crate::fault::records() {
             return None;
         }
-        let image = Image::library(link.bias, maps)?;
+        let image = Image::library(link.bias)?;
         let (low, high) = image.extent();
         let own = changed as *const () as u64;
         if (low..high).contains(&own) {

@@ -8,47 +8,64 @@ pub type Range = (u64, u64);
 /// More mappings than any process may have unless its kernel was told otherwise.
 const MOST: usize = 1 << 17;
 
-/// The mappings of a moment, in memory of its own, and what we have mapped since.
+/// The mappings of the moment when they were read, in memory of their own, and what is known to have
+/// been mapped since. The kernel takes a fifth of a millisecond to list those of an MPI rank, so that
+/// they are not read for every library that is loaded. All zeros is a list that was not read yet.
 pub struct Maps {
     at: *mut Range,
     count: usize,
 }
 
 impl Maps {
-    /// As they are now.
-    pub fn read() -> Option<Self> {
-        let mut maps = Self {
-            at: syscall::map(MOST * size_of::<Range>()).ok()?.cast(),
-            count: 0,
-        };
-        each(|range| {
-            maps.insert(maps.count, range);
-            false
-        });
-        Some(maps)
+    /// Not read yet.
+    pub const UNREAD: Self = Self {
+        at: core::ptr::null_mut(),
+        count: 0,
+    };
+
+    /// Whether they were read.
+    pub fn is_read(&self) -> bool {
+        self.count > 0
     }
 
-    /// The mappings, in ascending order.
+    /// As they are now. False where there is no memory for them.
+    pub fn read(&mut self) -> bool {
+        if self.at.is_null() {
+            match syscall::map(MOST * size_of::<Range>()) {
+                Ok(at) => self.at = at.cast(),
+                Err(_) => return false,
+            }
+        }
+        self.count = 0;
+        each(|range| {
+            self.insert(self.count, range);
+            false
+        });
+        true
+    }
+
+    /// What they were may be wrong now.
+    pub fn forget(&mut self) {
+        self.count = 0;
+    }
+
+    /// The mappings, in ascending order of their starts; those of different times may overlap.
     pub fn ranges(&self) -> &[Range] {
+        if self.at.is_null() {
+            return &[];
+        }
         // SAFETY: mapped, aligned, written up to here.
         unsafe { core::slice::from_raw_parts(self.at, self.count) }
     }
 
-    /// The mapping that contains `address`.
-    pub fn containing(&self, address: u64) -> Option<Range> {
-        let after = self.ranges().partition_point(|range| range.0 <= address);
-        let range = *self.ranges().get(after.checked_sub(1)?)?;
-        (address < range.1).then_some(range)
-    }
-
-    /// Adds what was mapped in a gap.
+    /// Adds what was mapped since.
     pub fn add(&mut self, range: Range) {
         let index = self.ranges().partition_point(|known| known.0 < range.0);
         self.insert(index, range);
     }
 
     fn insert(&mut self, index: usize, range: Range) {
-        if self.count == MOST || index > self.count {
+        if self.at.is_null() || self.count == MOST || index > self.count {
             return;
         }
         // SAFETY: index <= count < MOST.

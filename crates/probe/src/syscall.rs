@@ -8,6 +8,7 @@ const FSTAT: usize = 5;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
+const RT_SIGPROCMASK: usize = 14;
 const PWRITE64: usize = 18;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
@@ -237,6 +238,12 @@ pub unsafe fn unmap(at: *mut u8, length: usize) {
 /// What is done to them from now on must be allowed by it.
 pub unsafe fn protect(at: usize, length: usize, protection: usize) -> Result<(), Errno> {
     call!(MPROTECT, at, length, protection).map(|_| ())
+}
+
+/// Whether the word at `address` can be read: the kernel reads it, and then refuses what it is asked.
+pub fn is_readable(address: u64) -> bool {
+    const NO_SUCH_WAY: usize = usize::MAX;
+    call!(RT_SIGPROCMASK, NO_SUCH_WAY, address, 0, 8) == Err(Errno::EINVAL)
 }
 
 /// Advice on whole pages.
