@@ -77,10 +77,10 @@
 //!
 //! ```text
 //! patched returns, leaf                     exit (one for each ret, behind the stub, aligned to 8)
-//! S+0   event word, 0                       X+0   48 8b 54 24 e8  mov -24(%rsp),%rdx  (slow)
-//! S+8   48 8b 54 24 e8  mov -24(%rsp),%rdx  X+5   48 8b 4c 24 f0  mov -16(%rsp),%rcx
-//! S+13  48 8b 4c 24 f0  mov -16(%rsp),%rcx  X+10  48 8b 44 24 f8  mov  -8(%rsp),%rax
-//! S+18  48 8b 44 24 f8  mov  -8(%rsp),%rax  X+15  ff 15 ..        call *[RETURN]
+//! S+0   event word, 0                       X+0   48 8b 44 24 e8  mov -24(%rsp),%rax  (slow)
+//! S+8   48 8b 44 24 e8  mov -24(%rsp),%rax  X+5   4c 8b 54 24 f0  mov -16(%rsp),%r10
+//! S+13  4c 8b 54 24 f0  mov -16(%rsp),%r10  X+10  4c 8b 5c 24 f8  mov  -8(%rsp),%r11
+//! S+18  4c 8b 5c 24 f8  mov  -8(%rsp),%r11  X+15  ff 15 ..        call *[RETURN]
 //! S+23  ff 15 ..   call *[OPEN | LEAF]      X+21  c3 | c2 ..      ret
 //! S+29  e9 ..      jmp body                 X+24  the moved instructions before the ret
 //! S+40  inline: record, or jmp S+8          ...   inline: record, or jmp X
@@ -92,7 +92,7 @@
 //! X+32  inline: TAIL and G's call, then     X+32  inline: mark the frame as handed over (or record
 //!       jmp G's body; or jmp X                    the return), jmp G; or jmp X
 //! ```
-//! Inline code keeps rax, rcx, rdx at rsp - 8, - 16, - 24, which are dead at an entry and before a
+//! Inline code keeps r11, r10, rax at rsp - 8, - 16, - 24, which are dead at an entry and before a
 //! `ret`, and finds the thread's block ([`block`]) through a thread-local pointer at a fixed distance
 //! from the thread pointer ([`fixup::THREAD_32`]). It goes the slow way (to S+8 or X) where the pointer
 //! is null, [`block::BUSY`] is not 0, the shadow stack's newest frame is not the one expected, or the
@@ -335,10 +335,10 @@ pub mod block {
     /// or 0.
     pub const BUSY: i32 = 16;
     /// `u64`, behind the newest entry of the shadow stack.
-    pub const TOP: i32 = 4096;
+    pub const TOP: i32 = 4096 + 256;
     /// `u64`, entries below it may be gone although they look alive: the slow way decides about the
     /// one just below.
-    pub const MARK: i32 = 4104;
+    pub const MARK: i32 = 4096 + 256 + 8;
     /// An entry of the shadow stack is four words; there is always room for as many as the staging
     /// area has words.
     pub const ENTRY: i32 = 32;

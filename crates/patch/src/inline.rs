@@ -18,16 +18,17 @@ pub(crate) enum Then {
     Jump(Link),
 }
 
-/// Registers that inline code uses, in the order in which they are saved below the stack pointer.
+/// Registers that inline code uses, in the order in which they are saved below the stack pointer. The
+/// program waits for none of them: not for its arguments, and not for what a call gave back.
 const SAVE: [&[u8]; 3] = [
-    &[0x48, 0x89, 0x44, 0x24, 0xf8], // mov %rax,-8(%rsp)
-    &[0x48, 0x89, 0x4c, 0x24, 0xf0], // mov %rcx,-16(%rsp)
-    &[0x48, 0x89, 0x54, 0x24, 0xe8], // mov %rdx,-24(%rsp)
+    &[0x4c, 0x89, 0x5c, 0x24, 0xf8], // mov %r11,-8(%rsp)
+    &[0x4c, 0x89, 0x54, 0x24, 0xf0], // mov %r10,-16(%rsp)
+    &[0x48, 0x89, 0x44, 0x24, 0xe8], // mov %rax,-24(%rsp)
 ];
 const RESTORE: [&[u8]; 3] = [
-    &[0x48, 0x8b, 0x44, 0x24, 0xf8], // mov -8(%rsp),%rax
-    &[0x48, 0x8b, 0x4c, 0x24, 0xf0], // mov -16(%rsp),%rcx
-    &[0x48, 0x8b, 0x54, 0x24, 0xe8], // mov -24(%rsp),%rdx
+    &[0x4c, 0x8b, 0x5c, 0x24, 0xf8], // mov -8(%rsp),%r11
+    &[0x4c, 0x8b, 0x54, 0x24, 0xf0], // mov -16(%rsp),%r10
+    &[0x48, 0x8b, 0x44, 0x24, 0xe8], // mov -24(%rsp),%rax
 ];
 const NOP5: &[u8] = &[0x0f, 0x1f, 0x44, 0x00, 0x00];
 
@@ -92,20 +93,20 @@ impl Arena {
         self.body(moved);
         self.save(2);
         self.load_block();
-        self.code(&[0x48, 0x85, 0xc0]); // test %rax,%rax
+        self.code(&[0x4d, 0x85, 0xdb]); // test %r11,%r11
         let no_block = self.jump_ahead(If::Equal);
         self.test_busy();
         let busy = self.jump_ahead(If::NotEqual);
         self.set_busy();
         self.top_frame_is_plain(&slow);
-        self.code(&[0x48, 0x8b, 0x08]); // mov (%rax),%rcx
-        self.code(&[0x48, 0x3b, 0x48, block::LIMIT as u8]); // cmp limit(%rax),%rcx
+        self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
+        self.code(&[0x4d, 0x3b, 0x53, block::LIMIT as u8]); // cmp limit(%r11),%r10
         self.jump_back(If::AboveOrEqual, &slow);
-        self.code(&[0x48, 0xc7, 0x01]); // movq $RETURN,(%rcx)
+        self.code(&[0x49, 0xc7, 0x02]); // movq $RETURN,(%r10)
         self.code(&event_word(RETURN, false).to_le_bytes());
-        self.code(&[0x48, 0x83, 0xc1, 8]); // add $8,%rcx
-        self.code(&[0x48, 0x89, 0x08]); // mov %rcx,(%rax)
-        self.code(&[0x48, 0x83, 0xa8]); // subq $ENTRY,top(%rax)
+        self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
+        self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
+        self.code(&[0x49, 0x83, 0xab]); // subq $ENTRY,top(%r11)
         self.code(&block::TOP.to_le_bytes());
         self.code(&[block::ENTRY as u8]);
         self.clear_busy();
@@ -124,14 +125,14 @@ impl Arena {
         self.body(moved);
         self.save(2);
         self.load_block();
-        self.code(&[0x48, 0x85, 0xc0]); // test %rax,%rax
+        self.code(&[0x4d, 0x85, 0xdb]); // test %r11,%r11
         let no_block = self.jump_ahead(If::Equal);
         self.test_busy();
         let busy = self.jump_ahead(If::NotEqual);
         self.top_frame_is_plain(&slow);
-        // orb $HANDED_OVER,stub-ENTRY(%rcx): one instruction, so that no handler comes between.
+        // orb $HANDED_OVER,stub-ENTRY(%r10): one instruction, so that no handler comes between.
         let flags = (block::ENTRY_STUB - block::ENTRY) as u8;
-        self.code(&[0x80, 0x49, flags, block::HANDED_OVER as u8]);
+        self.code(&[0x41, 0x80, 0x4a, flags, block::HANDED_OVER as u8]);
         self.land(no_block);
         self.land(busy);
         self.restore(2);
@@ -152,32 +153,32 @@ impl Arena {
         self.set_busy();
         self.top_frame_is_plain(&slow);
         let events: u8 = if to.is_leaf { 3 } else { 2 };
-        self.code(&[0x48, 0x8b, 0x10]); // mov (%rax),%rdx
-        self.code(&[0x48, 0x83, 0xc2, 8 * events]); // add $size,%rdx
-        self.code(&[0x48, 0x3b, 0x50, block::LIMIT as u8]); // cmp limit(%rax),%rdx
+        self.code(&[0x49, 0x8b, 0x03]); // mov (%r11),%rax
+        self.code(&[0x48, 0x83, 0xc0, 8 * events]); // add $size,%rax
+        self.code(&[0x49, 0x3b, 0x43, block::LIMIT as u8]); // cmp limit(%r11),%rax
         self.jump_back(If::Above, &slow);
         // The last event first: a reader stops at a zero, so that all appear at once.
         let mut back = -8i8;
         if to.is_leaf {
-            self.code(&[0x48, 0xc7, 0x42, back as u8]); // movq $RETURN,back(%rdx)
+            self.code(&[0x48, 0xc7, 0x40, back as u8]); // movq $RETURN,back(%rax)
             self.code(&event_word(RETURN, false).to_le_bytes());
             back -= 8;
         }
-        self.code(&[0x48, 0xc7, 0x42, back as u8]); // movq $symbol,back(%rdx)
+        self.code(&[0x48, 0xc7, 0x40, back as u8]); // movq $symbol,back(%rax)
         let word = self.bytes.len() as u32;
         self.code(&[0; 4]);
         back -= 8;
-        self.code(&[0x48, 0xc7, 0x42, back as u8]); // movq $TAIL,back(%rdx)
+        self.code(&[0x48, 0xc7, 0x40, back as u8]); // movq $TAIL,back(%rax)
         self.code(&event_word(TAIL, false).to_le_bytes());
-        self.code(&[0x48, 0x89, 0x10]); // mov %rdx,(%rax)
+        self.code(&[0x49, 0x89, 0x03]); // mov %rax,(%r11)
         if to.is_leaf {
-            self.code(&[0x48, 0x83, 0xa8]); // subq $ENTRY,top(%rax)
+            self.code(&[0x49, 0x83, 0xab]); // subq $ENTRY,top(%r11)
             self.code(&block::TOP.to_le_bytes());
             self.code(&[block::ENTRY as u8]);
         } else {
             self.stub_address(to.start as usize);
             let place = (block::ENTRY_STUB - block::ENTRY) as u8;
-            self.code(&[0x48, 0x89, 0x51, place]); // mov %rdx,stub-ENTRY(%rcx)
+            self.code(&[0x49, 0x89, 0x42, place]); // mov %rax,stub-ENTRY(%r10)
         }
         self.clear_busy();
         self.restore(3);
@@ -191,26 +192,26 @@ impl Arena {
         self.block_or(slow);
         self.set_busy();
         self.frame_fits_below(slow);
-        self.code(&[0x48, 0x8b, 0x10]); // mov (%rax),%rdx
-        self.code(&[0x48, 0x3b, 0x50, block::LIMIT as u8]); // cmp limit(%rax),%rdx
+        self.code(&[0x49, 0x8b, 0x03]); // mov (%r11),%rax
+        self.code(&[0x49, 0x3b, 0x43, block::LIMIT as u8]); // cmp limit(%r11),%rax
         self.jump_back(If::AboveOrEqual, slow);
         // The entry of the shadow stack.
         self.stub_address(start);
-        self.code(&[0x48, 0x89, 0x51, block::ENTRY_STUB as u8]); // mov %rdx,stub(%rcx)
-        self.code(&[0x48, 0x8b, 0x14, 0x24]); // mov (%rsp),%rdx
-        self.code(&[0x48, 0x89, 0x11]); // mov %rdx,(%rcx)
-        self.code(&[0x48, 0x89, 0x61, block::ENTRY_SLOT as u8]); // mov %rsp,slot(%rcx)
-        self.code(&[0x48, 0x83, 0xc1, block::ENTRY as u8]); // add $ENTRY,%rcx
-        self.code(&[0x48, 0x89, 0x88]); // mov %rcx,top(%rax)
+        self.code(&[0x49, 0x89, 0x42, block::ENTRY_STUB as u8]); // mov %rax,stub(%r10)
+        self.code(&[0x48, 0x8b, 0x04, 0x24]); // mov (%rsp),%rax
+        self.code(&[0x49, 0x89, 0x02]); // mov %rax,(%r10)
+        self.code(&[0x49, 0x89, 0x62, block::ENTRY_SLOT as u8]); // mov %rsp,slot(%r10)
+        self.code(&[0x49, 0x83, 0xc2, block::ENTRY as u8]); // add $ENTRY,%r10
+        self.code(&[0x4d, 0x89, 0x93]); // mov %r10,top(%r11)
         self.code(&block::TOP.to_le_bytes());
         // The event: the low half of the return address, then the word that makes it valid.
-        self.code(&[0x48, 0x8b, 0x08]); // mov (%rax),%rcx
-        self.code(&[0x89, 0x51, 4]); // mov %edx,4(%rcx)
-        self.code(&[0xc7, 0x01]); // movl $symbol,(%rcx)
+        self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
+        self.code(&[0x41, 0x89, 0x42, 4]); // mov %eax,4(%r10)
+        self.code(&[0x41, 0xc7, 0x02]); // movl $symbol,(%r10)
         words.push(self.bytes.len());
         self.code(&[0; 4]);
-        self.code(&[0x48, 0x83, 0xc1, 8]); // add $8,%rcx
-        self.code(&[0x48, 0x89, 0x08]); // mov %rcx,(%rax)
+        self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
+        self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
         self.clear_busy();
         self.restore(3);
     }
@@ -221,14 +222,14 @@ impl Arena {
         self.block_or(slow);
         self.set_busy();
         self.frame_fits_below(slow);
-        self.code(&[0x48, 0x8b, 0x08]); // mov (%rax),%rcx
-        self.code(&[0x48, 0x3b, 0x48, block::LIMIT as u8]); // cmp limit(%rax),%rcx
+        self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
+        self.code(&[0x4d, 0x3b, 0x53, block::LIMIT as u8]); // cmp limit(%r11),%r10
         self.jump_back(If::AboveOrEqual, slow);
-        self.code(&[0x48, 0xc7, 0x01]); // movq $symbol,(%rcx)
+        self.code(&[0x49, 0xc7, 0x02]); // movq $symbol,(%r10)
         words.push(self.bytes.len());
         self.code(&[0; 4]);
-        self.code(&[0x48, 0x83, 0xc1, 8]); // add $8,%rcx
-        self.code(&[0x48, 0x89, 0x08]); // mov %rcx,(%rax)
+        self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
+        self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
         self.clear_busy();
         self.restore(2);
     }
@@ -308,9 +309,9 @@ impl Arena {
         self.set_displacement(field, u64::from(offset));
     }
 
-    /// `mov %fs:thread,%rax`
+    /// `mov %fs:thread,%r11`
     fn load_block(&mut self) {
-        self.code(&[0x64, 0x48, 0x8b, 0x04, 0x25]);
+        self.code(&[0x64, 0x4c, 0x8b, 0x1c, 0x25]);
         self.fixups.push(Fixup {
             at: self.bytes.len() as u32,
             kind: fixup::THREAD_32,
@@ -319,31 +320,31 @@ impl Arena {
         self.code(&[0; 4]);
     }
 
-    /// The thread's block in rax; the slow way where there is none or an event is being recorded.
+    /// The thread's block in r11; the slow way where there is none or an event is being recorded.
     fn block_or(&mut self, slow: &Slow) {
         self.load_block();
-        self.code(&[0x48, 0x85, 0xc0]); // test %rax,%rax
+        self.code(&[0x4d, 0x85, 0xdb]); // test %r11,%r11
         self.jump_back(If::Equal, slow);
         self.test_busy();
         self.jump_back(If::NotEqual, slow);
     }
 
-    /// `cmpq $0,busy(%rax)`
+    /// `cmpq $0,busy(%r11)`
     fn test_busy(&mut self) {
-        self.code(&[0x48, 0x83, 0x78, block::BUSY as u8, 0]);
+        self.code(&[0x49, 0x83, 0x7b, block::BUSY as u8, 0]);
     }
 
-    /// `mov %rsp,busy(%rax)`
+    /// `mov %rsp,busy(%r11)`
     fn set_busy(&mut self) {
-        self.code(&[0x48, 0x89, 0x60, block::BUSY as u8]);
+        self.code(&[0x49, 0x89, 0x63, block::BUSY as u8]);
     }
 
-    /// `movq $0,busy(%rax)`
+    /// `movq $0,busy(%r11)`
     fn clear_busy(&mut self) {
-        self.code(&[0x48, 0xc7, 0x40, block::BUSY as u8, 0, 0, 0, 0]);
+        self.code(&[0x49, 0xc7, 0x43, block::BUSY as u8, 0, 0, 0, 0]);
     }
 
-    /// rcx = top; its frame must lie above this one and need no second look.
+    /// r10 = top; its frame must lie above this one and need no second look.
     fn frame_fits_below(&mut self, slow: &Slow) {
         self.load_top();
         self.compare_slot();
@@ -351,41 +352,41 @@ impl Arena {
         self.compare_mark(slow);
     }
 
-    /// rcx = top; its frame must be this one, with its return address in place.
+    /// r10 = top; its frame must be this one, with its return address in place.
     fn top_frame_is_plain(&mut self, slow: &Slow) {
         self.load_top();
         self.compare_slot();
         self.jump_back(If::NotEqual, slow);
         let flags = (block::ENTRY_STUB - block::ENTRY) as u8;
-        self.code(&[0xf6, 0x41, flags, block::PLAIN as u8]); // testb $PLAIN,stub-ENTRY(%rcx)
+        self.code(&[0x41, 0xf6, 0x42, flags, block::PLAIN as u8]); // testb $PLAIN,stub-ENTRY(%r10)
         self.jump_back(If::Equal, slow);
         self.compare_mark(slow);
     }
 
-    /// `mov top(%rax),%rcx`
+    /// `mov top(%r11),%r10`
     fn load_top(&mut self) {
-        self.code(&[0x48, 0x8b, 0x88]);
+        self.code(&[0x4d, 0x8b, 0x93]);
         self.code(&block::TOP.to_le_bytes());
     }
 
-    /// `cmp slot-ENTRY(%rcx),%rsp`
+    /// `cmp slot-ENTRY(%r10),%rsp`
     fn compare_slot(&mut self) {
         let slot = (block::ENTRY_SLOT - block::ENTRY) as u8;
-        self.code(&[0x48, 0x3b, 0x61, slot]);
+        self.code(&[0x49, 0x3b, 0x62, slot]);
     }
 
-    /// `cmp mark(%rax),%rcx; je slow`
+    /// `cmp mark(%r11),%r10; je slow`
     fn compare_mark(&mut self, slow: &Slow) {
-        self.code(&[0x48, 0x3b, 0x88]);
+        self.code(&[0x4d, 0x3b, 0x93]);
         self.code(&block::MARK.to_le_bytes());
         self.jump_back(If::Equal, slow);
     }
 
-    /// `lea stub+PLAIN(%rip),%rdx`
+    /// `lea stub+PLAIN(%rip),%rax`
     fn stub_address(&mut self, start: usize) {
         let next = self.bytes.len() + 7;
         let distance = start as i64 + block::PLAIN as i64 - next as i64;
-        self.code(&[0x48, 0x8d, 0x15]);
+        self.code(&[0x48, 0x8d, 0x05]);
         self.code(&(distance as i32).to_le_bytes());
     }
 

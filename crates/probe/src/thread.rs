@@ -133,6 +133,9 @@ pub struct Hot {
 pub struct Thread {
     /// Wiped in forked children.
     pub hot: Hot,
+    /// What an event loads must not have its low twelve address bits in common with what another stores:
+    /// processors take the one for the other, and wait.
+    _apart: [u64; 32],
     /// Behind the newest entry.
     pub top: *mut Entry,
     /// Entries below it are restored; null where none is.

@@ -8,7 +8,7 @@ use lockstep_format::symbol::{FIRST_FUNCTION, from_staging_word};
 use super::Memory;
 
 /// Registers that may be used, in the order in which they are saved below the stack pointer.
-const SCRATCH: [Register; 3] = [Register::RAX, Register::RCX, Register::RDX];
+const SCRATCH: [Register; 3] = [Register::R11, Register::R10, Register::RAX];
 
 /// More instructions than any inline code has.
 const MOST: usize = 64;
