@@ -390,8 +390,7 @@ impl Loader {
     fn has_own_unwinder(&self, link: &crate::image::Link) -> bool {
         let name = core::str::from_utf8(file_name(link.name())).unwrap_or("");
         Role::of_library(name) != Role::Unwinder
-            && Image::library(link.bias)
-                .is_some_and(|image| crate::unwinder::is_own(link, &image))
+            && Image::library(link.bias).is_some_and(|image| crate::unwinder::is_own(link, &image))
     }
 
     /// The image of a link, if it is one to have a plan.
