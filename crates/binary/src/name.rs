@@ -11,6 +11,10 @@ pub fn display_name(linkage: &str) -> String {
     if linkage.len() > 8192 {
         return linkage.to_owned();
     }
+    // Other tools' names of entries in the procedure linkage table.
+    if let Some(name) = linkage.strip_suffix("@plt") {
+        return format!("{}@plt", display_name(name));
+    }
     if let Ok(name) = rustc_demangle::try_demangle(linkage) {
         return format!("{name:#}");
     }
@@ -74,6 +78,8 @@ mod tests {
             ("_Z3fooi.constprop.0", "foo(int).constprop.0"),
             ("_ZN3foo3barEv", "foo::bar()"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_Z3fooi@plt", "foo(int)@plt"),
+            ("MPI_Send@plt", "MPI_Send@plt"),
             ("_Zgarbage", "_Zgarbage"),
             ("", ""),
         ];

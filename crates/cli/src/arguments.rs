@@ -2,8 +2,8 @@
 //! `LOCKSTEP_OPTIONS`.
 
 use crate::{
-    calls, compare, completions, diff, events, export, info, inject, lattice, loops, man, output,
-    plan, record, report, runs, similarity, stack, tree, words,
+    calls, compare, completions, diff, events, export, import, info, inject, lattice, loops, man,
+    output, plan, record, report, runs, similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -47,6 +47,7 @@ pub enum Command {
     Diff(diff::Diff),
     Report(report::Report),
     Export(export::Export),
+    Import(import::Import),
     Runs(runs::Runs),
     Rm(runs::Rm),
     Completions(completions::Completions),
@@ -73,6 +74,7 @@ impl Command {
             Self::Diff(it) => it.run(),
             Self::Report(it) => it.run(),
             Self::Export(it) => it.run(),
+            Self::Import(it) => it.run(),
             Self::Runs(it) => it.run(),
             Self::Rm(it) => it.run(),
             Self::Completions(it) => it.run(),
@@ -96,9 +98,7 @@ const WRAPPER_FAILED: u8 = 125;
 const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
-const NOT_YET: &[&str] = &[
-    "baseline", "doctor", "go", "import", "outliers", "progress", "seal",
-];
+const NOT_YET: &[&str] = &["baseline", "doctor", "go", "outliers", "progress", "seal"];
 
 /// The command with examples before its options, in this and every subcommand's help.
 pub fn command() -> clap::Command {

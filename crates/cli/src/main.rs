@@ -23,6 +23,7 @@ mod completions;
 mod diff;
 mod events;
 mod export;
+mod import;
 mod info;
 mod inject;
 mod lattice;

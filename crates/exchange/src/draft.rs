@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all: written under another name beside their
+//! Files and directories that appear whole or not at all: written under another name beside their
 //! place, and renamed into it.
 
 use crate::error::Error;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Something that is being written. Dropped before [`Draft::keep`], it leaves nothing behind.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub struct Draft {
     target: PathBuf,
     path: PathBuf,
     is_kept: bool,
@@ -30,6 +30,11 @@ impl Draft {
                 });
             }
         }
+        Self::in_place_of(target)
+    }
+
+    /// The same whatever is there; it must be gone before [`Draft::keep`].
+    pub(crate) fn in_place_of(target: &Path) -> Result<Self, Error> {
         let name = target.file_name().ok_or_else(|| {
             let no_name = io::Error::new(io::ErrorKind::InvalidInput, "no file name");
             Error::write(target, no_name)
@@ -42,6 +47,16 @@ impl Draft {
             path: target.with_file_name(beside),
             is_kept: false,
         })
+    }
+
+    /// Where it is being written.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes it a directory.
+    pub(crate) fn directory(&self) -> Result<(), Error> {
+        fs::create_dir(&self.path).map_err(|error| Error::write(&self.target, error))
     }
 
     /// Lets `write` write a file.
@@ -71,8 +86,9 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What cannot be removed stays.
+            // One of the two fails; what cannot be removed stays.
             let _ = fs::remove_file(&self.path);
+            let _ = fs::remove_dir_all(&self.path);
         }
     }
 }

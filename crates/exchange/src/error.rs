@@ -1,12 +1,57 @@
-//! Why something cannot be written.
+//! Why something cannot be written or read.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why something cannot be written. Nothing half-written is left behind.
+/// Where in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// Byte, from 0.
+    Byte(u64),
+    /// Line, from 1.
+    Line(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole => Ok(()),
+            Self::Byte(at) => write!(f, ", byte {at}"),
+            Self::Line(line) => write!(f, ", line {line}"),
+        }
+    }
+}
+
+/// Why something cannot be written or read. Nothing half-written is left behind.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A file is not what it should be.
+    #[error("{}{place}: expected {expected}, found {found}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        place: Place,
+        /// What should stand there.
+        expected: String,
+        /// What does.
+        found: String,
+    },
+    /// The operating system refused to read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// What was to be read.
+        path: PathBuf,
+        /// Why it could not be.
+        source: io::Error,
+    },
+    /// More than a run, or this reader, has room for.
+    #[error("{0}")]
+    TooMuch(String),
     /// The operating system refused to write.
     #[error("{}: cannot be written: {source}", path.display())]
     Write {
@@ -26,6 +71,27 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn wrong(
+        path: &Path,
+        place: Place,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Self::Wrong {
+            path: path.to_owned(),
+            place,
+            expected: expected.into(),
+            found: found.into(),
+        }
+    }
+
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     pub(crate) fn write(path: &Path, source: io::Error) -> Self {
         Self::Write {
             path: path.to_owned(),

@@ -1,6 +1,6 @@
-//! Runs in other tools' formats. One file a foreign format.
+//! Runs in other tools' formats, and other tools' traces as runs. One file a foreign format.
 //!
-//! The principal functions are [`export`], with [`Target`] naming the format.
+//! The principal functions are [`export`] and [`import`], with [`Target`] and [`Origin`] naming the format.
 //!
 //! | format | | what it shows | from |
 //! |---|---|---|---|
@@ -9,27 +9,38 @@
 //! | dot | out | the call graph | the folded tree |
 //! | speedscope | out | timelines | events |
 //! | json | out | all events with arguments and times | events |
+//! | parlot | in | the original tool's files | |
+//! | uftrace | in | its data directory, with times | |
+//! | chrome | in | trace events B, E, X, with times | |
 //!
 //! *Guarantees*: a file appears whole or not at all; what a format cannot show is told in the notes that come
-//! back. *Costs*: formats that show events are written as events are decoded, in memory of the open calls;
+//! back; no panic and no hang on any input, and no more memory than each reader's first page says. *Costs*: formats that show events are written as events are decoded, in memory of the open calls;
 //! formats that sum up need the folded tree. *Not for*: analysis; terminals.
 
 mod callgrind;
+mod chrome;
 mod collapsed;
 mod dot;
 mod draft;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod json;
+mod lines;
+mod parlot;
 mod profile;
+mod run;
 mod spans;
 mod speedscope;
 mod text;
+mod uftrace;
 
-pub use error::Error;
+pub use draft::Draft;
+pub use error::{Error, Place};
 
-use draft::Draft;
 use lockstep_trace::{Run, Thread};
 use profile::Folded;
+use run::Builder;
 use spans::Clock;
 use std::io::{self, Write};
 use std::path::Path;
@@ -113,4 +124,67 @@ pub fn write(
         }
     }
     Ok(notes)
+}
+
+/// A format to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Files of the original tool.
+    Parlot,
+    /// A data directory of uftrace.
+    Uftrace,
+    /// Chrome's trace events.
+    Chrome,
+}
+
+/// A run that was read, and is put into its place by [`Draft::keep`].
+#[derive(Debug)]
+pub struct Imported {
+    /// The run.
+    pub draft: Draft,
+    /// What should be known about it, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Reads `path` into a run beside `output`, where it is put when it is kept. Where `replace`, something may be at
+/// `output`, and the caller removes it before.
+///
+/// # Errors
+/// Where `path` is not what it should be, or the run cannot be written; then nothing is left behind.
+pub fn import(
+    origin: Origin,
+    path: &Path,
+    output: &Path,
+    replace: bool,
+) -> Result<Imported, Error> {
+    let draft = if replace {
+        Draft::in_place_of(output)?
+    } else {
+        Draft::new(output, false)?
+    };
+    draft.directory()?;
+    let mut run = Builder::new(draft.path())?;
+    let notes = read(origin, path, &mut run)?;
+    run.finish(&serde_json::json!({"from": origin.name(), "path": path.to_string_lossy()}))?;
+    Ok(Imported { draft, notes })
+}
+
+fn read(origin: Origin, path: &Path, run: &mut Builder) -> Result<Vec<String>, Error> {
+    match origin {
+        Origin::Parlot => parlot::read(path, run),
+        Origin::Uftrace => uftrace::read(path, run),
+        Origin::Chrome => chrome::read(path, run),
+    }
+}
+
+impl Origin {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Parlot => "parlot",
+            Self::Uftrace => "uftrace",
+            Self::Chrome => "chrome",
+        }
+    }
 }

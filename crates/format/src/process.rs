@@ -133,6 +133,8 @@ pub mod end {
     pub const EXITED: u32 = 1;
     /// The process replaced itself by `exec` (written before the call; cleared if it fails).
     pub const EXEC: u32 = 2;
+    /// It is over, and nobody knows how: the trace was another tool's.
+    pub const OVER: u32 = 3;
 }
 
 /// Index of a counter in [`header::LOSSES`].

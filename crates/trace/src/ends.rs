@@ -52,6 +52,8 @@ pub(crate) fn settle(
         (kind, Some(seen.code), true)
     } else if kind == end::EXITED {
         (EndKind::Exited, Some(code.cast_signed()), true)
+    } else if kind == end::OVER {
+        (EndKind::Killed, None, false)
     } else {
         match presence() {
             Presence::Here => (EndKind::Running, None, true),
@@ -158,6 +160,10 @@ mod tests {
         );
         assert_eq!(
             end(settle(false, None, none, gone)),
+            (EndKind::Killed, None, false)
+        );
+        assert_eq!(
+            end(settle(false, None, (end::OVER, 0), || Presence::Here)),
             (EndKind::Killed, None, false)
         );
         let end_if = |presence| end(settle(false, None, none, || presence));
