@@ -37,6 +37,8 @@ pub const TEST: &[Need] = &[
     need("mpirun.mpich", "mpich", "the second MPI"),
     need("mpicc.mpich", "libmpich-dev", "the second MPI"),
     need("strip", "binutils", "stripped twins"),
+    need("setcap", "libcap2-bin", "programs with file capabilities"),
+    need("gdb", "gdb", "backtraces through recorded frames"),
     need("valgrind", "valgrind", "callgrind, to compare with"),
     need("uftrace", "uftrace", "to compare with"),
     need("chromium", "chromium", "opens the report"),

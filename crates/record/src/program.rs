@@ -148,7 +148,26 @@ fn check_mode(path: &Path) -> Result<(), Error> {
             )));
         }
     }
+    // Root has them all already.
+    if !rustix::process::geteuid().is_root() && grants_capabilities(path) {
+        return Err(Error::untraceable(format!(
+            "{shown}: cannot be recorded: it has file capabilities, so that the dynamic loader preloads nothing into it"
+        )));
+    }
     Ok(())
+}
+
+/// Whether the file grants capabilities (`setcap`): a word of flags, then the permitted and the inheritable ones,
+/// 32 at a time.
+fn grants_capabilities(path: &Path) -> bool {
+    let mut value = [0; 64];
+    let Ok(size) = rustix::fs::getxattr(path, c"security.capability", &mut value) else {
+        return false;
+    };
+    let permitted = value.get(4..size).unwrap_or_default().chunks(8);
+    permitted
+        .take(2)
+        .any(|words| words.iter().take(4).any(|byte| *byte != 0))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

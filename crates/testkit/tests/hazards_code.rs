@@ -1,7 +1,8 @@
 //! Code that is hard to take apart: hand-written functions, computed jumps, tail calls without end.
 
-use lockstep_testkit::hazard::matrix;
-use lockstep_testkit::{Hazard, Recipe, Unharmed, tools};
+use lockstep_testkit::hazard::{self, matrix};
+use lockstep_testkit::{Hazard, Recipe, Scratch, Unharmed, tools};
+use lockstep_trace::Run;
 
 const KINDS: &[&[&str]] = &[&["-fPIE", "-pie"], &["-fno-pie", "-no-pie"]];
 
@@ -109,5 +110,32 @@ fn a_million_hops_in_one_frame() {
             assert_eq!(hops.iter().sum::<usize>(), 1_000_000);
             unharmed.ended();
         }
+    }
+}
+
+/// A program that reads its own code sees our jumps in it, and nothing else happens. Its file is as it was.
+#[test]
+fn a_program_that_checks_its_own_code() {
+    for level in ["-O0", "-O2"] {
+        let hazard = Hazard::new(&Recipe::new("c/checksums.c").flag(level));
+        if !tools::require(&["gcc"]) {
+            return;
+        }
+        let plain = hazard.plainly();
+        assert!(plain.stdout.contains("as in the file"), "{plain:#?}");
+        for images in ["main", "all"] {
+            let scratch = Scratch::new("checksums");
+            let hazard = hazard.clone().options(&["--images", images]);
+            let recording = hazard.record(&scratch);
+            let expected = plain.stdout.replace("as in the file", "changed");
+            assert_eq!(recording.outcome.stdout, expected);
+            assert_eq!(recording.outcome.status, 0);
+            let run = Run::open(&recording.directory).expect("a run");
+            assert_eq!(hazard::calls(&run, "guarded"), 1000);
+        }
+        // What is not chosen is not touched.
+        let scratch = Scratch::new("checksums");
+        let recording = hazard.options(&["--trace", "^no such$"]).record(&scratch);
+        assert_eq!(recording.outcome.stdout, plain.stdout);
     }
 }

@@ -1,7 +1,7 @@
 //! Whoever walks or leaves the stack: exceptions through frames of others, forced unwinding, backtraces,
 //! in the program's own hands or the library's.
 
-use lockstep_testkit::{Hazard, Recipe, Unharmed, hazard};
+use lockstep_testkit::{Hazard, Recipe, Scratch, Unharmed, hazard, tools};
 
 /// `source` linked against the library that `library` makes.
 fn linked(source: &str, library: &Recipe) -> Recipe {
@@ -26,7 +26,7 @@ fn ended(unharmed: Option<Unharmed>, calls: &[(&str, usize)]) {
 
 #[test]
 fn through_a_library_with_unwind_tables_and_one_without() {
-    if !lockstep_testkit::tools::require(&["gcc", "g++"]) {
+    if !tools::require(&["gcc", "g++"]) {
         return;
     }
     let library = |flags| Recipe::new("c/passes_on.c").shared().flags(flags);
@@ -49,7 +49,7 @@ fn through_a_library_with_unwind_tables_and_one_without() {
 
 #[test]
 fn a_library_with_an_unwinder_of_its_own() {
-    if !lockstep_testkit::tools::require(&["g++"]) {
+    if !tools::require(&["g++"]) {
         return;
     }
     let own = [
@@ -115,5 +115,29 @@ fn backtraces() {
             .options(&["--images", "all"])
             .arguments(&[way])
             .unharmed();
+    }
+}
+
+/// Who walks frame pointers finds what he finds without us, where returns are patched; else our stub in the
+/// place of a return address.
+#[test]
+fn a_walk_along_frame_pointers() {
+    let unpatched = Hazard::new(&Recipe::new("c/walks_frames.c").flag("-O0"));
+    let scratch = Scratch::new("walk");
+    if tools::require(&["gcc"]) {
+        let outcome = unpatched.record(&scratch).outcome;
+        assert_eq!(outcome.status, 0, "{outcome:#?}");
+        let names = outcome.stdout.replace("inner", "?").replace("outer", "?");
+        assert_eq!(names, " ? ? main ?\n ? ? main ?\n ? ? main ?\n9\n");
+    }
+    for (compiler, level) in [("gcc", "-O1"), ("gcc", "-O2"), ("clang", "-O1")] {
+        let recipe = Recipe::new("c/walks_frames.c")
+            .compiler(compiler)
+            .flag(level);
+        if let Some(unharmed) = Hazard::new(&recipe).unharmed() {
+            assert!(unharmed.outcome.stdout.contains("inner outer main"));
+            unharmed.exactly(&[("walk", 3), ("inner", 3), ("outer", 3)]);
+            unharmed.ended();
+        }
     }
 }

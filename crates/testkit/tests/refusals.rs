@@ -100,6 +100,51 @@ fn a_setuid_program() {
     assert_eq!(fine.outcome.status, 0, "{:#?}", fine.outcome);
 }
 
+/// With capabilities of its own a program is another user's, as the dynamic loader sees it; for root, who has
+/// them all, it is like any other.
+#[test]
+fn a_program_with_file_capabilities() {
+    if !tools::require(&["setpriv"]) {
+        return;
+    }
+    let scratch = Scratch::new("capabilities");
+    let program = scratch.join("capable-program");
+    std::fs::copy(calls_program(), &program).expect("scratch");
+    std::fs::set_permissions(scratch.path(), PermissionsExt::from_mode(0o777)).expect("own");
+    let program = program.display().to_string();
+    let setcap = ["/sbin/setcap", "/usr/sbin/setcap"];
+    let Some(setcap) = setcap.iter().find(|path| Path::new(path).exists()) else {
+        tools::skip("setcap not installed");
+        return;
+    };
+    let given = command::run(&mut command::command(&[setcap, "cap_net_raw+ep", &program]));
+    if given.status != 0 {
+        let why = "only root can give capabilities, where the file system keeps them";
+        tools::note(&format!("SKIPPED a_program_with_file_capabilities: {why}"));
+        return;
+    }
+    let nobody = |run: &str, options: &[&str]| {
+        let record = record_command(&scratch.join(run), options, &[&program]);
+        let words = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+        let words: Vec<&str> = words.split(' ').collect();
+        let mut all = command::command(&words);
+        all.arg(record.get_program()).args(record.get_args());
+        command::run(&mut all)
+    };
+    let outcome = nobody("run-a", &[]);
+    if outcome.status == 126 || outcome.status == 127 {
+        tools::note("SKIPPED a_program_with_file_capabilities: nobody else may read this checkout");
+        return;
+    }
+    refused(&outcome, 125, &["capabilities"]);
+    let fine = nobody("run-b", &["--untraced-is-fine"]);
+    assert_eq!(fine.status, 0, "{fine:#?}");
+    let root = record(&scratch, &[], &[&program]);
+    assert_eq!(root.outcome.status, 0, "{:#?}", root.outcome);
+    let calls = &root.json(&["calls"])["functions"];
+    assert!(calls.as_array().is_some_and(|all| !all.is_empty()));
+}
+
 #[test]
 fn another_machine() {
     let scratch = Scratch::new("machine");
