@@ -6,6 +6,7 @@ use crate::setup::Setup;
 use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use crate::x86_64::{arguments, routines};
+use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{Plan, fixup, function, routine, site, stub};
 use lockstep_format::process::header;
 use lockstep_format::symbol::event_word;
@@ -88,6 +89,25 @@ pub fn apply(
         Err(_) => unsafe { syscall::unmap(arena as *mut u8, size as usize) },
     }
     applied
+}
+
+/// From now on the stubs of an arena leave return addresses where they are. Other threads may be running
+/// in its first page: it stays executable.
+///
+/// # Errors
+/// Why that cannot be.
+pub fn leave_return_addresses(arena: u64) -> Result<(), &'static str> {
+    const WRITABLE: usize = PROT_READ | PROT_WRITE | PROT_EXEC;
+    let enter: unsafe extern "C" fn() = routines::enter_plain;
+    // SAFETY: the arena's own page, which begins with the table of routines.
+    unsafe {
+        syscall::protect(arena as usize, PAGE as usize, WRITABLE)
+            .map_err(|_| "memory must not be writable and executable here")?;
+        let place = AtomicU64::from_ptr((arena as *mut u64).add(routine::ENTER));
+        place.store(enter as usize as u64, Ordering::Release);
+        let _ = syscall::protect(arena as usize, PAGE as usize, PROT_READ | PROT_EXEC);
+    }
+    Ok(())
 }
 
 /// Maps the arena: below the image, where it is in nobody's way (above a program lies its heap);

@@ -63,7 +63,13 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
             return;
         }
         SUSPEND => return suspend(thread),
-        LOADED => return crate::load::changed(process),
+        LOADED => {
+            // A library that unwinds by itself must find the addresses that it looks for.
+            if crate::load::changed(process) {
+                thread.restore(slot);
+            }
+            return;
+        }
         ENTER_ARGUMENTS | EXIT_ARGUMENTS => {
             let is_exit = frame.kind == EXIT_ARGUMENTS;
             if let Some(call) = Call::of_slow(thread, frame, is_exit) {

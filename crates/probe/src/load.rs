@@ -146,12 +146,14 @@ pub fn each_counters(mut visit: impl FnMut(u64)) {
     }
 }
 
-/// The dynamic linker's list has changed, or is about to.
-pub fn changed(process: &Process) {
+/// The dynamic linker's list has changed, or is about to. Whether a library came that unwinds by itself: then
+/// no return address may be elsewhere any more.
+pub fn changed(process: &Process) -> bool {
     // A child of vfork runs in its parent's memory.
     if process.is_ready() && !process.is_own() || BUSY.swap(true, Ordering::Acquire) {
-        return;
+        return false;
     }
+    let was_plain = Setup::get().plain;
     // SAFETY: null, or written by `start` for ever; `BUSY` and the linker's own lock keep others out.
     if let Some(loader) = unsafe { LOADER.load(Ordering::Acquire).as_mut() }
         && Rendezvous::is_consistent(loader.rendezvous)
@@ -170,6 +172,7 @@ pub fn changed(process: &Process) {
         unsafe { syscall::unmap(memory, size_of::<Text<LATE_FACTS>>()) };
     }
     BUSY.store(false, Ordering::Release);
+    Setup::get().plain && !was_plain
 }
 
 /// Whether the library of this name runs code on accelerators.
@@ -320,10 +323,12 @@ impl Loader {
             if runs_devices(file_name(link.name())) {
                 facts.untraced(link.name(), "what it runs on a device is not recorded");
             }
-            if main.is_some() && self.has_own_unwinder(link) {
-                // SAFETY: this is the constructor: the main program is there to be patched.
-                unsafe { Setup::get_mut() }.plain = true;
-                facts.untraced(link.name(), OWN_UNWINDER);
+            if self.has_own_unwinder(link) {
+                let why = match self.leave_return_addresses() {
+                    Ok(()) => OWN_UNWINDER,
+                    Err(reason) => reason,
+                };
+                facts.untraced(link.name(), why);
             }
             let Some(candidate) = self.candidate(link) else {
                 return;
@@ -361,6 +366,23 @@ impl Loader {
         }
         *next += 1;
         all.get_mut(*next - 1)
+    }
+
+    /// Return addresses stay where they are from now on, in what is patched already and in what will be. Frames
+    /// of other threads that are open stay as they are.
+    fn leave_return_addresses(&mut self) -> Result<(), &'static str> {
+        if Setup::get().plain {
+            return Ok(());
+        }
+        let main = self.main_arena;
+        let arenas = self.known().iter().map(|known| known.arena);
+        for arena in arenas.chain([main]).filter(|arena| *arena != 0) {
+            arena::leave_return_addresses(arena)?;
+        }
+        // SAFETY: the constructor, or one at a time under the linker's lock; it is read where plans are
+        // applied.
+        unsafe { Setup::get_mut() }.plain = true;
+        Ok(())
     }
 
     /// Gives back what belonged to images that are gone.

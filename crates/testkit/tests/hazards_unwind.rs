@@ -77,6 +77,33 @@ fn a_library_with_an_unwinder_of_its_own() {
     }
 }
 
+/// The same loaded while calls are open, and thrown through them.
+#[test]
+fn a_library_with_an_unwinder_of_its_own_that_comes_later() {
+    if !tools::require(&["g++"]) {
+        return;
+    }
+    let own = [
+        "-DLIBRARY",
+        "-O1",
+        "-static-libgcc",
+        "-static-libstdc++",
+        "-Wl,--exclude-libs,ALL",
+    ];
+    let library = Recipe::new("cpp/throwing_library.cpp").shared().flags(&own);
+    for library in [library.clone(), library.stripped()] {
+        let library = library.build().display().to_string();
+        for level in ["-O0", "-O2"] {
+            let program = Hazard::new(&Recipe::new("cpp/late_unwinder.cpp").flag(level));
+            let program = program.arguments(&[&library]);
+            ended(program.unharmed(), &[("callback(int)", 40)]);
+            if let Some(all) = program.options(&["--images", "all"]).unharmed() {
+                all.exactly(&[("callback(int)", 40)]);
+            }
+        }
+    }
+}
+
 #[test]
 fn destructors_of_threads_that_end_early() {
     for compiler in ["g++", "clang++"] {
