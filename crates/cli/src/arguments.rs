@@ -3,7 +3,7 @@
 
 use crate::{
     calls, compare, completions, diff, events, export, import, info, inject, lattice, loops, man,
-    output, plan, record, report, runs, similarity, stack, tree, words,
+    output, plan, progress, record, report, runs, similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -23,7 +23,7 @@ use std::process::ExitCode;
   lockstep record -o bad  -- mpirun -n 4 ./app --new-input
   lockstep compare good bad
 ",
-    after_help = "Ends with 0 (done), 1 (done: compare, diff found a difference) or 2 (could not be done);
+    after_help = "Ends with 0 (done), 1 (done: compare, diff found a difference, progress a hang) or 2 (could not be done);
 record and inject with the program's own status. LOCKSTEP_OPTIONS may hold options (batch scripts)."
 )]
 pub struct Cli {
@@ -45,6 +45,7 @@ pub enum Command {
     Similarity(similarity::Similarity),
     Compare(compare::Compare),
     Diff(diff::Diff),
+    Progress(progress::Progress),
     Report(report::Report),
     Export(export::Export),
     Import(import::Import),
@@ -72,6 +73,7 @@ impl Command {
             Self::Similarity(it) => it.run(),
             Self::Compare(it) => it.run(),
             Self::Diff(it) => it.run(),
+            Self::Progress(it) => it.run(),
             Self::Report(it) => it.run(),
             Self::Export(it) => it.run(),
             Self::Import(it) => it.run(),
@@ -98,7 +100,7 @@ const WRAPPER_FAILED: u8 = 125;
 const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
-const NOT_YET: &[&str] = &["baseline", "doctor", "go", "outliers", "progress", "seal"];
+const NOT_YET: &[&str] = &["baseline", "doctor", "go", "outliers", "seal"];
 
 /// The command with examples before its options, in this and every subcommand's help.
 pub fn command() -> clap::Command {

@@ -8,7 +8,7 @@
 //! | status | meaning |
 //! |---|---|
 //! | 0 | done; nothing wrong found |
-//! | 1 | done; runs or traces differ (`compare`, `diff`) |
+//! | 1 | done; runs or traces differ (`compare`, `diff`), or a task hangs (`progress`) |
 //! | 2 | it could not be done |
 //! | 125, 126, 127, 128 + n | of `record` and `inject`: not started, not executable, not found, killed by signal n |
 
@@ -32,6 +32,7 @@ mod man;
 mod mpi_names;
 mod options;
 mod plan;
+mod progress;
 mod record;
 mod report;
 mod runs;

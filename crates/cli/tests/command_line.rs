@@ -37,9 +37,9 @@ fn mistakes_are_answered_in_one_line() {
     refused(&run(&[]), 2, "expected a command");
     refused(&run(&["frob"]), 2, "'frob'");
     refused(
-        &run(&["progress", "run"]),
+        &run(&["outliers", "run"]),
         2,
-        "'progress' is not in this version",
+        "'outliers' is not in this version",
     );
     refused(&run(&["info"]), 2, "<RUN>");
     refused(&run(&["info", "--colour", "run"]), 2, "'--colour'");

@@ -1,0 +1,221 @@
+//! `lockstep progress`: who is behind, and who waits for whom.
+
+use crate::output::{self, Style, styled};
+use crate::run;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lockstep_progress::{Activity, Group, Progress as Found, analyse};
+use lockstep_trace::{EndKind, Run, ranges};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Order the tasks of a run by progress: which is behind, who waits for whom, and for ever?
+#[derive(Debug, Args)]
+#[command(
+    before_help = "EXAMPLES
+  lockstep progress hung
+  lockstep progress hung --dot groups.dot && dot -Tsvg groups.dot > groups.svg
+",
+    after_help = "On a finished, killed or still running run. Ends with 1 if a task hangs."
+)]
+pub struct Progress {
+    /// Directory of the run
+    run: PathBuf,
+    /// Write the groups and their order for graphviz
+    #[arg(long, value_name = "FILE")]
+    dot: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Between two looks at a run that is still going on.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+
+impl Progress {
+    pub fn run(self) -> Result<ExitCode> {
+        let run = run::open(&self.run)?;
+        if run.traces().next().is_none() {
+            bail!("{}: expected traces, found none", self.run.display());
+        }
+        let mut found = analyse(&run);
+        if found.hang && is_running(&run) {
+            // The ranks were not read at one moment: who waits has to wait the second time, too.
+            std::thread::sleep(BETWEEN_LOOKS);
+            let again = Run::open(&self.run)?;
+            if moves(&run, &again) {
+                found = analyse(&again);
+                found.moves();
+            }
+        }
+        if let Some(path) = &self.dot {
+            std::fs::write(path, dot(&found))
+                .with_context(|| format!("{} could not be written", path.display()))?;
+        }
+        if self.json {
+            output::json(&document(&found))?;
+            return Ok(output::found(found.hang));
+        }
+        output::remark(&found.notes);
+        output::print(|out| text(&found, out))?;
+        Ok(output::found(found.hang))
+    }
+}
+
+fn is_running(run: &Run) -> bool {
+    run.processes
+        .iter()
+        .any(|it| it.end.kind == EndKind::Running)
+}
+
+/// Whether any task did anything between two looks.
+fn moves(before: &Run, after: &Run) -> bool {
+    let counts = |run: &Run| -> Vec<u64> { run.traces().map(|it| it.events).collect() };
+    counts(before) != counts(after)
+}
+
+fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{}",
+        styled(Style::Bold, output::printable(&found.verdict))
+    )?;
+    writeln!(out)?;
+    for (id, group) in found.groups.iter().enumerate() {
+        let mark = if found.least.contains(&id) { "*" } else { " " };
+        writeln!(
+            out,
+            "{mark} group {id}: {} ({}{})",
+            found.who(&group.tasks),
+            word(group.activity),
+            loops(group)
+        )?;
+        for place in group.stack.iter().rev() {
+            let at = place.called_at.as_ref().map_or(String::new(), |line| {
+                format!("  called at {}:{}", line.file, line.line)
+            });
+            writeln!(
+                out,
+                "      {}{}",
+                output::printable(&place.function),
+                output::printable(&at)
+            )?;
+        }
+    }
+    if !found.edges.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "PROGRESS (* least progressed)")?;
+        for (more, less) in &found.edges {
+            writeln!(out, "  group {less} is behind group {more}")?;
+        }
+    }
+    if !found.waiting.waits.is_empty() {
+        writeln!(out)?;
+        writeln!(out, "WAITS")?;
+        for (who, why) in found.reasons() {
+            let verb = if who.len() == 1 { "waits" } else { "wait" };
+            writeln!(out, "  {} {verb} {why}", found.who(&who))?;
+        }
+    }
+    for sentence in found.mismatched.iter().chain(&found.potential) {
+        writeln!(out)?;
+        writeln!(out, "{}", output::printable(sentence))?;
+    }
+    Ok(())
+}
+
+fn word(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Computation => "computes",
+        Activity::Communication => "in MPI",
+        Activity::Ended => "ended",
+        Activity::Finished => "finished",
+    }
+}
+
+fn loops(group: &Group) -> String {
+    let mut text = String::new();
+    for (name, iteration) in &group.loops {
+        // A string takes everything.
+        let _ = write!(text, ", {name} iteration {iteration}");
+    }
+    text
+}
+
+fn document(found: &Found) -> Value {
+    let groups: Vec<Value> = found
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(id, group)| {
+            let source = group
+                .stack
+                .iter()
+                .rev()
+                .find_map(|it| it.called_at.as_ref());
+            json!({
+                "id": id,
+                "processes": group.tasks,
+                "stack": group.stack.iter().map(|it| &it.function).collect::<Vec<_>>(),
+                "source": source.map(|line| format!("{}:{}", line.file, line.line)),
+                "loops": group.loops,
+                "activity": group.activity,
+            })
+        })
+        .collect();
+    let waits: Vec<Value> = found
+        .waiting
+        .waits
+        .iter()
+        .map(|wait| json!({"from": wait.from, "to": wait.to, "why": found.reason(wait)}))
+        .collect();
+    json!({
+        "verdict": found.verdict,
+        "hang": found.hang,
+        "kind": found.kind,
+        "groups": groups,
+        "edges": found.edges,
+        "least_progressed": found.least,
+        "waits": waits,
+        "stuck": found.waiting.stuck,
+        "deadlocks": found.waiting.cores,
+        "mismatches": found.mismatched,
+        "potential_deadlock": found.potential,
+        "notes": found.notes,
+    })
+}
+
+/// The groups, an arrow from each to those that are behind it.
+fn dot(found: &Found) -> String {
+    let mut text =
+        String::from("digraph progress {\n  node [shape=box, style=filled, fillcolor=white];\n");
+    for (id, group) in found.groups.iter().enumerate() {
+        let colour = match found.least.contains(&id) {
+            true => "\"#f4a6a0\"",
+            false => "white",
+        };
+        let shape = match group.activity {
+            Activity::Communication => "box",
+            _ => "ellipse",
+        };
+        let top = group.stack.last().map_or("-", |it| it.function.as_str());
+        let label = format!("{}\n{top}{}", ranges(&group.tasks), loops(group));
+        let label = label
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
+        let _ = writeln!(
+            text,
+            "  g{id} [label=\"{label}\", shape={shape}, fillcolor={colour}];"
+        );
+    }
+    for (more, less) in &found.edges {
+        let _ = writeln!(text, "  g{more} -> g{less};");
+    }
+    text.push_str("}\n");
+    text
+}

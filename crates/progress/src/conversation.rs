@@ -1,0 +1,597 @@
+//! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
+
+use crate::message::{
+    Collective, CommunicatorId, Conversation, Mode, Operation, Part, PartKind, Peer, Shape, Size,
+    Waits,
+};
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{
+    Argument, Communicators, Event, Meaning, Resolved, Run, Thread, Value, c_name,
+};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Communicators that stand for what is collective by itself: the windows of a communicator.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    /// By communicator and the number of the window made of it.
+    ids: FxHashMap<(CommunicatorId, usize), CommunicatorId>,
+    /// Communicators that they were made of, from [`Windows::first`] on.
+    pub parents: Vec<CommunicatorId>,
+    first: u32,
+}
+
+impl Windows {
+    /// Ids from `first` on are free.
+    pub fn new(first: u32) -> Self {
+        Self {
+            first,
+            ..Self::default()
+        }
+    }
+
+    fn id(&mut self, communicator: CommunicatorId, order: usize) -> CommunicatorId {
+        let next = CommunicatorId(self.first + self.parents.len() as u32);
+        *self.ids.entry((communicator, order)).or_insert_with(|| {
+            self.parents.push(communicator);
+            next
+        })
+    }
+}
+
+/// A request of a thread.
+#[derive(Debug, Clone)]
+enum Request {
+    /// It runs: these parts.
+    Active(Vec<usize>),
+    /// Persistent: what a start begins, and what it began last.
+    Persistent(Vec<PartKind>, Vec<usize>),
+}
+
+impl Request {
+    fn parts(&self) -> &[usize] {
+        match self {
+            Self::Active(parts) | Self::Persistent(_, parts) => parts,
+        }
+    }
+}
+
+/// A call that is not over.
+struct Open {
+    /// Its operation, where it is one.
+    operation: Option<usize>,
+    /// Requests that it waits for or asks for, in the order of its arguments.
+    requests: Vec<i64>,
+    /// Parts that the request it gives back stands for.
+    begun: Vec<usize>,
+    /// Of a persistent request, what a start of it begins.
+    template: Option<Vec<PartKind>>,
+    /// The communicator of a window that it makes.
+    window_of: Option<CommunicatorId>,
+}
+
+/// Reads a thread.
+pub(crate) struct Reader<'a> {
+    run: &'a Run,
+    windows: &'a mut Windows,
+    world: Option<CommunicatorId>,
+    conversation: Conversation,
+    requests: FxHashMap<i64, Request>,
+    window_ids: FxHashMap<i64, CommunicatorId>,
+    made_windows: FxHashMap<CommunicatorId, usize>,
+    open: Option<(u64, Open)>,
+    depth: u64,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(run: &'a Run, windows: &'a mut Windows, world: Option<CommunicatorId>) -> Self {
+        Self {
+            run,
+            windows,
+            world,
+            conversation: Conversation::default(),
+            requests: FxHashMap::default(),
+            window_ids: FxHashMap::default(),
+            made_windows: FxHashMap::default(),
+            open: None,
+            depth: 0,
+        }
+    }
+
+    /// What the thread did. Operations that nobody else could notice are left out, but for the one
+    /// that is pending.
+    pub fn read(mut self, communicators: &Communicators, thread: &Thread) -> Conversation {
+        for event in communicators.events(thread) {
+            match event.annotated.event {
+                Event::Call(_) => {
+                    self.depth += 1;
+                    if self.open.is_none() {
+                        self.call(&event);
+                    }
+                }
+                Event::Return => {
+                    if self
+                        .open
+                        .as_ref()
+                        .is_some_and(|(depth, _)| *depth == self.depth)
+                        && let Some((_, open)) = self.open.take()
+                    {
+                        self.returned(&event, open);
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                }
+                // The frame that hands over ends with the call that comes.
+                Event::Tail => self.depth = self.depth.saturating_sub(1),
+            }
+        }
+        if let Some((
+            _,
+            Open {
+                operation: Some(operation),
+                ..
+            },
+        )) = self.open
+        {
+            self.conversation.pending.push(operation);
+        }
+        self.conversation
+    }
+
+    fn call(&mut self, event: &Resolved) {
+        let Some(name) = event.function.map(|id| &self.run.function(id).linkage) else {
+            return;
+        };
+        let name = c_name(name);
+        let name = name
+            .strip_prefix('P')
+            .filter(|it| it.starts_with("MPI_"))
+            .unwrap_or(&name);
+        let Some(base) = name.strip_prefix("MPI_") else {
+            return;
+        };
+        let mut open = Open {
+            operation: None,
+            requests: requests(event),
+            begun: Vec::new(),
+            template: None,
+            window_of: None,
+        };
+        let waits = self.begin(base, event, &mut open);
+        let operation = self.conversation.operations.len();
+        self.conversation.operations.push(Operation {
+            name: name.into(),
+            event: event.annotated.index,
+            returned: false,
+            waits,
+        });
+        open.operation = Some(operation);
+        self.open = Some((self.depth, open));
+    }
+
+    /// Begins what a call begins; what it waits for.
+    fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
+        let nonblocking = base
+            .strip_prefix('I')
+            .filter(|rest| rest.starts_with(|it: char| it.is_ascii_lowercase()))
+            .filter(|rest| !matches!(*rest, "nit" | "nit_thread" | "nitialized"));
+        let stem = nonblocking
+            .unwrap_or(base)
+            .trim_end_matches("_init")
+            .to_ascii_lowercase();
+        let mut kinds = Vec::new();
+        match stem.as_str() {
+            "send" | "rsend" => kinds.extend(send(event, "tag", Mode::Standard, SINGLE)),
+            "bsend" => kinds.extend(send(event, "tag", Mode::Buffered, SINGLE)),
+            "ssend" => kinds.extend(send(event, "tag", Mode::Synchronous, SINGLE)),
+            "recv" => kinds.extend(receive(event, "tag", SINGLE)),
+            "sendrecv" => {
+                kinds.extend(send(
+                    event,
+                    "sendtag",
+                    Mode::Standard,
+                    ("sendcount", "sendtype"),
+                ));
+                kinds.extend(receive(event, "recvtag", ("recvcount", "recvtype")));
+            }
+            "sendrecv_replace" => {
+                kinds.extend(send(event, "sendtag", Mode::Standard, SINGLE));
+                kinds.extend(receive(event, "recvtag", SINGLE));
+            }
+            // A matched probe takes the message: what receives it later waits for nothing.
+            "mprobe" if nonblocking.is_none() => kinds.extend(receive(event, "tag", SINGLE)),
+            "probe" if nonblocking.is_none() => {
+                kinds.extend(receive(event, "tag", SINGLE).map(probe))
+            }
+            "wait" | "waitall" => return Waits::All(self.parts(&open.requests)),
+            "waitany" | "waitsome" => return Waits::Any(self.parts(&open.requests)),
+            "start" | "startall" => {
+                self.start(&open.requests);
+                return Waits::No;
+            }
+            "finalize" => kinds.push(PartKind::Collective(Collective {
+                communicator: self.world,
+                name: "MPI_Finalize".into(),
+                shape: Shape::All,
+                root: None,
+                reduction: None,
+                size: Size::default(),
+            })),
+            "init" | "init_thread" | "abort" => return Waits::Unknown,
+            _ if base.starts_with("Win_") => return self.window(base, event, open),
+            _ => match shape(&stem) {
+                Some(shape) => kinds.push(collective(base, &stem, shape, event)),
+                None => return Waits::No,
+            },
+        }
+        if base.ends_with("_init") {
+            open.template = Some(kinds);
+            return Waits::No;
+        }
+        if nonblocking.is_some() {
+            open.begun = self.add(kinds);
+            return Waits::No;
+        }
+        Waits::All(self.add(kinds))
+    }
+
+    /// Begins parts of the operation that comes next.
+    fn add(&mut self, kinds: Vec<PartKind>) -> Vec<usize> {
+        let operation = self.conversation.operations.len();
+        let first = self.conversation.parts.len();
+        let parts = kinds.into_iter().map(|kind| {
+            let nobody = matches!(
+                kind,
+                PartKind::Send {
+                    to: Peer::Nobody,
+                    ..
+                } | PartKind::Receive {
+                    from: Peer::Nobody,
+                    ..
+                } | PartKind::Probe {
+                    from: Peer::Nobody,
+                    ..
+                }
+            );
+            Part {
+                operation,
+                kind,
+                complete: nobody,
+            }
+        });
+        self.conversation.parts.extend(parts);
+        (first..self.conversation.parts.len()).collect()
+    }
+
+    fn start(&mut self, handles: &[i64]) {
+        for handle in handles {
+            let Some(Request::Persistent(kinds, _)) = self.requests.get(handle) else {
+                continue;
+            };
+            let kinds = kinds.clone();
+            let parts = self.add(kinds.clone());
+            self.requests
+                .insert(*handle, Request::Persistent(kinds, parts));
+        }
+    }
+
+    /// The parts of requests.
+    fn parts(&self, handles: &[i64]) -> Vec<usize> {
+        let known = handles
+            .iter()
+            .filter_map(|handle| self.requests.get(handle));
+        known
+            .flat_map(|request| request.parts().iter().copied())
+            .collect()
+    }
+
+    /// Calls on windows: making one and fences are collective.
+    fn window(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
+        let communicator = match base {
+            "Win_fence" | "Win_free" => event
+                .handle("win")
+                .and_then(|handle| self.window_ids.get(&handle.raw))
+                .copied(),
+            "Win_create" | "Win_allocate" | "Win_allocate_shared" | "Win_create_dynamic" => {
+                open.window_of = event.communicator();
+                open.window_of
+            }
+            _ => return Waits::Unknown,
+        };
+        let parts = self.add(vec![PartKind::Collective(Collective {
+            communicator,
+            name: format!("MPI_{base}").into(),
+            shape: Shape::All,
+            root: None,
+            reduction: None,
+            size: Size::default(),
+        })]);
+        Waits::All(parts)
+    }
+
+    /// A call is over: what it gave back.
+    fn returned(&mut self, event: &Resolved, open: Open) {
+        let Some(operation) = open.operation else {
+            return;
+        };
+        self.conversation.operations[operation].returned = true;
+        let name = self.conversation.operations[operation].name.clone();
+        let base = name.trim_start_matches("MPI_");
+        let given = |request: &Argument| request.kind == Kind::NewRequest;
+        let gives = event.annotated.arguments.as_deref().unwrap_or_default();
+        if gives.iter().any(given)
+            && let Some(handle) = event.handle("request")
+        {
+            let request = match open.template {
+                Some(template) => Request::Persistent(template, Vec::new()),
+                None => Request::Active(open.begun),
+            };
+            self.requests.insert(handle.raw, request);
+            return;
+        }
+        match base {
+            "Wait" | "Waitall" => self.complete(&open.requests, event),
+            // True is 1 in C, and often -1 in Fortran.
+            "Test" | "Testall" if event.number("flag").is_some_and(|flag| flag != 0) => {
+                self.complete(&open.requests, event);
+            }
+            "Waitany" | "Testany" | "Waitsome" | "Testsome" => {
+                let chosen = self.chosen(&open.requests, event);
+                self.complete(&chosen, event);
+            }
+            "Request_free" => {
+                for handle in &open.requests {
+                    self.requests.remove(handle);
+                }
+            }
+            "Finalize" => self.conversation.finalized = true,
+            _ => {
+                if let (Some(communicator), Some(window)) = (open.window_of, event.handle("win")) {
+                    let order = self.made_windows.entry(communicator).or_default();
+                    let id = self.windows.id(communicator, *order);
+                    *order += 1;
+                    self.window_ids.insert(window.raw, id);
+                }
+                if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
+                    for part in parts {
+                        self.finish(part, event, None);
+                    }
+                }
+            }
+        }
+        self.forget(operation);
+    }
+
+    /// Leaves out what nobody could notice: a program may ask its rank a billion times.
+    fn forget(&mut self, operation: usize) {
+        let is_last = operation + 1 == self.conversation.operations.len();
+        let is_noticed = self
+            .conversation
+            .parts
+            .last()
+            .is_some_and(|part| part.operation == operation);
+        if is_last && !is_noticed && self.conversation.operations[operation].waits == Waits::No {
+            self.conversation.operations.pop();
+        }
+    }
+
+    /// The requests that a call says it completed.
+    fn chosen(&self, handles: &[i64], event: &Resolved) -> Vec<i64> {
+        let is_fortran = event.function.is_some_and(|id| {
+            !self
+                .run
+                .function(id)
+                .linkage
+                .trim_start_matches('P')
+                .starts_with("MPI_")
+        });
+        let base = i64::from(is_fortran);
+        let indices = match (event.number("index"), event.get("array_of_indices")) {
+            (Some(index), _) => vec![index],
+            (None, Some((Value::Numbers(_, indices), _))) => indices.clone(),
+            _ => return Vec::new(),
+        };
+        indices
+            .into_iter()
+            .filter_map(|index| handles.get(usize::try_from(index - base).ok()?))
+            .copied()
+            .collect()
+    }
+
+    fn complete(&mut self, handles: &[i64], event: &Resolved) {
+        for (index, handle) in handles.iter().enumerate() {
+            let Some(request) = self.requests.get(handle) else {
+                continue;
+            };
+            for part in request.parts().to_vec() {
+                self.finish(part, event, Some(index));
+            }
+            match self.requests.get_mut(handle) {
+                Some(Request::Persistent(_, parts)) => parts.clear(),
+                _ => {
+                    self.requests.remove(handle);
+                }
+            }
+        }
+    }
+
+    /// A part is complete; a status may say whose message it was: the only one, or number `index`.
+    fn finish(&mut self, part: usize, event: &Resolved, index: Option<usize>) {
+        let Some(part) = self.conversation.parts.get_mut(part) else {
+            return;
+        };
+        part.complete = true;
+        let PartKind::Receive { from, tag, .. } = &mut part.kind else {
+            return;
+        };
+        let told = match (event.get("status"), event.get("array_of_statuses")) {
+            (Some((Value::Status(_, tag, _), Meaning::Peer(peer))), _) => Some((*tag, Some(*peer))),
+            (_, Some((Value::Statuses(_, statuses), Meaning::Peers(peers)))) => {
+                index.and_then(|index| Some((statuses.get(index)?.1, *peers.get(index)?)))
+            }
+            _ => None,
+        };
+        if let Some((said, peer)) = told {
+            if let (Peer::Any, Some(world)) = (*from, peer.and_then(|peer| peer.world)) {
+                *from = Peer::Task(world);
+            }
+            if tag.is_none() && said >= 0 {
+                *tag = Some(said);
+            }
+        }
+    }
+}
+
+const SINGLE: (&str, &str) = ("count", "datatype");
+
+/// Requests that a call names, in order.
+fn requests(event: &Resolved) -> Vec<i64> {
+    if let Some(request) = event.handle("request") {
+        return vec![request.raw];
+    }
+    match event.get("array_of_requests") {
+        Some((Value::Handles(_, handles), _)) => handles.iter().map(|it| it.raw).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn peer(event: &Resolved, name: &str) -> Peer {
+    match event.get(name) {
+        Some((
+            Value::Rank {
+                name: Some("MPI_ANY_SOURCE"),
+                ..
+            },
+            _,
+        )) => Peer::Any,
+        Some((
+            Value::Rank {
+                name: Some("MPI_PROC_NULL"),
+                ..
+            },
+            _,
+        )) => Peer::Nobody,
+        Some((_, Meaning::Peer(peer))) => peer.world.map_or(Peer::Unknown, Peer::Task),
+        _ => Peer::Unknown,
+    }
+}
+
+fn size(event: &Resolved, (count, datatype): (&str, &str)) -> Size {
+    Size {
+        count: event.number(count),
+        datatype: event
+            .handle(datatype)
+            .and_then(|it| it.name.as_deref())
+            .map(Arc::from),
+    }
+}
+
+fn send(event: &Resolved, tag: &str, mode: Mode, counted: (&str, &str)) -> Option<PartKind> {
+    Some(PartKind::Send {
+        to: peer(event, "dest"),
+        tag: event.number(tag)?,
+        communicator: event.communicator()?,
+        mode,
+        size: size(event, counted),
+    })
+}
+
+fn receive(event: &Resolved, tag: &str, counted: (&str, &str)) -> Option<PartKind> {
+    let tag = match event.get(tag)?.0 {
+        Value::Tag(tag) => *tag,
+        Value::Number(tag) => Some(*tag),
+        _ => return None,
+    };
+    Some(PartKind::Receive {
+        from: peer(event, "source"),
+        tag,
+        communicator: event.communicator()?,
+        size: size(event, counted),
+    })
+}
+
+fn probe(receive: PartKind) -> PartKind {
+    match receive {
+        PartKind::Receive {
+            from,
+            tag,
+            communicator,
+            ..
+        } => PartKind::Probe {
+            from,
+            tag,
+            communicator,
+        },
+        other => other,
+    }
+}
+
+/// How the collective operation of this name (lower case, blocking) waits; `None` if it is none.
+fn shape(stem: &str) -> Option<Shape> {
+    Some(match stem {
+        "bcast" | "scatter" | "scatterv" => Shape::FromRoot,
+        "reduce" | "gather" | "gatherv" => Shape::ToRoot,
+        "scan" | "exscan" => Shape::Prefix,
+        "barrier"
+        | "allreduce"
+        | "allgather"
+        | "allgatherv"
+        | "alltoall"
+        | "alltoallv"
+        | "alltoallw"
+        | "reduce_scatter"
+        | "reduce_scatter_block"
+        | "comm_dup"
+        | "comm_dup_with_info"
+        | "comm_split"
+        | "comm_split_type"
+        | "comm_create"
+        | "cart_create"
+        | "cart_sub"
+        | "graph_create"
+        | "dist_graph_create"
+        | "dist_graph_create_adjacent"
+        | "file_open" => Shape::All,
+        _ => return None,
+    })
+}
+
+fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKind {
+    // Where every member has to say the same.
+    let counted = match stem {
+        "bcast" | "allreduce" | "reduce" | "scan" | "exscan" => Some(SINGLE),
+        "allgather" | "alltoall" | "gather" => Some(("sendcount", "sendtype")),
+        "scatter" => Some(("recvcount", "recvtype")),
+        "reduce_scatter_block" => Some(("recvcount", "datatype")),
+        _ => None,
+    };
+    // With MPI_IN_PLACE the sender's size means nothing, and we do not see the buffers.
+    let in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
+    let size = match counted {
+        Some(counted) if !in_place => size(event, counted),
+        _ => Size::default(),
+    };
+    let root = event
+        .peer("root")
+        .map(|(rank, _)| rank)
+        .or_else(|| root(event));
+    PartKind::Collective(Collective {
+        communicator: event.communicator(),
+        name: format!("MPI_{base}").into(),
+        shape,
+        root,
+        reduction: event
+            .handle("op")
+            .and_then(|it| it.name.as_deref())
+            .map(Arc::from),
+        size,
+    })
+}
+
+fn root(event: &Resolved) -> Option<i64> {
+    let arguments: &[Argument] = event.annotated.arguments.as_deref()?;
+    let root = arguments.iter().find(|it| it.name == "root")?;
+    match root.value {
+        Value::Rank { rank, name: None } | Value::Number(rank) => Some(rank),
+        _ => None,
+    }
+}

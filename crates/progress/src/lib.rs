@@ -1,0 +1,46 @@
+//! Who is behind, and who waits for whom: where every task of a run stands, in what order of progress,
+//! what it waits for, and whether that can ever end (Prodometer, and beyond it).
+//!
+//! The principal function is [`analyse`]. Two answers are found apart and then brought together:
+//!
+//! * **Who is behind** ([`Program`], [`Standing`]): places in the call trees of the tasks, ordered by
+//!   loop iterations from the outside in, and by what can still follow within the innermost common
+//!   iteration. Tasks at one place are a group; groups without a group behind them are the least
+//!   progressed.
+//! * **Who waits for whom** ([`Waiting`]): the messages and collective operations of all tasks, matched
+//!   from their recorded arguments; what the pending calls need; and by a fixpoint of releases who is
+//!   stuck for ever.
+//!
+//! *Guarantees*: nothing is said that the trace does not show: incomparable places stay incomparable,
+//! and what an unknown argument may allow is taken as allowed. *Costs*: about the load of the run;
+//! O(groups^2) comparisons; O(tasks + messages). *Not for*: finding what differs from a healthy run
+//! (`compare`).
+
+mod analysis;
+mod conversation;
+mod group;
+mod matching;
+mod message;
+mod mismatch;
+mod nesting;
+mod place;
+mod replay;
+mod verdict;
+mod waits;
+
+pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse};
+pub use group::Order;
+pub use matching::{Matching, PartId};
+pub use message::{
+    Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
+    Shape, Size, State, Waits,
+};
+pub use mismatch::{Aspect, Mismatch, mismatches};
+pub use place::{Program, Standing};
+pub use replay::{Potential, without_buffers};
+pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
+
+#[cfg(test)]
+mod message_tests;
+#[cfg(test)]
+mod place_tests;

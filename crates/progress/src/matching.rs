@@ -1,0 +1,201 @@
+//! Which send belongs to which receive, and which shares make one collective operation.
+//!
+//! Messages between two tasks in a communicator do not overtake each other: the first receive takes
+//! the first message whose tag it accepts. A receive from anybody took what its status says; where
+//! that was not kept, what is left over. The k-th collective operation of a communicator is the same
+//! for all its members. O(parts), if tags are few.
+
+use crate::message::{CommunicatorId, Conversation, Part, PartKind, Peer};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// A part of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartId {
+    /// The task.
+    pub task: u32,
+    /// Index of the part.
+    pub part: usize,
+}
+
+/// What belongs together.
+#[derive(Debug, Clone, Default)]
+pub struct Matching {
+    /// The other side of sends and receives that have one.
+    partner: FxHashMap<PartId, PartId>,
+    /// Shares of the k-th operation of each communicator.
+    collectives: BTreeMap<(CommunicatorId, usize), Vec<PartId>>,
+    /// Which operation of its communicator a share is of, from 0.
+    order: FxHashMap<PartId, usize>,
+    /// How many operations of a communicator a task began.
+    begun: FxHashMap<(CommunicatorId, u32), usize>,
+}
+
+struct Message {
+    id: PartId,
+    tag: i64,
+    taken: bool,
+}
+
+/// Where a message goes: communicator, sender, receiver.
+type Way = (CommunicatorId, u32, u32);
+
+impl Matching {
+    /// Matches what the tasks, by rank in the world, did.
+    #[must_use]
+    pub fn new(tasks: &BTreeMap<u32, Conversation>) -> Self {
+        let mut matching = Self::default();
+        let mut messages: FxHashMap<Way, Vec<Message>> = FxHashMap::default();
+        let mut ways: FxHashMap<(CommunicatorId, u32), Vec<Way>> = FxHashMap::default();
+        for (task, id, part) in parts(tasks) {
+            match &part.kind {
+                PartKind::Send {
+                    to: Peer::Task(to),
+                    tag,
+                    communicator,
+                    ..
+                } => {
+                    let way = (*communicator, task, *to);
+                    let queue = messages.entry(way).or_insert_with(|| {
+                        ways.entry((*communicator, *to)).or_default().push(way);
+                        Vec::new()
+                    });
+                    queue.push(Message {
+                        id,
+                        tag: *tag,
+                        taken: false,
+                    });
+                }
+                PartKind::Collective(share) => {
+                    if let Some(communicator) = share.communicator {
+                        matching.share(communicator, id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        // Those whose sender is known first; then those that took something; then those that may.
+        for round in 0..3 {
+            for (task, id, part) in parts(tasks) {
+                let PartKind::Receive {
+                    from,
+                    tag,
+                    communicator,
+                    ..
+                } = &part.kind
+                else {
+                    continue;
+                };
+                let mine = match (from, part.complete) {
+                    (Peer::Task(_), _) => 0,
+                    (Peer::Any, true) => 1,
+                    (Peer::Any, false) => 2,
+                    _ => continue,
+                };
+                if mine != round {
+                    continue;
+                }
+                let found = match from {
+                    Peer::Task(from) => take(&mut messages, (*communicator, *from, task), *tag),
+                    _ => ways
+                        .get(&(*communicator, task))
+                        .into_iter()
+                        .flatten()
+                        .find_map(|way| take(&mut messages, *way, *tag)),
+                };
+                if let Some(message) = found {
+                    matching.partner.insert(id, message);
+                    matching.partner.insert(message, id);
+                }
+            }
+        }
+        matching
+    }
+
+    fn share(&mut self, communicator: CommunicatorId, id: PartId) {
+        let begun = self.begun.entry((communicator, id.task)).or_default();
+        self.order.insert(id, *begun);
+        self.collectives
+            .entry((communicator, *begun))
+            .or_default()
+            .push(id);
+        *begun += 1;
+    }
+
+    /// The other side of a send or receive.
+    #[must_use]
+    pub fn partner(&self, id: PartId) -> Option<PartId> {
+        self.partner.get(&id).copied()
+    }
+
+    /// The collective operations, by communicator and number, and those who took part.
+    pub fn collectives(&self) -> impl Iterator<Item = (CommunicatorId, usize, &[PartId])> {
+        self.collectives
+            .iter()
+            .map(|((communicator, order), shares)| (*communicator, *order, shares.as_slice()))
+    }
+
+    /// Which operation of its communicator a share is of, from 0, and who took part.
+    #[must_use]
+    pub fn operation(
+        &self,
+        communicator: CommunicatorId,
+        id: PartId,
+    ) -> Option<(usize, &[PartId])> {
+        let order = *self.order.get(&id)?;
+        let shares = self.collectives.get(&(communicator, order))?;
+        Some((order, shares))
+    }
+
+    /// Whether a message that a probe would see is on its way: one that no receive took.
+    #[must_use]
+    pub fn is_on_its_way(
+        &self,
+        tasks: &BTreeMap<u32, Conversation>,
+        to: u32,
+        from: Peer,
+        tag: Option<i64>,
+        communicator: CommunicatorId,
+    ) -> bool {
+        parts(tasks).any(|(sender, id, part)| {
+            let PartKind::Send {
+                to: Peer::Task(receiver),
+                tag: sent,
+                communicator: of,
+                ..
+            } = &part.kind
+            else {
+                return false;
+            };
+            *receiver == to
+                && *of == communicator
+                && tag.is_none_or(|tag| tag == *sent)
+                && match from {
+                    Peer::Task(from) => from == sender,
+                    Peer::Any => true,
+                    Peer::Nobody | Peer::Unknown => false,
+                }
+                && !self.partner.contains_key(&id)
+        })
+    }
+}
+
+/// The first message of a way that was not taken, and has this tag.
+fn take(messages: &mut FxHashMap<Way, Vec<Message>>, way: Way, tag: Option<i64>) -> Option<PartId> {
+    let queue = messages.get_mut(&way)?;
+    let first = queue.iter().position(|message| !message.taken)?;
+    // What is taken is looked at once: the queue gets shorter from its front.
+    queue.drain(..first);
+    let message = queue
+        .iter_mut()
+        .find(|message| !message.taken && tag.is_none_or(|tag| tag == message.tag))?;
+    message.taken = true;
+    Some(message.id)
+}
+
+fn parts(tasks: &BTreeMap<u32, Conversation>) -> impl Iterator<Item = (u32, PartId, &Part)> {
+    tasks.iter().flat_map(|(&task, conversation)| {
+        let parts = conversation.parts.iter().enumerate();
+        parts.map(move |(index, part)| (task, PartId { task, part: index }, part))
+    })
+}

@@ -1,0 +1,231 @@
+//! What the tasks of an MPI program told each other: operations, and the parts that they consist of.
+//!
+//! A *part* is one thing that can complete: a send, a receive, a probe, one task's share of a
+//! collective operation. An *operation* is a call; it begins parts and waits for parts: `MPI_Send`
+//! begins a send and waits for it, `MPI_Irecv` begins a receive, `MPI_Waitall` waits for all of many,
+//! `MPI_Sendrecv` begins two and waits for both.
+
+pub use lockstep_trace::CommunicatorId;
+use std::sync::Arc;
+
+/// Who is in which communicator.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// For each communicator its members' ranks in the world, in the order of their ranks in it;
+    /// `None` where the run does not show them.
+    pub members: Vec<Option<Arc<[u32]>>>,
+}
+
+impl Membership {
+    /// The members, if known.
+    #[must_use]
+    pub fn members(&self, id: CommunicatorId) -> Option<&Arc<[u32]>> {
+        self.members.get(id.0 as usize)?.as_ref()
+    }
+}
+
+/// The other side of a message, by its rank in the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// This task.
+    Task(u32),
+    /// Any member of the communicator (`MPI_ANY_SOURCE`) whose message was not told in a status.
+    Any,
+    /// Nobody (`MPI_PROC_NULL`): complete at once.
+    Nobody,
+    /// The run does not show it.
+    Unknown,
+}
+
+/// When a send may complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// When the message is buffered or received, as the library likes (`MPI_Send`).
+    Standard,
+    /// At once (`MPI_Bsend`).
+    Buffered,
+    /// When it is being received (`MPI_Ssend`).
+    Synchronous,
+}
+
+/// How a collective operation makes its members wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// Every member waits for every other: `MPI_Barrier`, `MPI_Allreduce`.
+    All,
+    /// The root has what the others wait for: `MPI_Bcast`, `MPI_Scatter`.
+    FromRoot,
+    /// The root waits for what the others have: `MPI_Reduce`, `MPI_Gather`.
+    ToRoot,
+    /// A member waits for those of lower rank: `MPI_Scan`.
+    Prefix,
+}
+
+/// One thing that can complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The operation of its task that began it.
+    pub operation: usize,
+    /// What it is.
+    pub kind: PartKind,
+    /// Whether the trace shows that it completed.
+    pub complete: bool,
+}
+
+/// What a part is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartKind {
+    /// A message to another.
+    Send {
+        /// To whom.
+        to: Peer,
+        /// Its tag.
+        tag: i64,
+        /// In which communicator.
+        communicator: CommunicatorId,
+        /// When it may complete.
+        mode: Mode,
+        /// How much.
+        size: Size,
+    },
+    /// A message from another; what a status told counts as if it had been asked for.
+    Receive {
+        /// From whom.
+        from: Peer,
+        /// Its tag; `None` is any.
+        tag: Option<i64>,
+        /// In which communicator.
+        communicator: CommunicatorId,
+        /// Room for how much.
+        size: Size,
+    },
+    /// Waits for a message and leaves it there.
+    Probe {
+        /// From whom.
+        from: Peer,
+        /// Its tag; `None` is any.
+        tag: Option<i64>,
+        /// In which communicator.
+        communicator: CommunicatorId,
+    },
+    /// A share of a collective operation.
+    Collective(Collective),
+}
+
+/// A count of elements of a datatype.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Size {
+    /// How many, where there is one count.
+    pub count: Option<i64>,
+    /// Of what: the standard's name, where it has one.
+    pub datatype: Option<Arc<str>>,
+}
+
+/// A task's share of a collective operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collective {
+    /// In which communicator; `None` where that is not known.
+    pub communicator: Option<CommunicatorId>,
+    /// The standard's name: `MPI_Allreduce`, `MPI_Iallreduce`.
+    pub name: Arc<str>,
+    /// How it waits.
+    pub shape: Shape,
+    /// The root's rank in the communicator.
+    pub root: Option<i64>,
+    /// The reduction: the standard's name, where it has one.
+    pub reduction: Option<Arc<str>>,
+    /// How much, where all members have to say the same.
+    pub size: Size,
+}
+
+/// A call of an MPI function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// Which function.
+    pub name: Arc<str>,
+    /// Number of its event in the trace, from 0.
+    pub event: u64,
+    /// Whether it returned.
+    pub returned: bool,
+    /// What it waits for.
+    pub waits: Waits,
+}
+
+/// What an operation waits for: parts of its task, by index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Waits {
+    /// Nothing.
+    #[default]
+    No,
+    /// All of these.
+    All(Vec<usize>),
+    /// One of these.
+    Any(Vec<usize>),
+    /// Something that the trace does not show.
+    Unknown,
+}
+
+/// What a task did, as far as others could notice.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conversation {
+    /// Its calls, in order.
+    pub operations: Vec<Operation>,
+    /// What they began, in order.
+    pub parts: Vec<Part>,
+    /// Operations that have not returned, by index: one a thread at most.
+    pub pending: Vec<usize>,
+    /// Whether `MPI_Finalize` returned.
+    pub finalized: bool,
+    /// How it is now.
+    pub state: State,
+}
+
+/// How a task is at the end of its trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum State {
+    /// In its own code, or where nothing is known.
+    #[default]
+    Running,
+    /// In its last operation.
+    Waiting,
+    /// It ended after `MPI_Finalize`.
+    Finished,
+    /// It ended, and others may wait for it.
+    Ended,
+}
+
+impl Conversation {
+    /// The operation that it is in.
+    #[must_use]
+    pub fn pending(&self) -> Option<&Operation> {
+        match self.state {
+            State::Waiting => self.operations.get(*self.pending.first()?),
+            _ => None,
+        }
+    }
+
+    /// Adds what another thread of the task did.
+    pub fn append(&mut self, other: Self) {
+        let (operations, parts) = (self.operations.len(), self.parts.len());
+        let shift = |waits: Waits| {
+            let shift = |list: Vec<usize>| list.into_iter().map(|part| part + parts).collect();
+            match waits {
+                Waits::All(list) => Waits::All(shift(list)),
+                Waits::Any(list) => Waits::Any(shift(list)),
+                other => other,
+            }
+        };
+        self.operations
+            .extend(other.operations.into_iter().map(|it| Operation {
+                waits: shift(it.waits),
+                ..it
+            }));
+        self.parts.extend(other.parts.into_iter().map(|it| Part {
+            operation: it.operation + operations,
+            ..it
+        }));
+        self.pending
+            .extend(other.pending.into_iter().map(|it| it + operations));
+        self.finalized |= other.finalized;
+    }
+}

@@ -1,0 +1,232 @@
+#![allow(clippy::unwrap_used)]
+//! Small conversations, and who is stuck in them.
+
+use crate::message::*;
+use crate::{Aspect, Matching, Potential, Waiting, Why, mismatches, without_buffers};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const WORLD: CommunicatorId = CommunicatorId(0);
+
+#[derive(Default)]
+struct Job(BTreeMap<u32, Conversation>);
+
+fn send(to: u32, tag: i64, mode: Mode) -> PartKind {
+    PartKind::Send {
+        to: Peer::Task(to),
+        tag,
+        communicator: WORLD,
+        mode,
+        size: Size::default(),
+    }
+}
+
+fn receive(from: Peer, tag: Option<i64>) -> PartKind {
+    PartKind::Receive {
+        from,
+        tag,
+        communicator: WORLD,
+        size: Size::default(),
+    }
+}
+
+fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
+    PartKind::Collective(Collective {
+        communicator: Some(WORLD),
+        name: name.into(),
+        shape,
+        root,
+        reduction: None,
+        size: Size::default(),
+    })
+}
+
+impl Job {
+    /// A call that begins parts and waits for all of them; `done` if it returned.
+    fn call(&mut self, task: u32, name: &str, kinds: Vec<PartKind>, done: bool) -> &mut Self {
+        let conversation = self.0.entry(task).or_default();
+        let operation = conversation.operations.len();
+        let first = conversation.parts.len();
+        let parts = kinds.into_iter().map(|kind| Part {
+            operation,
+            kind,
+            complete: done,
+        });
+        conversation.parts.extend(parts);
+        let waits = Waits::All((first..conversation.parts.len()).collect());
+        conversation.operations.push(Operation {
+            name: name.into(),
+            event: operation as u64,
+            returned: done,
+            waits,
+        });
+        if !done {
+            conversation.pending.push(operation);
+        }
+        conversation.state = if done { State::Running } else { State::Waiting };
+        self
+    }
+
+    fn end(&mut self, task: u32, state: State) -> &mut Self {
+        self.0.entry(task).or_default().state = state;
+        self
+    }
+
+    fn potential(&self) -> Option<Potential> {
+        let matching = Matching::new(&self.0);
+        without_buffers(&self.0, &self.members(), &matching)
+    }
+
+    fn members(&self) -> Membership {
+        let everybody: Arc<[u32]> = self.0.keys().copied().collect();
+        Membership {
+            members: vec![Some(everybody)],
+        }
+    }
+
+    fn waiting(&self) -> Waiting {
+        let matching = Matching::new(&self.0);
+        let mismatches = mismatches(&self.0, &matching);
+        Waiting::new(&self.0, &self.members(), &matching, &mismatches)
+    }
+}
+
+#[test]
+fn two_that_receive_first() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Recv", vec![receive(Peer::Task(1), Some(0))], false)
+        .call(1, "MPI_Recv", vec![receive(Peer::Task(0), Some(0))], false)
+        .call(
+            2,
+            "MPI_Barrier",
+            vec![collective("MPI_Barrier", Shape::All, None)],
+            false,
+        );
+    let waiting = job.waiting();
+    assert_eq!(waiting.stuck, [0, 1, 2].into());
+    assert_eq!(waiting.cores, [[0, 1]]);
+    assert_eq!(waiting.waits.len(), 4);
+}
+
+#[test]
+fn a_message_under_way_is_no_wait() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Send", vec![send(1, 7, Mode::Standard)], true)
+        .call(1, "MPI_Recv", vec![receive(Peer::Task(0), Some(7))], false);
+    assert_eq!(job.waiting(), Waiting::default());
+}
+
+#[test]
+fn another_tag_is_said() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Send", vec![send(1, 8, Mode::Standard)], true)
+        .call(
+            0,
+            "MPI_Barrier",
+            vec![collective("MPI_Barrier", Shape::All, None)],
+            false,
+        )
+        .call(1, "MPI_Recv", vec![receive(Peer::Task(0), Some(7))], false);
+    let waiting = job.waiting();
+    assert_eq!(waiting.cores, [[0, 1]]);
+    assert_eq!(waiting.waits[1].why, Why::OtherTag(7, vec![8]));
+}
+
+#[test]
+fn who_runs_may_still_send() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Recv", vec![receive(Peer::Task(1), None)], false)
+        .end(1, State::Running);
+    let waiting = job.waiting();
+    assert!(waiting.stuck.is_empty() && waiting.cores.is_empty());
+    assert_eq!(waiting.waits.len(), 1);
+}
+
+#[test]
+fn anybody_will_do() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Recv", vec![receive(Peer::Any, None)], false)
+        .call(1, "MPI_Recv", vec![receive(Peer::Task(0), None)], false)
+        .end(2, State::Running);
+    assert!(job.waiting().stuck.is_empty());
+    job.end(2, State::Finished);
+    let waiting = job.waiting();
+    assert_eq!(waiting.stuck, [0, 1].into());
+}
+
+#[test]
+fn who_ended_is_waited_for_in_vain() {
+    let mut job = Job::default();
+    for task in 0..3 {
+        job.call(
+            task,
+            "MPI_Allreduce",
+            vec![collective("MPI_Allreduce", Shape::All, None)],
+            false,
+        );
+    }
+    job.end(3, State::Ended);
+    let waiting = job.waiting();
+    assert_eq!(waiting.stuck, [0, 1, 2].into());
+    assert_eq!(waiting.cores, [[3]]);
+}
+
+#[test]
+fn collectives_in_another_order() {
+    let mut job = Job::default();
+    job.call(
+        0,
+        "MPI_Barrier",
+        vec![collective("MPI_Barrier", Shape::All, None)],
+        false,
+    )
+    .call(
+        1,
+        "MPI_Allreduce",
+        vec![collective("MPI_Allreduce", Shape::All, None)],
+        false,
+    );
+    let matching = Matching::new(&job.0);
+    let found = mismatches(&job.0, &matching);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].aspect, Aspect::Function);
+    assert_eq!(job.waiting().stuck, [0, 1].into());
+}
+
+#[test]
+fn a_leaf_waits_for_its_root_only() {
+    let mut job = Job::default();
+    let bcast = || vec![collective("MPI_Bcast", Shape::FromRoot, Some(0))];
+    job.call(1, "MPI_Bcast", bcast(), false)
+        .call(2, "MPI_Bcast", bcast(), false)
+        .end(0, State::Running);
+    let waiting = job.waiting();
+    assert!(waiting.stuck.is_empty());
+    assert!(waiting.waits.iter().all(|wait| wait.to == 0));
+}
+
+#[test]
+fn two_that_send_first_and_were_lucky() {
+    let mut job = Job::default();
+    for (task, other) in [(0, 1), (1, 0)] {
+        job.call(task, "MPI_Send", vec![send(other, 0, Mode::Standard)], true)
+            .call(
+                task,
+                "MPI_Recv",
+                vec![receive(Peer::Task(other), Some(0))],
+                true,
+            );
+    }
+    let found = job.potential().unwrap();
+    assert_eq!(found.circle, [(0, 0), (1, 0)]);
+}
+
+#[test]
+fn one_that_receives_first_breaks_the_circle() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Send", vec![send(1, 0, Mode::Standard)], true)
+        .call(0, "MPI_Recv", vec![receive(Peer::Task(1), Some(0))], true)
+        .call(1, "MPI_Recv", vec![receive(Peer::Task(0), Some(0))], true)
+        .call(1, "MPI_Send", vec![send(0, 0, Mode::Standard)], true);
+    assert_eq!(job.potential(), None);
+}

@@ -1,0 +1,94 @@
+//! Collective operations that do not fit: the members of a communicator do not call the same.
+
+use crate::matching::{Matching, PartId};
+use crate::message::{Collective, CommunicatorId, Conversation, PartKind};
+use std::collections::BTreeMap;
+
+/// In what members differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Aspect {
+    /// Another function.
+    Function,
+    /// Another root.
+    Root,
+    /// Another reduction.
+    Reduction,
+    /// Another count or datatype.
+    Size,
+}
+
+/// A collective operation whose members do not agree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// In which communicator.
+    pub communicator: CommunicatorId,
+    /// Which of its operations, from 0.
+    pub order: usize,
+    /// In what they differ; the first that does.
+    pub aspect: Aspect,
+    /// What they said, and who: most first.
+    pub sides: Vec<(String, Vec<PartId>)>,
+}
+
+impl Mismatch {
+    /// Whether such an operation cannot complete.
+    #[must_use]
+    pub fn prevents(&self) -> bool {
+        matches!(self.aspect, Aspect::Function | Aspect::Root)
+    }
+}
+
+/// What a member said of an aspect.
+type Say = fn(&Collective) -> Option<String>;
+
+/// Every collective operation whose members do not agree, in order.
+#[must_use]
+pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Mismatch> {
+    let mut found = Vec::new();
+    for (communicator, order, shares) in matching.collectives() {
+        let shares: Vec<(PartId, &Collective)> = shares
+            .iter()
+            .filter_map(|id| match &tasks.get(&id.task)?.parts.get(id.part)?.kind {
+                PartKind::Collective(share) => Some((*id, share)),
+                _ => None,
+            })
+            .collect();
+        let aspects: [(Aspect, Say); 4] = [
+            (Aspect::Function, |it| Some(it.name.to_string())),
+            (Aspect::Root, |it| it.root.map(|root| root.to_string())),
+            (Aspect::Reduction, |it| {
+                it.reduction.as_ref().map(ToString::to_string)
+            }),
+            (Aspect::Size, |it| {
+                let datatype = it.size.datatype.as_ref()?;
+                it.size.count.map(|count| format!("{count} {datatype}"))
+            }),
+        ];
+        let differing = aspects.into_iter().find_map(|(aspect, say)| {
+            let sides = sides(&shares, say);
+            (sides.len() > 1).then_some((aspect, sides))
+        });
+        if let Some((aspect, sides)) = differing {
+            found.push(Mismatch {
+                communicator,
+                order,
+                aspect,
+                sides,
+            });
+        }
+    }
+    found
+}
+
+/// What was said, and by whom; most first. Who said nothing is on no side.
+fn sides(shares: &[(PartId, &Collective)], say: Say) -> Vec<(String, Vec<PartId>)> {
+    let mut sides: BTreeMap<String, Vec<PartId>> = BTreeMap::new();
+    for (id, share) in shares {
+        if let Some(said) = say(share) {
+            sides.entry(said).or_default().push(*id);
+        }
+    }
+    let mut sides: Vec<_> = sides.into_iter().collect();
+    sides.sort_by_key(|(_, who)| std::cmp::Reverse(who.len()));
+    sides
+}

@@ -1,0 +1,400 @@
+//! Where a task stands, and which of two tasks is behind.
+//!
+//! A place is read off the open spine of the task's call tree: in each open call, which of its
+//! children is open (or was the last), and in which iteration of the loops of that call. The loops
+//! are those of the function's control flow as all tasks together showed it: a node for each place
+//! from which it calls a function, an edge where one call followed another. Two calls of one function
+//! are taken for two places if what was called before differs, and never the same was called after
+//! them. Only the program's own functions and calls of MPI and OpenMP count: `strcmp` is called
+//! anywhere. What was never left (a task hangs there for the first time) is taken to be part of what
+//! usually follows what came before.
+//!
+//! ```text
+//!  main ── solve ── step (iteration 812) ── exchange (iteration 3) ── MPI_Recv
+//!  main ── solve ── step (iteration 812) ── MPI_Allreduce             ahead, if exchange leads to it
+//! ```
+//!
+//! *Guarantees*: a task is said to be behind another only if, in the innermost open call that both
+//! are in, it is in an earlier iteration of a loop, outer loops first, or in the same and can go on to
+//! where the other is while the other cannot come back within that iteration. Anything else is
+//! incomparable. Counters begin again with each entry of a loop, irreducible ones included.
+//! *Costs*: O(nodes of the forest) once, O(depth x list) a task, O(edges) a comparison.
+//! *Not for*: two places that look alike so: they are one place, and may seem a loop.
+
+use crate::nesting::{ENTRY, Flow, Nesting, Place as At, Turn, Walk};
+use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where a task stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Standing {
+    /// The open calls, outermost first, and before them the thread itself.
+    pub(crate) levels: Vec<Level>,
+}
+
+/// Where in an open call.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Level {
+    /// The function; `None` is the thread.
+    pub function: Option<FunctionKey>,
+    /// Which of the functions that it calls.
+    pub at: At,
+    /// Whether that call is open; else it was the last.
+    pub inside: bool,
+    /// The loops of the function around it, outermost first.
+    pub loops: Vec<Turn>,
+}
+
+impl Standing {
+    /// The iterations of the loops around it, outermost first.
+    pub fn iterations(&self) -> impl Iterator<Item = u64> {
+        let turns = self.levels.iter().flat_map(|level| &level.loops);
+        turns.map(|turn| turn.iteration)
+    }
+}
+
+/// A call by what was called before it.
+type Context = (Option<FunctionKey>, FunctionKey);
+
+/// The control flow of a function, as it was seen.
+#[derive(Debug, Default)]
+struct Shown {
+    /// Calls by what was called before, in the order in which they were seen.
+    contexts: FxHashMap<Context, usize>,
+    list: Vec<Context>,
+    /// What followed what; `None` is the function's beginning, or its end.
+    followed: BTreeSet<(Option<usize>, Option<usize>)>,
+    /// For each context its place.
+    places: Vec<At>,
+    /// For each place, from 1, the function called.
+    functions: Vec<FunctionKey>,
+    flow: Flow,
+    nesting: Nesting,
+}
+
+/// What all tasks together showed of the functions that are open somewhere.
+#[derive(Debug)]
+pub struct Program<'f> {
+    forest: &'f Forest,
+    shown: FxHashMap<Option<FunctionKey>, Shown>,
+}
+
+impl<'f> Program<'f> {
+    /// From the call trees of the tasks.
+    #[must_use]
+    pub fn new(forest: &'f Forest, roots: &[NodeId]) -> Self {
+        let mut program = Self {
+            forest,
+            shown: FxHashMap::default(),
+        };
+        // Functions that are open: only their flow is asked for.
+        for root in roots {
+            program.shown.entry(None).or_default();
+            for frame in forest.open(*root) {
+                program.shown.entry(Some(frame.function)).or_default();
+            }
+        }
+        for index in 0..forest.len() as u32 {
+            let id = NodeId(index);
+            let function = match forest.node(id).label {
+                Label::Call(call) => Some(call.function),
+                Label::Trace => None,
+                _ => continue,
+            };
+            if let Some(shown) = program.shown.get_mut(&function) {
+                shown.see(forest, id);
+            }
+        }
+        for shown in program.shown.values_mut() {
+            shown.settle();
+        }
+        program
+    }
+
+    /// Where a task stands at its end.
+    #[must_use]
+    pub fn standing(&self, root: NodeId) -> Standing {
+        let mut levels = Vec::new();
+        let (mut function, mut id) = (None, root);
+        while let Some(shown) = self.shown.get(&function) {
+            let mut walk = Walk::new();
+            let items = self.forest.node(id).items;
+            let open = items.last().and_then(|item| self.open_call(item.node));
+            shown.walk(self.forest, items, &mut walk);
+            levels.push(Level {
+                function,
+                at: walk.at,
+                inside: open.is_some(),
+                loops: walk.loops,
+            });
+            let Some((callee, node)) = open else { break };
+            (function, id) = (Some(callee), node);
+        }
+        Standing { levels }
+    }
+
+    /// The loops around a place, outermost first: the function, the first that the loop calls, and
+    /// the iteration, from 1.
+    #[must_use]
+    pub fn loops(&self, standing: &Standing) -> Vec<(String, u64)> {
+        let name = |function: Option<FunctionKey>| match function {
+            Some(function) => self.forest.function(function).name.as_str(),
+            None => "-",
+        };
+        let mut loops = Vec::new();
+        for level in &standing.levels {
+            let Some(shown) = self.shown.get(&level.function) else {
+                break;
+            };
+            loops.extend(level.loops.iter().map(|turn| {
+                let first = name(shown.function(turn.entered));
+                (format!("{}/{first}", name(level.function)), turn.iteration)
+            }));
+        }
+        loops
+    }
+
+    fn open_call(&self, id: NodeId) -> Option<(FunctionKey, NodeId)> {
+        match self.forest.node(id).label {
+            Label::Call(call) if call.open && counts(self.forest, call.function) => {
+                Some((call.function, id))
+            }
+            _ => None,
+        }
+    }
+
+    /// Which of two tasks is behind (`Less`): `None` where that cannot be said, `Equal` where they
+    /// are at the same place.
+    #[must_use]
+    pub fn compare(&self, a: &Standing, b: &Standing) -> Option<Ordering> {
+        for (a, b) in a.levels.iter().zip(&b.levels) {
+            if a.function != b.function {
+                return None;
+            }
+            let shown = self.shown.get(&a.function)?;
+            match shown.compare(a, b)? {
+                Ordering::Equal => {}
+                other => return Some(other),
+            }
+        }
+        // One is in the other's last call, which is over for neither.
+        Some(Ordering::Equal)
+    }
+}
+
+impl Shown {
+    /// The function called at a place; none at the entry.
+    fn function(&self, at: At) -> Option<FunctionKey> {
+        self.functions.get((at as usize).checked_sub(1)?).copied()
+    }
+
+    fn context(&mut self, before: Option<usize>, function: FunctionKey) -> usize {
+        let key = (before.map(|it| self.list[it].1), function);
+        *self.contexts.entry(key).or_insert_with(|| {
+            self.list.push(key);
+            self.list.len() - 1
+        })
+    }
+
+    /// Adds what a call or trace showed.
+    fn see(&mut self, forest: &Forest, id: NodeId) {
+        let mut last = None;
+        self.see_list(forest, forest.node(id).items, &mut last);
+        let is_over = !matches!(forest.node(id).label, Label::Call(call) if call.open);
+        if is_over && last.is_some() {
+            self.followed.insert((last, None));
+        }
+    }
+
+    fn see_list(&mut self, forest: &Forest, items: &[Item], last: &mut Option<usize>) {
+        for item in items {
+            self.see_one(forest, item.node, last);
+            // From the end of an iteration to the beginning of the next, where what was called
+            // before is another than the first time.
+            for _ in 1..item.times.min(3) {
+                self.see_one(forest, item.node, last);
+            }
+        }
+    }
+
+    fn see_one(&mut self, forest: &Forest, id: NodeId, last: &mut Option<usize>) {
+        let node = forest.node(id);
+        match node.label {
+            Label::Call(call) if counts(forest, call.function) => {
+                let next = Some(self.context(*last, call.function));
+                self.followed.insert((*last, next));
+                *last = next;
+            }
+            Label::Loop(_) | Label::Iteration => self.see_list(forest, node.items, last),
+            Label::Call(_) | Label::Trace | Label::Return => {}
+        }
+    }
+
+    /// What no task ever left is the place from which others called the same, if there is one such
+    /// place. Else, and if nobody did, it stands between what came before it and what else came after
+    /// that: a call behind a condition, in the same loop.
+    fn guess(&mut self, united: &mut [usize], of_function: &FxHashMap<FunctionKey, Vec<usize>>) {
+        let is_left = |context: usize| {
+            let from = (Some(context), None)..=(Some(context), Some(usize::MAX));
+            self.followed.range(from).next().is_some()
+        };
+        let mut guessed = Vec::new();
+        for &(before, context) in &self.followed {
+            let Some(context) = context.filter(|it| !is_left(*it)) else {
+                continue;
+            };
+            let alike = of_function.get(&self.list[context].1).into_iter().flatten();
+            let left: BTreeSet<usize> = alike
+                .filter(|other| is_left(**other))
+                .map(|other| find(united, *other))
+                .collect();
+            if left.len() == 1 {
+                united[find(united, context)] = left.first().copied().unwrap_or(context);
+            }
+            if !left.is_empty() {
+                continue;
+            }
+            let others = (before, Some(0))..=(before, Some(usize::MAX));
+            let others = self.followed.range(others).map(|(_, next)| *next);
+            guessed.extend(
+                others
+                    .filter(|next| *next != Some(context))
+                    .map(|next| (Some(context), next)),
+            );
+        }
+        self.followed.extend(guessed);
+    }
+
+    /// Everything was seen: which contexts are one place, and the flow between places.
+    fn settle(&mut self) {
+        let mut after: Vec<BTreeSet<Option<FunctionKey>>> = vec![BTreeSet::new(); self.list.len()];
+        for (from, to) in &self.followed {
+            if let Some(from) = from {
+                after[*from].insert(to.map(|to| self.list[to].1));
+            }
+        }
+        let mut united: Vec<usize> = (0..self.list.len()).collect();
+        let mut of_function: FxHashMap<FunctionKey, Vec<usize>> = FxHashMap::default();
+        for (context, (_, function)) in self.list.iter().enumerate() {
+            of_function.entry(*function).or_default().push(context);
+        }
+        for contexts in of_function.values() {
+            // By what comes after: the first context that it came after.
+            let mut first: BTreeMap<Option<FunctionKey>, usize> = BTreeMap::new();
+            for &context in contexts {
+                for next in &after[context] {
+                    let other = *first.entry(*next).or_insert(context);
+                    let (a, b) = (find(&united, other), find(&united, context));
+                    united[a.max(b)] = a.min(b);
+                }
+            }
+        }
+        self.guess(&mut united, &of_function);
+        let mut numbers: FxHashMap<usize, At> = FxHashMap::default();
+        for context in 0..self.list.len() {
+            let root = find(&united, context);
+            let number = *numbers.entry(root).or_insert_with(|| {
+                self.functions.push(self.list[context].1);
+                self.functions.len() as At
+            });
+            self.places.push(number);
+        }
+        for (from, to) in &self.followed {
+            if let Some(to) = to {
+                let from = from.map_or(ENTRY, |from| self.places[from]);
+                self.flow.edge(from, self.places[*to]);
+            }
+        }
+        self.nesting = self.flow.nesting();
+    }
+
+    /// Walks over a list, in time that does not depend on trip counts.
+    fn walk(&self, forest: &Forest, items: &[Item], walk: &mut Walk) {
+        for item in items {
+            let (mut left, mut passes) = (item.times, 0);
+            while left > 0 {
+                let before = walk.clone();
+                self.walk_one(forest, item.node, walk);
+                left -= 1;
+                passes += 1;
+                // Twice through the same, from the same place, changes counters alike (or sets them
+                // to the same): the rest is a multiplication.
+                let alike = passes > 1
+                    && before.at == walk.at
+                    && before.loops.len() == walk.loops.len()
+                    && before.loops.iter().zip(&walk.loops).all(|(a, b)| {
+                        (a.index, a.entered) == (b.index, b.entered) && a.iteration <= b.iteration
+                    });
+                if alike {
+                    for (turn, before) in walk.loops.iter_mut().zip(&before.loops) {
+                        turn.iteration += left * (turn.iteration - before.iteration);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+
+    fn walk_one(&self, forest: &Forest, id: NodeId, walk: &mut Walk) {
+        let node = forest.node(id);
+        match node.label {
+            Label::Call(call) if counts(forest, call.function) => {
+                let key = (self.function(walk.at), call.function);
+                if let Some(context) = self.contexts.get(&key) {
+                    walk.step(self.places[*context], &self.nesting);
+                }
+            }
+            Label::Loop(_) | Label::Iteration => self.walk(forest, node.items, walk),
+            Label::Call(_) | Label::Trace | Label::Return => {}
+        }
+    }
+
+    fn compare(&self, a: &Level, b: &Level) -> Option<Ordering> {
+        let common = a
+            .loops
+            .iter()
+            .zip(&b.loops)
+            .take_while(|(a, b)| a.index == b.index);
+        let mut innermost = None;
+        for (a, b) in common {
+            match a.iteration.cmp(&b.iteration) {
+                Ordering::Equal => innermost = Some(&self.nesting.loops[a.index]),
+                other => return Some(other),
+            }
+        }
+        if a.at == b.at {
+            // In the call, or after it.
+            return Some(b.inside.cmp(&a.inside));
+        }
+        let there = self.flow.reaches(a.at, b.at, innermost);
+        let back = self.flow.reaches(b.at, a.at, innermost);
+        match (there, back) {
+            (true, false) => Some(Ordering::Less),
+            (false, true) => Some(Ordering::Greater),
+            // The same call, come to by another way.
+            (false, false) if self.function(a.at) == self.function(b.at) => {
+                Some(b.inside.cmp(&a.inside))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn find(united: &[usize], mut context: usize) -> usize {
+    while united[context] != context {
+        context = united[context];
+    }
+    context
+}
+
+/// Whether calls of a function are places.
+fn counts(forest: &Forest, function: FunctionKey) -> bool {
+    let function = forest.function(function);
+    let starts = |prefix: &&str| function.name.starts_with(prefix);
+    !function.imported
+        || ["MPI_", "PMPI_", "mpi_", "pmpi_", "GOMP_", "__kmpc_", "omp_"]
+            .iter()
+            .any(starts)
+}

@@ -1,0 +1,155 @@
+#![allow(clippy::unwrap_used)]
+//! Tasks made of calls, and which of them is behind.
+
+use crate::Program;
+use lockstep_calltree::{Builder, Forest, Function, NodeId};
+use std::cmp::Ordering::{self, Equal, Greater, Less};
+
+/// A tree from words: `name` a call that returns at once, `name(` one that stays open until `)`.
+fn tree(forest: &mut Forest, text: &str) -> NodeId {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let keys: Vec<_> = words
+        .iter()
+        .map(|word| {
+            let name = word.trim_end_matches(['(', '!']).to_owned();
+            forest.add_function(Function {
+                linkage: name.clone(),
+                name,
+                image: String::new(),
+                imported: false,
+            })
+        })
+        .collect();
+    let mut builder = Builder::new(forest);
+    for (word, key) in words.iter().zip(keys) {
+        match *word {
+            ")" => builder.ret(),
+            word => {
+                builder.call(key);
+                // `!` is where the task hangs.
+                if !word.ends_with(['(', '!']) {
+                    builder.ret();
+                }
+            }
+        }
+    }
+    builder.finish()
+}
+
+fn compare(a: &str, b: &str, others: &[&str]) -> Option<Ordering> {
+    let mut forest = Forest::new();
+    let mut roots = vec![tree(&mut forest, a), tree(&mut forest, b)];
+    for other in others {
+        roots.push(tree(&mut forest, other));
+    }
+    let program = Program::new(&forest, &roots);
+    let (a, b) = (program.standing(roots[0]), program.standing(roots[1]));
+    let result = program.compare(&a, &b);
+    let mirrored = program.compare(&b, &a);
+    assert_eq!(result.map(Ordering::reverse), mirrored);
+    result
+}
+
+#[test]
+fn an_earlier_iteration_is_behind() {
+    let a = format!("main( {} step( f!", "step( f g ) ".repeat(811));
+    let b = format!("main( {} reduce!", "step( f g ) ".repeat(812));
+    assert_eq!(compare(&a, &b, &[]), Some(Less));
+}
+
+#[test]
+fn what_leads_to_the_other_is_behind() {
+    let whole = "main( step( f g ) reduce step( f g ) reduce )";
+    assert_eq!(
+        compare(
+            "main( step( f g ) reduce step( f!",
+            "main( step( f g ) reduce step( f g ) reduce!",
+            &[whole]
+        ),
+        Some(Less)
+    );
+}
+
+#[test]
+fn arms_of_a_conditional_are_not_compared() {
+    let ways = "main( a left b a right b a left b )";
+    assert_eq!(compare("main( a left!", "main( a right!", &[ways]), None);
+    assert_eq!(
+        compare("main( a left!", "main( a right b!", &[ways]),
+        Some(Less)
+    );
+}
+
+#[test]
+fn who_does_the_same_in_another_order_is_in_the_same_iteration() {
+    let even = format!("main( {} send!", "send receive ".repeat(7));
+    let odd = format!("main( {} receive!", "receive send ".repeat(7));
+    assert_eq!(compare(&even, &odd, &[]), None);
+    let later = format!("main( {} receive!", "receive send ".repeat(8));
+    assert_eq!(compare(&even, &later, &[]), Some(Less));
+}
+
+#[test]
+fn inner_counters_begin_again() {
+    // A: outer 5, inner 2 (40 in all); B: outer 5, inner 3 (25 in all).
+    let a = format!(
+        "main( {} outer inner inner!",
+        format!("outer {} ", "inner ".repeat(10)).repeat(4)
+    );
+    let b = format!(
+        "main( {} outer inner inner inner!",
+        format!("outer {} ", "inner ".repeat(5)).repeat(4)
+    );
+    assert_eq!(compare(&a, &b, &[]), Some(Less));
+}
+
+#[test]
+fn calls_from_several_places_are_told_apart() {
+    // Two exchanges a step, of which one rank left out one: not an iteration less.
+    let steps = "step exchange compute exchange reduce ".repeat(9);
+    let a = format!("main( {steps} step compute exchange reduce!");
+    let b = format!("main( {steps} step exchange compute exchange reduce!");
+    assert_eq!(compare(&a, &b, &[]), Some(Equal));
+    let c = format!("main( {steps} step exchange!");
+    assert_eq!(compare(&c, &b, &[]), Some(Less));
+}
+
+#[test]
+fn the_same_place_is_equal() {
+    let text = "main( step( f g ) step( f!";
+    assert_eq!(compare(text, text, &[]), Some(Equal));
+    assert_eq!(
+        compare("main( step( f", "main( step( f!", &[]),
+        Some(Greater)
+    );
+}
+
+#[test]
+fn trip_counts_cost_nothing_and_are_right() {
+    for times in [1, 2, 3, 50] {
+        let body = "outer inner inner inner ".repeat(times);
+        let text = format!("main( start {body} outer inner!");
+        let mut forest = Forest::new();
+        let root = tree(&mut forest, &text);
+        let program = Program::new(&forest, &[root]);
+        let standing = program.standing(root);
+        let iterations: Vec<u64> = standing.iterations().collect();
+        assert_eq!(iterations, [times as u64 + 1, 1], "{times}");
+    }
+}
+
+#[test]
+fn what_was_never_left_stands_before_what_usually_follows() {
+    let steps = "step work reduce ".repeat(9);
+    let a = format!("main( {steps} step work extra!");
+    let b = format!("main( {steps} step work reduce!");
+    assert_eq!(compare(&a, &b, &[]), Some(Less));
+}
+
+#[test]
+fn who_left_something_out_is_ahead_of_who_does_it() {
+    let steps = "step barrier bcast reduce ".repeat(9);
+    let a = format!("main( {steps} step barrier!");
+    let b = format!("main( {steps} step bcast!");
+    assert_eq!(compare(&a, &b, &[]), Some(Less));
+}

@@ -1,0 +1,200 @@
+//! What would happen if no send were buffered: the run again, with every standard send waiting for its
+//! receiver. A cycle that exists only then is a deadlock that waits for larger messages, or for
+//! another MPI library.
+//!
+//! Every task steps through its operations; a step is taken when the parts that it waits for can
+//! complete, given how far the others are. What is left when nobody can step is stuck. Collective
+//! operations make members wait for what they need and no more. *Costs*: O(parts + waits).
+
+use crate::matching::{Matching, PartId};
+use crate::message::{Conversation, Membership, Mode, PartKind, Peer, Shape, Waits};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tasks that would stand still, each in one of its operations.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Potential {
+    /// Task and the number of its operation, of those who wait for each other in a circle.
+    pub circle: Vec<(u32, usize)>,
+}
+
+struct Replay<'a> {
+    tasks: &'a BTreeMap<u32, Conversation>,
+    members: &'a Membership,
+    matching: &'a Matching,
+    /// The operation that each task is in.
+    at: BTreeMap<u32, usize>,
+}
+
+/// Looks for a deadlock that only buffering prevented. `None` where there is none.
+#[must_use]
+pub fn without_buffers(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+) -> Option<Potential> {
+    let mut replay = Replay {
+        tasks,
+        members,
+        matching,
+        at: tasks.keys().map(|task| (*task, 0)).collect(),
+    };
+    // Who was last seen waiting for whom; they are looked at again when that one moves.
+    let mut sleepers: FxHashMap<u32, BTreeSet<u32>> = FxHashMap::default();
+    let mut awake: Vec<u32> = tasks.keys().copied().collect();
+    while let Some(task) = awake.pop() {
+        let mut moved = false;
+        loop {
+            match replay.step(task) {
+                Step::Moved => moved = true,
+                Step::Over => break,
+                Step::Waits(others) => {
+                    for other in others {
+                        sleepers.entry(other).or_default().insert(task);
+                    }
+                    break;
+                }
+            }
+        }
+        if moved {
+            awake.extend(sleepers.remove(&task).into_iter().flatten());
+        }
+    }
+    replay.circle()
+}
+
+enum Step {
+    Moved,
+    Over,
+    Waits(Vec<u32>),
+}
+
+impl Replay<'_> {
+    fn step(&mut self, task: u32) -> Step {
+        let at = self.at.get(&task).copied().unwrap_or(0);
+        let Some(operation) = self.tasks.get(&task).and_then(|it| it.operations.get(at)) else {
+            return Step::Over;
+        };
+        // What the real run shows to stand still is not news.
+        if !operation.returned {
+            return Step::Over;
+        }
+        let others = match &operation.waits {
+            Waits::No | Waits::Unknown => Vec::new(),
+            Waits::All(parts) => parts
+                .iter()
+                .flat_map(|part| self.needs(task, *part))
+                .collect(),
+            Waits::Any(parts) => {
+                let needs: Vec<Vec<u32>> =
+                    parts.iter().map(|part| self.needs(task, *part)).collect();
+                match needs.iter().any(Vec::is_empty) {
+                    true => Vec::new(),
+                    false => needs.concat(),
+                }
+            }
+        };
+        if !others.is_empty() {
+            return Step::Waits(others);
+        }
+        self.at.insert(task, at + 1);
+        Step::Moved
+    }
+
+    /// Whether a task has come to the operation that begins a part.
+    fn has_begun(&self, id: PartId) -> bool {
+        let operation = self
+            .tasks
+            .get(&id.task)
+            .and_then(|it| it.parts.get(id.part))
+            .map(|part| part.operation);
+        let at = self.at.get(&id.task).copied();
+        operation
+            .zip(at)
+            .is_none_or(|(operation, at)| at >= operation)
+    }
+
+    /// Who has to come before a part can complete.
+    fn needs(&self, task: u32, part: usize) -> Vec<u32> {
+        let id = PartId { task, part };
+        let Some(part) = self.tasks.get(&task).and_then(|it| it.parts.get(part)) else {
+            return Vec::new();
+        };
+        let partner = || self.matching.partner(id);
+        let until = |partner: PartId| match self.has_begun(partner) {
+            true => Vec::new(),
+            false => vec![partner.task],
+        };
+        match &part.kind {
+            PartKind::Send {
+                mode: Mode::Buffered,
+                ..
+            } => Vec::new(),
+            // A message that nobody received: who could have is not known.
+            PartKind::Send {
+                to: Peer::Task(_), ..
+            }
+            | PartKind::Receive { .. } => partner().map_or(Vec::new(), until),
+            PartKind::Send { .. } | PartKind::Probe { .. } => Vec::new(),
+            PartKind::Collective(share) => {
+                let Some(communicator) = share.communicator else {
+                    return Vec::new();
+                };
+                let Some((_, shares)) = self.matching.operation(communicator, id) else {
+                    return Vec::new();
+                };
+                let members = self.members.members(communicator);
+                let root = share
+                    .root
+                    .and_then(|root| members?.get(usize::try_from(root).ok()?))
+                    .copied();
+                let is_needed = |other: u32| match share.shape {
+                    Shape::All => true,
+                    Shape::FromRoot => root == Some(other),
+                    Shape::ToRoot => root == Some(task),
+                    Shape::Prefix => other < task,
+                };
+                shares
+                    .iter()
+                    .filter(|share| share.task != task && is_needed(share.task))
+                    .filter(|share| !self.has_begun(**share))
+                    .map(|share| share.task)
+                    .collect()
+            }
+        }
+    }
+
+    /// A circle among those who stand in an operation that returned in the real run.
+    fn circle(&self) -> Option<Potential> {
+        let stands = |task: u32| {
+            let at = self.at.get(&task).copied()?;
+            let operation = self.tasks.get(&task)?.operations.get(at)?;
+            operation.returned.then_some(at)
+        };
+        for &first in self.tasks.keys() {
+            let mut path: Vec<(u32, usize)> = Vec::new();
+            let mut task = first;
+            while let Some(at) = stands(task) {
+                if let Some(begin) = path.iter().position(|(other, _)| *other == task) {
+                    return Some(Potential {
+                        circle: path[begin..].to_vec(),
+                    });
+                }
+                path.push((task, at));
+                let (Waits::All(parts) | Waits::Any(parts)) =
+                    &self.tasks[&task].operations[at].waits
+                else {
+                    break;
+                };
+                let Some(next) = parts
+                    .iter()
+                    .find_map(|part| self.needs(task, *part).first().copied())
+                else {
+                    break;
+                };
+                task = next;
+            }
+        }
+        None
+    }
+}

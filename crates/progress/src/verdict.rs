@@ -1,0 +1,365 @@
+//! One sentence: who holds the others up, where, and why.
+
+use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, crashed, waits_of};
+use crate::mismatch::{Aspect, Mismatch};
+use crate::waits::{Wait, Why};
+use lockstep_trace::{SourceLine, ranges};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub(crate) fn sentence(facts: &Facts<'_>) -> String {
+    let progress = facts.progress;
+    let crashed = crashed(&progress.tasks);
+    if !crashed.is_empty() {
+        return ended(progress, &crashed);
+    }
+    if let Some(mismatch) = progress.mismatches.iter().find(|it| it.prevents()) {
+        return mismatched(facts, mismatch);
+    }
+    let left = crate::analysis::ended(&progress.tasks, &progress.waiting);
+    if !left.is_empty() {
+        return ended(progress, &left);
+    }
+    match progress.kind {
+        Kind::None => quiet(facts),
+        Kind::Deadlock => deadlock(progress),
+        Kind::Livelock | Kind::Slow => held_up(progress),
+    }
+}
+
+/// `rank 5`, `ranks 0-3,7`.
+pub(crate) fn who(progress: &Progress, tasks: &[u32]) -> String {
+    let kind = if progress.is_mpi { "rank" } else { "thread" };
+    match tasks {
+        [task] => format!("{kind} {task}"),
+        many => format!("{kind}s {}", ranges(many)),
+    }
+}
+
+fn file(line: &SourceLine) -> String {
+    let name = Path::new(&line.file).file_name().and_then(|it| it.to_str());
+    format!("{}:{}", name.unwrap_or(&line.file), line.line)
+}
+
+/// The frame that tells most: the outermost call of MPI, or the innermost open call.
+pub(crate) fn telling(stack: &[Place]) -> Option<usize> {
+    let name = |place: &Place| lockstep_trace::c_name(&place.function).into_owned();
+    stack
+        .iter()
+        .position(|place| name(place).starts_with("MPI_"))
+        .or_else(|| stack.len().checked_sub(1))
+}
+
+/// `in MPI_Allreduce at solve.c:214, in step(), iteration 812`.
+pub(crate) fn place(group: &Group) -> String {
+    let Some(index) = telling(&group.stack) else {
+        return "in no function that was recorded".to_owned();
+    };
+    let frame = &group.stack[index];
+    let name = lockstep_trace::c_name(&frame.function);
+    let mut text = match (group.activity, frame.imported) {
+        (Activity::Communication, _) | (_, true) => format!("in {name}"),
+        _ => format!("in {name}()"),
+    };
+    if let Some(line) = &frame.called_at {
+        let called = if frame.imported { "at" } else { "called at" };
+        text.push_str(&format!(" {called} {}", file(line)));
+    }
+    if frame.imported
+        && let Some(around) = index.checked_sub(1).map(|it| &group.stack[it])
+    {
+        text.push_str(&format!(" in {}()", around.function));
+    }
+    if let Some((_, iteration)) = around(group) {
+        text.push_str(&format!(", iteration {iteration}"));
+    }
+    text
+}
+
+/// The loop that tells most: the outermost of the innermost function that is in one.
+fn around(group: &Group) -> Option<&(String, u64)> {
+    let function = |it: &(String, u64)| it.0.rsplit_once('/').map(|it| it.0.to_owned());
+    let innermost = function(group.loops.last()?);
+    group.loops.iter().find(|it| function(it) == innermost)
+}
+
+fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
+    progress.groups.iter().find(|it| it.tasks.contains(&task))
+}
+
+/// The others that wait, where most of them are.
+fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
+    let waiting = |group: &&Group| {
+        group.activity == Activity::Communication
+            && !group.tasks.iter().any(|task| without.contains(task))
+    };
+    let largest = progress
+        .groups
+        .iter()
+        .filter(waiting)
+        .max_by_key(|group| group.tasks.len())?;
+    let verb = if largest.tasks.len() == 1 {
+        "waits"
+    } else {
+        "wait"
+    };
+    let many = largest.tasks.len() > 3;
+    let subject = match many {
+        true => format!(
+            "{} of {} {}s",
+            largest.tasks.len(),
+            progress.tasks.len(),
+            if progress.is_mpi { "rank" } else { "thread" }
+        ),
+        false => who(progress, &largest.tasks),
+    };
+    Some(format!("{subject} {verb} {}", place(largest)))
+}
+
+/// `for a message from rank 3 with tag 7`.
+pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
+    let to = who(progress, &[wait.to]);
+    let over = match group_of(progress, wait.to).map(|it| it.activity) {
+        Some(Activity::Finished) => ", which has finished",
+        Some(Activity::Ended) => ", which has ended",
+        _ => "",
+    };
+    match &wait.why {
+        Why::Message(Some(tag)) => format!("for a message from {to} with tag {tag}{over}"),
+        Why::Message(None) => format!("for a message from {to}{over}"),
+        Why::OtherTag(tag, sent) => {
+            let sent: Vec<String> = sent.iter().map(ToString::to_string).collect();
+            format!(
+                "for a message from {to} with tag {tag}, which sent tag {}{over}",
+                sent.join(", ")
+            )
+        }
+        Why::Receiver(tag) => format!("for {to} to receive a message with tag {tag}{over}"),
+        Why::Collective(name) => format!("for {to} to call {name}{over}"),
+    }
+}
+
+/// The same wait for several: `for ranks 3,5 to call MPI_Barrier`.
+pub(crate) fn together(progress: &Progress, wait: &Wait, targets: &[u32]) -> String {
+    let mut targets = targets.to_vec();
+    targets.sort_unstable();
+    targets.dedup();
+    let to = who(progress, &targets);
+    let any = if wait.or_another { "any of " } else { "" };
+    match &wait.why {
+        Why::Message(Some(tag)) | Why::OtherTag(tag, _) => {
+            format!("for a message from {any}{to} with tag {tag}")
+        }
+        Why::Message(None) => format!("for a message from {any}{to}"),
+        Why::Receiver(tag) => format!("for {any}{to} to receive a message with tag {tag}"),
+        Why::Collective(name) => format!("for {any}{to} to call {name}"),
+    }
+}
+
+/// Why a task waits, in short.
+fn reasons(progress: &Progress, task: u32) -> Option<String> {
+    let waits: Vec<&Wait> = waits_of(&progress.waiting, task).collect();
+    let first = waits.first()?;
+    if first.or_another && waits.len() > 1 {
+        return Some("for a message from anybody".to_owned());
+    }
+    let mut text = reason(progress, first);
+    if waits.len() > 1 {
+        text.push_str(&format!(" (and {} more)", waits.len() - 1));
+    }
+    Some(text)
+}
+
+fn deadlock(progress: &Progress) -> String {
+    let stuck = &progress.waiting.stuck;
+    let core: Vec<u32> = progress.waiting.cores.concat();
+    let gone: Vec<u32> = core
+        .iter()
+        .copied()
+        .filter(|task| !stuck.contains(task))
+        .collect();
+    // Who waits for one that is gone; else those of the core that are behind; else the core.
+    let behind: Vec<u32> = progress
+        .least
+        .iter()
+        .flat_map(|group| &progress.groups[*group].tasks)
+        .copied()
+        .filter(|task| core.contains(task))
+        .collect();
+    let named: Vec<u32> = if !gone.is_empty() {
+        let for_gone =
+            |task: &&u32| waits_of(&progress.waiting, **task).any(|it| gone.contains(&it.to));
+        stuck.iter().filter(for_gone).copied().collect()
+    } else if !behind.is_empty() && behind.len() < core.len() {
+        behind
+    } else {
+        core
+    };
+    let subjects: BTreeSet<u32> = named.iter().copied().collect();
+    let mut clauses: Vec<String> = Vec::new();
+    for task in named.iter().take(2) {
+        let Some(group) = group_of(progress, *task) else {
+            continue;
+        };
+        let reason = reasons(progress, *task).map_or(String::new(), |it| format!(", {it}"));
+        clauses.push(format!(
+            "{} waits {}{reason}",
+            who(progress, &[*task]),
+            place(group)
+        ));
+    }
+    if named.len() > 2 {
+        clauses.push(format!("and {} more of them", named.len() - 2));
+    }
+    let mut text = format!("deadlock: {}", clauses.join("; "));
+    if let Some(crowd) = crowd(progress, &subjects) {
+        text.push_str(&format!("; {crowd}"));
+    }
+    text
+}
+
+fn held_up(progress: &Progress) -> String {
+    let tasks: Vec<u32> = progress
+        .least
+        .iter()
+        .flat_map(|group| &progress.groups[*group].tasks)
+        .copied()
+        .collect();
+    let subjects: BTreeSet<u32> = tasks.iter().copied().collect();
+    let mut text = crowd(progress, &subjects).map_or(String::new(), |it| format!("{it}; "));
+    let clauses: Vec<String> = progress
+        .least
+        .iter()
+        .map(|group| {
+            let group = &progress.groups[*group];
+            let verb = if group.tasks.len() == 1 { "is" } else { "are" };
+            format!(
+                "{} {verb} still {}",
+                who(progress, &group.tasks),
+                place(group)
+            )
+        })
+        .collect();
+    text.push_str(&clauses.join(", "));
+    text.push_str(": look there");
+    text
+}
+
+fn ended(progress: &Progress, tasks: &[u32]) -> String {
+    let task = tasks[0];
+    let ended = progress
+        .tasks
+        .get(&task)
+        .map_or(String::new(), |it| it.end.to_string());
+    let whereabouts =
+        group_of(progress, task).map_or(String::new(), |it| format!(" {}", place(it)));
+    let more = match tasks.len() {
+        1 => String::new(),
+        many => format!(" ({} more ended so)", many - 1),
+    };
+    let early = match progress.tasks.get(&task).is_some_and(|it| it.crashed) {
+        true => "",
+        false => " without MPI_Finalize",
+    };
+    let mut text = format!(
+        "{} ended ({ended}){early}{whereabouts}{more}",
+        who(progress, &[task])
+    );
+    let subjects: BTreeSet<u32> = tasks.iter().copied().collect();
+    if let Some(crowd) = crowd(progress, &subjects) {
+        text.push_str(&format!("; {crowd}"));
+    }
+    text
+}
+
+fn quiet(facts: &Facts<'_>) -> String {
+    let progress = facts.progress;
+    let kind = if progress.is_mpi { "ranks" } else { "threads" };
+    let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
+    let text = match progress.tasks.values().all(|it| over(it.activity)) {
+        true => format!(
+            "no task hangs: all {} {kind} came to their end",
+            progress.tasks.len()
+        ),
+        false => "no task is seen to hang".to_owned(),
+    };
+    match progress.mismatches.first() {
+        Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
+        None => text,
+    }
+}
+
+/// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
+pub(crate) fn potential(facts: &Facts<'_>, potential: &crate::Potential) -> String {
+    let tasks: Vec<u32> = potential.circle.iter().map(|(task, _)| *task).collect();
+    let clauses: Vec<String> = potential
+        .circle
+        .iter()
+        .take(4)
+        .filter_map(|(task, at)| {
+            let operation = facts.conversations.get(task)?.operations.get(*at)?;
+            let who = who(facts.progress, &[*task]);
+            Some(format!(
+                "{who} in {} (event {})",
+                operation.name, operation.event
+            ))
+        })
+        .collect();
+    let mut sorted = tasks;
+    sorted.sort_unstable();
+    format!(
+        "potential deadlock: {} would wait for each other if messages were not buffered: {}",
+        who(facts.progress, &sorted),
+        clauses.join(", ")
+    )
+}
+
+/// `rank 3 calls MPI_Reduce at a.c:9 where ranks 0-2 call MPI_Allreduce: operation 12 of MPI_COMM_WORLD`.
+pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
+    let progress = facts.progress;
+    let (Some((usual, most)), Some((other, few))) = (mismatch.sides.first(), mismatch.sides.get(1))
+    else {
+        return String::new();
+    };
+    let tasks = |parts: &[crate::PartId]| parts.iter().map(|it| it.task).collect::<Vec<u32>>();
+    let name = |parts: &[crate::PartId]| {
+        let id = parts.first()?;
+        let conversation = facts.conversations.get(&id.task)?;
+        let part = conversation.parts.get(id.part)?;
+        let operation = conversation.operations.get(part.operation)?;
+        // Where it is still open, its line is known.
+        let is_open = conversation.pending.contains(&part.operation);
+        let line = is_open
+            .then(|| group_of(progress, id.task))
+            .flatten()
+            .and_then(|group| {
+                let frame = group.stack.get(telling(&group.stack)?)?;
+                frame
+                    .called_at
+                    .as_ref()
+                    .map(|line| format!(" at {}", file(line)))
+            });
+        Some((operation.name.to_string(), line.unwrap_or_default()))
+    };
+    let (few_name, few_line) = name(few).unwrap_or_default();
+    let (most_name, most_line) = name(most).unwrap_or_default();
+    let calls = |tasks: &[u32]| if tasks.len() == 1 { "calls" } else { "call" };
+    let (few, most) = (tasks(few), tasks(most));
+    let what = match mismatch.aspect {
+        Aspect::Function => (String::new(), String::new()),
+        Aspect::Root => (format!(" with root {other}"), format!(" with root {usual}")),
+        Aspect::Reduction => (format!(" with {other}"), format!(" with {usual}")),
+        Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
+    };
+    format!(
+        "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {}",
+        who(progress, &few),
+        calls(&few),
+        what.0,
+        who(progress, &most),
+        calls(&most),
+        what.1,
+        mismatch.order + 1,
+        facts.communicators.name(mismatch.communicator),
+    )
+}

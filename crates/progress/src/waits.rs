@@ -1,0 +1,501 @@
+//! Who waits for whom, and who will wait for ever.
+//!
+//! Every task is a node of a graph: one that runs may go on; one in `MPI_Recv`, `MPI_Waitall` or a
+//! collective operation needs *all* of some tasks to go on; one in `MPI_Waitany`, or that receives
+//! from anybody, needs *any*; one that ended never goes on. Releasing who can go on, and then who
+//! waits for those, until nothing changes, leaves exactly those who are stuck for ever: the deadlock,
+//! whatever the order of the releases. Its *cores* are the cycles (and the ended tasks) that all the
+//! others wait for in the end.
+//!
+//! *Guarantees*: no task that could go on in any execution of MPI is called stuck, as far as the trace
+//! shows what it waits for. Sends are taken as buffered where something else can be the reason.
+//! *Costs*: O(tasks + waits); members of a collective operation share one node.
+
+use crate::matching::{Matching, PartId};
+use crate::message::{
+    Collective, CommunicatorId, Conversation, Membership, Mode, Operation, PartKind, Peer, Shape,
+    State, Waits,
+};
+use crate::mismatch::Mismatch;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::{DiGraph, NodeIndex};
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a task waits for another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Why {
+    /// For a message from it, with this tag (`None`: any).
+    Message(Option<i64>),
+    /// For a message from it with this tag, of which only messages with these other tags are there.
+    OtherTag(i64, Vec<i64>),
+    /// For it to receive a message with this tag.
+    Receiver(i64),
+    /// For it to come to this collective operation.
+    Collective(std::sync::Arc<str>),
+}
+
+/// One task's waiting for another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Wait {
+    /// Who waits.
+    pub from: u32,
+    /// For whom.
+    pub to: u32,
+    /// For what.
+    pub why: Why,
+    /// Whether others would do as well.
+    pub or_another: bool,
+}
+
+/// Who waits for whom.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// All waits of tasks that wait; of a collective operation that many have not reached, the first
+    /// [`MOST_SHOWN`].
+    pub waits: Vec<Wait>,
+    /// Tasks that can never go on (those that ended are not among them).
+    pub stuck: BTreeSet<u32>,
+    /// What they all wait for in the end: cycles of tasks, or tasks that ended and are waited for.
+    pub cores: Vec<Vec<u32>>,
+}
+
+/// Waits that are listed of a task.
+pub const MOST_SHOWN: usize = 64;
+
+/// A node of the graph.
+#[derive(Debug, Clone)]
+struct Node {
+    /// Needs all of `on`, else any.
+    all: bool,
+    on: Vec<usize>,
+}
+
+struct Builder<'a> {
+    tasks: &'a BTreeMap<u32, Conversation>,
+    members: &'a Membership,
+    matching: &'a Matching,
+    mismatched: BTreeSet<(CommunicatorId, usize)>,
+    /// Tasks first, in their order.
+    nodes: Vec<Node>,
+    index: FxHashMap<u32, usize>,
+    /// Those who have not come to a collective operation.
+    missing: FxHashMap<(CommunicatorId, usize), (usize, Vec<u32>)>,
+    waits: Vec<Wait>,
+}
+
+/// Runs may go on at once.
+const NOW: Node = Node {
+    all: true,
+    on: Vec::new(),
+};
+/// Never goes on.
+const NEVER: Node = Node {
+    all: false,
+    on: Vec::new(),
+};
+
+impl Waiting {
+    /// Who waits for whom at the end of the traces.
+    #[must_use]
+    pub fn new(
+        tasks: &BTreeMap<u32, Conversation>,
+        members: &Membership,
+        matching: &Matching,
+        mismatches: &[Mismatch],
+    ) -> Self {
+        let mut builder = Builder {
+            tasks,
+            members,
+            matching,
+            mismatched: mismatches
+                .iter()
+                .filter(|mismatch| mismatch.prevents())
+                .map(|mismatch| (mismatch.communicator, mismatch.order))
+                .collect(),
+            nodes: vec![NOW; tasks.len()],
+            index: tasks
+                .keys()
+                .enumerate()
+                .map(|(index, task)| (*task, index))
+                .collect(),
+            missing: FxHashMap::default(),
+            waits: Vec::new(),
+        };
+        for (index, (&task, conversation)) in tasks.iter().enumerate() {
+            builder.nodes[index] = match conversation.state {
+                State::Running => NOW,
+                State::Ended | State::Finished => NEVER,
+                State::Waiting => builder.task(task, conversation),
+            };
+        }
+        builder.finish()
+    }
+}
+
+impl Builder<'_> {
+    fn node(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// What a task needs: of threads that wait, one.
+    fn task(&mut self, task: u32, conversation: &Conversation) -> Node {
+        let mut needs: Vec<Node> = conversation
+            .pending
+            .iter()
+            .filter_map(|index| conversation.operations.get(*index))
+            .map(|operation| self.operation(task, conversation, operation))
+            .collect();
+        match needs.len() {
+            0 => NOW,
+            1 => needs.remove(0),
+            _ => {
+                let on = needs.into_iter().map(|node| self.node(node)).collect();
+                Node { all: false, on }
+            }
+        }
+    }
+
+    fn members_of(&self, id: CommunicatorId) -> Option<&std::sync::Arc<[u32]>> {
+        self.members.members(id)
+    }
+
+    /// What a pending operation needs.
+    fn operation(&mut self, task: u32, conversation: &Conversation, operation: &Operation) -> Node {
+        let (all, parts) = match &operation.waits {
+            Waits::No | Waits::Unknown => return NOW,
+            Waits::All(parts) => (true, parts),
+            Waits::Any(parts) => (false, parts),
+        };
+        let open = || {
+            parts
+                .iter()
+                .copied()
+                .filter(|part| conversation.parts.get(*part).is_some_and(|it| !it.complete))
+        };
+        let is_send = |part: usize| matches!(conversation.parts[part].kind, PartKind::Send { .. });
+        let others: Vec<Node> = open()
+            .filter(|part| !is_send(*part))
+            .map(|part| self.part(task, part, all))
+            .collect();
+        // What is received, or not there yet, is reason enough: then the messages sent may well have
+        // been buffered.
+        let blocked = others.iter().any(|node| !(node.all && node.on.is_empty()));
+        let mut needs = others;
+        for part in open().filter(|part| is_send(*part)) {
+            let buffered = matches!(
+                conversation.parts[part].kind,
+                PartKind::Send {
+                    mode: Mode::Standard | Mode::Buffered,
+                    ..
+                }
+            );
+            if !(blocked && buffered && all) {
+                let node = self.part(task, part, all);
+                needs.push(node);
+            }
+        }
+        if needs.is_empty() {
+            return NOW;
+        }
+        if let [_] = needs.as_slice() {
+            return needs.remove(0);
+        }
+        let on = needs.into_iter().map(|node| self.node(node)).collect();
+        Node { all, on }
+    }
+
+    fn part(&mut self, task: u32, part: usize, all: bool) -> Node {
+        let id = PartId { task, part };
+        let Some(kind) = self.tasks.get(&task).and_then(|it| it.parts.get(part)) else {
+            return NOW;
+        };
+        match &kind.kind {
+            PartKind::Send { to, tag, .. } => match to {
+                Peer::Task(to) if self.matching.partner(id).is_none() => {
+                    self.on(task, *to, Why::Receiver(*tag), !all)
+                }
+                _ => NOW,
+            },
+            PartKind::Receive {
+                from,
+                tag,
+                communicator,
+                ..
+            } => {
+                if self.matching.partner(id).is_some() {
+                    return NOW;
+                }
+                self.message(task, *from, *tag, *communicator, !all)
+            }
+            PartKind::Probe {
+                from,
+                tag,
+                communicator,
+            } => {
+                let there =
+                    self.matching
+                        .is_on_its_way(self.tasks, task, *from, *tag, *communicator);
+                if there {
+                    return NOW;
+                }
+                self.message(task, *from, *tag, *communicator, !all)
+            }
+            PartKind::Collective(share) => self.collective(task, id, &share.clone()),
+        }
+    }
+
+    /// Needs a message.
+    fn message(
+        &mut self,
+        task: u32,
+        from: Peer,
+        tag: Option<i64>,
+        communicator: CommunicatorId,
+        or_another: bool,
+    ) -> Node {
+        match from {
+            Peer::Task(from) => {
+                let why = match tag {
+                    Some(tag) => match self.other_tags(from, task, communicator) {
+                        tags if tags.is_empty() => Why::Message(Some(tag)),
+                        tags => Why::OtherTag(tag, tags),
+                    },
+                    None => Why::Message(None),
+                };
+                self.on(task, from, why, or_another)
+            }
+            Peer::Any => {
+                let Some(members) = self.members_of(communicator).cloned() else {
+                    return NOW;
+                };
+                let mut on = Vec::new();
+                for &member in members.iter().filter(|member| **member != task) {
+                    let Some(&index) = self.index.get(&member) else {
+                        return NOW;
+                    };
+                    on.push(index);
+                    if on.len() <= MOST_SHOWN {
+                        self.waits.push(Wait {
+                            from: task,
+                            to: member,
+                            why: Why::Message(tag),
+                            or_another: true,
+                        });
+                    }
+                }
+                Node { all: false, on }
+            }
+            Peer::Nobody | Peer::Unknown => NOW,
+        }
+    }
+
+    /// Tags of messages between two tasks that nobody received.
+    fn other_tags(&self, from: u32, to: u32, communicator: CommunicatorId) -> Vec<i64> {
+        let parts = self.tasks.get(&from).map(|it| it.parts.as_slice());
+        let mut tags: Vec<i64> = parts
+            .into_iter()
+            .flatten()
+            .enumerate()
+            .filter_map(|(part, it)| match &it.kind {
+                PartKind::Send {
+                    to: Peer::Task(receiver),
+                    tag,
+                    communicator: of,
+                    ..
+                } if *receiver == to
+                    && *of == communicator
+                    && self.matching.partner(PartId { task: from, part }).is_none() =>
+                {
+                    Some(*tag)
+                }
+                _ => None,
+            })
+            .collect();
+        tags.sort_unstable();
+        tags.dedup();
+        tags
+    }
+
+    /// Needs one task.
+    fn on(&mut self, from: u32, to: u32, why: Why, or_another: bool) -> Node {
+        // A task of which there is no trace may do anything.
+        let Some(&index) = self.index.get(&to) else {
+            return NOW;
+        };
+        self.waits.push(Wait {
+            from,
+            to,
+            why,
+            or_another,
+        });
+        Node {
+            all: true,
+            on: vec![index],
+        }
+    }
+
+    /// Needs those who have not come to a collective operation, or some of them.
+    fn collective(&mut self, task: u32, id: PartId, share: &Collective) -> Node {
+        let Some(communicator) = share.communicator else {
+            return NOW;
+        };
+        let Some(members) = self.members_of(communicator).cloned() else {
+            return NOW;
+        };
+        let Some((order, shares)) = self.matching.operation(communicator, id) else {
+            return NOW;
+        };
+        if self.mismatched.contains(&(communicator, order)) {
+            return NEVER;
+        }
+        let come: BTreeSet<u32> = shares.iter().map(|share| share.task).collect();
+        let why = Why::Collective(share.name.clone());
+        let root = share
+            .root
+            .and_then(|root| members.get(usize::try_from(root).ok()?))
+            .copied();
+        if let (Shape::FromRoot | Shape::ToRoot, Some(root)) = (share.shape, root)
+            && root != task
+            && !come.contains(&root)
+        {
+            return self.on(task, root, why, false);
+        }
+        if share.shape == Shape::Prefix {
+            let before = members.iter().take_while(|member| **member != task);
+            let missing: Vec<u32> = before.filter(|it| !come.contains(it)).copied().collect();
+            let on = self.list(task, &missing, &why);
+            return Node { all: true, on };
+        }
+        let key = (communicator, order);
+        if !self.missing.contains_key(&key) {
+            let missing: Vec<u32> = members
+                .iter()
+                .filter(|it| !come.contains(it))
+                .copied()
+                .collect();
+            let on = missing
+                .iter()
+                .filter_map(|it| self.index.get(it).copied())
+                .collect();
+            let node = self.node(Node { all: true, on });
+            self.missing.insert(key, (node, missing));
+        }
+        let Some((node, missing)) = self.missing.get(&key).cloned() else {
+            return NOW;
+        };
+        self.list(task, &missing, &why);
+        Node {
+            all: true,
+            on: vec![node],
+        }
+    }
+
+    /// Waits for several, of which the first are listed.
+    fn list(&mut self, from: u32, missing: &[u32], why: &Why) -> Vec<usize> {
+        self.waits
+            .extend(missing.iter().take(MOST_SHOWN).map(|to| Wait {
+                from,
+                to: *to,
+                why: why.clone(),
+                or_another: false,
+            }));
+        missing
+            .iter()
+            .filter_map(|it| self.index.get(it).copied())
+            .collect()
+    }
+
+    /// Releases who can go on; the rest is stuck.
+    fn finish(self) -> Waiting {
+        let nodes = &self.nodes;
+        let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+        let mut left: Vec<usize> = Vec::with_capacity(nodes.len());
+        let mut ready = Vec::new();
+        for (index, node) in nodes.iter().enumerate() {
+            for on in &node.on {
+                dependents[*on].push(index);
+            }
+            left.push(if node.all { node.on.len() } else { 1 });
+            if node.all && node.on.is_empty() {
+                ready.push(index);
+            }
+        }
+        let mut released = vec![false; nodes.len()];
+        while let Some(index) = ready.pop() {
+            if std::mem::replace(&mut released[index], true) {
+                continue;
+            }
+            for &dependent in &dependents[index] {
+                left[dependent] = left[dependent].saturating_sub(1);
+                if left[dependent] == 0 && !released[dependent] {
+                    ready.push(dependent);
+                }
+            }
+        }
+        let names: Vec<u32> = self.tasks.keys().copied().collect();
+        let waiting = |index: usize| {
+            let task = names.get(index)?;
+            (self.tasks[task].state == State::Waiting).then_some(*task)
+        };
+        let stuck = (0..names.len())
+            .filter(|index| !released[*index])
+            .filter_map(waiting)
+            .collect();
+        Waiting {
+            cores: cores(nodes, &released, &names),
+            stuck,
+            waits: self.waits,
+        }
+    }
+}
+
+/// The strongly connected parts of what was not released that wait for nothing else, and that some
+/// task waits in or for.
+fn cores(nodes: &[Node], released: &[bool], names: &[u32]) -> Vec<Vec<u32>> {
+    let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(nodes.len(), nodes.len());
+    for _ in nodes {
+        graph.add_node(());
+    }
+    for (index, node) in nodes.iter().enumerate() {
+        for on in node.on.iter().filter(|_| !released[index]) {
+            if !released[*on] {
+                graph.add_edge(NodeIndex::new(index), NodeIndex::new(*on), ());
+            }
+        }
+    }
+    let parts = kosaraju_scc(&graph);
+    let mut part_of = vec![0; nodes.len()];
+    for (number, part) in parts.iter().enumerate() {
+        part.iter().for_each(|node| part_of[node.index()] = number);
+    }
+    let mut cores: Vec<Vec<u32>> = Vec::new();
+    for (number, part) in parts.iter().enumerate() {
+        let is_last = part.iter().all(|node| {
+            !released[node.index()]
+                && graph
+                    .neighbors(*node)
+                    .all(|other| part_of[other.index()] == number)
+        });
+        // A task that ended is a core if somebody waits for it.
+        let alone = part.len() == 1 && nodes[part[0].index()].on.is_empty();
+        let waited_for = part.iter().any(|node| {
+            graph
+                .neighbors_directed(*node, petgraph::Direction::Incoming)
+                .next()
+                .is_some()
+        });
+        let is_never = alone && !waited_for;
+        let mut tasks: Vec<u32> = part
+            .iter()
+            .filter_map(|node| names.get(node.index()).copied())
+            .collect();
+        tasks.sort_unstable();
+        if is_last && !tasks.is_empty() && !is_never {
+            cores.push(tasks);
+        }
+    }
+    cores.sort();
+    cores
+}

@@ -1,0 +1,202 @@
+//! Real MPI programs that come to a standstill in many ways, and what `lockstep progress` says of
+//! each: that they hang, how, who holds the others up, and where.
+
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::{Recording, Scratch, command, record};
+use serde_json::{Value, json};
+
+const RANKS: usize = 4;
+
+/// What should be said of a fault.
+struct Case {
+    bug: &'static str,
+    /// A function that is open when all stand still; none where the program ends by itself.
+    open: Option<&'static str>,
+    kind: &'static str,
+    /// Ranks that hold the others up.
+    culprits: &'static [u32],
+    /// Parts of the sentence.
+    says: &'static [&'static str],
+}
+
+const CASES: &[Case] = &[
+    Case {
+        bug: "loop",
+        open: Some("MPI_Waitall"),
+        kind: "slow",
+        culprits: &[1],
+        says: &["rank 1 is still in compute()", "iteration 21"],
+    },
+    Case {
+        bug: "tag",
+        open: Some("MPI_Barrier"),
+        kind: "deadlock",
+        culprits: &[3],
+        says: &[
+            "rank 3 waits in MPI_Waitall",
+            "from rank 2 with tag 7, which sent tag 99",
+        ],
+    },
+    Case {
+        bug: "dropped",
+        open: Some("MPI_Barrier"),
+        kind: "deadlock",
+        culprits: &[3],
+        says: &[
+            "rank 3 waits in MPI_Waitall",
+            "for a message from rank 2 with tag 7",
+        ],
+    },
+    Case {
+        bug: "order",
+        open: Some("MPI_Allreduce"),
+        kind: "deadlock",
+        culprits: &[3],
+        says: &[
+            "rank 3 calls MPI_Barrier",
+            "where ranks 0-2 call MPI_Allreduce",
+            "of MPI_COMM_WORLD",
+        ],
+    },
+    Case {
+        bug: "early",
+        open: None,
+        kind: "deadlock",
+        culprits: &[3],
+        says: &["rank 3 ended (exit 0", "without MPI_Finalize"],
+    },
+    Case {
+        bug: "crash",
+        open: None,
+        kind: "none",
+        culprits: &[3],
+        says: &["rank 3 ended", "in abort"],
+    },
+    Case {
+        bug: "heads",
+        open: Some("MPI_Recv"),
+        kind: "deadlock",
+        culprits: &[0, 1, 2, 3],
+        says: &[
+            "rank 0 waits in MPI_Recv",
+            "for a message from rank 1 with tag 3",
+            "iteration 21",
+        ],
+    },
+    Case {
+        bug: "part",
+        open: Some("MPI_Bcast"),
+        kind: "deadlock",
+        culprits: &[0],
+        says: &["rank 0 waits in MPI_Barrier"],
+    },
+    Case {
+        bug: "anybody",
+        open: Some("MPI_Recv"),
+        kind: "deadlock",
+        culprits: &[0],
+        says: &["rank 0 waits in MPI_Recv", "from anybody"],
+    },
+];
+
+fn recorded(mpi: Mpi, scratch: &Scratch, case: &Case) -> Recording {
+    let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
+    let mut words = mpi.launch(RANKS);
+    words.extend([program.display().to_string(), case.bug.to_owned()]);
+    match case.open {
+        Some(function) => Recording::until_open(scratch, &[], &words, function),
+        None => record(scratch, &[], &words),
+    }
+}
+
+fn ranks_of(progress: &Value, groups: &Value) -> Vec<u64> {
+    let groups = groups.as_array().expect("groups").iter();
+    let mut ranks: Vec<u64> = groups
+        .flat_map(|id| {
+            let group = &progress["groups"][id.as_u64().expect("an id") as usize];
+            group["processes"].as_array().expect("ranks").clone()
+        })
+        .filter_map(|rank| rank.as_u64())
+        .collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+fn check(mpi: Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("progress");
+    for case in CASES {
+        let recording = recorded(mpi, &scratch, case);
+        let progress = recording.json(&["progress"]);
+        let told = format!("{mpi:?} {}: {progress:#}", case.bug);
+        assert_eq!(progress["kind"], case.kind, "{told}");
+        assert_eq!(progress["hang"], case.kind != "none", "{told}");
+        let culprits: Vec<u64> = case.culprits.iter().map(|it| u64::from(*it)).collect();
+        assert_eq!(
+            ranks_of(&progress, &progress["least_progressed"]),
+            culprits,
+            "{told}"
+        );
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        for part in case.says {
+            assert!(verdict.contains(part), "{part}: {told}");
+        }
+    }
+}
+
+#[test]
+fn standstills_of_open_mpi() {
+    check(Mpi::OpenMpi);
+}
+
+#[test]
+fn standstills_of_mpich() {
+    check(Mpi::Mpich);
+}
+
+#[test]
+fn what_does_not_hang() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("progress-none");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let run = |bug: &str| {
+            let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
+            let mut words = mpi.launch(RANKS);
+            words.extend([program.display().to_string(), bug.to_owned()]);
+            let recording = record(&scratch, &[], &words);
+            assert_eq!(recording.outcome.status, 0, "{:#?}", recording.outcome);
+            let progress = recording.json(&["progress"]);
+            assert_eq!(progress["hang"], false, "{progress:#}");
+            assert_eq!(progress["kind"], "none");
+            assert_eq!(progress["waits"], json!([]));
+            progress
+        };
+        let healthy = run("");
+        assert_eq!(healthy["mismatches"], json!([]), "{healthy:#}");
+        assert_eq!(healthy["potential_deadlock"], Value::Null, "{healthy:#}");
+        let lucky = run("lucky");
+        let potential = lucky["potential_deadlock"].as_str().unwrap_or_default();
+        assert!(
+            potential.contains("ranks 0-1 would wait for each other"),
+            "{lucky:#}"
+        );
+        let operation = run("operation");
+        let verdict = operation["verdict"].as_str().unwrap_or_default();
+        assert!(
+            verdict.contains("rank 1 calls MPI_Allreduce with MPI_MAX"),
+            "{operation:#}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_is_no_run() {
+    let scratch = Scratch::new("progress-bad");
+    let outcome = command::run(
+        lockstep_testkit::recording::lockstep(&["progress"]).arg(scratch.join("none")),
+    );
+    assert_eq!(outcome.status, 2, "{outcome:#?}");
+}
