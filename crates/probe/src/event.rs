@@ -124,7 +124,8 @@ fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(),
         // The routine at work was left for good.
         thread.hot.busy = 0;
     }
-    if process.is_ready() && !process.is_own() {
+    // A forked child's thread is not attached; one that runs in this memory was announced.
+    if (thread.suspended || thread.hot.attached == 0) && process.is_ready() && !process.is_own() {
         process.count(loss::VFORK, 1);
         return None;
     }

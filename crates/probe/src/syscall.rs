@@ -61,6 +61,7 @@ const MAP_ANONYMOUS: usize = 0x20;
 const MAP_NORESERVE: usize = 0x4000;
 const MAP_FIXED_NOREPLACE: usize = 0x10_0000;
 
+pub const MADV_RANDOM: usize = 1;
 pub const MADV_DONTNEED: usize = 4;
 pub const MADV_WIPEONFORK: usize = 18;
 pub const MADV_POPULATE_WRITE: usize = 23;

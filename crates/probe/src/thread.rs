@@ -6,7 +6,7 @@
 //! wiped: the child returns through frames that its parent entered.
 
 use crate::encoder::{ENCODER_ROOM, Encoding};
-use crate::process::{Process, Slot, Stop};
+use crate::process::{Process, Slot, Stop, populate};
 use crate::ring::Segment;
 use crate::setup::Setup;
 use crate::side::{self, Arguments, Times};
@@ -35,8 +35,9 @@ const FIRST_ENTRIES: usize = 2 * layout::STAGING_WORDS;
 /// Deepest shadow stack, in entries: 1 GiB of them.
 const MOST_ENTRIES: usize = 1 << 25;
 const PAGE: usize = 4096;
-/// Words of a batch after one that compressed badly.
-const SMALL_BATCH: usize = 256;
+/// Words of a batch after one that compressed badly; of later ones twice as many, as long as they
+/// compress well.
+const SMALL_BATCH: usize = 128;
 /// Most open calls that a later segment begins with.
 const MOST_REPEATED: usize = layout::STAGING_WORDS - 64;
 const SLOW_STACK: usize = 64 * 1024;
@@ -215,7 +216,26 @@ struct Committed {
 struct Place {
     at: *mut u8,
     room: usize,
+    /// Up to where its pages are there.
+    ready: *mut u8,
     sequence: u32,
+}
+
+impl Place {
+    /// Has the pages of the next `length` bytes made: not all of a chunk at once, so that no event waits
+    /// for all.
+    fn get_ready(&mut self, length: usize) {
+        let missing = (self.at as usize + length).saturating_sub(self.ready as usize);
+        if missing == 0 {
+            return;
+        }
+        let end = (self.at as usize + self.room).next_multiple_of(PAGE);
+        let step = missing
+            .next_multiple_of(PAGE)
+            .min(end.saturating_sub(self.ready as usize));
+        populate(self.ready, step);
+        self.ready = self.ready.wrapping_add(step);
+    }
 }
 
 /// Encoded bytes of one batch.
@@ -358,6 +378,7 @@ impl Thread {
             self.place = Place {
                 at: slot.at.add(layout::DATA),
                 room: length as usize - layout::DATA,
+                ready: slot.at.add(THREAD_CHUNK as usize),
                 sequence: 0,
             };
         }
@@ -377,7 +398,7 @@ impl Thread {
         self.mirror_entries();
         Process::seal_chunk(slot.at, kind::THREAD, length, slot.index, 0);
         self.hot.cursor = self.staging();
-        self.batch = layout::STAGING_WORDS;
+        self.batch = SMALL_BATCH;
         self.set_limit();
         self.hot.attached = 1;
         side::begin(self, process);
@@ -565,10 +586,10 @@ impl Thread {
         self.set_phase(0);
         self.hot.cursor = staging;
         // What compresses badly costs time: shorter batches keep the longest pause short.
-        self.batch = if length > count / 8 {
+        self.batch = if length > count / 16 {
             SMALL_BATCH
         } else {
-            layout::STAGING_WORDS
+            (2 * self.batch).min(layout::STAGING_WORDS)
         };
         self.set_limit();
         Ok(())
@@ -584,9 +605,16 @@ impl Thread {
             if self.place.room == 0 {
                 let sequence = self.place.sequence + 1;
                 let (at, room) = process.data_chunk(self.index, sequence)?;
-                self.place = Place { at, room, sequence };
+                self.place = Place {
+                    at,
+                    room,
+                    // The first page is there, as it has a header.
+                    ready: at.wrapping_sub(chunk::SIZE).wrapping_add(PAGE),
+                    sequence,
+                };
             }
             let part = self.place.room.min(length - done);
+            self.place.get_ready(part);
             let Some(bytes) = self.encoded.bytes.get(done..done + part) else {
                 break;
             };
