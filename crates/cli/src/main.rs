@@ -8,11 +8,12 @@
 //! | status | meaning |
 //! |---|---|
 //! | 0 | done; nothing wrong found |
-//! | 1 | done; runs or traces differ (`compare`, `diff`), or a task hangs (`progress`) |
+//! | 1 | done; runs or traces differ (`compare`, `diff`), or a task hangs (`progress`, `record --on-hang stop`) |
 //! | 2 | it could not be done |
 //! | 125, 126, 127, 128 + n | of `record` and `inject`: not started, not executable, not found, killed by signal n |
 
 mod arguments;
+mod hang;
 mod output;
 mod run;
 mod words;

@@ -1,14 +1,16 @@
 //! `lockstep record`: runs a program and records what it calls.
 
+use crate::hang::Hang;
 use crate::output;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_format::codec::Kind;
-use lockstep_record::{Bound, Keep, Memory, Options, Summary, record};
+use lockstep_record::{Bound, Keep, Memory, Options, Summary, Watcher, record};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Run a program and record every call and return of its functions, and its calls into libraries
 ///
@@ -22,6 +24,7 @@ use std::process::ExitCode;
   mpirun -n 8 lockstep record -o good -- ./app      inside it: the same run
   srun -n 64 lockstep record -- ./app               into lockstep-runs/app-JOB
   lockstep record --max-size 2G --keep last -- ./day-long-job
+  lockstep record --hang 60 --on-hang stop -o run -- mpirun -n 8 ./app
   lockstep record --trace '^MPI_' --trace '^solve' --skip 'MPI_Wtime' -- mpirun -n 8 ./app
 ")]
 pub struct Record {
@@ -60,6 +63,15 @@ pub struct Record {
     /// Which events a full run keeps: those that came first, or the last ones of every thread
     #[arg(long, value_name = "WHICH", requires = "max_size", default_value = "first", value_parser = PossibleValuesParser::new(["first", "last"]).map(|word| if word == "last" { Keep::Last } else { Keep::First }))]
     keep: Keep,
+    /// Watch for a hang: deadlocks are told at once, other standstills after SECONDS without progress
+    ///
+    /// The verdict is the sentence of `lockstep progress`. A rank counts as standing still while it makes no call, or
+    /// goes round in one loop and others wait for it.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    hang: Option<Duration>,
+    /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped (then the status is 1)
+    #[arg(long, value_name = "WHAT", requires = "hang", action = clap::ArgAction::Set, default_value = "keep", value_parser = PossibleValuesParser::new(["keep", "stop"]).map(|word| word == "stop"))]
+    on_hang: bool,
     /// Do not record the arguments of MPI calls
     #[arg(long)]
     no_arguments: bool,
@@ -136,7 +148,9 @@ impl Record {
             untraced_is_fine: self.untraced_is_fine,
             probe: self.probe,
         };
-        let outcome = match record(&options) {
+        let mut hang = self.hang.map(|patience| Hang::new(patience, self.on_hang));
+        let watcher = hang.as_mut().map(|it| it as &mut dyn Watcher);
+        let outcome = match record(&options, watcher) {
             Ok(outcome) => outcome,
             Err(error) => {
                 output::complain(&error.to_string());
@@ -157,8 +171,18 @@ impl Record {
         if let Some(summary) = &outcome.summary {
             output::complain(&sentence(summary));
         }
+        if hang.is_some_and(|hang| hang.stopped) {
+            return Ok(output::found(true));
+        }
         Ok(ExitCode::from(outcome.status))
     }
+}
+
+/// A time as people write it: `10`, `0.5`.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let expected = || format!("expected seconds such as 60 or 0.5, found '{text}'");
+    let number: f64 = text.parse().map_err(|_| expected())?;
+    Duration::try_from_secs_f64(number).map_err(|_| expected())
 }
 
 pub fn sentence(summary: &Summary) -> String {

@@ -80,7 +80,7 @@ pub fn inject(options: &Options, injection: &Injection) -> Result<Injected, Erro
             at: &injection.at,
             to: &injection.to,
         };
-        execute(&probe, &directory, options.redact, |probe| {
+        execute(&probe, &directory, options.redact, None, |probe| {
             let mut command = launch::command(
                 options,
                 &choice,

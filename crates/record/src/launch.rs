@@ -412,6 +412,14 @@ pub(crate) fn start(command: &mut Command) -> Result<Child, Error> {
     Ok(child)
 }
 
+/// Sends a signal to the command, if it is still there.
+pub(crate) fn signal(signal: Signal) {
+    let child = CHILD.load(Ordering::Acquire);
+    if child != 0 {
+        send(child, signal.as_raw());
+    }
+}
+
 /// Waits for its end.
 pub(crate) fn wait(child: &mut Child) -> Result<ExitStatus, Error> {
     let status = child.wait();

@@ -18,6 +18,7 @@ mod images;
 mod inject;
 mod launch;
 mod lines;
+mod look;
 mod pidfd;
 mod plan;
 mod process;
@@ -28,6 +29,7 @@ mod watch;
 pub use directory::{check_run, remove_run};
 pub use error::Error;
 pub use inject::{Injected, Injection, inject};
+pub use look::Watcher;
 pub use plan::plan_command;
 
 use directory::Directory;
@@ -137,11 +139,12 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// Runs `options.command` under the probe and waits for it.
+/// Runs `options.command` under the probe and waits for it. Meanwhile `watcher` looks at the run; of
+/// several recorders of one job, that of one of them.
 ///
 /// # Errors
 /// If the command was not started; [`Error::status`] is the exit status to end with.
-pub fn record(options: &Options) -> Result<Outcome, Error> {
+pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Outcome, Error> {
     let name = options
         .command
         .first()
@@ -174,7 +177,7 @@ pub fn record(options: &Options) -> Result<Outcome, Error> {
     }
     let command =
         |probe: &_| launch::command(options, &choice, &images, &program, &directory, probe);
-    let status = execute(&probe, &directory, options.redact, command)?;
+    let status = execute(&probe, &directory, options.redact, watcher, command)?;
     let summary = directory.elected.then(|| summary(&directory));
     let is_empty = summary
         .as_ref()
@@ -204,6 +207,7 @@ fn execute(
     probe: &std::path::Path,
     directory: &Directory,
     redact: bool,
+    looker: Option<&mut dyn Watcher>,
     command: impl FnOnce(&launch::ProbeName) -> std::process::Command,
 ) -> Result<ExitStatus, Error> {
     let probe = launch::ProbeName::new(probe)?;
@@ -214,6 +218,9 @@ fn execute(
         let mut child = launch::start(&mut command)?;
         let own = own_name(child.id(), redact);
         let watcher = watch::Watcher::start(scope, directory, &stop);
+        if let Some(looker) = looker.filter(|_| directory.elected) {
+            scope.spawn(|| look::watch_over(&directory.path, &stop, looker));
+        }
         let status = launch::wait(&mut child);
         watcher.finish();
         let status = status?;

@@ -193,6 +193,39 @@ fn what_does_not_hang() {
 }
 
 #[test]
+fn a_job_is_watched() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("progress-watch");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
+        let run = |bug: &str, patience: &str| {
+            let mut words = mpi.launch(RANKS);
+            words.extend([program.display().to_string(), bug.to_owned()]);
+            let options = ["--hang", patience, "--on-hang", "stop"];
+            record(&scratch, &options, &words).outcome
+        };
+        // A deadlock is told long before patience ends.
+        let deadlock = run("tag", "1000");
+        assert_eq!(deadlock.status, 1, "{deadlock:#?}");
+        assert!(
+            deadlock
+                .stderr
+                .contains("deadlock: rank 3 waits in MPI_Waitall"),
+            "{deadlock:#?}"
+        );
+        let endless = run("loop", "5");
+        assert_eq!(endless.status, 1, "{endless:#?}");
+        assert!(
+            endless.stderr.contains("rank 1 is still in compute()"),
+            "{endless:#?}"
+        );
+        let healthy = run("", "60");
+        assert_eq!(healthy.status, 0, "{healthy:#?}");
+        assert!(!healthy.stderr.contains(" after "), "{healthy:#?}");
+    }
+}
+
+#[test]
 fn a_directory_that_is_no_run() {
     let scratch = Scratch::new("progress-bad");
     let outcome = command::run(
