@@ -90,9 +90,9 @@ fn what_is_not_a_run_is_said() {
 fn failures_of_record_itself_have_the_statuses_of_timeout() {
     refused(&run(&["record"]), 125, "<COMMAND>");
     refused(
-        &run(&["record", "--hang", "5", "--", "true"]),
+        &run(&["record", "--hang", "soon", "--", "true"]),
         125,
-        "'--hang'",
+        "expected seconds",
     );
     refused(
         &run(&["record", "--images", "(lib", "--", "true"]),
