@@ -37,6 +37,10 @@ pub struct Events {
     /// members, ranks in them also as ranks in the world, both where the run shows them
     #[arg(long)]
     arguments: bool,
+    /// Mark the returns that nobody saw (`return  (inferred)`): the frame was found gone at the thread's next event, after
+    /// a jump, an exception or a switch of stacks
+    #[arg(long)]
+    inferred: bool,
     /// Show when each event was, in seconds since the run began: `*` where a time was read right after it, `>` the
     /// last time that was read; between two such events in proportion
     #[arg(long)]
@@ -84,6 +88,9 @@ impl Events {
                 (Event::Return, Some(results)) => write!(out, " {}", shown.known.show(results))?,
                 (_, Some(arguments)) => write!(out, "{}", shown.known.show(arguments))?,
             }
+            if shown.inferred {
+                out.write_all(b"  (inferred)")?;
+            }
             out.write_all(b"\n")
         })
     }
@@ -111,6 +118,9 @@ impl Events {
                 if !world.is_empty() {
                     value["world"] = object(world.into_iter());
                 }
+            }
+            if shown.inferred {
+                value["inferred"] = true.into();
             }
             match shown.when {
                 Some(When::Known(time)) => {
@@ -145,6 +155,7 @@ impl Events {
                 event,
                 arguments,
                 known: &known,
+                inferred: self.inferred && next.inferred,
                 when: timeline.as_mut().map(|line| line.at(next.symbols)),
             };
             if self.raw {
@@ -170,7 +181,7 @@ impl Events {
                 one(&next.annotated, has_any.then_some(&next))
             });
         }
-        if self.time {
+        if self.time || self.inferred {
             return thread.arguments().try_for_each(|next| one(&next, None));
         }
         thread.events().zip(0..).try_for_each(|(event, index)| {
@@ -178,6 +189,7 @@ impl Events {
                 index,
                 event,
                 symbols: 0,
+                inferred: false,
                 arguments: None,
             };
             one(&plain, None)
@@ -191,6 +203,7 @@ struct Shown<'a> {
     event: Event,
     arguments: Option<&'a Resolved>,
     known: &'a Communicators,
+    inferred: bool,
     when: Option<When>,
 }
 

@@ -244,7 +244,14 @@ fn threads(run: &Run, shown: &[&Process]) -> String {
             in_short(&names)
         ),
     };
-    format!("\n{table}\n{note}{dropped}")
+    let inferred = match of_all.iter().map(|thread| thread.inferred).sum::<u64>() {
+        0 => String::new(),
+        returns => format!(
+            "{} returns were inferred (`events --inferred`): their frames were left by a jump or an exception\n",
+            output::grouped(returns)
+        ),
+    };
+    format!("\n{table}\n{note}{dropped}{inferred}")
 }
 
 fn losses(shown: &[&Process]) -> String {
@@ -519,6 +526,7 @@ fn of_thread(run: &Run, thread: &Thread) -> Value {
         "unverified": thread.unverified,
         "damage": thread.damage,
         "arguments_lost": thread.arguments_lost,
+        "inferred": thread.inferred,
         "first_seen": seconds(thread.times.as_ref().and_then(Times::first)),
         "last_seen": seconds(thread.times.as_ref().and_then(Times::last)),
         "open": thread.open.iter().map(|frame| &run.function(frame.function).name).collect::<Vec<_>>(),

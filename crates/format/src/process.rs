@@ -46,7 +46,7 @@
 /// First bytes of a process file.
 pub const MAGIC: [u8; 8] = *b"LOCKSTEP";
 /// Version of everything in this module; a reader refuses any other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Stored as written by the host, to refuse a file of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header and unit of chunk sizes and offsets, in bytes.
@@ -186,6 +186,8 @@ pub mod kind {
     pub const ARGUMENTS: u32 = 4;
     /// A thread's time points ([`crate::side`]).
     pub const TIMES: u32 = 5;
+    /// Returns that nobody saw: [`crate::side`].
+    pub const INFERRED: u32 = 6;
 }
 
 /// Offsets in a chunk header, [`chunk::SIZE`] bytes.
@@ -244,6 +246,12 @@ pub mod thread {
     pub const LAST_TICKS: usize = 400;
     /// `u64`, MPI calls whose arguments could not be stored.
     pub const ARGUMENTS_LOST: usize = 408;
+    /// `u64`, how many of the last events are returns that nobody saw: the thread was gone.
+    pub const CLOSED: usize = 416;
+    /// `u64`, [`crate::side::control::WORD`] of the segment's arguments (`--keep last`).
+    pub const SEGMENT_ARGUMENTS: usize = 424;
+    /// `u64`, likewise, of the returns that nobody saw.
+    pub const SEGMENT_INFERRED: usize = 432;
     /// `u64` x [`STAGING_WORDS`]: events not yet encoded.
     pub const STAGING: usize = 512;
     /// How many events fit into the staging area.

@@ -24,6 +24,12 @@
 //!
 //! Points: how many symbols the thread had stored since the point before, and how much the processor's
 //! time stamp counter had advanced, both as varints. [`control::WORD`] has the bytes of all whole points.
+//!
+//! # Inferred returns
+//!
+//! Returns that nobody saw: the frame was found gone at the thread's next event (a jump, an exception, a
+//! stack that was left). For each a varint: how many symbols the thread had stored since the one before,
+//! that one not counted.
 
 use crate::check;
 use crate::codec::{Sink, Source};
@@ -37,6 +43,16 @@ pub mod control {
     pub const DATA: usize = 128;
     /// Bits for the bytes.
     pub const BYTES: u32 = 40;
+}
+
+/// Where the side streams of a segment lie (`--keep last`): in its thread chunk, behind the events.
+pub mod segment {
+    /// Arguments, where there is an MPI library; else the events go on here.
+    pub const ARGUMENTS: usize = INFERRED - 12 * 1024;
+    /// Inferred returns, up to the chunk's end.
+    pub const INFERRED: usize = END - 4 * 1024;
+    /// The chunk's end.
+    pub const END: usize = crate::process::DATA_CHUNK as usize;
 }
 
 /// Size of the first chunk of a side stream; the others are as large as data chunks.

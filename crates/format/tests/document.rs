@@ -51,7 +51,7 @@ fn every_table_equals_its_constants() {
         (
             "Thread",
             constants!(process::thread: TID INHERITED STARTED SEGMENT FIRST BEFORE CHECK PHASE COMMITTED INTENT
-            CLOCKS LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST STAGING MIRROR DATA),
+            CLOCKS LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST CLOSED SEGMENT_ARGUMENTS SEGMENT_INFERRED STAGING MIRROR DATA),
         ),
         (
             "Clock",

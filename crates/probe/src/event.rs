@@ -175,6 +175,7 @@ fn heal(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
         thread.make_room(process, 1)?;
         thread.restore_top();
         thread.pop();
+        side::inferred(thread, process);
         thread.emit_symbol(process, RETURN)?;
     }
     Ok(())

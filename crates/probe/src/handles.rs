@@ -10,6 +10,8 @@ use lockstep_format::process::fact;
 
 /// Handles are pointers, statuses begin with the source (Open MPI); else integers, and a count.
 static POINTERS: AtomicBool = AtomicBool::new(false);
+/// There is an MPI library.
+static IS_HERE: AtomicBool = AtomicBool::new(false);
 /// Where Fortran programs have the statuses that stand for none.
 static IGNORED: [[AtomicU64; 2]; 8] = [const { [AtomicU64::new(0), AtomicU64::new(0)] }; 8];
 static IGNORED_COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -26,6 +28,7 @@ pub fn describe(setup: &mut Setup) {
     }
     Rendezvous::each_library(list, |link| {
         if file_name(link.name()).starts_with(b"libmpi") {
+            IS_HERE.store(true, Ordering::Relaxed);
             look(setup, link.bias, link.dynamic);
         }
     });
@@ -155,6 +158,11 @@ unsafe fn count(hash: u64) -> usize {
         }
         last as usize + 1
     }
+}
+
+/// Whether an MPI library was there at the start.
+pub fn is_here() -> bool {
+    IS_HERE.load(Ordering::Relaxed)
 }
 
 /// Bytes of a handle of C.

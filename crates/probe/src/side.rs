@@ -1,9 +1,13 @@
-//! Side streams of a thread: arguments of MPI calls, and time points (`lockstep_format::side`).
+//! Side streams of a thread: arguments of MPI calls, time points, and which returns nobody saw
+//! (`lockstep_format::side`).
 //!
 //! Both are encoded where they come up and committed by one store, on the program's own stack while
 //! [`crate::thread::Hot::busy`] keeps signal handlers out. Only what needs a system call (a chunk, memory, the
 //! clock) goes the slow way, with signals blocked. A handler that jumps away from here for good leaves
 //! `is_at_work` set: the thread's arguments end there, and further calls are counted.
+//!
+//! Where only the last events are kept, arguments and inferred returns lie in the segment that they belong
+//! to, and begin anew with each; one that is full ends the segment.
 
 use crate::handles;
 use crate::process::Process;
@@ -16,7 +20,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use lockstep_format::codec::Sink;
 use lockstep_format::mpi::{MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op};
 use lockstep_format::process::{clock, kind, thread as layout};
-use lockstep_format::side::{Encoder, MOST_BYTES, MOST_VALUES, put_varint, word};
+use lockstep_format::side::{Encoder, MOST_BYTES, MOST_VALUES, put_varint, segment, word};
 use lockstep_format::symbol::from_staging_word;
 
 /// Ticks between time points, at least: about half a millisecond.
@@ -25,6 +29,8 @@ const GAP: u64 = 1 << 21;
 const CLOCK_GAP: u64 = 1 << 24;
 /// More bytes than a time point takes.
 const POINT: usize = 20;
+/// More bytes than an inferred return takes.
+const GAP_BYTES: usize = 10;
 /// Calls within calls whose results are waited for.
 const PENDING: usize = 8;
 
@@ -52,6 +58,18 @@ impl Stream {
         chunks: 0,
         failed: false,
     };
+
+    /// In a segment: no more than there is between `start` and `end` of its chunk.
+    fn within(chunk: *mut u8, word: usize, start: usize, end: usize) -> Self {
+        Self {
+            at: chunk.wrapping_add(start),
+            room: end - start,
+            word: chunk.wrapping_add(word).cast(),
+            // It does not grow.
+            failed: true,
+            ..Self::NEW
+        }
+    }
 
     fn has_room(&self, bytes: usize) -> bool {
         self.room + self.spare_room >= bytes
@@ -131,6 +149,21 @@ impl Times {
         first: 0,
         next: 0,
         readings: 0,
+    };
+}
+
+/// Returns that nobody saw; zeros are none yet.
+#[repr(C)]
+pub struct Inferred {
+    stream: Stream,
+    /// Symbols up to the last one, that one included.
+    symbols: u64,
+}
+
+impl Inferred {
+    const NEW: Self = Self {
+        stream: Stream::NEW,
+        symbols: 0,
     };
 }
 
@@ -221,18 +254,92 @@ fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// A thread's trace begins: what a parent process left is none of its.
-pub fn begin(thread: &mut Thread, process: &Process) {
+/// A thread's trace begins, or its next segment: what a parent process left is none of its.
+pub fn begin(thread: &mut Thread, process: &Process, is_first: bool) {
+    let keep_last = Setup::get().keep_last;
     thread.times = Times::NEW;
-    // Segments that can be dropped have no side streams yet.
-    thread.times.stream.failed = Setup::get().keep_last;
+    // Segments that can be dropped have no time points yet.
+    thread.times.stream.failed = keep_last;
+    thread.inferred = Inferred::NEW;
     let side = thread.arguments.side;
+    // SAFETY: null, or this thread's own mapping. Calls that are open yet return in this segment.
+    let pending = unsafe { side.as_ref() }.map(|side| (side.count, side.pending));
     if !side.is_null() {
         // SAFETY: whole pages of this thread's own mapping, which become zeros.
         let _ = unsafe { syscall::advise(side.cast(), size_of::<Side>(), MADV_DONTNEED) };
     }
-    thread.arguments.lost = 0;
+    if is_first {
+        thread.arguments.lost = 0;
+    } else {
+        thread.tell(layout::ARGUMENTS_LOST, thread.arguments.lost);
+        // SAFETY: as above.
+        if let (Some(side), Some(pending)) = (unsafe { side.as_mut() }, pending) {
+            (side.count, side.pending) = pending;
+        }
+    }
+    if keep_last {
+        let chunk = thread.chunk();
+        let (start, end) = (segment::INFERRED, segment::END);
+        thread.inferred.stream = Stream::within(chunk, layout::SEGMENT_INFERRED, start, end);
+        place(thread);
+    }
     seen(thread, process);
+}
+
+/// Up to where the events of a segment may go.
+pub fn end_of_events() -> usize {
+    if Setup::get().arguments && handles::is_here() {
+        segment::ARGUMENTS
+    } else {
+        segment::INFERRED
+    }
+}
+
+/// Gives the arguments of a segment their place.
+fn place(thread: &mut Thread) {
+    let (chunk, start) = (thread.chunk(), end_of_events());
+    // SAFETY: null, or this thread's own mapping.
+    if let Some(side) = unsafe { thread.arguments.side.as_mut() } {
+        let end = segment::INFERRED;
+        side.stream = Stream::within(chunk, layout::SEGMENT_ARGUMENTS, start, end);
+    }
+}
+
+/// Whether a segment has to end because what stands beside its events has no more room.
+pub fn is_full(thread: &Thread) -> bool {
+    // SAFETY: null, or this thread's own mapping.
+    let side = unsafe { thread.arguments.side.as_ref() };
+    !thread.inferred.stream.has_room(GAP_BYTES)
+        || handles::is_here() && side.is_some_and(|side| !side.stream.has_room(MOST_BYTES))
+}
+
+/// Leads the next event to where a new segment begins, if this one is full.
+fn end_segment(thread: &mut Thread) {
+    if Setup::get().keep_last && is_full(thread) {
+        thread.hot.limit = null_mut();
+    }
+}
+
+/// The next symbol is a return that nobody saw. On the slow path only.
+pub fn inferred(thread: &mut Thread, process: &Process) {
+    let (index, symbols) = (thread.index(), thread.symbols());
+    let inferred = &mut thread.inferred;
+    inferred
+        .stream
+        .grow(process, index, kind::INFERRED, GAP_BYTES);
+    if !inferred.stream.has_room(GAP_BYTES) {
+        return;
+    }
+    let mut bytes = Bytes::<GAP_BYTES> {
+        bytes: [0; GAP_BYTES],
+        length: 0,
+    };
+    put_varint(&mut bytes, symbols.wrapping_sub(inferred.symbols));
+    inferred.symbols = symbols + 1;
+    let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
+    inferred.stream.append(bytes);
+    inferred.stream.commit(0);
+    end_segment(thread);
 }
 
 /// The thread is in the slow path: reads the clocks, makes room for time points, stores one.
@@ -325,7 +432,11 @@ pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) 
                 Ok(at) => arguments.side = at.cast(),
                 Err(_) => arguments.failed = true,
             }
+            if Setup::get().keep_last {
+                place(thread);
+            }
         }
+        let arguments = &mut thread.arguments;
         // SAFETY: null, or this thread's own mapping.
         if let Some(side) = unsafe { arguments.side.as_mut() } {
             let stream = &mut side.stream;
@@ -382,6 +493,7 @@ pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
         side.count += 1;
     }
     side.is_at_work = false;
+    end_segment(thread);
 }
 
 /// Takes what a call gave back.
@@ -411,6 +523,7 @@ pub fn exit(thread: &mut Thread, call: &Call, now: u64) {
     unsafe { take(pending.program, &pending.arguments, &mut side.values) };
     side.store(call, 1);
     side.is_at_work = false;
+    end_segment(thread);
 }
 
 impl Side {

@@ -121,8 +121,6 @@ pub extern "C" fn start() {
     if bound(setup, environment).is_none() {
         return;
     }
-    // Segments that can be dropped have no side streams yet.
-    setup.arguments &= !setup.keep_last;
     if setup.arguments {
         handles::describe(setup);
     }

@@ -9,7 +9,7 @@ use crate::encoder::{ENCODER_ROOM, Encoding};
 use crate::process::{Process, Slot, Stop, populate};
 use crate::ring::Segment;
 use crate::setup::Setup;
-use crate::side::{self, Arguments, Times};
+use crate::side::{self, Arguments, Inferred, Times};
 use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -163,6 +163,8 @@ pub struct Thread {
     pub times: Times,
     /// Arguments of MPI calls.
     pub arguments: Arguments,
+    /// Returns that nobody saw.
+    pub inferred: Inferred,
     index: u32,
     /// Calls at the beginning of the segment that were open before.
     inherited: u32,
@@ -292,6 +294,11 @@ impl Thread {
         self.committed.symbols + staged as u64
     }
 
+    /// The thread's chunk.
+    pub fn chunk(&self) -> *mut u8 {
+        self.chunk
+    }
+
     /// Stores a word of the thread's chunk that stands for itself.
     pub fn tell(&mut self, at: usize, value: u64) {
         // SAFETY: aligned, inside the chunk.
@@ -357,10 +364,10 @@ impl Thread {
 
     /// Goes on in the chunk in `slot`, beginning with the innermost `inherited` calls.
     fn begin(&mut self, process: &Process, slot: &Slot, inherited: usize) -> Result<(), Stop> {
-        let length = if Setup::get().keep_last {
-            DATA_CHUNK
+        let (length, end) = if Setup::get().keep_last {
+            (DATA_CHUNK, side::end_of_events())
         } else {
-            THREAD_CHUNK
+            (THREAD_CHUNK, THREAD_CHUNK as usize)
         };
         self.index = slot.index;
         self.chunk = slot.at;
@@ -377,7 +384,7 @@ impl Thread {
             self.mirror = slot.at.add(layout::MIRROR).cast();
             self.place = Place {
                 at: slot.at.add(layout::DATA),
-                room: length as usize - layout::DATA,
+                room: end - layout::DATA,
                 ready: slot.at.add(THREAD_CHUNK as usize),
                 sequence: 0,
             };
@@ -401,7 +408,7 @@ impl Thread {
         self.batch = SMALL_BATCH;
         self.set_limit();
         self.hot.attached = 1;
-        side::begin(self, process);
+        side::begin(self, process, self.row.number == 0);
         let depth = self.depth();
         for index in depth - inherited..depth {
             let Some(entry) = self.entries().get(index).copied() else {
@@ -517,7 +524,8 @@ impl Thread {
     pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
         if self.hot.cursor.wrapping_add(count) > self.hot.limit {
             self.commit(process)?;
-            if Setup::get().keep_last && self.place.room < 2 * OUTPUT {
+            let is_full = || self.place.room < 2 * OUTPUT || side::is_full(self);
+            if Setup::get().keep_last && is_full() {
                 self.begin_segment(process)?;
             }
         }
@@ -698,7 +706,10 @@ impl Thread {
         if !self.may_have_returned() {
             return;
         }
+        let mut closed = 0;
         while self.depth() > 0 && self.hot.cursor < self.staging_end() {
+            closed += 1;
+            self.tell(layout::CLOSED, closed);
             // SAFETY: below the end of the staging area.
             unsafe {
                 self.hot.cursor.write_volatile(staging_word(RETURN));

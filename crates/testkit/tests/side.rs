@@ -172,3 +172,32 @@ fn the_arguments_of_a_hung_call_survive_a_kill() {
         assert!(stack.contains(expected), "{mpi:?}: {stack}");
     }
 }
+
+#[test]
+fn the_last_arguments_are_kept() {
+    // Ranks of MPICH poll without a pause: so many rounds take them minutes on few processors.
+    let mpi = Mpi::OpenMpi;
+    if !mpi.is_here() {
+        return;
+    }
+    let program = mpi.recipe("rounds.c").flag("-O1").build();
+    let scratch = Scratch::new("all-rounds");
+    let whole = record_ranks(&scratch, mpi, &[], &program);
+    let scratch = Scratch::new("last-rounds");
+    let options = ["--max-size", "2M", "--keep", "last"];
+    let last = record_ranks(&scratch, mpi, &options, &program);
+    let info = last.json(&["info"]);
+    for rank in 0..RANKS {
+        let thread = &info["processes"][rank]["threads"][0];
+        assert!(thread["dropped"].as_u64() > Some(0), "{mpi:?}: {thread}");
+        assert_eq!(thread["arguments_lost"], 0, "{mpi:?}: {thread}");
+        let events = ["events", "-t", &format!("{rank}.0"), "--arguments"];
+        let (all, kept) = (whole.text(&events), last.text(&events));
+        // The calls that were open have no arguments any more.
+        let start = kept.find("return").unwrap_or(0);
+        let kept = kept[start..].split_once('\n').map_or("", |it| it.1);
+        assert!(kept.lines().count() > 1000, "{mpi:?}: {thread}");
+        assert!(kept.contains("MPI_Sendrecv(sendbuf"), "{mpi:?}: {kept}");
+        assert!(all.ends_with(kept), "{mpi:?}: rank {rank}: {thread}");
+    }
+}

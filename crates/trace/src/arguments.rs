@@ -7,6 +7,7 @@
 use crate::container::SideStream;
 use crate::frames::Frames;
 use crate::handles::{Class, Library};
+use crate::inferred::Inferred;
 use crate::map::Mapped;
 use crate::model::{Event, FunctionId, Thread};
 use crate::stream::{Bytes, Events};
@@ -128,6 +129,8 @@ impl fmt::Display for Argument {
 pub struct Annotated {
     /// Number of the event, from 0.
     pub index: u64,
+    /// Of a return: nobody saw it; its frame was found gone later.
+    pub inferred: bool,
     /// The event.
     pub event: Event,
     /// How many symbols the thread had stored with it: for [`crate::Timeline::at`].
@@ -140,7 +143,10 @@ pub struct Annotated {
 #[derive(Debug)]
 pub(crate) struct Source {
     pub file: Arc<Mapped>,
-    pub stream: SideStream,
+    /// One, or one for each segment; each begins anew.
+    pub streams: Vec<SideStream>,
+    /// Calls that were open before the first event: what was recorded of them is gone.
+    pub inherited: u64,
     pub symbols: Arc<Symbols>,
     pub library: Arc<Library>,
     pub functions: Arc<FxHashMap<FunctionId, mpi::Function>>,
@@ -159,6 +165,8 @@ pub(crate) struct Tuple {
 /// The records of a stream, in order.
 pub(crate) struct Records<'a> {
     source: &'a Source,
+    /// Of this stream, and those behind it.
+    streams: &'a [SideStream],
     bytes: Bytes<'a>,
     decoder: Box<Decoder>,
     tuples: Vec<Tuple>,
@@ -166,11 +174,22 @@ pub(crate) struct Records<'a> {
 
 impl<'a> Records<'a> {
     pub fn new(source: &'a Source) -> Self {
-        Self {
+        let mut records = Self {
             source,
-            bytes: Bytes::new(source.file.bytes(), &source.stream.pieces, &[]),
+            streams: &source.streams,
+            bytes: Bytes::new(&[], &[], &[]),
             decoder: Box::new(Decoder::NEW),
             tuples: Vec::new(),
+        };
+        records.begin();
+        records
+    }
+
+    fn begin(&mut self) {
+        if let Some(stream) = self.streams.first() {
+            self.bytes = Bytes::new(self.source.file.bytes(), &stream.pieces, &[]);
+            *self.decoder = Decoder::NEW;
+            self.tuples.clear();
         }
     }
 }
@@ -179,15 +198,25 @@ impl Iterator for Records<'_> {
     type Item = Tuple;
 
     fn next(&mut self) -> Option<Tuple> {
-        match self.decoder.next(&mut self.bytes, self.source.stream.run) {
-            Ok(Some(Found::Known(number))) => self.tuples.get(number as usize).cloned(),
-            Ok(Some(Found::New(key))) => {
-                let tuple = self.source.tuple(key, self.decoder.values());
-                self.tuples.push(tuple.clone());
-                Some(tuple)
+        loop {
+            let run = self.streams.first()?.run;
+            match self.decoder.next(&mut self.bytes, run) {
+                Ok(Some(Found::Known(number))) => return self.tuples.get(number as usize).cloned(),
+                Ok(Some(Found::New(key))) => {
+                    let tuple = self.source.tuple(key, self.decoder.values());
+                    self.tuples.push(tuple.clone());
+                    return Some(tuple);
+                }
+                Ok(None) => {
+                    self.streams = self.streams.get(1..)?;
+                    self.begin();
+                }
+                // What is damaged ends the arguments; opening the run said so.
+                Err(_) => {
+                    self.streams = &[];
+                    return None;
+                }
             }
-            // What is damaged ends the stream; opening the run said so.
-            Ok(None) | Err(_) => None,
         }
     }
 }
@@ -305,10 +334,17 @@ pub struct Arguments<'a> {
     next: Option<Tuple>,
     /// Of the latest event.
     function: Option<FunctionId>,
+    /// How many events yet have no record: calls that were open before.
+    inherited: u64,
+    inferred: Inferred<'a>,
 }
 
 impl<'a> Arguments<'a> {
-    pub(crate) fn new(events: Events<'a>, source: Option<&'a Source>) -> Self {
+    pub(crate) fn new(
+        events: Events<'a>,
+        source: Option<&'a Source>,
+        inferred: Inferred<'a>,
+    ) -> Self {
         let mut records = source.map(Records::new);
         let next = records.as_mut().and_then(Iterator::next);
         Self {
@@ -318,6 +354,8 @@ impl<'a> Arguments<'a> {
             records,
             next,
             function: None,
+            inherited: source.map_or(0, |source| source.inherited),
+            inferred,
         }
     }
 
@@ -344,11 +382,11 @@ impl Iterator for Arguments<'_> {
         };
         self.frames.apply(event);
         self.function = function;
+        let has_record = function.is_some() && self.inherited == 0;
+        self.inherited = self.inherited.saturating_sub(1);
         let arguments = self
             .next
-            .take_if(|next| {
-                function.is_some() && (next.function, next.is_result) == (function, is_result)
-            })
+            .take_if(|next| has_record && (next.function, next.is_result) == (function, is_result))
             .map(|tuple| tuple.arguments);
         if arguments.is_some() {
             self.next = self.records.as_mut().and_then(Iterator::next);
@@ -356,6 +394,7 @@ impl Iterator for Arguments<'_> {
         self.index += 1;
         Some(Annotated {
             index: self.index - 1,
+            inferred: event == Event::Return && self.inferred.is_next(&self.events, self.index),
             event,
             symbols: self.events.symbols(),
             arguments,
@@ -374,7 +413,7 @@ impl Thread {
     /// and a decode of the arguments; memory for each distinct tuple of them.
     #[must_use]
     pub fn arguments(&self) -> Arguments<'_> {
-        Arguments::new(self.events(), self.side.as_deref())
+        Arguments::new(self.events(), self.side.as_deref(), self.inferences())
     }
 }
 

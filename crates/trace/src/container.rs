@@ -118,7 +118,7 @@ pub(crate) fn read(
     }
     let mut sides: BTreeMap<(u32, u32), Vec<&Chunk>> = BTreeMap::new();
     for chunk in &chunks {
-        if matches!(chunk.kind, kind::ARGUMENTS | kind::TIMES) {
+        if matches!(chunk.kind, kind::ARGUMENTS | kind::TIMES | kind::INFERRED) {
             let place = (chunk.thread, chunk.kind);
             sides.entry(place).or_default().push(chunk);
         }
@@ -129,8 +129,13 @@ pub(crate) fn read(
                 .get(&(thread.index, kind))
                 .map_or(&[][..], Vec::as_slice)
         };
-        thread.side.arguments = side::read(bytes, of(kind::ARGUMENTS), &mut thread.findings);
-        thread.side.times = side::read(bytes, of(kind::TIMES), &mut thread.findings);
+        let findings = &mut thread.findings;
+        thread.side.times = side::read(bytes, of(kind::TIMES), findings);
+        // Of a segment they were read already.
+        if !thread.side.is_in_segment {
+            thread.side.arguments = side::read(bytes, of(kind::ARGUMENTS), findings);
+            thread.side.inferred = side::read(bytes, of(kind::INFERRED), findings);
+        }
     }
     file.threads = thread::join_segments(std::mem::take(&mut file.threads));
     for (index, chunks) in data {
@@ -306,10 +311,7 @@ fn read_chunk(bytes: &[u8], at: usize) -> Result<Option<(Chunk, usize)>, String>
         payload_check: number(chunk::PAYLOAD_CHECK),
         payload: at + chunk::SIZE..bytes.len().min(at + length),
     };
-    if !matches!(
-        chunk.kind,
-        kind::FACTS | kind::THREAD | kind::DATA | kind::ARGUMENTS | kind::TIMES
-    ) {
+    if !matches!(chunk.kind, kind::FACTS..=kind::INFERRED) {
         return Err(format!(
             "expected a chunk of kind {} to {}, found kind {}",
             kind::FACTS,

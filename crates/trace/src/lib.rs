@@ -32,6 +32,7 @@ mod ends;
 mod error;
 mod frames;
 mod handles;
+mod inferred;
 mod map;
 mod mirror;
 mod model;

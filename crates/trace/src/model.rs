@@ -2,6 +2,7 @@
 
 use crate::arguments::Source;
 use crate::frames::Frames;
+use crate::inferred::Told;
 use crate::name::{ProcessName, TraceName};
 use crate::stream::{Events, Stream};
 use crate::times::Times;
@@ -237,11 +238,15 @@ pub struct Thread {
     pub open_leaf: Option<FunctionId>,
     /// MPI calls whose arguments could not be stored.
     pub arguments_lost: u64,
+    /// How many of the returns nobody saw: their frames were found gone later, after a jump, an
+    /// exception or a switch of stacks.
+    pub inferred: u64,
     /// Its times, where they were recorded.
     pub times: Option<Times>,
     /// Its index among the process's threads.
     pub(crate) index: u32,
     pub(crate) stream: Stream,
+    pub(crate) told: Option<Arc<Told>>,
     pub(crate) side: Option<Arc<Source>>,
 }
 
@@ -306,6 +311,8 @@ impl Thread {
             arguments_lost: 0,
             times: None,
             index: 0,
+            inferred: 0,
+            told: None,
             stream: Stream::Memory(events.into()),
             side: None,
         }

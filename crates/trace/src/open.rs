@@ -10,10 +10,11 @@
 
 use crate::arguments::{self, Source};
 use crate::catalogue::{Catalogue, Image};
-use crate::container::{self, ProcessFile};
+use crate::container::{self, ProcessFile, Side, SideStream};
 use crate::ends;
 use crate::error::Error;
 use crate::handles::Library;
+use crate::inferred::Told;
 use crate::map::{Folder, Mapped};
 use crate::mirror::place_calls;
 use crate::model::{Coverage, Function, FunctionId, Process, Run, Thread};
@@ -459,7 +460,11 @@ impl Opened {
                 .iter()
                 .map(ToString::to_string)
                 .chain(scan.damage)
-                .chain(arguments::check(mapped.bytes(), &thread.side.arguments))
+                .chain(
+                    thread
+                        .segments()
+                        .filter_map(|it| arguments::check(mapped.bytes(), &it.side.arguments)),
+                )
                 .collect();
             notes.extend(
                 damage
@@ -473,22 +478,32 @@ impl Opened {
                 .segments()
                 .nth(scan.start)
                 .map_or(0, |segment| segment.before);
-            let segments = thread
-                .earlier
-                .into_iter()
-                .skip(scan.start)
-                .map(|earlier| Segment {
+            let mut segments: Vec<Segment> = Vec::new();
+            let mut sides: Vec<Side> = Vec::new();
+            for earlier in thread.earlier.into_iter().skip(scan.start) {
+                segments.push(Segment {
                     decoded: earlier.symbols,
                     pieces: earlier.pieces,
                     tail: earlier.tail,
                     inherited: earlier.inherited,
                 });
-            let last = Segment {
+                sides.push(earlier.side);
+            }
+            segments.push(Segment {
                 pieces: thread.pieces,
                 tail: thread.tail,
                 decoded: scan.decoded,
                 inherited: thread.inherited,
-            };
+            });
+            sides.push(thread.side.clone());
+            let pairs: Vec<_> = segments.iter().zip(&sides).collect();
+            let told = Told::new(&mapped, &pairs).map(Arc::new);
+            let inherited = segments.first().map_or(0, |first| first.inherited);
+            let streams: Vec<SideStream> = sides
+                .into_iter()
+                .map(|side| side.arguments)
+                .filter(|stream| !stream.pieces.is_empty())
+                .collect();
             threads.push(Thread {
                 name,
                 tid: thread.tid,
@@ -523,10 +538,13 @@ impl Opened {
                     clock: None,
                 }),
                 index: 0,
-                side: (!thread.side.arguments.pieces.is_empty()).then(|| {
+                inferred: told.as_ref().map_or(0, |told| told.count()),
+                told,
+                side: (!streams.is_empty()).then(|| {
                     Arc::new(Source {
                         file: Arc::clone(&mapped),
-                        stream: thread.side.arguments,
+                        streams,
+                        inherited: u64::from(inherited),
                         symbols: Arc::clone(&symbols),
                         library: Arc::clone(&library),
                         functions: Arc::clone(&mpi),
@@ -536,7 +554,7 @@ impl Opened {
                 stream: Stream::File(Arc::new(FileStream {
                     file: Arc::clone(&mapped),
                     codec: file.codec,
-                    segments: segments.chain([last]).collect(),
+                    segments,
                     staged: if is_whole { thread.staged } else { Vec::new() },
                     symbols: Arc::clone(&symbols),
                 })),

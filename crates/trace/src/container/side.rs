@@ -4,7 +4,7 @@ use super::{Chunk, Finding};
 use crate::container::Control;
 use lockstep_format::bytes::u64_at;
 use lockstep_format::process::{clock, thread};
-use lockstep_format::side::{control, from_word};
+use lockstep_format::side::{control, from_word, segment};
 use std::ops::Range;
 
 /// A side stream.
@@ -21,6 +21,12 @@ pub(crate) struct SideStream {
 pub(crate) struct Side {
     pub arguments: SideStream,
     pub times: SideStream,
+    /// Returns that nobody saw.
+    pub inferred: SideStream,
+    /// How many of the last events are such, too.
+    pub closed: u64,
+    /// Arguments and inferred returns lie in the thread chunk itself.
+    pub is_in_segment: bool,
     /// Ticks and nanoseconds of one moment, as often as they were read, earliest first.
     pub clocks: Vec<(u64, u64)>,
     /// When the thread was last seen: symbols that it had stored, and ticks.
@@ -31,7 +37,7 @@ pub(crate) struct Side {
 
 impl Side {
     /// What the thread's own chunk tells.
-    pub fn of_control(bytes: &Control) -> Self {
+    pub(super) fn of_control(chunk: &Chunk, bytes: &Control, findings: &mut Vec<Finding>) -> Self {
         let long = |at| u64_at(&bytes[..], at).unwrap_or(0);
         let mut clocks: Vec<(u64, u64)> = (0..3)
             .map(|index| thread::CLOCKS + clock::SIZE * index)
@@ -44,13 +50,51 @@ impl Side {
             .collect();
         clocks.sort_unstable();
         let last = (long(thread::LAST_SYMBOLS), long(thread::LAST_TICKS));
+        let mut within = |word, start, end| within(chunk, long(word), start..end, findings);
+        let arguments = within(
+            thread::SEGMENT_ARGUMENTS,
+            segment::ARGUMENTS,
+            segment::INFERRED,
+        );
+        let inferred = within(thread::SEGMENT_INFERRED, segment::INFERRED, segment::END);
         Self {
+            is_in_segment: arguments.is_some() || inferred.is_some(),
+            arguments: arguments.unwrap_or_default(),
+            inferred: inferred.unwrap_or_default(),
+            closed: long(thread::CLOSED),
             clocks,
             last: (last.1 != 0).then_some(last),
             lost: long(thread::ARGUMENTS_LOST),
             ..Self::default()
         }
     }
+}
+
+/// A stream at a place in a segment's chunk; `None` where its word says nothing.
+fn within(
+    chunk: &Chunk,
+    word: u64,
+    place: Range<usize>,
+    findings: &mut Vec<Finding>,
+) -> Option<SideStream> {
+    let (length, run) = from_word(word);
+    let (start, end) = (chunk.at + place.start, chunk.payload.end);
+    if word == 0 {
+        return None;
+    }
+    let end = end.min(chunk.at + place.end);
+    let there = end.saturating_sub(start);
+    if length > there as u64 {
+        findings.push(chunk.finding(format!(
+            "expected a side stream of {length} bytes, found room for {there}: it is passed over"
+        )));
+        return None;
+    }
+    let piece = start..start + length as usize;
+    Some(SideStream {
+        pieces: vec![piece],
+        run,
+    })
 }
 
 /// The stream in a thread's side chunks of one kind.

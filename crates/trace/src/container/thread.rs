@@ -146,7 +146,7 @@ pub(super) fn read_thread(chunk: &Chunk, data: &[&Chunk], control: &Control) -> 
     }
     ThreadFile {
         index: chunk.thread,
-        side: Side::of_control(control),
+        side: Side::of_control(chunk, control, &mut findings),
         tid: number(thread::TID),
         started: long(thread::STARTED),
         inherited: number(thread::INHERITED),
