@@ -4,7 +4,7 @@ use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lockstep_progress::{Activity, Group, Progress as Found, analyse};
+use lockstep_progress::{Activity, Group, Loose, Progress as Found, analyse};
 use lockstep_trace::{EndKind, Run, ranges};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -121,7 +121,13 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
             writeln!(out, "  {} {verb} {why}", found.who(&who))?;
         }
     }
-    for sentence in found.mismatched.iter().chain(&found.potential) {
+    let loose: Vec<String> = found.loose.iter().map(Loose::sentence).collect();
+    for sentence in found
+        .mismatched
+        .iter()
+        .chain(&found.potential)
+        .chain(&loose)
+    {
         writeln!(out)?;
         writeln!(out, "{}", output::printable(sentence))?;
     }
@@ -184,6 +190,7 @@ fn document(found: &Found) -> Value {
         "stuck": found.waiting.stuck,
         "deadlocks": found.waiting.cores,
         "mismatches": found.mismatched,
+        "loose_ends": found.loose.iter().map(Loose::sentence).collect::<Vec<_>>(),
         "potential_deadlock": found.potential,
         "notes": found.notes,
     })

@@ -2,6 +2,7 @@
 
 use crate::conversation::{Reader, Windows};
 use crate::group::Order;
+use crate::loose::{Loose, loose_ends};
 use crate::matching::Matching;
 use crate::message::{Conversation, Membership, State};
 use crate::mismatch::{Mismatch, mismatches};
@@ -114,6 +115,8 @@ pub struct Progress {
     pub mismatches: Vec<Mismatch>,
     /// The same in sentences.
     pub mismatched: Vec<String>,
+    /// Messages and requests that came to nothing, and pairs that do not fit.
+    pub loose: Vec<Loose>,
     /// A deadlock that only buffering prevented, in a sentence.
     pub potential: Option<String>,
     /// Which answers are lost, and why.
@@ -197,6 +200,10 @@ pub fn analyse(run: &Run) -> Progress {
         waiting,
         mismatches,
         mismatched: Vec::new(),
+        loose: match is_whole(&threads) {
+            true => loose_ends(&conversations, &matching),
+            false => Vec::new(),
+        },
         potential: None,
         notes,
     };

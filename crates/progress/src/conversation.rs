@@ -343,8 +343,8 @@ impl<'a> Reader<'a> {
                     self.requests.remove(handle);
                 }
             }
-            "Finalize" => self.conversation.finalized = true,
             _ => {
+                self.conversation.finalized |= base == "Finalize";
                 if let (Some(communicator), Some(window)) = (open.window_of, event.handle("win")) {
                     let order = self.made_windows.entry(communicator).or_default();
                     let id = self.windows.id(communicator, *order);

@@ -19,6 +19,7 @@
 mod analysis;
 mod conversation;
 mod group;
+mod loose;
 mod matching;
 mod message;
 mod mismatch;
@@ -30,6 +31,7 @@ mod waits;
 
 pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse};
 pub use group::Order;
+pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
     Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,

@@ -2,7 +2,7 @@
 //! Small conversations, and who is stuck in them.
 
 use crate::message::*;
-use crate::{Aspect, Matching, Potential, Waiting, Why, mismatches, without_buffers};
+use crate::{Aspect, Matching, Potential, Waiting, Why, loose_ends, mismatches, without_buffers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -229,4 +229,56 @@ fn one_that_receives_first_breaks_the_circle() {
         .call(1, "MPI_Recv", vec![receive(Peer::Task(0), Some(0))], true)
         .call(1, "MPI_Send", vec![send(0, 0, Mode::Standard)], true);
     assert_eq!(job.potential(), None);
+}
+
+#[test]
+fn loose_ends_are_told() {
+    let mut job = Job::default();
+    let sized = |count, datatype: &str| Size {
+        count: Some(count),
+        datatype: Some(datatype.into()),
+    };
+    let send_of = |tag, size| PartKind::Send {
+        to: Peer::Task(1),
+        tag,
+        communicator: WORLD,
+        mode: Mode::Standard,
+        size,
+    };
+    let receive_of = |tag, size| PartKind::Receive {
+        from: Peer::Task(0),
+        tag: Some(tag),
+        communicator: WORLD,
+        size,
+    };
+    job.call(0, "MPI_Send", vec![send_of(1, sized(4, "MPI_INT"))], true)
+        .call(0, "MPI_Send", vec![send_of(2, sized(4, "MPI_INT"))], true)
+        .call(0, "MPI_Send", vec![send_of(3, sized(4, "MPI_INT"))], true)
+        .call(
+            1,
+            "MPI_Recv",
+            vec![receive_of(1, sized(4, "MPI_FLOAT"))],
+            true,
+        )
+        .call(
+            1,
+            "MPI_Recv",
+            vec![receive_of(2, sized(3, "MPI_INT"))],
+            true,
+        )
+        .end(0, State::Finished)
+        .end(1, State::Finished);
+    let matching = Matching::new(&job.0);
+    let found: Vec<String> = loose_ends(&job.0, &matching)
+        .iter()
+        .map(|it| it.sentence())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "rank 0 sent rank 1 a message with tag 3 (MPI_Send) that was never received",
+            "rank 0 sent rank 1 MPI_INT, received as MPI_FLOAT",
+            "rank 0 sent rank 1 4 MPI_INT, for which the receive had room for 3 MPI_INT",
+        ]
+    );
 }

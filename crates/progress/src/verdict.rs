@@ -285,7 +285,10 @@ fn quiet(facts: &Facts<'_>) -> String {
     };
     match progress.mismatches.first() {
         Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
-        None => text,
+        None => match progress.loose.first() {
+            Some(loose) => format!("{text}; but {}", loose.sentence()),
+            None => text,
+        },
     }
 }
 

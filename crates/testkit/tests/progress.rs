@@ -176,6 +176,7 @@ fn what_does_not_hang() {
         };
         let healthy = run("");
         assert_eq!(healthy["mismatches"], json!([]), "{healthy:#}");
+        assert_eq!(healthy["loose_ends"], json!([]), "{healthy:#}");
         assert_eq!(healthy["potential_deadlock"], Value::Null, "{healthy:#}");
         let lucky = run("lucky");
         let potential = lucky["potential_deadlock"].as_str().unwrap_or_default();
