@@ -26,6 +26,7 @@
 
 mod arena;
 mod budget;
+mod debugger;
 mod encoder;
 mod event;
 mod fault;

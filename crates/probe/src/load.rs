@@ -12,6 +12,7 @@
 //! The state lies in pages that a forked child has a copy of: it goes on from there.
 
 use crate::arena::{self, Target};
+use crate::debugger;
 use crate::image::{Image, Rendezvous};
 use crate::maps::{Maps, Range};
 use crate::planner::{self, Candidate, Environment, Found};
@@ -400,6 +401,7 @@ impl Loader {
             } else {
                 self.maps.forget();
                 if known.arena != 0 {
+                    debugger::forget(known.arena);
                     // SAFETY: its image is unmapped, so that nothing leads there any more.
                     unsafe { syscall::unmap(known.arena as *mut u8, known.size as usize) };
                 }
@@ -577,6 +579,7 @@ impl Loader {
             counters,
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
+        debugger::know(applied.arena, applied.size);
         let setup = Setup::get();
         setup
             .unexpected_text

@@ -118,6 +118,12 @@ impl Process {
         unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Where the list of threads begins, for ever.
+    pub fn threads_at(&self) -> u64 {
+        // SAFETY: an address; nothing is read.
+        unsafe { &raw const (*self.file.get()).threads as u64 }
+    }
+
     /// Whether this is the process that the file belongs to: not so in a child of `vfork`, which
     /// runs in its parent's memory.
     pub fn is_own(&self) -> bool {
