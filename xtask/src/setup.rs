@@ -1,6 +1,6 @@
 //! What the demo and the tests need of the machine, and how to get it.
 
-use crate::shell::{find, run, say};
+use crate::shell::{find, run, say, target};
 use std::process::{Command, Stdio};
 
 /// A tool, the Debian package that brings it, and what for.
@@ -104,6 +104,46 @@ pub fn provide(needs: &[&[Need]]) -> Vec<&'static str> {
         println!("Still missing: {}.", left.join(", "));
     }
     left
+}
+
+/// Python packages for the tests that Debian does not have, into the build directory. A name here is a module that the tests import.
+const PYTHON: &[(&str, &[&str])] = &[("perfetto", &["perfetto==0.16.0", "protobuf"])];
+
+/// Installs them where they are missing; gives those that are still missing.
+pub fn provide_python() -> Vec<&'static str> {
+    let directory = target().join("testkit/python");
+    let has = |module: &str| {
+        let mut command = Command::new("python3");
+        command.args(["-c", &format!("import {module}")]);
+        command.env("PYTHONPATH", &directory).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let mut missing = Vec::new();
+    for (module, packages) in PYTHON {
+        if has(module) {
+            continue;
+        }
+        say(&format!("Installing through pip: {}", packages.join(" ")));
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-warn-script-location",
+        ];
+        let mut command = Command::new("python3");
+        command
+            .args(pip)
+            .arg("--target")
+            .arg(&directory)
+            .args(*packages);
+        let installed = run(&mut command).is_ok_and(|status| status == 0);
+        if !installed || !has(module) {
+            println!("{module} could not be installed.");
+            missing.push(*module);
+        }
+    }
+    missing
 }
 
 /// The words before `apt-get` with which we may install, if any.

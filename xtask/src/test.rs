@@ -11,7 +11,8 @@ use std::time::Instant;
 /// goes to `cargo test`.
 pub fn everything(rest: &[String]) -> Result<ExitCode> {
     let start = Instant::now();
-    let left = setup::provide(&[setup::DEMO, setup::TEST]);
+    let mut left = setup::provide(&[setup::DEMO, setup::TEST]);
+    left.extend(setup::provide_python());
     let mut failed = Vec::new();
     let mut check = |name: &'static str, arguments: &[&str]| -> Result<()> {
         say(&format!("{name} ({} s)", start.elapsed().as_secs()));

@@ -10,13 +10,16 @@ use std::process::ExitCode;
 
 /// Write a run in another tool's format
 ///
-/// callgrind, collapsed and dot sum the chosen traces up; speedscope and json show events, with times where they
-/// were recorded for all of these traces, else with the number of events before them (stderr and the file say which).
+/// callgrind, collapsed and dot sum the chosen traces up; perfetto, speedscope, otf2 and json show events, with times
+/// where they were recorded for all of these traces, else in logical time: events count, and what was sent comes before it was
+/// received (stderr and the file say which).
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep export good --to callgrind -o good.callgrind && callgrind_annotate good.callgrind
   lockstep export good --to collapsed -t 5.0 -o - | flamegraph.pl > 5.svg
   lockstep export good --to dot -o - | dot -Tsvg > calls.svg
+  lockstep export bad --to perfetto -o bad.perfetto
+  lockstep export bad --to otf2 -o bad.otf2 && otf2-print bad.otf2/traces.otf2
   lockstep export bad --to speedscope -t '*.0' -o bad.speedscope.json
 ")]
 pub struct Export {
@@ -41,6 +44,8 @@ pub struct Export {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
+    /// For ui.perfetto.dev
+    Perfetto,
     /// For callgrind_annotate and KCachegrind
     Callgrind,
     /// For speedscope.app
@@ -49,6 +54,8 @@ enum Format {
     Collapsed,
     /// The call graph, for Graphviz
     Dot,
+    /// An archive of OTF2 (FILE becomes a directory), for otf2-print, Vampir, Pipit
+    Otf2,
     /// Every event, for scripts
     Json,
     /// Not in this version
@@ -58,10 +65,12 @@ enum Format {
 impl Export {
     pub fn run(self) -> Result<ExitCode> {
         let target = match self.to {
+            Format::Perfetto => Target::Perfetto,
             Format::Callgrind => Target::Callgrind,
             Format::Speedscope => Target::Speedscope,
             Format::Collapsed => Target::Collapsed,
             Format::Dot => Target::Dot,
+            Format::Otf2 => Target::Otf2,
             Format::Json => Target::Json,
             Format::Parquet => bail!(
                 "expected a format that this version writes, found parquet: --to json has the same content"
@@ -73,6 +82,9 @@ impl Export {
         let threads: Vec<&Thread> = run.select(&chosen).collect();
         if threads.is_empty() {
             bail!("{}: expected traces, found none", self.run.display());
+        }
+        if target == Target::Otf2 && self.output == Path::new("-") {
+            bail!("-: expected a new directory for an archive of OTF2, found stdout");
         }
         let notes = if self.output == Path::new("-") {
             let mut notes = Vec::new();

@@ -17,12 +17,14 @@ use std::process::ExitCode;
   lockstep import --from parlot old-traces -o old
   lockstep import --from uftrace uftrace.data -o run
   lockstep import --from chrome trace.json.gz -o run
+  lockstep import --from otf2 scorep/traces.otf2 -o run
 ")]
 pub struct Import {
     /// The format
     #[arg(long, value_name = "FORMAT")]
     from: Format,
-    /// What to read: a directory of ParLOT's files, a data directory of uftrace, a file of JSON
+    /// What to read: a directory of ParLOT's files, a data directory of uftrace, a file of JSON, an
+    /// archive of OTF2
     path: PathBuf,
     /// Directory of the new run
     #[arg(short, value_name = "RUN")]
@@ -40,6 +42,8 @@ enum Format {
     Uftrace,
     /// Chrome's trace events: B, E and X; maybe gzipped
     Chrome,
+    /// An archive of OTF2 (its directory or its anchor file) without compression
+    Otf2,
 }
 
 impl Import {
@@ -48,6 +52,7 @@ impl Import {
             Format::Parlot => Origin::Parlot,
             Format::Uftrace => Origin::Uftrace,
             Format::Chrome => Origin::Chrome,
+            Format::Otf2 => Origin::Otf2,
         };
         let replaces = self.force && self.output.symlink_metadata().is_ok();
         if replaces {

@@ -278,3 +278,110 @@ fn nothing_is_replaced_or_left_behind() {
     let outcome = attempt(&["--to", "collapsed"], Path::new("-"));
     assert!(outcome.stdout.starts_with("main"), "{outcome:#?}");
 }
+
+/// Decodes a trace with Perfetto's own descriptors: one line a slice's begin (its name, its arguments) or end.
+const DECODE: &str = "
+import sys
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as p
+trace = p.Trace()
+trace.ParseFromString(open(sys.argv[1], 'rb').read())
+names, arguments, tracks, last = {}, {}, {}, {}
+for packet in trace.packet:
+    for it in packet.interned_data.event_names: names[it.iid] = it.name
+    for it in packet.interned_data.debug_annotation_names: arguments[it.iid] = it.name
+    if packet.HasField('track_descriptor'):
+        if packet.track_descriptor.HasField('thread'):
+            tracks[packet.track_descriptor.uuid] = packet.track_descriptor.thread.thread_name
+        continue
+    event = packet.track_event
+    track = tracks[event.track_uuid]
+    assert packet.timestamp >= last.get(track, 0)
+    last[track] = packet.timestamp
+    if event.type == event.TYPE_SLICE_BEGIN:
+        told = [arguments[it.name_iid] for it in event.debug_annotations]
+        print(track, names[event.name_iid], *told)
+    else:
+        assert event.type == event.TYPE_SLICE_END
+        print(track)
+";
+
+#[test]
+fn perfetto_decodes_every_call() {
+    let scratch = Scratch::new("perfetto");
+    for run in recordings(&scratch) {
+        let file = export(&run, "perfetto", &[]);
+        if tools::require(&["protoc"]) {
+            let bytes = std::fs::File::open(&file).expect("the export");
+            let outcome = std::process::Command::new("protoc")
+                .arg("--decode_raw")
+                .stdin(bytes)
+                .output()
+                .expect("protoc runs");
+            assert!(outcome.status.success(), "{outcome:?}");
+        }
+        let Some(python) = tools::python_with("perfetto") else {
+            continue;
+        };
+        let mut decode = command::command(&[python, "-c", DECODE]);
+        decode
+            .env("PYTHONPATH", tools::python_packages())
+            .arg(&file);
+        let text = command::run(&mut decode).success().stdout;
+        for trace in run.traces() {
+            let found: Vec<Option<String>> = text
+                .lines()
+                .filter_map(|line| {
+                    let mut words = line.split(' ');
+                    (words.next() == Some(&trace)).then(|| words.next().map(str::to_owned))
+                })
+                .collect();
+            assert_eq!(found, events(&run, &trace), "{trace}");
+        }
+    }
+}
+
+#[test]
+fn otf2_print_shows_every_call_and_its_archive_comes_back() {
+    if !tools::require(&["otf2-print"]) {
+        return;
+    }
+    let scratch = Scratch::new("otf2");
+    for run in recordings(&scratch) {
+        let archive = run.directory.with_extension("otf2");
+        let mut command = lockstep(&["export", "--to", "otf2", "-o"]);
+        let _ = command::run(command.arg(&archive).arg(&run.directory)).success();
+        let mut print = command::command(&["otf2-print"]);
+        let text = command::run(print.arg(archive.join("traces.otf2")))
+            .success()
+            .stdout;
+        let mut found: BTreeMap<String, u64> = BTreeMap::new();
+        let mut leaves = 0;
+        for line in text.lines() {
+            // `ENTER   0   12345  Region: "main" <0>`
+            let name = line.split('"').nth(1).unwrap_or_default();
+            match line.split(' ').next() {
+                Some("ENTER") => *found.entry(name.to_owned()).or_default() += 1,
+                Some("LEAVE") => leaves += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(found, calls(&run));
+        let returns = |trace: &String| events(&run, trace).iter().filter(|it| it.is_none()).count();
+        assert_eq!(leaves, run.traces().iter().map(returns).sum::<usize>());
+
+        let again = run.directory.with_extension("again");
+        let mut command = lockstep(&["import", "--from", "otf2", "-o"]);
+        let _ = command::run(command.arg(&again).arg(&archive)).success();
+        let again = Recording {
+            directory: again,
+            outcome: run.outcome.clone(),
+        };
+        assert_eq!(again.traces(), run.traces());
+        for trace in run.traces() {
+            assert_eq!(events(&again, &trace), events(&run, &trace), "{trace}");
+        }
+        // The same program, by image and name: alike but for tail calls, which are no calls of their own there.
+        let (status, found) = run.compare(&again, &[]);
+        assert!(found["verdict"].is_string() && status < 2);
+    }
+}

@@ -171,3 +171,54 @@ fn only_runs_are_replaced_and_only_when_the_new_one_is_whole() {
     assert_eq!(status, 2);
     assert!(text.contains("expected a run"), "{text}");
 }
+
+/// Writes an archive of two ranks, with attributes and events that are no calls, and more than one chunk of events.
+const ARCHIVE: &str = "
+import otf2, sys
+from otf2.enums import *
+with otf2.writer.open(sys.argv[1], timer_resolution=1000000) as trace:
+    regions = [trace.definitions.region('function %d' % i, source_file='a.c', begin_line_number=i) for i in range(70000)]
+    root = trace.definitions.system_tree_node('root')
+    attribute = trace.definitions.attribute('text', '', Type.STRING)
+    parameter = trace.definitions.parameter('p', ParameterType.UINT64)
+    for rank in range(2):
+        group = trace.definitions.location_group('MPI Rank %d' % (1 - rank), system_tree_parent=root)
+        location = trace.definitions.location('thread', group=group)
+        writer = trace.event_writer_from_location(location)
+        writer.enter(100, regions[69999], {attribute: 'hello'})
+        writer.parameter_unsigned_int(101, parameter, 7)
+        for i in range(60000):
+            writer.enter(200 + 2 * i, regions[i + rank])
+            writer.leave(201 + 2 * i, regions[i + rank])
+        writer.enter(900000, regions[0])
+";
+
+#[test]
+fn an_archive_that_otf2_wrote() {
+    let Some(python) = tools::python_with("otf2") else {
+        return;
+    };
+    let scratch = Scratch::new("otf2-written");
+    let archive = scratch.join("archive");
+    let mut write = command::command(&[python, "-c", ARCHIVE]);
+    let _ = command::run(write.arg(&archive)).success();
+    let run = Imported::new(&scratch, "run", "otf2", &archive.join("traces.otf2"));
+    for (trace, shift) in [("0.0", 1), ("1.0", 0)] {
+        let mut expected = vec!["call function 69999".to_owned()];
+        for i in 0..60_000 {
+            expected.extend([format!("call function {}", i + shift), "return".to_owned()]);
+        }
+        expected.push("call function 0".to_owned());
+        assert_eq!(run.events(trace), expected);
+    }
+    let times = run.text(&["events", "-t", "0.0", "--time"]);
+    assert!(
+        times
+            .lines()
+            .last()
+            .is_some_and(|line| line.contains("0.899900")),
+        "{trace}",
+        trace = times.lines().last().unwrap_or_default()
+    );
+    assert!(run.text(&["stack", "-t", "1.0"]).contains("function 0"));
+}

@@ -5,7 +5,7 @@
 //! All chosen traces are summed up.
 
 use crate::profile::{Folded, Profile};
-use crate::spans::{Clock, Span, each_span};
+use crate::spans::{Clock, Span, each_span, have_times};
 use crate::text::plain;
 use lockstep_calltree::FunctionKey;
 use lockstep_trace::{FunctionId, Thread};
@@ -24,12 +24,12 @@ pub(crate) fn write(
     folded: &Folded<'_>,
     threads: &[&Thread],
     out: &mut impl Write,
-) -> io::Result<Clock> {
+) -> io::Result<bool> {
     let profile = folded.profile();
-    let clock = Clock::of(threads);
-    let times = match clock {
-        Clock::Recorded => Some(measure(folded, threads)?),
-        Clock::Logical => None,
+    let times = if have_times(threads) {
+        Some(measure(folded, threads)?)
+    } else {
+        None
     };
     writeln!(out, "# callgrind format\nversion: 1")?;
     writeln!(out, "creator: lockstep {}", env!("CARGO_PKG_VERSION"))?;
@@ -69,7 +69,7 @@ pub(crate) fn write(
         names: [Names::default(), Names::default(), Names::default()],
     }
     .write(out)?;
-    Ok(clock)
+    Ok(times.is_some())
 }
 
 fn measure(folded: &Folded<'_>, threads: &[&Thread]) -> io::Result<Times> {
@@ -93,9 +93,9 @@ fn measure(folded: &Folded<'_>, threads: &[&Thread]) -> io::Result<Times> {
     let mut times = Times::default();
     for thread in threads {
         let mut stack: Vec<Frame> = Vec::new();
-        let rest = each_span(thread, Clock::Recorded, |now, span| {
+        let rest = each_span(thread, &Clock::Recorded, |now, span| {
             match span {
-                Span::Open(id) => stack.push(Frame {
+                Span::Open(id, _) => stack.push(Frame {
                     function: folded.functions.key(id),
                     since: now,
                     within: 0,

@@ -61,7 +61,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Something is there already.
-    #[error("{}: expected a new path, found {found} (--force replaces it)", path.display())]
+    #[error("{}: expected a new path, found {found} (--force replaces a file or a run, and nothing else)", path.display())]
     Exists {
         /// The path.
         path: PathBuf,

@@ -49,7 +49,9 @@ fn lay_out(input: &[u8], names: &[&str], directory: &Path) -> std::io::Result<()
             Some(at) => (&rest[..at], &rest[at + DIVIDER.len()..]),
             None => (rest, &[][..]),
         };
-        fs::write(directory.join(name), file)?;
+        let path = directory.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, file)?;
         rest = later;
     }
     Ok(())
@@ -125,4 +127,13 @@ pub fn uftrace(input: &[u8]) -> Result<Option<u64>, String> {
 /// What a reader must not do.
 pub fn chrome(input: &[u8]) -> Result<Option<u64>, String> {
     body(Origin::Chrome, input, &["trace.json"], true)
+}
+
+/// The anchor, global definitions, and the events of location 0.
+///
+/// # Errors
+/// What a reader must not do.
+pub fn otf2(input: &[u8]) -> Result<Option<u64>, String> {
+    let names = ["traces.otf2", "traces.def", "traces/0.evt"];
+    body(Origin::Otf2, input, &names, false)
 }

@@ -12,12 +12,12 @@ const VERSION: u32 = 1;
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: Clock,
+    clock: &Clock,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let unit = match clock {
         Clock::Recorded => "nanoseconds",
-        Clock::Logical => "events",
+        Clock::Logical(_) => "events",
     };
     write!(
         out,

@@ -8,7 +8,9 @@
 //! | collapsed | out | calls by stack | the folded tree |
 //! | dot | out | the call graph | the folded tree |
 //! | speedscope | out | timelines | events |
+//! | perfetto | out | timelines, with arguments of MPI calls | events |
 //! | json | out | all events with arguments and times | events |
+//! | otf2 | both | timelines: enter and leave | events |
 //! | parlot | in | the original tool's files | |
 //! | uftrace | in | its data directory, with times | |
 //! | chrome | in | trace events B, E, X, with times | |
@@ -27,8 +29,12 @@ mod error;
 pub mod fuzz;
 mod json;
 mod lines;
+mod messages;
+mod otf2;
 mod parlot;
+mod perfetto;
 mod profile;
+mod protobuf;
 mod run;
 mod spans;
 mod speedscope;
@@ -56,11 +62,15 @@ pub enum Target {
     Collapsed,
     /// The call graph for Graphviz.
     Dot,
+    /// Perfetto's trace packets.
+    Perfetto,
+    /// An archive of OTF2.
+    Otf2,
     /// All events.
     Json,
 }
 
-/// Writes the traces `threads` of `run` into a new file at `path`. What should be known about it comes back,
+/// Writes the traces `threads` of `run` into a new file (of OTF2: a directory) at `path`. What should be known about it comes back,
 /// in sentences.
 ///
 /// # Errors
@@ -73,8 +83,16 @@ pub fn export(
     path: &Path,
     replace: bool,
 ) -> Result<Vec<String>, Error> {
-    let draft = Draft::new(path, replace)?;
-    let notes = draft.file(|out| write(run, threads, target, out))?;
+    let draft = Draft::new(path, replace && target != Target::Otf2)?;
+    let notes = if target == Target::Otf2 {
+        let clock = Clock::of(run, threads);
+        draft.directory()?;
+        let written = otf2::write::write(run, threads, &clock, draft.path());
+        written.map_err(|error| Error::write(path, error))?;
+        vec![clock.sentence()]
+    } else {
+        draft.file(|out| write(run, threads, target, out))?
+    };
     draft.keep()?;
     Ok(notes)
 }
@@ -82,19 +100,19 @@ pub fn export(
 /// The same into `out`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Those of `out`; and of OTF2, which is several files.
 pub fn write(
     run: &Run,
     threads: &[&Thread],
     target: Target,
     out: &mut impl Write,
 ) -> io::Result<Vec<String>> {
-    let clock = || Clock::of(threads);
+    let clock = || Clock::of(run, threads);
     let folded = || Folded::new(run, threads);
     let mut notes = Vec::new();
     match target {
         Target::Callgrind => {
-            if callgrind::write(&folded(), threads, out)? == Clock::Recorded {
+            if callgrind::write(&folded(), threads, out)? {
                 notes.push("costs are calls, and wall time as far as it was read".to_owned());
             } else {
                 notes.push(
@@ -111,16 +129,25 @@ pub fn write(
                 ));
             }
         }
+        Target::Otf2 => {
+            let text = "expected one file, found an archive of several";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         Target::Dot => dot::write(&folded(), out)?,
         Target::Speedscope => {
             let clock = clock();
-            speedscope::write(run, threads, clock, out)?;
-            notes.push(clock.sentence().to_owned());
+            speedscope::write(run, threads, &clock, out)?;
+            notes.push(clock.sentence());
+        }
+        Target::Perfetto => {
+            let clock = clock();
+            perfetto::write(run, threads, &clock, out)?;
+            notes.push(clock.sentence());
         }
         Target::Json => {
             let clock = clock();
-            json::write(run, threads, clock, out)?;
-            notes.push(clock.sentence().to_owned());
+            json::write(run, threads, &clock, out)?;
+            notes.push(clock.sentence());
         }
     }
     Ok(notes)
@@ -135,6 +162,8 @@ pub enum Origin {
     Uftrace,
     /// Chrome's trace events.
     Chrome,
+    /// An archive of OTF2.
+    Otf2,
 }
 
 /// A run that was read, and is put into its place by [`Draft::keep`].
@@ -174,6 +203,7 @@ fn read(origin: Origin, path: &Path, run: &mut Builder) -> Result<Vec<String>, E
         Origin::Parlot => parlot::read(path, run),
         Origin::Uftrace => uftrace::read(path, run),
         Origin::Chrome => chrome::read(path, run),
+        Origin::Otf2 => otf2::read::read(path, run),
     }
 }
 
@@ -185,6 +215,7 @@ impl Origin {
             Self::Parlot => "parlot",
             Self::Uftrace => "uftrace",
             Self::Chrome => "chrome",
+            Self::Otf2 => "otf2",
         }
     }
 }

@@ -1,15 +1,21 @@
 //! Traces as timelines: calls that begin and end at a time, in the nested view of `lockstep events`.
 
-use lockstep_trace::{Annotated, Event, FunctionId, Thread, Timeline, When};
+use crate::messages::Messages;
+use lockstep_trace::{Annotated, Argument, Event, FunctionId, Run, Thread, Timeline, When};
 use std::io;
 
 /// What the times in a timeline are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Clock {
     /// Nanoseconds since the run began on the trace's host: read now and then, in proportion between.
     Recorded,
-    /// Events of the same trace before it.
-    Logical,
+    /// Events of the same trace before it, and what was sent before it was received.
+    Logical(Messages),
+}
+
+/// Whether times were recorded for all of `threads`.
+pub(crate) fn have_times(threads: &[&Thread]) -> bool {
+    !threads.is_empty() && threads.iter().all(|thread| thread.timeline().is_some())
 }
 
 /// The deepest chain of calls that handed over to each other and is shown nested; in a longer one the
@@ -18,31 +24,39 @@ const CHAIN: usize = 1 << 20;
 
 impl Clock {
     /// Recorded times, where all of `threads` have them.
-    pub fn of(threads: &[&Thread]) -> Self {
-        let has_times = |thread: &&Thread| thread.timeline().is_some();
-        if !threads.is_empty() && threads.iter().all(has_times) {
+    pub fn of(run: &Run, threads: &[&Thread]) -> Self {
+        if have_times(threads) {
             Self::Recorded
         } else {
-            Self::Logical
+            Self::Logical(Messages::new(run, threads))
         }
     }
 
     /// Its name in files.
-    pub const fn name(self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
-            Self::Logical => "logical",
+            Self::Logical(_) => "logical",
         }
     }
 
     /// For people.
-    pub const fn sentence(self) -> &'static str {
+    pub fn sentence(&self) -> String {
         match self {
             Self::Recorded => {
                 "times are nanoseconds, read now and then while recording and in proportion between"
+                    .to_owned()
             }
-            Self::Logical => {
-                "no times were recorded for all of these traces: the time of an event is the number of events before it in its trace"
+            Self::Logical(messages) => {
+                let rule = match messages.matched {
+                    0 => String::new(),
+                    matched => {
+                        format!(", and more where {matched} messages and collectives came later")
+                    }
+                };
+                format!(
+                    "no times were recorded for all of these traces: the time of an event is the number of events before it in its trace{rule}"
+                )
             }
         }
     }
@@ -52,19 +66,24 @@ impl Clock {
 pub(crate) struct Stamped<'a> {
     events: lockstep_trace::Arguments<'a>,
     timeline: Option<Timeline>,
+    /// Of a logical clock: from which event on the time is by how much more.
+    shifts: &'a [(u64, u64)],
+    shift: u64,
     now: u64,
 }
 
 impl<'a> Stamped<'a> {
-    pub fn new(thread: &'a Thread, clock: Clock) -> Self {
+    pub fn new(thread: &'a Thread, clock: &'a Clock) -> Self {
         let first = thread.times.as_ref().and_then(lockstep_trace::Times::first);
-        let (timeline, now) = match clock {
-            Clock::Recorded => (thread.timeline(), first.map_or(0, nanoseconds)),
-            Clock::Logical => (None, 0),
+        let (timeline, shifts, now) = match clock {
+            Clock::Recorded => (thread.timeline(), &[][..], first.map_or(0, nanoseconds)),
+            Clock::Logical(messages) => (None, messages.of(thread.name), 0),
         };
         Self {
             events: thread.arguments(),
             timeline,
+            shifts,
+            shift: 0,
             now,
         }
     }
@@ -85,7 +104,14 @@ impl Iterator for Stamped<'_> {
                     self.now.max(nanoseconds(time))
                 }
             },
-            None => event.index,
+            None => {
+                while let Some(((at, shift), rest)) = self.shifts.split_first()
+                    && *at <= event.index
+                {
+                    (self.shift, self.shifts) = (*shift, rest);
+                }
+                event.index.saturating_add(self.shift)
+            }
         };
         Some((self.now, event))
     }
@@ -93,11 +119,11 @@ impl Iterator for Stamped<'_> {
 
 /// A call begins or ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Span {
-    /// It begins.
-    Open(FunctionId),
-    /// It ends.
-    Close(FunctionId),
+pub(crate) enum Span<'a> {
+    /// It begins, with these arguments.
+    Open(FunctionId, Option<&'a [Argument]>),
+    /// It ends, and gives this back.
+    Close(FunctionId, Option<&'a [Argument]>),
 }
 
 /// What is left at the end of a trace.
@@ -113,27 +139,34 @@ pub(crate) struct Rest {
 /// by `fork`) is left out. Memory: the open calls.
 pub(crate) fn each_span(
     thread: &Thread,
-    clock: Clock,
-    mut each: impl FnMut(u64, Span) -> io::Result<()>,
+    clock: &Clock,
+    mut each: impl FnMut(u64, Span<'_>) -> io::Result<()>,
 ) -> io::Result<Rest> {
     let mut stack: Vec<(FunctionId, bool)> = Vec::new();
     let mut chain = 0;
     let mut rest = Rest::default();
-    for (time, Annotated { event, .. }) in Stamped::new(thread, clock) {
+    for (
+        time,
+        Annotated {
+            event, arguments, ..
+        },
+    ) in Stamped::new(thread, clock)
+    {
         rest.end = time;
+        let arguments = arguments.as_deref();
         match event {
             Event::Call(function) => {
                 stack.push((function, false));
-                each(time, Span::Open(function))?;
+                each(time, Span::Open(function, arguments))?;
             }
             Event::Return => {
                 let Some((function, _)) = stack.pop() else {
                     continue;
                 };
-                each(time, Span::Close(function))?;
+                each(time, Span::Close(function, arguments))?;
                 while let Some((function, _)) = stack.pop_if(|(_, handed_over)| *handed_over) {
                     chain -= 1;
-                    each(time, Span::Close(function))?;
+                    each(time, Span::Close(function, None))?;
                 }
             }
             Event::Tail => {
@@ -143,7 +176,7 @@ pub(crate) fn each_span(
                         chain += 1;
                     }
                 } else if let Some((function, _)) = stack.pop() {
-                    each(time, Span::Close(function))?;
+                    each(time, Span::Close(function, None))?;
                 }
             }
         }

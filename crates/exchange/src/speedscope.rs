@@ -15,7 +15,7 @@ const NAMED: usize = 8;
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: Clock,
+    clock: &Clock,
     out: &mut impl Write,
 ) -> io::Result<()> {
     // Frames get numbers as they come up, so they stand behind the profiles.
@@ -35,7 +35,7 @@ pub(crate) fn write(
         let comma = if index == 0 { "" } else { "," };
         let unit = match clock {
             Clock::Recorded => "nanoseconds",
-            Clock::Logical => "none",
+            Clock::Logical(_) => "none",
         };
         write!(
             out,
@@ -56,8 +56,8 @@ pub(crate) fn write(
             )
         };
         let rest = each_span(thread, clock, |time, span| match span {
-            Span::Open(function) => event(out, 'O', function, time),
-            Span::Close(function) => event(out, 'C', function, time),
+            Span::Open(function, _) => event(out, 'O', function, time),
+            Span::Close(function, _) => event(out, 'C', function, time),
         })?;
         for function in rest.open.iter().rev() {
             event(out, 'C', *function, rest.end)?;

@@ -4,7 +4,7 @@
 mod made;
 
 use lockstep_exchange::fuzz;
-use made::{Step, chrome_json, parlot_files, uftrace_files};
+use made::{Step, chrome_json, otf2_files, parlot_files, uftrace_files};
 use proptest::prelude::*;
 
 type Body = fn(&[u8]) -> Result<Option<u64>, String>;
@@ -58,7 +58,7 @@ proptest! {
 
     #[test]
     fn random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-        for body in [fuzz::parlot, fuzz::uftrace, fuzz::chrome] as [Body; 3] {
+        for body in [fuzz::parlot, fuzz::uftrace, fuzz::chrome, fuzz::otf2] as [Body; 4] {
             body(&bytes).unwrap();
         }
     }
@@ -71,6 +71,11 @@ proptest! {
     #[test]
     fn changed_directories_of_uftrace(steps in made::steps(), changes in changes()) {
         agrees(fuzz::uftrace, joined(&uftrace_files(&steps)), &steps, &changes);
+    }
+
+    #[test]
+    fn changed_archives_of_otf2(steps in made::steps(), changes in changes()) {
+        agrees(fuzz::otf2, joined(&otf2_files(&steps)), &steps, &changes);
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod made;
 use lockstep_exchange::{Error, Origin, import};
 use lockstep_testkit::Scratch;
 use lockstep_trace::{Event, Run, Thread, When};
-use made::{Step, chrome_json, name, parlot_files, steps, uftrace_files};
+use made::{Step, chrome_json, name, otf2_files, parlot_files, steps, uftrace_files};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,9 @@ fn write(directory: &Path, names: &[&str], files: &[Vec<u8>]) {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir(directory).unwrap();
     for (name, file) in names.iter().zip(files) {
-        fs::write(directory.join(name), file).unwrap();
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, file).unwrap();
     }
 }
 
@@ -71,6 +73,7 @@ proptest! {
             (Origin::Parlot, vec!["p.host.7.info", "p.host.7.0"], parlot_files(&steps), 0),
             (Origin::Uftrace, UFTRACE.to_vec(), uftrace_files(&steps), 1),
             (Origin::Chrome, vec!["trace.json"], vec![chrome_json(&steps)], 1000),
+            (Origin::Otf2, vec!["traces.otf2", "traces.def", "traces/0.evt"], otf2_files(&steps), 1000),
         ];
         for (origin, names, files, unit) in sources {
             // A document without events has no threads.
@@ -257,6 +260,46 @@ fn what_is_wrong_is_said_with_its_place() {
         &source,
         "info, byte 8: expected version 4, found version 9",
     );
+
+    let otf2 = ["traces.otf2", "traces.def", "traces/0.evt"];
+    let right = otf2_files(&steps);
+    let changed = |file: usize, change: &dyn Fn(&mut Vec<u8>), part: &str| {
+        let mut files = right.clone();
+        change(&mut files[file]);
+        write(&source, &otf2, &files);
+        refused(Origin::Otf2, &source, part);
+    };
+    changed(
+        0,
+        &|anchor| anchor[3] = b'X',
+        "traces.otf2, byte 7: expected the anchor of an OTF2 archive",
+    );
+    changed(
+        0,
+        &|anchor| anchor[9] = 4,
+        "expected version 3 at most, found version 4",
+    );
+    changed(
+        0,
+        &|anchor| anchor[29] = 2,
+        "expected an archive without compression",
+    );
+    changed(
+        1,
+        &|definitions| definitions.truncate(30),
+        "traces.def, byte",
+    );
+    changed(
+        1,
+        &|definitions| definitions[0] = 9,
+        "traces.def, byte 0: expected a chunk (3), found 9",
+    );
+    changed(
+        2,
+        &|events| events.truncate(events.len() - 2),
+        "expected the end of the archive's file",
+    );
+    changed(2, &|events| events[28] = 3, "0.evt, byte");
 
     let document = |text: &str, part: &str| {
         write(&source, &["t.json"], &[text.as_bytes().to_vec()]);

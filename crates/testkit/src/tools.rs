@@ -60,11 +60,19 @@ pub fn note(line: &str) {
 pub fn python_with(module: &str) -> Option<&'static str> {
     let import = format!("import {module}");
     let found = ["/usr/bin/python3", "python3"].into_iter().find(|python| {
-        let tried = Command::new(python).args(["-c", &import]).output();
+        let mut command = Command::new(python);
+        command.env("PYTHONPATH", python_packages());
+        let tried = command.args(["-c", &import]).output();
         tried.is_ok_and(|output| output.status.success())
     });
     if found.is_none() {
         skip(&format!("Python's {module} not installed"));
     }
     found
+}
+
+/// Where `cargo xtask test` puts Python packages that Debian does not have.
+#[must_use]
+pub fn python_packages() -> PathBuf {
+    crate::artifacts::target().join("testkit/python")
 }

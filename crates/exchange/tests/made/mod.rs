@@ -1,8 +1,11 @@
 //! Foreign traces of known events.
 #![allow(dead_code, clippy::unwrap_used)]
 
+use lockstep_exchange::{Origin, Target, export, import};
 use lockstep_format::codec::memory::Memory;
 use lockstep_format::codec::{AnyEncoder, Kind, Sink};
+use lockstep_testkit::Scratch;
+use lockstep_trace::Run;
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -155,4 +158,29 @@ pub fn chrome_json(steps: &[Step]) -> Vec<u8> {
         lines.join(",\n")
     )
     .into_bytes()
+}
+
+/// Anchor, definitions, events: what we write of [`chrome_json`].
+pub fn otf2_files(steps: &[Step]) -> Vec<Vec<u8>> {
+    let scratch = Scratch::new("otf2");
+    let source = scratch.join("trace.json");
+    // What has no events has no threads: one that is left out.
+    let mut json = chrome_json(steps);
+    if steps.is_empty() {
+        json = b"[{\"ph\":\"E\",\"ts\":1,\"pid\":1,\"tid\":1}]".to_vec();
+    }
+    std::fs::write(&source, json).unwrap();
+    let run = scratch.join("run");
+    import(Origin::Chrome, &source, &run, false)
+        .unwrap()
+        .draft
+        .keep()
+        .unwrap();
+    let run = Run::open(&run).unwrap();
+    let threads: Vec<_> = run.traces().collect();
+    let archive = scratch.join("archive");
+    export(&run, &threads, Target::Otf2, &archive, false).unwrap();
+    ["traces.otf2", "traces.def", "traces/0.evt"]
+        .map(|name| std::fs::read(archive.join(name)).unwrap())
+        .to_vec()
 }

@@ -1,0 +1,531 @@
+//! Logical time from messages: what was received was sent before, in whatever trace.
+//!
+//! Each event is one later than the one before it in its trace; where something arrives, at least one later than
+//! where it was sent (Lamport's clock). That follows from the recorded arguments of MPI calls: point-to-point messages by
+//! sender, receiver, communicator and tag, first sent first received; collectives by their number on their communicator. What
+//! cannot be matched (arguments or traces are missing, wildcards with ignored statuses) waits for nothing.
+
+use lockstep_trace::{
+    CommunicatorId, Event, Handle, Meaning, Peer, Resolved, Run, Thread, TraceName, Value, c_name,
+};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+
+/// Calls that are matched at most; 64 bytes each.
+const MOST: usize = 1 << 22;
+
+/// Where a message goes: from, to, communicator, tag.
+type Channel = (u32, u32, u32, Option<CommunicatorId>, i64);
+
+/// What a call has to do with other traces.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Send(Channel),
+    Receive(Channel),
+    /// A collective begins: its communicator, and whether others wait for this trace.
+    Enter(CommunicatorId, Gives),
+    /// It ends: its number, and whether this trace waits for others.
+    Leave(CommunicatorId, u64, Takes),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gives {
+    Nothing,
+    Something,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    Something,
+}
+
+/// How far traces are behind the count of their own events.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    /// By trace: from which event on it is by how much.
+    shifts: FxHashMap<TraceName, Vec<(u64, u64)>>,
+    /// Messages and collectives that were matched.
+    pub matched: u64,
+}
+
+impl Messages {
+    /// Matches the messages between these traces of a run.
+    pub fn new(run: &Run, threads: &[&Thread]) -> Self {
+        let communicators = run.communicators();
+        let mut steps = Vec::new();
+        let mut left = MOST;
+        for thread in threads {
+            let mut reader = Reader::new(run, thread);
+            for call in communicators.calls(thread) {
+                reader.read(&call);
+            }
+            match left.checked_sub(reader.steps.len()) {
+                Some(less) => left = less,
+                None => return Self::default(),
+            }
+            steps.push(reader.steps);
+        }
+        let place = |thread: &&Thread| (thread.name.process.job, thread.name.process.rank);
+        let places: Vec<(u32, u32)> = threads.iter().map(place).collect();
+        let mut found = Matching::new(&steps, &places);
+        found.run();
+        let Matching {
+            clocks, matched, ..
+        } = found;
+        Self {
+            shifts: threads
+                .iter()
+                .zip(clocks)
+                .map(|(thread, clock)| (thread.name, clock.shifts))
+                .collect(),
+            matched,
+        }
+    }
+
+    /// For the events of this trace.
+    pub fn of(&self, name: TraceName) -> &[(u64, u64)] {
+        self.shifts.get(&name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Takes the steps out of a trace's calls.
+struct Reader<'a> {
+    run: &'a Run,
+    job: u32,
+    rank: u32,
+    steps: Vec<(u64, Step)>,
+    /// The call that is open: what a receive in it asked for, or requests that it waits for.
+    open: Open,
+    /// What requests will receive.
+    requests: FxHashMap<i64, Asked>,
+    /// Collectives by communicator.
+    collectives: FxHashMap<CommunicatorId, u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    from: Option<u32>,
+    communicator: Option<CommunicatorId>,
+    tag: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+enum Open {
+    #[default]
+    Nothing,
+    Receive(Asked),
+    /// A receive that goes on behind its return.
+    Request(Asked),
+    Wait(Vec<i64>),
+    Collective(CommunicatorId, u64, Takes),
+}
+
+impl<'a> Reader<'a> {
+    fn new(run: &'a Run, thread: &Thread) -> Self {
+        let process = thread.name.process;
+        Self {
+            run,
+            job: process.job,
+            rank: process.rank,
+            steps: Vec::new(),
+            open: Open::Nothing,
+            requests: FxHashMap::default(),
+            collectives: FxHashMap::default(),
+        }
+    }
+
+    fn read(&mut self, call: &Resolved) {
+        let Some(function) = call.function else {
+            return;
+        };
+        let name = c_name(&self.run.function(function).name).into_owned();
+        let name = name.strip_prefix("MPI_").unwrap_or_default();
+        let at = call.annotated.index;
+        match call.annotated.event {
+            Event::Call(_) => {
+                self.open = Open::Nothing;
+                self.begin(name, at, call);
+                // What gives nothing back has no record of its return.
+                if let Open::Collective(communicator, number, takes) = self.open {
+                    self.steps
+                        .push((at + 1, Step::Leave(communicator, number, takes)));
+                }
+            }
+            Event::Return => self.end(at, call),
+            Event::Tail => {}
+        }
+    }
+
+    fn begin(&mut self, name: &str, at: u64, call: &Resolved) {
+        if matches!(
+            name,
+            "Send"
+                | "Ssend"
+                | "Bsend"
+                | "Rsend"
+                | "Isend"
+                | "Issend"
+                | "Ibsend"
+                | "Irsend"
+                | "Sendrecv"
+                | "Sendrecv_replace"
+        ) && let Some((
+            _,
+            Peer {
+                communicator,
+                world: Some(to),
+            },
+        )) = call.peer("dest")
+        {
+            let tag = call.number("tag").or_else(|| call.number("sendtag"));
+            if let Some(tag) = tag {
+                let channel = (self.job, self.rank, to, communicator, tag);
+                self.steps.push((at, Step::Send(channel)));
+            }
+        }
+        let asked = || {
+            let peer = call.peer("source").map(|(_, peer)| peer);
+            Asked {
+                from: peer.and_then(|peer| peer.world),
+                communicator: call.communicator(),
+                tag: call.number("recvtag").or_else(|| call.number("tag")),
+            }
+        };
+        match name {
+            "Recv" | "Sendrecv" | "Sendrecv_replace" => self.open = Open::Receive(asked()),
+            "Irecv" => self.open = Open::Request(asked()),
+            "Wait" => {
+                self.open = Open::Wait(call.handle("request").iter().map(|it| it.raw).collect())
+            }
+            "Waitall" => {
+                let all = call.annotated.arguments.iter().flat_map(|all| all.iter());
+                let handles = all.filter_map(|argument| match &argument.value {
+                    Value::Handles(_, handles) => Some(handles),
+                    _ => None,
+                });
+                let raw = |handle: &Handle| handle.raw;
+                self.open = Open::Wait(handles.flatten().map(raw).collect());
+            }
+            _ => self.collective(name, at, call),
+        }
+    }
+
+    fn collective(&mut self, name: &str, at: u64, call: &Resolved) {
+        let is_root = || {
+            let root = call.peer("root").and_then(|(_, peer)| peer.world);
+            root == Some(self.rank)
+        };
+        let (gives, takes) = match name {
+            "Barrier"
+            | "Allreduce"
+            | "Allgather"
+            | "Allgatherv"
+            | "Alltoall"
+            | "Alltoallv"
+            | "Alltoallw"
+            | "Reduce_scatter"
+            | "Reduce_scatter_block" => (true, true),
+            "Bcast" | "Scatter" | "Scatterv" => (is_root(), !is_root()),
+            "Reduce" | "Gather" | "Gatherv" => (!is_root(), is_root()),
+            _ => return,
+        };
+        let Some(communicator) = call.communicator() else {
+            return;
+        };
+        let gives = if gives {
+            Gives::Something
+        } else {
+            Gives::Nothing
+        };
+        let takes = if takes {
+            Takes::Something
+        } else {
+            Takes::Nothing
+        };
+        let count = self.collectives.entry(communicator).or_default();
+        self.steps.push((at, Step::Enter(communicator, gives)));
+        self.open = Open::Collective(communicator, *count, takes);
+        *count += 1;
+    }
+
+    fn end(&mut self, at: u64, call: &Resolved) {
+        let status = match call.get("status") {
+            Some((Value::Status(_, tag, _), Meaning::Peer(peer))) => Some((peer.world, *tag)),
+            _ => None,
+        };
+        match std::mem::take(&mut self.open) {
+            Open::Receive(asked) => self.receive(at, asked, status),
+            Open::Request(asked) => {
+                if let Some(request) = call.handle("request") {
+                    self.requests.insert(request.raw, asked);
+                }
+            }
+            Open::Wait(requests) => {
+                let is_one = requests.len() == 1;
+                for request in requests {
+                    if let Some(asked) = self.requests.remove(&request) {
+                        self.receive(at, asked, status.filter(|_| is_one));
+                    }
+                }
+            }
+            Open::Nothing | Open::Collective(..) => {}
+        }
+    }
+
+    fn receive(&mut self, at: u64, asked: Asked, status: Option<(Option<u32>, i64)>) {
+        let (from, tag) = match status {
+            Some((from, tag)) => (from.or(asked.from), Some(tag)),
+            None => (asked.from, asked.tag),
+        };
+        if let (Some(from), Some(tag)) = (from, tag) {
+            let channel = (self.job, from, self.rank, asked.communicator, tag);
+            self.steps.push((at, Step::Receive(channel)));
+        }
+    }
+}
+
+/// A trace's clock while messages are matched.
+#[derive(Debug, Default)]
+struct Clock {
+    /// The next step.
+    next: usize,
+    shift: u64,
+    shifts: Vec<(u64, u64)>,
+}
+
+impl Clock {
+    fn time(&self, at: u64) -> u64 {
+        at.saturating_add(self.shift)
+    }
+
+    /// The event `at` is later than `time`.
+    fn after(&mut self, at: u64, time: u64) {
+        let behind = (time + 1).saturating_sub(self.time(at));
+        if behind > 0 {
+            self.shift += behind;
+            self.shifts.push((at, self.shift));
+        }
+    }
+}
+
+/// A collective: how many have entered, the latest who gives, and who waits.
+#[derive(Debug, Default)]
+struct Collective {
+    entered: usize,
+    latest: Option<u64>,
+    waiting: Vec<usize>,
+}
+
+struct Matching<'a> {
+    steps: &'a [Vec<(u64, Step)>],
+    clocks: Vec<Clock>,
+    sent: FxHashMap<Channel, VecDeque<u64>>,
+    receivers: FxHashMap<Channel, usize>,
+    collectives: FxHashMap<(CommunicatorId, u64), Collective>,
+    entered: FxHashMap<(usize, CommunicatorId), u64>,
+    /// How many of the traces ever enter collectives of this communicator.
+    members: FxHashMap<CommunicatorId, usize>,
+    /// Traces by job and rank.
+    processes: FxHashMap<(u32, u32), Vec<usize>>,
+    ready: VecDeque<usize>,
+    matched: u64,
+}
+
+impl<'a> Matching<'a> {
+    fn new(steps: &'a [Vec<(u64, Step)>], places: &[(u32, u32)]) -> Self {
+        let mut processes: FxHashMap<(u32, u32), Vec<usize>> = FxHashMap::default();
+        for (trace, place) in places.iter().enumerate() {
+            processes.entry(*place).or_default().push(trace);
+        }
+        let mut members: FxHashMap<CommunicatorId, usize> = FxHashMap::default();
+        for steps in steps {
+            let mut own: Vec<CommunicatorId> = steps
+                .iter()
+                .filter_map(|(_, step)| match step {
+                    Step::Enter(communicator, _) => Some(*communicator),
+                    _ => None,
+                })
+                .collect();
+            own.sort_unstable();
+            own.dedup();
+            for communicator in own {
+                *members.entry(communicator).or_default() += 1;
+            }
+        }
+        Self {
+            steps,
+            clocks: steps.iter().map(|_| Clock::default()).collect(),
+            sent: FxHashMap::default(),
+            receivers: FxHashMap::default(),
+            collectives: FxHashMap::default(),
+            entered: FxHashMap::default(),
+            members,
+            processes,
+            ready: (0..steps.len()).collect(),
+            matched: 0,
+        }
+    }
+
+    /// Goes on with every trace until it waits.
+    fn run(&mut self) {
+        loop {
+            while let Some(trace) = self.ready.pop_front() {
+                while self.step(trace, false) {}
+            }
+            let forced = self.unseen();
+            if forced.is_empty() {
+                return;
+            }
+            for trace in forced {
+                self.step(trace, true);
+                self.ready.push_back(trace);
+            }
+        }
+    }
+
+    /// Where all wait, something that somebody waits for was not seen: these go on without it. First receives from traces
+    /// that are over or not there, then any one receive, then whoever has not yet been in a collective with all the others.
+    fn unseen(&self) -> Vec<usize> {
+        let step = |trace: usize| self.steps[trace].get(self.clocks[trace].next);
+        let is_over = |trace: &usize| step(*trace).is_none();
+        let mut receives = Vec::new();
+        let mut lost = Vec::new();
+        let mut others = Vec::new();
+        for trace in 0..self.steps.len() {
+            match step(trace) {
+                Some((_, Step::Receive((job, from, ..)))) => {
+                    receives.push(trace);
+                    let senders = self.processes.get(&(*job, *from));
+                    if senders.is_none_or(|senders| senders.iter().all(is_over)) {
+                        lost.push(trace);
+                    }
+                }
+                Some(_) => others.push(trace),
+                None => {}
+            }
+        }
+        match (lost.is_empty(), receives.first()) {
+            (false, _) => lost,
+            (true, Some(first)) => vec![*first],
+            (true, None) => others,
+        }
+    }
+
+    /// One step of a trace; false where it is over or waits (unless `anyway`).
+    fn step(&mut self, trace: usize, anyway: bool) -> bool {
+        let clock = &mut self.clocks[trace];
+        let Some((at, step)) = self.steps[trace].get(clock.next).copied() else {
+            return false;
+        };
+        match step {
+            Step::Send(channel) => {
+                let queue = self.sent.entry(channel).or_default();
+                queue.push_back(clock.time(at));
+                self.ready.extend(self.receivers.remove(&channel));
+            }
+            Step::Receive(channel) => {
+                match self.sent.get_mut(&channel).and_then(VecDeque::pop_front) {
+                    Some(time) => {
+                        clock.after(at, time);
+                        self.matched += 1;
+                    }
+                    None if anyway => drop(self.receivers.remove(&channel)),
+                    None => {
+                        self.receivers.insert(channel, trace);
+                        return false;
+                    }
+                }
+            }
+            Step::Enter(communicator, gives) => {
+                let number = self.entered.entry((trace, communicator)).or_default();
+                let all = self.collectives.entry((communicator, *number)).or_default();
+                *number += 1;
+                all.entered += 1;
+                if gives == Gives::Something {
+                    all.latest = all.latest.max(Some(clock.time(at)));
+                }
+                if self.members.get(&communicator) == Some(&all.entered) {
+                    self.ready.extend(all.waiting.drain(..));
+                }
+            }
+            Step::Leave(communicator, number, takes) => {
+                let all = self.collectives.entry((communicator, number)).or_default();
+                let is_whole = self.members.get(&communicator) == Some(&all.entered);
+                if takes == Takes::Something {
+                    if !is_whole && !anyway {
+                        all.waiting.push(trace);
+                        return false;
+                    }
+                    if let Some(latest) = all.latest.filter(|_| is_whole) {
+                        clock.after(at, latest);
+                        self.matched += 1;
+                    }
+                }
+            }
+        }
+        self.clocks[trace].next += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const C: CommunicatorId = CommunicatorId(0);
+
+    fn channel(from: u32, to: u32) -> Channel {
+        (0, from, to, Some(C), 7)
+    }
+
+    fn shifts(steps: &[Vec<(u64, Step)>]) -> (Vec<Vec<(u64, u64)>>, u64) {
+        let places: Vec<(u32, u32)> = (0..steps.len() as u32).map(|rank| (0, rank)).collect();
+        let mut matching = Matching::new(steps, &places);
+        matching.run();
+        let shifts = matching.clocks.into_iter().map(|clock| clock.shifts);
+        (shifts.collect(), matching.matched)
+    }
+
+    #[test]
+    fn what_is_received_was_sent_before() {
+        let steps = [
+            vec![
+                (1, Step::Receive(channel(1, 0))),
+                (4, Step::Send(channel(0, 2))),
+            ],
+            vec![(100, Step::Send(channel(1, 0)))],
+            vec![
+                (50, Step::Receive(channel(0, 2))),
+                (500, Step::Receive(channel(0, 2))),
+            ],
+        ];
+        // Received at 101 instead of 1, so sent at 104, received at 105; the last was never sent.
+        let expected = vec![vec![(1, 100)], vec![], vec![(50, 55)]];
+        assert_eq!(shifts(&steps), (expected, 2));
+    }
+
+    #[test]
+    fn nobody_leaves_a_barrier_before_all_have_entered() {
+        use {Gives::Something as Gives, Takes::Something as Takes};
+        let both = |at| {
+            vec![
+                (at, Step::Enter(C, Gives)),
+                (at + 1, Step::Leave(C, 0, Takes)),
+            ]
+        };
+        let steps = [both(3), both(10), both(5)];
+        let expected = vec![vec![(4, 7)], vec![], vec![(6, 5)]];
+        assert_eq!(shifts(&steps), (expected, 3));
+        // One that has not come: the others wait for nothing.
+        let steps = [
+            both(3),
+            vec![
+                (7, Step::Receive(channel(9, 1))),
+                (8, Step::Enter(C, Gives)),
+            ],
+        ];
+        assert_eq!(shifts(&steps).0[0], [(4, 5)]);
+    }
+}

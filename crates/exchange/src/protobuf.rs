@@ -1,0 +1,63 @@
+//! Protocol Buffers' wire format, as far as Perfetto's messages need it.
+
+/// A message that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Message(pub Vec<u8>);
+
+const VARINT: u64 = 0;
+const LENGTH: u64 = 2;
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// An unsigned number, or an enumeration.
+    pub fn number(&mut self, field: u64, value: u64) -> &mut Self {
+        self.varint(field << 3 | VARINT);
+        self.varint(value);
+        self
+    }
+
+    /// A signed number (int64).
+    pub fn signed(&mut self, field: u64, value: i64) -> &mut Self {
+        self.number(field, value.cast_unsigned())
+    }
+
+    /// Bytes.
+    fn bytes(&mut self, field: u64, value: &[u8]) -> &mut Self {
+        self.varint(field << 3 | LENGTH);
+        self.varint(value.len() as u64);
+        self.0.extend_from_slice(value);
+        self
+    }
+
+    /// Text.
+    pub fn text(&mut self, field: u64, value: &str) -> &mut Self {
+        self.bytes(field, value.as_bytes())
+    }
+
+    /// A message within.
+    pub fn message(&mut self, field: u64, value: &Message) -> &mut Self {
+        self.bytes(field, &value.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_its_documentation() {
+        let mut message = Message::default();
+        message.number(1, 150).text(2, "testing");
+        assert_eq!(message.0, b"\x08\x96\x01\x12\x07testing");
+        let mut outer = Message::default();
+        outer.message(3, Message::default().number(1, 150));
+        assert_eq!(outer.0, b"\x1a\x03\x08\x96\x01");
+    }
+}
