@@ -1,7 +1,9 @@
 //! A run's progress: the whole of it, in plain values.
 
 use crate::conversation::{Reader, Windows};
+use crate::ends::{CRASHES, ends_in, is_crash, is_mpi, lost_their_launcher, state};
 use crate::group::Order;
+use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends};
 use crate::matching::Matching;
 use crate::message::{Conversation, Membership, State};
@@ -12,8 +14,7 @@ use crate::verdict;
 use crate::waits::{Wait, Waiting};
 use lockstep_calltree::{Forest, NodeId};
 use lockstep_trace::{
-    Communicators, End, EndKind, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName,
-    TraceName,
+    Communicators, End, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName, TraceName,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -106,8 +107,8 @@ pub struct Progress {
     pub groups: Vec<Group>,
     /// Pairs of groups (more progressed, less progressed), transitively reduced.
     pub edges: Vec<(usize, usize)>,
-    /// The groups that hold the others up: the least progressed; where collective operations do not
-    /// fit, those few who call another than most.
+    /// The groups that hold the others up: the least progressed of those whom the others wait for, or
+    /// of all where nobody is known to wait.
     pub least: Vec<usize>,
     /// Who waits for whom.
     pub waiting: Waiting,
@@ -186,7 +187,7 @@ pub fn analyse(run: &Run) -> Progress {
     let standings: Vec<Standing> = roots.iter().map(|root| program.standing(*root)).collect();
     let (groups, places) = group(&tasks, &standings, &program);
     let order = Order::new(&program, &places);
-    let least = odd_ones_out(&groups, &tasks, &waiting, &mismatches)
+    let least = held_up_by(&groups, &tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
     let mut progress = Progress {
         verdict: String::new(),
@@ -369,11 +370,6 @@ fn is_whole(threads: &[&Thread]) -> bool {
         .all(|it| it.arguments_lost == 0 && it.dropped == 0 && it.damage.is_none())
 }
 
-fn is_mpi(place: &Place) -> bool {
-    let name = lockstep_trace::c_name(&place.function);
-    name.starts_with("MPI_") || name.starts_with("PMPI_")
-}
-
 fn stack(run: &Run, thread: &Thread) -> Vec<Place> {
     let place = |frame: &Frame| {
         let function = run.function(frame.function);
@@ -385,69 +381,6 @@ fn stack(run: &Run, thread: &Thread) -> Vec<Place> {
     };
     let real = thread.open.iter().filter(|frame| !frame.handed_over);
     real.map(place).collect()
-}
-
-/// Functions that end a process as crashed, and as any other.
-const CRASHES: [&str; 3] = ["abort", "__assert_fail", "MPI_Abort"];
-const EXITS: [&str; 4] = ["exit", "_exit", "_Exit", "quick_exit"];
-
-fn ends_in(stack: &[Place], functions: &[&str]) -> bool {
-    stack.last().is_some_and(|place| {
-        place.imported && functions.contains(&lockstep_trace::c_name(&place.function).as_ref())
-    })
-}
-
-/// Signals by which somebody else ends a job.
-const ENDED_BY_OTHERS: [i32; 8] = [1, 2, 3, 9, 10, 14, 15, 24];
-
-fn state(process: &Process, conversation: &Conversation, stack: &[Place]) -> State {
-    let by_itself = match process.end.kind {
-        EndKind::Exited => true,
-        EndKind::Signalled => process
-            .end
-            .code
-            .is_none_or(|signal| !ENDED_BY_OTHERS.contains(&signal)),
-        // Nobody saw how it ended, but it was about to.
-        EndKind::Killed => ends_in(stack, &CRASHES) || ends_in(stack, &EXITS),
-        EndKind::Running => false,
-    };
-    if conversation.finalized {
-        return State::Finished;
-    }
-    if by_itself {
-        return State::Ended;
-    }
-    match conversation.pending.is_empty() || !stack.iter().any(is_mpi) {
-        true => State::Running,
-        false => State::Waiting,
-    }
-}
-
-/// Ranks that all leave from within MPI, with a status that is not 0 and none of them killed, left
-/// because their launcher went away: they were waiting.
-fn lost_their_launcher(
-    tasks: &mut BTreeMap<u32, Task>,
-    conversations: &mut BTreeMap<u32, Conversation>,
-) {
-    let within = |task: &Task| {
-        let name = task
-            .stack
-            .last()
-            .map(|it| lockstep_trace::c_name(&it.function));
-        task.crashed
-            && task.end.kind == EndKind::Exited
-            && name.is_some_and(|it| it.starts_with("MPI_") && it != "MPI_Abort")
-    };
-    if tasks.len() < 2 || !tasks.values().all(within) {
-        return;
-    }
-    for task in tasks.values_mut() {
-        task.activity = Activity::Communication;
-        task.crashed = false;
-        if let Some(conversation) = conversations.get_mut(&task.number) {
-            conversation.state = State::Waiting;
-        }
-    }
 }
 
 /// Groups by place, and where each stands.
@@ -478,105 +411,6 @@ fn group<'s>(
         }
     }
     (groups, places)
-}
-
-/// The groups of those who hold the others up whatever their progress: who crashed, or ended while
-/// others wait for them, or those few who call another collective operation than most.
-fn odd_ones_out(
-    groups: &[Group],
-    tasks: &BTreeMap<u32, Task>,
-    waiting: &Waiting,
-    mismatches: &[Mismatch],
-) -> Option<Vec<usize>> {
-    let of = |few: &[u32]| -> Vec<usize> {
-        let is_one = |group: &usize| few.iter().any(|it| groups[*group].tasks.contains(it));
-        (0..groups.len()).filter(is_one).collect()
-    };
-    let crashed = crashed(tasks);
-    if !crashed.is_empty() {
-        return Some(of(&crashed));
-    }
-    let ended = ended(tasks, waiting);
-    if !ended.is_empty() {
-        return Some(of(&ended));
-    }
-    let mismatch = mismatches.iter().find(|it| it.prevents())?;
-    let [(_, most), (_, few), ..] = mismatch.sides.as_slice() else {
-        return None;
-    };
-    let few: Vec<u32> = few.iter().map(|it| it.task).collect();
-    (few.len() < most.len()).then(|| of(&few))
-}
-
-/// The least progressed groups of those that are not over; of several, those that wait for none of
-/// the others.
-fn least(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<usize> {
-    let going: Vec<usize> = (0..groups.len())
-        .filter(|group| groups[*group].activity != Activity::Finished)
-        .collect();
-    let least = order.least(&going);
-    let waits_for_another = |group: usize| {
-        waiting.waits.iter().any(|wait| {
-            groups[group].tasks.contains(&wait.from)
-                && least
-                    .iter()
-                    .any(|other| *other != group && groups[*other].tasks.contains(&wait.to))
-        })
-    };
-    let free: Vec<usize> = least
-        .iter()
-        .copied()
-        .filter(|group| !waits_for_another(*group))
-        .collect();
-    if free.is_empty() { least } else { free }
-}
-
-fn judge(progress: &Progress) -> (bool, Kind) {
-    if !progress.waiting.stuck.is_empty() {
-        // Who waits for a task that crashed was ended with it: the crash is what counts.
-        return match crashed(&progress.tasks).is_empty() {
-            true => (true, Kind::Deadlock),
-            false => (false, Kind::None),
-        };
-    }
-    let waits = progress
-        .tasks
-        .values()
-        .any(|it| it.activity == Activity::Communication);
-    if !crashed(&progress.tasks).is_empty() {
-        return (false, Kind::None);
-    }
-    let computes = |group: &usize| progress.groups[*group].activity == Activity::Computation;
-    let is_over = progress
-        .tasks
-        .values()
-        .all(|it| matches!(it.activity, Activity::Finished | Activity::Ended));
-    if is_over || !(waits && progress.least.iter().any(computes)) {
-        return (false, Kind::None);
-    }
-    (true, Kind::Slow)
-}
-
-/// Tasks that ended before `MPI_Finalize`, and others wait for them.
-pub(crate) fn ended(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> {
-    let core = waiting.cores.iter().flatten().copied();
-    core.filter(|task| tasks[task].activity == Activity::Ended)
-        .collect()
-}
-
-/// Tasks that brought their job down.
-pub(crate) fn crashed(tasks: &BTreeMap<u32, Task>) -> Vec<u32> {
-    let crashed = tasks.values().filter(|task| task.crashed);
-    crashed.map(|it| it.number).collect()
-}
-
-/// Whether a process ended in a way that ends its job: by a signal of its own, or a status that says so.
-pub(crate) fn is_crash(end: &End) -> bool {
-    match end.kind {
-        EndKind::Signalled => end.code.is_none_or(|it| !ENDED_BY_OTHERS.contains(&it)),
-        EndKind::Exited => end.code.is_some_and(|status| status != 0),
-        EndKind::Killed | EndKind::Running => false,
-    }
 }
 
 /// A wait of a task, if it has one.

@@ -18,7 +18,9 @@
 
 mod analysis;
 mod conversation;
+mod ends;
 mod group;
+mod judgement;
 mod loose;
 mod matching;
 mod message;

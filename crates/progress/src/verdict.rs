@@ -1,6 +1,7 @@
 //! One sentence: who holds the others up, where, and why.
 
-use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, crashed, waits_of};
+use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
+use crate::ends::crashed;
 use crate::mismatch::{Aspect, Mismatch};
 use crate::waits::{Wait, Why};
 use lockstep_trace::{SourceLine, ranges};
@@ -16,7 +17,7 @@ pub(crate) fn sentence(facts: &Facts<'_>) -> String {
     if let Some(mismatch) = progress.mismatches.iter().find(|it| it.prevents()) {
         return mismatched(facts, mismatch);
     }
-    let left = crate::analysis::ended(&progress.tasks, &progress.waiting);
+    let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
         return ended(progress, &left);
     }

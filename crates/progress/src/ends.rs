@@ -1,0 +1,102 @@
+//! How the tasks ended: by themselves, with their job, or with their launcher.
+
+use crate::analysis::{Activity, Place, Task};
+use crate::message::{Conversation, State};
+use crate::waits::Waiting;
+use lockstep_trace::{End, EndKind, Process};
+use std::collections::BTreeMap;
+
+/// Functions that end a process as crashed, and as any other.
+pub(crate) const CRASHES: [&str; 3] = ["abort", "__assert_fail", "MPI_Abort"];
+
+pub(crate) const EXITS: [&str; 4] = ["exit", "_exit", "_Exit", "quick_exit"];
+
+pub(crate) fn ends_in(stack: &[Place], functions: &[&str]) -> bool {
+    stack.last().is_some_and(|place| {
+        place.imported && functions.contains(&lockstep_trace::c_name(&place.function).as_ref())
+    })
+}
+
+/// Signals by which somebody else ends a job.
+pub(crate) const ENDED_BY_OTHERS: [i32; 8] = [1, 2, 3, 9, 10, 14, 15, 24];
+
+pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Place]) -> State {
+    let by_itself = match process.end.kind {
+        EndKind::Exited => true,
+        EndKind::Signalled => process
+            .end
+            .code
+            .is_none_or(|signal| !ENDED_BY_OTHERS.contains(&signal)),
+        // Nobody saw how it ended, but it was about to.
+        EndKind::Killed => ends_in(stack, &CRASHES) || ends_in(stack, &EXITS),
+        EndKind::Running => false,
+    };
+    if conversation.finalized {
+        return State::Finished;
+    }
+    if by_itself {
+        return State::Ended;
+    }
+    match conversation.pending.is_empty() || !stack.iter().any(is_mpi) {
+        true => State::Running,
+        false => State::Waiting,
+    }
+}
+
+/// Tasks that all end with one status that is not 0, and none of them by a call of its own: their
+/// launcher went away, and what they did before is what counts.
+pub(crate) fn lost_their_launcher(
+    tasks: &mut BTreeMap<u32, Task>,
+    conversations: &mut BTreeMap<u32, Conversation>,
+) {
+    let Some(end) = tasks.values().next().map(|task| task.end) else {
+        return;
+    };
+    let alike = |task: &Task| {
+        task.activity == Activity::Ended
+            && task.crashed
+            && task.end.kind == EndKind::Exited
+            && task.end.code == end.code
+            && !ends_in(&task.stack, &CRASHES)
+            && !ends_in(&task.stack, &EXITS)
+    };
+    if tasks.len() < 2 || !tasks.values().all(alike) {
+        return;
+    }
+    for task in tasks.values_mut() {
+        let conversation = conversations.entry(task.number).or_default();
+        let waits = !conversation.pending.is_empty() && task.stack.iter().any(is_mpi);
+        (conversation.state, task.activity) = match waits {
+            true => (State::Waiting, Activity::Communication),
+            false => (State::Running, Activity::Computation),
+        };
+        task.crashed = false;
+    }
+}
+
+/// Tasks that ended before `MPI_Finalize`, and others wait for them.
+pub(crate) fn ended(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> {
+    let core = waiting.cores.iter().flatten().copied();
+    core.filter(|task| tasks[task].activity == Activity::Ended)
+        .collect()
+}
+
+/// Tasks that brought their job down.
+pub(crate) fn crashed(tasks: &BTreeMap<u32, Task>) -> Vec<u32> {
+    let crashed = tasks.values().filter(|task| task.crashed);
+    crashed.map(|it| it.number).collect()
+}
+
+/// Whether a process ended in a way that ends its job: by a signal of its own, or a status that says so.
+pub(crate) fn is_crash(end: &End) -> bool {
+    match end.kind {
+        EndKind::Signalled => end.code.is_none_or(|it| !ENDED_BY_OTHERS.contains(&it)),
+        EndKind::Exited => end.code.is_some_and(|status| status != 0),
+        EndKind::Killed | EndKind::Running => false,
+    }
+}
+
+pub(crate) fn is_mpi(place: &Place) -> bool {
+    let name = lockstep_trace::c_name(&place.function);
+    name.starts_with("MPI_") || name.starts_with("PMPI_")
+}

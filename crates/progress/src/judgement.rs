@@ -1,0 +1,107 @@
+//! Who holds the others up, and whether a task hangs at all.
+
+use crate::analysis::{Activity, Group, Kind, Progress, Task};
+use crate::ends::{crashed, ended};
+use crate::group::Order;
+use crate::mismatch::Mismatch;
+use crate::waits::Waiting;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Tasks that nothing keeps from going on, and that others wait for, directly or not.
+pub(crate) fn roots(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> {
+    let mut waits: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for wait in &waiting.waits {
+        waits.entry(wait.from).or_default().push(wait.to);
+    }
+    let is_going =
+        |task: &u32| !matches!(tasks[task].activity, Activity::Finished | Activity::Ended);
+    let targets: BTreeSet<u32> = waits.values().flatten().copied().collect();
+    targets
+        .into_iter()
+        .filter(|task| tasks.contains_key(task) && !waits.contains_key(task))
+        .filter(is_going)
+        .collect()
+}
+
+/// The groups of those who hold the others up, where it is known who waits for whom: who crashed, or
+/// ended while others wait for them; those few who call another collective operation than most; the
+/// least progressed of those whom all wait for in the end.
+pub(crate) fn held_up_by(
+    groups: &[Group],
+    tasks: &BTreeMap<u32, Task>,
+    order: &Order,
+    waiting: &Waiting,
+    mismatches: &[Mismatch],
+) -> Option<Vec<usize>> {
+    let of = |few: &[u32]| -> Vec<usize> {
+        let is_one = |group: &usize| few.iter().any(|it| groups[*group].tasks.contains(it));
+        (0..groups.len()).filter(is_one).collect()
+    };
+    let crashed = crashed(tasks);
+    if !crashed.is_empty() {
+        return Some(of(&crashed));
+    }
+    let ended = ended(tasks, waiting);
+    if !ended.is_empty() {
+        return Some(of(&ended));
+    }
+    if let Some(mismatch) = mismatches.iter().find(|it| it.prevents()) {
+        let [(_, most), (_, few), ..] = mismatch.sides.as_slice() else {
+            return None;
+        };
+        let few: Vec<u32> = few.iter().map(|it| it.task).collect();
+        return (few.len() < most.len()).then(|| of(&few));
+    }
+    let held_up_by = match waiting.stuck.is_empty() {
+        true => roots(tasks, waiting),
+        false => waiting.cores.concat(),
+    };
+    (!held_up_by.is_empty()).then(|| order.least(&of(&held_up_by)))
+}
+
+/// The least progressed groups of those that are not over; of several, those that wait for none of
+/// the others.
+pub(crate) fn least(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<usize> {
+    let going: Vec<usize> = (0..groups.len())
+        .filter(|group| groups[*group].activity != Activity::Finished)
+        .collect();
+    let least = order.least(&going);
+    let waits_for_another = |group: usize| {
+        waiting.waits.iter().any(|wait| {
+            groups[group].tasks.contains(&wait.from)
+                && least
+                    .iter()
+                    .any(|other| *other != group && groups[*other].tasks.contains(&wait.to))
+        })
+    };
+    let free: Vec<usize> = least
+        .iter()
+        .copied()
+        .filter(|group| !waits_for_another(*group))
+        .collect();
+    if free.is_empty() { least } else { free }
+}
+
+pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
+    if !progress.waiting.stuck.is_empty() {
+        // Who waits for a task that crashed was ended with it: the crash is what counts.
+        return match crashed(&progress.tasks).is_empty() {
+            true => (true, Kind::Deadlock),
+            false => (false, Kind::None),
+        };
+    }
+    let is_held_up = match progress.waiting.waits.is_empty() {
+        false => !roots(&progress.tasks, &progress.waiting).is_empty(),
+        // Nobody knows who waits for whom; but some are in MPI, and who is behind is not.
+        true => {
+            let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
+            let mut groups = progress.groups.iter();
+            groups.any(|it| it.activity == Activity::Communication)
+                && progress.least.iter().any(computes)
+        }
+    };
+    match crashed(&progress.tasks).is_empty() && is_held_up {
+        true => (true, Kind::Slow),
+        false => (false, Kind::None),
+    }
+}
