@@ -67,6 +67,8 @@ pub struct FunctionSymbol<'a> {
     pub is_indirect: bool,
     /// In the dynamic symbol table: other images can see it.
     pub is_exported: bool,
+    /// A weak name: a second one for what has another, mostly (`rindex` of `strrchr`).
+    pub is_weak: bool,
 }
 
 /// Functions around the program's own that a linker adds. They run before the recorder or after it,
@@ -195,6 +197,7 @@ impl<'a> Image<'a> {
                     name,
                     is_indirect,
                     is_exported: is_dynamic,
+                    is_weak: rank == 1,
                 };
                 found.push((symbol, rank));
             }

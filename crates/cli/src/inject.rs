@@ -1,12 +1,13 @@
 //! `lockstep inject`: puts a fault into a program.
 
-use crate::{mpi_names, output, record, run};
+use crate::{output, record, run};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_calltree::Forest;
 use lockstep_format::codec;
 use lockstep_format::fault::{Kind, Order};
+use lockstep_format::mpi;
 use lockstep_record::{Injection, Memory, Options, inject};
 use lockstep_trace::{ThreadName, c_name};
 use std::ffi::OsString;
@@ -337,11 +338,12 @@ fn argument(function: &str, name: &str) -> Result<u32> {
         bail!("--set: expected an argument from 1 to {MOST}, found {number}");
     }
     let c = c_name(function);
-    let Some(names) = mpi_names::of(&c) else {
+    let Some(function_of_mpi) = mpi::Function::of(c.as_bytes()) else {
         bail!(
             "--set: expected the number of an argument of {function}, found '{name}' (names are known of MPI functions)"
         );
     };
+    let names: Vec<&str> = function_of_mpi.parameters().map(|it| it.name).collect();
     match names.iter().position(|known| *known == name) {
         Some(index) => Ok(index as u32 + 1),
         None => bail!(

@@ -30,7 +30,6 @@ mod inject;
 mod lattice;
 mod loops;
 mod man;
-mod mpi_names;
 mod options;
 mod plan;
 mod progress;

@@ -432,6 +432,7 @@ const PUT_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target
 const ACCUMULATE: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
      target_disp:. target_count:i target_datatype:T op:O win:W";
 const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
+const AT_OFFSET: &str = "fh:. offset:. buf:. count:i datatype:T status:s";
 const GROUP_OF_RANGES: &str = "group:G n:i ranges:. newgroup:u";
 const CONNECT: &str = "port_name:. info:. root:r comm:C newcomm:c";
 const GROUPS: &str = "group1:G group2:G newgroup:u";
@@ -707,6 +708,8 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ),
     // Files.
     ("File_open", "comm:C filename:. amode:i info:. fh:."),
+    ("File_read_at", AT_OFFSET),
+    ("File_write_at", AT_OFFSET),
 ];
 
 #[cfg(test)]
@@ -754,6 +757,21 @@ mod tests {
         let bcast = Function::of(b"MPI_Bcast_init").unwrap();
         assert_eq!(bcast.parameters().nth(5).unwrap().kind, Kind::Ignored);
         assert_eq!(Function::of(b"MPI_Irecv_init"), None);
+    }
+
+    #[test]
+    fn places_as_the_standard_has_them() {
+        let place = |function: &str, name| {
+            let function = Function::of(function.as_bytes())?;
+            function.parameters().position(|found| found.name == name)
+        };
+        assert_eq!(place("MPI_Send", "dest"), Some(3));
+        assert_eq!(place("PMPI_Recv", "source"), Some(3));
+        assert_eq!(place("MPI_Sendrecv", "status"), Some(11));
+        assert_eq!(place("MPI_Reduce", "root"), Some(5));
+        assert_eq!(place("MPI_Ibcast", "request"), Some(5));
+        assert_eq!(place("MPI_Bcast", "dest"), None);
+        assert_eq!(place("memcpy", "dest"), None);
     }
 
     #[test]

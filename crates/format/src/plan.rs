@@ -110,6 +110,9 @@
 //! B+13  the body                            F+13  e9 ..        jmp S's entry (or the body)
 //!                                           F+18  e9 | ff 25   jmp the function called instead
 //! ```
+//! In a body that takes arguments, FAULT stands behind ENTER_ARGUMENTS, so that those of a call that hangs are known; but before it
+//! where the fault changes an argument: what the function gets is recorded.
+//!
 //! The same before other stubs with [`routine::FOLLOW`]: of all functions, where a call is to be
 //! exchanged with the next one; of those in which a thread may begin, where threads are told apart.
 

@@ -39,6 +39,8 @@ pub(crate) struct Faulted {
     routine: usize,
     is_instead: bool,
     leads_elsewhere: bool,
+    /// Recorded arguments are those before it.
+    takes_arguments_first: bool,
     flags: u32,
 }
 
@@ -77,6 +79,8 @@ impl Faults {
             routine,
             is_instead: routine == routine::FOLLOW || fault.kind.is_instead(),
             leads_elsewhere: routine == routine::FAULT && fault.kind == Kind::Redirect,
+            // What the function gets is what is recorded.
+            takes_arguments_first: fault.kind != Kind::Argument,
             flags: if is_fortran { place::BY_REFERENCE } else { 0 },
         })
     }
@@ -222,6 +226,10 @@ impl Arena {
                 self.bytes.extend_from_slice(&[0xcc; 6]);
             }
             stub.entry = entry;
+        } else if fault.takes_arguments_first
+            && let Some(late) = behind_arguments(&call, body)
+        {
+            stub = add(self, &late);
         } else {
             let length = call.bytes.len() as u32;
             let links = body.links.iter().map(|(at, link)| (at + length, *link));
@@ -273,6 +281,39 @@ impl Arena {
 }
 
 /// `call *[routine]` and the flags in an instruction that does nothing.
+/// A body that takes arguments ([`Arena::arguments_body`]), with the call between that and the rest, so that
+/// the arguments of a call that hangs are known; `None` for other bodies.
+///
+/// ```text
+/// B+0   ff 15 ..     call *[ENTER_ARGUMENTS]
+/// B+6   e9 .. 90     jmp C
+/// B+12  the capture program
+/// C+0   the call
+/// C+13  ff 25 ..     jmp *[real slot]
+/// ```
+fn behind_arguments(call: &Code, body: &Code) -> Option<Code> {
+    const TAKE: usize = 6;
+    const JUMP: usize = 6;
+    let table = 8 * routine::ENTER_ARGUMENTS as u64;
+    let takes = |(at, link): &(u32, Link)| {
+        *at == 2 && matches!(link, Link::Arena { offset } if *offset == table)
+    };
+    let (take, jump) = (body.links.iter().find(|it| takes(it))?, body.links.get(1)?);
+    let program = body.bytes.get(TAKE + JUMP..)?;
+    let mut bytes = body.bytes.get(..TAKE)?.to_vec();
+    bytes.push(0xe9);
+    bytes.extend_from_slice(&(program.len() as u32 + 1).to_le_bytes());
+    bytes.push(0x90);
+    bytes.extend_from_slice(program);
+    let length = bytes.len() as u32;
+    let mut links = vec![*take];
+    links.extend(call.links.iter().map(|(at, link)| (at + length, *link)));
+    bytes.extend_from_slice(&call.bytes);
+    links.push((bytes.len() as u32 + 2, jump.1));
+    bytes.extend_from_slice(body.bytes.get(TAKE..TAKE + JUMP)?);
+    Some(Code { bytes, links })
+}
+
 fn call_of(routine: usize, flags: u32) -> Code {
     let mut bytes = vec![0xff, 0x15, 0, 0, 0, 0, 0x0f, 0x1f, 0x80];
     debug_assert_eq!(bytes.len(), 6 + place::FLAGS);

@@ -107,7 +107,7 @@ impl<'a> Names<'a> {
 }
 
 /// What makes a name better than another of the same address; smaller is better.
-fn preference<'a>(symbol: &FunctionSymbol<'a>) -> (bool, u8, bool, usize, &'a [u8]) {
+fn preference<'a>(symbol: &FunctionSymbol<'a>) -> (bool, u8, bool, bool, usize, &'a [u8]) {
     let name = symbol.name;
     let is_profiling = name.starts_with(b"PMPI_") || name.starts_with(b"pmpi_");
     let is_inner = name.starts_with(b"_") && !name.starts_with(b"_Z");
@@ -120,7 +120,16 @@ fn preference<'a>(symbol: &FunctionSymbol<'a>) -> (bool, u8, bool, usize, &'a [u
     let is_fortran = name.starts_with(b"mpi_") || name.starts_with(b"pmpi_");
     let is_usual = name.ends_with(b"_") && !name.ends_with(b"__");
     let is_other = is_fortran && !is_usual || name.starts_with(b"MPI_") && is_upper(name);
-    (!symbol.is_exported, class, is_other, name.len(), name)
+    // Names with an underscore are global more often than what callers write.
+    let is_second = symbol.is_weak;
+    (
+        !symbol.is_exported,
+        class,
+        is_other,
+        is_second,
+        name.len(),
+        name,
+    )
 }
 
 fn is_upper(name: &[u8]) -> bool {
@@ -160,6 +169,7 @@ mod tests {
             name: name.as_bytes(),
             is_indirect: false,
             is_exported: true,
+            is_weak: ["rindex", "write", "MPI_Send"].contains(name),
         });
         let best = symbols.min_by_key(preference);
         best.and_then(|symbol| std::str::from_utf8(symbol.name).ok())
@@ -172,6 +182,7 @@ mod tests {
         let fortran = ["MPI_SEND", "mpi_send", "mpi_send_", "mpi_send__"];
         assert_eq!(best(&fortran), "mpi_send_");
         assert_eq!(best(&["__libc_write", "__write", "write"]), "write");
+        assert_eq!(best(&["rindex", "strrchr"]), "strrchr");
         assert_eq!(best(&["_ZN1aC1Ev", "_ZN1aC2Ev"]), "_ZN1aC1Ev");
     }
 }

@@ -409,6 +409,12 @@ fn compare_names_the_rank_and_the_function() {
         let faulty = Recording::stop_when_open(directory, running, "MPI_Recv");
         let expected = "hang at call 2 of MPI_Recv, in process 2, thread 0";
         assert!(faulty.outcome.stderr.contains(expected), "{faulty:#?}");
+        // The call hangs before the library sees it, and yet one knows what it was given.
+        let stack = faulty.text(&["stack", "-t", "2.0"]);
+        assert!(
+            stack.contains("MPI_Recv(buf=.., count="),
+            "{mpi:?}: {stack}"
+        );
         let (status, result) = normal.compare(&faulty, &[]);
         assert_eq!(status, 1);
         assert_eq!(result["suspects"][0]["trace"], "2.0", "{result:#}");
