@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -326,7 +327,8 @@ fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io:
 pub(crate) fn temporary() -> Result<Directory, Error> {
     let id = std::process::id();
     let start = crate::process::start_time(id.cast_signed()).unwrap_or(0);
-    let path = std::env::temp_dir().join(format!("lockstep-inject-{id}-{start}"));
+    remove_left_over(&std::env::temp_dir());
+    let path = std::env::temp_dir().join(format!("{}{id}-{start}", temporary_prefix()));
     let failed = |error: std::io::Error| {
         let shown = path.display();
         Error::own(format!("{shown}: cannot be made: {}", plain(&error)))
@@ -340,6 +342,33 @@ pub(crate) fn temporary() -> Result<Directory, Error> {
         elected: false,
         shared: false,
     })
+}
+
+/// What the names of this host's temporary directories begin with; process id and start time follow.
+fn temporary_prefix() -> String {
+    format!("lockstep-inject-{}-", crate::process::host_in_names())
+}
+
+/// Removes what processes of this user and host left that were killed before they could.
+fn remove_left_over(among: &Path) {
+    let prefix = temporary_prefix();
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(among).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        let Some((id, start)) = maker.and_then(|maker| maker.split_once('-')) else {
+            continue;
+        };
+        let (Ok(id), Ok(start)) = (id.parse::<i32>(), start.parse::<u64>()) else {
+            continue;
+        };
+        let is_own = entry
+            .metadata()
+            .is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if is_own && crate::process::start_time(id) != Some(start) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Whether this is a run with nothing of anybody else's in it, so that it may be removed. Links are not
@@ -490,6 +519,27 @@ mod tests {
         fs::write(run.join("notes.txt"), "mine").unwrap();
         assert!(claim(Some(&run), &options(true)).is_err());
         assert!(run.join("notes.txt").exists());
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn what_killed_processes_left_goes() {
+        let root = std::env::temp_dir().join(format!("lockstep-left-{}", std::process::id()));
+        let id = std::process::id();
+        let start = crate::process::start_time(id.cast_signed()).unwrap();
+        let prefix = temporary_prefix();
+        let names = [
+            format!("{prefix}{id}-{start}"),
+            format!("{prefix}{id}-{}", start + 1),
+            format!("{prefix}x-{start}"),
+            format!("other-{id}-{}", start + 1),
+        ];
+        for name in &names {
+            fs::create_dir_all(root.join(name).join("plans")).unwrap();
+        }
+        remove_left_over(&root);
+        let there: Vec<bool> = names.iter().map(|name| root.join(name).exists()).collect();
+        assert_eq!(there, [true, false, true, true]);
         fs::remove_dir_all(&root).unwrap();
     }
 }
