@@ -4,6 +4,7 @@ use crate::image::{self, Image};
 use crate::setup::{PATH, Setup};
 use crate::syscall::{self, Fd, O_RDONLY};
 use crate::text::Text;
+use crate::x86_64::check;
 use crate::x86_64::spawn::run;
 use core::ffi::CStr;
 use core::ptr::null;
@@ -109,7 +110,7 @@ pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, &'
     let at = file.map_private(size).map_err(|_| UNREADABLE)?;
     // SAFETY: mapped until `Found` is dropped; a plan in place is never written to.
     let bytes: &'static [u8] = unsafe { core::slice::from_raw_parts(at, size) };
-    let Ok(plan) = Plan::new(bytes) else {
+    let Ok(plan) = Plan::checked_by(bytes, check::extend) else {
         // SAFETY: nothing of it is kept.
         unsafe { syscall::unmap(at, size) };
         return Err(UNREADABLE);

@@ -109,6 +109,17 @@ impl<'a> Plan<'a> {
     /// # Errors
     /// What is wrong first; nothing of a wrong plan can be used.
     pub fn new(bytes: &'a [u8]) -> Result<Self, PlanError> {
+        Self::checked_by(bytes, check::extend)
+    }
+
+    /// The same with another implementation of [`check::extend`].
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn checked_by(
+        bytes: &'a [u8],
+        extend: impl Fn(u32, &[u8]) -> u32,
+    ) -> Result<Self, PlanError> {
         if array::<8>(bytes, header::MAGIC) != Some(super::MAGIC) {
             return Err(PlanError::Magic);
         }
@@ -121,7 +132,7 @@ impl<'a> Plan<'a> {
         let fields = bytes
             .get(header::ROLE..header::SIZE)
             .ok_or(PlanError::Check)?;
-        if u32_at(bytes, header::CHECK) != Some(check::extend(check::crc32c(fields), body)) {
+        if u32_at(bytes, header::CHECK) != Some(extend(extend(0, fields), body)) {
             return Err(PlanError::Check);
         }
         let role = u32_at(bytes, header::ROLE)

@@ -1,6 +1,7 @@
 //! Everything that is written in assembly.
 
 pub mod arguments;
+pub mod check;
 pub mod fault;
 pub mod memory;
 pub mod routines;
