@@ -136,6 +136,7 @@ impl Inject {
         let options = Options {
             arguments: true,
             time: true,
+            events: true,
             command: self.command,
             output: self.output,
             images: Vec::new(),

@@ -78,6 +78,9 @@ pub struct Record {
     /// Do not record times
     #[arg(long)]
     no_time: bool,
+    /// Patch the program and record nothing: what that costs is measured so
+    #[arg(long, hide = true)]
+    no_events: bool,
     /// Leave arguments, environment and the host's name out of the run
     #[arg(long)]
     redact: bool,
@@ -144,6 +147,7 @@ impl Record {
             redact: self.redact,
             arguments: !self.no_arguments,
             time: !self.no_time,
+            events: !self.no_events,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,
             probe: self.probe,

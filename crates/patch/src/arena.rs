@@ -84,7 +84,7 @@ pub(crate) struct Arena {
     pub stubs: FxHashMap<u64, u32>,
     /// The fault of the next stub.
     pub fault: Option<Faulted>,
-    /// Stubs record nothing.
+    /// Stubs and exits record nothing.
     pub is_plain: bool,
     /// Jumps of redirected calls that lead nowhere yet.
     pub elsewhere: Vec<u32>,

@@ -18,13 +18,15 @@ pub struct Options {
     pub skip: Vec<String>,
     /// A fault to put into a function.
     pub fault: Option<Fault>,
+    /// Patch all that is chosen, and record nothing: for measuring.
+    pub silent: bool,
 }
 
 impl Options {
     /// Whether nothing is left out, and nothing put in.
     #[must_use]
     pub fn is_everything(&self) -> bool {
-        self.trace.is_empty() && self.skip.is_empty() && self.fault.is_none()
+        self.trace.is_empty() && self.skip.is_empty() && self.fault.is_none() && !self.silent
     }
 
     /// Checks every expression.
@@ -48,6 +50,9 @@ impl Options {
                 // No UTF-8 text has the byte behind it.
                 digest = digest.with(mark).with(pattern.as_bytes()).with(&[0xff]);
             }
+        }
+        if self.silent {
+            digest = digest.with(b"n").with(&[0xff]);
         }
         for part in self.fault.iter().flat_map(Fault::parts) {
             digest = digest.with(b"f").with(part).with(&[0xff]);
@@ -189,6 +194,7 @@ mod tests {
             trace: owned(trace),
             skip: owned(skip),
             fault: None,
+            silent: false,
         }
     }
 

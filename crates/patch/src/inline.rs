@@ -3,6 +3,51 @@
 //! The instructions, their order and what they rely on are part of the contract in
 //! [`lockstep_format::plan`]; here are their bytes. An event is recorded between setting and clearing
 //! [`block::BUSY`]; a signal handler that runs in between finds it set and records nothing.
+//!
+//! ```text
+//!  entry                       leaf                        return
+//!  mov %r11,-8(%rsp)           mov %r11,-8(%rsp)           mov %r11,-8(%rsp)
+//!  mov %r10,-16(%rsp)          mov %r10,-16(%rsp)          mov %r10,-16(%rsp)
+//!  mov %rax,-24(%rsp)
+//!  mov %fs:thread,%r11         mov %fs:thread,%r11         mov %fs:thread,%r11
+//!  test %r11,%r11              test %r11,%r11              test %r11,%r11
+//!  je slow                     je slow                     je ret
+//!  cmpq $0,busy(%r11)          cmpq $0,busy(%r11)          cmpq $0,busy(%r11)
+//!  jne slow                    jne slow                    jne ret
+//!  mov %rsp,busy(%r11)         mov %rsp,busy(%r11)         mov %rsp,busy(%r11)
+//!  mov top(%r11),%r10          mov top(%r11),%r10          mov top(%r11),%r10
+//!  cmp slot-32(%r10),%rsp      cmp slot-32(%r10),%rsp      cmp slot-32(%r10),%rsp
+//!  jae slow                    jae slow                    jne slow
+//!                                                          testb $PLAIN,stub-32(%r10)
+//!                                                          je slow
+//!  cmp mark(%r11),%r10         cmp mark(%r11),%r10         cmp mark(%r11),%r10
+//!  je slow                     je slow                     je slow
+//!  mov (%r11),%rax             mov (%r11),%r10             mov (%r11),%r10
+//!  cmp limit(%r11),%rax        cmp limit(%r11),%r10        cmp limit(%r11),%r10
+//!  jae slow                    jae slow                    jae slow
+//!  lea stub+PLAIN(%rip),%rax
+//!  mov %rax,stub(%r10)
+//!  mov (%rsp),%rax
+//!  mov %rax,(%r10)
+//!  mov %rsp,slot(%r10)
+//!  add $32,%r10
+//!  mov %r10,top(%r11)
+//!  mov (%r11),%r10
+//!  mov %eax,4(%r10)
+//!  movl $symbol,(%r10)         movq $symbol,(%r10)         movq $RETURN,(%r10)
+//!  add $8,%r10                 add $8,%r10                 add $8,%r10
+//!  mov %r10,(%r11)             mov %r10,(%r11)             mov %r10,(%r11)
+//!                                                          subq $32,top(%r11)
+//!  movq $0,busy(%r11)          movq $0,busy(%r11)          movq $0,busy(%r11)
+//!  mov -24(%rsp),%rax
+//!  mov -16(%rsp),%r10          mov -16(%rsp),%r10          mov -16(%rsp),%r10
+//!  mov -8(%rsp),%r11           mov -8(%rsp),%r11           mov -8(%rsp),%r11
+//!  body                        body                        ret
+//! ```
+//! *Costs*: an entry and its return 3.5 ns more than the two jumps alone, found by leaving parts out (Zen 5,
+//! the least of many runs of 3 million calls): 1.0 to save and restore registers, 1.0 for `busy`, 0.4 for `mark` and
+//! `PLAIN`, 0.8 for the bare stores and their limit. It is the number of instructions and stores that counts, and none
+//! of these in particular; 64-bit stores of a whole staging word, or `top` from a register, changed nothing.
 
 use lockstep_format::plan::{block, fixup, routine, stub};
 use lockstep_format::symbol::{RETURN, TAIL, event_word};
@@ -87,6 +132,9 @@ impl Arena {
     /// An exit: `moved` (what stood before the `ret` or jump), the return recorded, then what follows.
     /// Returns where the site jumps to.
     pub(crate) fn add_return(&mut self, moved: &Code, then: Then) -> u32 {
+        if self.is_plain {
+            return self.plain_exit(moved, then);
+        }
         let slow = self.exit_head(2, routine::RETURN);
         self.then(then);
         let entry = self.exit_entry();
@@ -119,6 +167,9 @@ impl Arena {
 
     /// A tail jump to another stub, which will find the frame marked.
     pub(crate) fn add_hand_over(&mut self, moved: &Code, to: Link) -> u32 {
+        if self.is_plain {
+            return self.plain_exit(moved, Then::Jump(to));
+        }
         let slow = self.exit_head(2, routine::HAND_OVER);
         self.then(Then::Jump(to));
         let entry = self.exit_entry();
@@ -137,6 +188,14 @@ impl Arena {
         self.land(busy);
         self.restore(2);
         self.then(Then::Jump(to));
+        entry
+    }
+
+    /// An exit that records nothing.
+    fn plain_exit(&mut self, moved: &Code, then: Then) -> u32 {
+        let entry = self.exit_entry();
+        self.body(moved);
+        self.then(then);
         entry
     }
 

@@ -207,6 +207,8 @@ pub(crate) struct Builder<'a> {
     /// Own functions whose returns are not patched, and why.
     pub unpatched: Vec<Unpatched>,
     pub faults: Faults,
+    /// All is patched as ever, and records nothing.
+    pub is_silent: bool,
     /// Of a redirection: the function that is called instead.
     other: Option<Other>,
 }
@@ -233,6 +235,7 @@ impl<'a> Builder<'a> {
             moved: Vec::new(),
             unpatched: Vec::new(),
             faults: Faults::default(),
+            is_silent: false,
             other: None,
         }
     }
@@ -265,8 +268,10 @@ impl<'a> Builder<'a> {
         options: &Options,
         beginnings: FxHashSet<Vec<u8>>,
     ) {
+        self.is_silent = options.silent;
+        self.arena.is_plain = options.silent;
         let Some(fault) = &options.fault else { return };
-        self.arena.is_plain = !fault.records;
+        self.arena.is_plain |= !fault.records;
         if fault.kind == lockstep_format::fault::Kind::Redirect {
             let mut own = subject.domain.functions.iter();
             let own = own.find(|own| is_named(&own.name, &fault.to));

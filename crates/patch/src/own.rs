@@ -82,8 +82,8 @@ struct Decide<'s, 'i, 'a, S> {
     subject: &'s Subject<'i, 'a>,
     shadow: S,
     faults: &'s Faults,
-    /// Faults alone: stubs are plain code.
-    records_nothing: bool,
+    /// Nothing is recorded: ways out are left alone.
+    only_faults: bool,
     own_unwinder: bool,
 }
 
@@ -99,7 +99,7 @@ impl<S: Fn(u64) -> Option<u64>> Decide<'_, '_, '_, S> {
                 unpatchable: None,
             });
         }
-        if self.records_nothing || self.faults.is_at(&own.name) {
+        if self.only_faults || self.faults.is_at(&own.name) {
             return Ok(self.by_hook(self.way(own.range, &[], 0)?, None));
         }
         if is_leaf(self.subject.image, survey, domain, index) {
@@ -436,7 +436,7 @@ impl<'a> Builder<'a> {
             subject,
             shadow,
             faults: &self.faults,
-            records_nothing: self.arena.is_plain,
+            only_faults: self.arena.is_plain && !self.is_silent,
             own_unwinder,
         };
         let verdicts = verdicts(&decide, wants);

@@ -6,7 +6,7 @@ mod compile;
 
 use compile::compile;
 use lockstep_binary::{Image, check_program};
-use lockstep_format::plan::{Plan, Role};
+use lockstep_format::plan::{Plan, Role, fixup};
 use lockstep_patch::{Options, PlanFailure, Scope, check, explain, plan};
 use proptest::prelude::*;
 
@@ -100,6 +100,31 @@ fn what_is_no_program_is_told() {
 }
 
 #[test]
+fn a_silent_plan_patches_as_much_and_records_nothing() {
+    let Some(build) = compile("cc", "calls.c", &["-O2"]) else {
+        return;
+    };
+    let bytes = std::fs::read(build.path).unwrap();
+    let silent = Options {
+        silent: true,
+        ..Options::default()
+    };
+    assert_ne!(silent.digest(), Options::default().digest());
+    let [recording, silent] =
+        [Options::default(), silent].map(|options| plan(&bytes, Role::Main, &options).unwrap());
+    let [recording, silent] = [&recording, &silent].map(|made| Plan::new(made).unwrap());
+    let addresses = |plan: &Plan<'_>| -> Vec<u64> { plan.sites().map(|s| s.address).collect() };
+    assert_eq!(addresses(&recording), addresses(&silent));
+    // An event needs its thread's block, which code finds by this.
+    let events = |plan: &Plan<'_>| {
+        let kinds = plan.fixups().map(|fixup| fixup.kind);
+        kinds.filter(|kind| *kind == fixup::THREAD_32).count()
+    };
+    assert!(events(&recording) > 0);
+    assert_eq!(events(&silent), 0);
+}
+
+#[test]
 fn functions_are_chosen_by_name() {
     let Some(build) = compile("cc", "calls.c", &["-O0"]) else {
         return;
@@ -109,6 +134,7 @@ fn functions_are_chosen_by_name() {
         trace: vec!["^t".into(), "^ch".into()],
         skip: vec!["ose$".into()],
         fault: None,
+        silent: false,
     };
     let made = plan(&bytes, Role::Main, &options).unwrap();
     let view = Plan::new(&made).unwrap();
@@ -119,6 +145,7 @@ fn functions_are_chosen_by_name() {
         trace: vec!["(".into()],
         skip: Vec::new(),
         fault: None,
+        silent: false,
     };
     let failure = plan(&bytes, Role::Main, &wrong);
     assert!(matches!(failure, Err(PlanFailure::Pattern { .. })));

@@ -460,6 +460,7 @@ mod tests {
             redact: false,
             arguments: true,
             time: true,
+            events: true,
             force,
             untraced_is_fine: false,
             probe: None,

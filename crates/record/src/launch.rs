@@ -4,7 +4,7 @@
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::images::{self, Images};
-use crate::plan::CHOICE;
+use crate::plan::{CHOICE, SILENT};
 use crate::program::{Program, plain};
 use crate::{Keep, Memory, Options};
 use rustix::process::{Pid, Signal, kill_process};
@@ -194,6 +194,7 @@ pub(crate) fn command(
             (!options.arguments).then(|| "1".to_owned()),
         ),
         ("LOCKSTEP_NO_TIME", (!options.time).then(|| "1".to_owned())),
+        (SILENT, (!options.events).then(|| "1".to_owned())),
         ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
         (images::VARIABLE, images.variable()),
         (
@@ -263,7 +264,7 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
     (hosts && !taken).then_some(
         "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-         LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT",
+         LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT",
     )
 }
 

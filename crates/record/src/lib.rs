@@ -66,6 +66,8 @@ pub struct Options {
     pub arguments: bool,
     /// Record times.
     pub time: bool,
+    /// Record calls and returns; else all is patched as ever, for measuring what that alone costs.
+    pub events: bool,
     /// Replace a run that is there already.
     pub force: bool,
     /// Run a program that cannot be traced untraced, instead of refusing it.
@@ -242,6 +244,7 @@ fn choice(options: &Options) -> Result<lockstep_patch::Options, Error> {
         trace: options.trace.clone(),
         skip: options.skip.clone(),
         fault: None,
+        silent: !options.events,
     };
     choice
         .check()

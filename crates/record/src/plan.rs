@@ -20,6 +20,9 @@ use std::sync::Mutex;
 /// tells this choice from others in the names of plans.
 pub(crate) const CHOICE: [&str; 3] = ["LOCKSTEP_TRACE", "LOCKSTEP_SKIP", "LOCKSTEP_CHOICE"];
 
+/// The environment variable that says that nothing is recorded.
+pub(crate) const SILENT: &str = "LOCKSTEP_SILENT";
+
 /// Larger files of debug information are left alone.
 const MOST_NAMES: u64 = 512 << 20;
 
@@ -33,6 +36,7 @@ fn inherited_choice() -> lockstep_patch::Options {
         trace: lines(CHOICE[0]),
         skip: lines(CHOICE[1]),
         fault: crate::inject::inherited(),
+        silent: std::env::var_os(SILENT).is_some(),
     }
 }
 
