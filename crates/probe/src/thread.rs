@@ -37,7 +37,7 @@ const MOST_ENTRIES: usize = 1 << 25;
 const PAGE: usize = 4096;
 /// Words of a batch after one that compressed badly; of later ones twice as many, as long as they
 /// compress well.
-const SMALL_BATCH: usize = 128;
+const SMALL_BATCH: usize = 256;
 /// Most open calls that a later segment begins with.
 const MOST_REPEATED: usize = layout::STAGING_WORDS - 64;
 const SLOW_STACK: usize = 64 * 1024;
