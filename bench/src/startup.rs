@@ -1,7 +1,8 @@
 //! `cargo xtask bench startup`: what recording adds to a program that does next to nothing.
 //!
 //! *Costs* counted: all that `lockstep record` does itself, too: starting, reading the program, the run
-//! directory, and planning where no plan is kept yet (cold); on the clock, and in processor time.
+//! directory, and planning where no plan is kept yet (cold); on the clock, and in processor time. What
+//! a rank costs is told apart: what each of two further ones adds.
 
 use crate::measure;
 use crate::rows::Rows;
@@ -17,7 +18,7 @@ Usage: cargo xtask bench startup [OPTION]...
 
 Milliseconds that recording adds to a start: main and all images, plans made (cold) and kept (cached). Takes about three minutes.
 
-  --names LIST   of true,bash,python3,mpi (all that are here)
+  --names LIST   of true,bash,python3,mpi,mpi-3 (all that are here)
   --rounds N     pairs with cached plans (20); a quarter of them cold
   --label NAME   rows in startup-NAME.csv (own)
   --fresh        forget the rows that are there
@@ -50,7 +51,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let path = directory.join(format!("startup-{label}.csv"));
     let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
     let rounds: usize = given.number("--rounds", 20)?;
-    let names = given.list("--names", "true,bash,python3,mpi");
+    let names = given.list("--names", "true,bash,python3,mpi,mpi-3");
     let subjects: Vec<Subject> = subjects()?
         .into_iter()
         .filter(|subject| names.iter().any(|name| name == subject.name))
@@ -118,6 +119,20 @@ pub fn run(words: &[String]) -> Result<()> {
             );
         }
     }
+    report.push_str("\nprocessor ms that recording adds to a further rank\n");
+    for (images, plans) in kinds {
+        let added = |name: &str| {
+            let added: Vec<f64> = rows
+                .find(&[name, images, plans])
+                .map(|row| 1e3 * (row.number("cpu") - row.number("plain_cpu")))
+                .collect();
+            measure::median(&added)
+        };
+        let rank = (added("mpi-3") - added("mpi")) / 2.0;
+        if rank.is_finite() {
+            let _ = writeln!(report, "{images:<7}{plans:<8}{rank:>10.1}");
+        }
+    }
     print!("{report}");
     std::fs::write(directory.join(format!("startup-{label}.txt")), &report)?;
     println!("rows in {}", path.display());
@@ -151,12 +166,11 @@ fn subjects() -> Result<Vec<Subject>> {
     if tools::find("mpicc").is_some() && tools::find("mpirun").is_some() {
         let source = artifacts::repository().join("bench/c/empty_mpi.c");
         let program = compiled_with("mpicc", &source, &[])?;
-        let mut all: Vec<String> = words(&["mpirun", "-n", "1"]);
-        all.push(program.display().to_string());
-        subjects.push(Subject {
-            name: "mpi",
-            words: all,
-        });
+        for (name, ranks) in [("mpi", "1"), ("mpi-3", "3")] {
+            let mut all: Vec<String> = words(&["mpirun", "-n", ranks]);
+            all.push(program.display().to_string());
+            subjects.push(Subject { name, words: all });
+        }
     }
     Ok(subjects)
 }
