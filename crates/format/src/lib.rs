@@ -21,5 +21,6 @@ pub mod launcher;
 pub mod mpi;
 pub mod plan;
 pub mod process;
+pub mod sealed;
 pub mod side;
 pub mod symbol;
