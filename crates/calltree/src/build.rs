@@ -46,6 +46,12 @@ impl<'f> Builder<'f> {
         }
     }
 
+    /// How many children the nodes of the forest have, and the lists that are under way.
+    pub(crate) fn size(&self) -> usize {
+        let open: usize = self.frames.iter().map(|it| it.children.items().len()).sum();
+        self.forest.nodes.size() + open
+    }
+
     /// Adds an event of a run.
     pub fn event(&mut self, event: Event, functions: &FunctionMap) {
         match event {

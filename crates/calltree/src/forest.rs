@@ -122,6 +122,14 @@ impl Forest {
 
     /// Adds the tree of one trace.
     pub fn add_trace(&mut self, functions: &FunctionMap, thread: &Thread) -> Trace {
+        let told = thread.sealed_tree();
+        if let Some(&[root]) = told
+            .and_then(|it| self.add_sealed(functions, &[it]))
+            .as_deref()
+        {
+            let name = thread.name;
+            return Trace { name, root };
+        }
         let mut builder = Builder::new(self);
         for event in thread.events() {
             builder.event(event, functions);
@@ -141,6 +149,16 @@ impl Forest {
     /// Adds the trees of several traces, in their order. They are built on all processors and then
     /// brought together, which costs what is distinct in each.
     pub fn add_traces(&mut self, functions: &FunctionMap, threads: &[&Thread]) -> Vec<Trace> {
+        let told: Option<Vec<_>> = threads.iter().map(|it| it.sealed_tree()).collect();
+        if let Some(roots) = told.and_then(|told| self.add_sealed(functions, &told)) {
+            let named = threads.iter().zip(roots);
+            return named
+                .map(|(thread, root)| Trace {
+                    name: thread.name,
+                    root,
+                })
+                .collect();
+        }
         let mut traces = Vec::with_capacity(threads.len());
         for batch in threads.chunks(BATCH) {
             let known = self.functions.clone();
@@ -163,8 +181,27 @@ impl Forest {
         traces
     }
 
+    /// A node of these children, which are ours.
+    pub(crate) fn add_node(&mut self, label: Label, is_loop: bool, items: &[Item]) -> NodeId {
+        let elements = match items.first() {
+            Some(first) if is_loop => self.nodes.elements(first),
+            _ => items,
+        };
+        let keys: Vec<Key> = elements.iter().map(|it| self.nodes.key(it.node)).collect();
+        if is_loop {
+            let body = self.bodies.intern(&keys);
+            return self
+                .nodes
+                .intern(Label::Loop(body), own::LOOP, items, NO_SHAPE);
+        }
+        match label {
+            Label::Iteration => self.nodes.intern(label, own::ITERATION, items, NO_SHAPE),
+            label => self.close(label, items, &keys),
+        }
+    }
+
     /// Adds a tree of another forest with the same functions.
-    fn absorb(&mut self, other: &Self, root: NodeId) -> NodeId {
+    pub(crate) fn absorb(&mut self, other: &Self, root: NodeId) -> NodeId {
         let mut ours: Vec<NodeId> = Vec::with_capacity(other.len());
         let mut items = Vec::new();
         let mut keys = Vec::new();

@@ -37,6 +37,7 @@ mod node;
 mod outline;
 mod pieces;
 mod position;
+mod sealing;
 mod walk;
 
 pub use build::Builder;
@@ -47,6 +48,7 @@ pub use function::{Function, FunctionKey};
 pub use node::{Call, Item, Label, Node, NodeId, Shape};
 pub use outline::{OutlineLine, Trips};
 pub use position::{LoopAt, Position, StackFrame};
+pub use sealing::trees;
 pub use walk::{Token, fold_tokens};
 
 /// The longest loop body in a child list, in elements. Fixed: it is part of what a shape means.

@@ -93,6 +93,11 @@ impl Nodes {
         self.records.len()
     }
 
+    /// How many items there are.
+    pub fn size(&self) -> usize {
+        self.items.len() + self.records.len()
+    }
+
     pub fn get(&self, id: NodeId) -> Node<'_> {
         let record = &self.records[id.0 as usize];
         Node {

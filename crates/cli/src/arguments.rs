@@ -3,7 +3,7 @@
 
 use crate::{
     calls, compare, completions, diff, events, export, import, info, inject, lattice, loops, man,
-    output, plan, progress, record, report, runs, similarity, stack, tree, words,
+    output, plan, progress, record, report, runs, seal, similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -49,6 +49,7 @@ pub enum Command {
     Report(report::Report),
     Export(export::Export),
     Import(import::Import),
+    Seal(seal::Seal),
     Runs(runs::Runs),
     Rm(runs::Rm),
     Completions(completions::Completions),
@@ -77,6 +78,7 @@ impl Command {
             Self::Report(it) => it.run(),
             Self::Export(it) => it.run(),
             Self::Import(it) => it.run(),
+            Self::Seal(it) => it.run(),
             Self::Runs(it) => it.run(),
             Self::Rm(it) => it.run(),
             Self::Completions(it) => it.run(),
@@ -100,7 +102,7 @@ const WRAPPER_FAILED: u8 = 125;
 const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
-const NOT_YET: &[&str] = &["baseline", "doctor", "go", "outliers", "seal"];
+const NOT_YET: &[&str] = &["baseline", "doctor", "go", "outliers"];
 
 /// The command with examples before its options, in this and every subcommand's help.
 pub fn command() -> clap::Command {

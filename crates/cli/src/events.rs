@@ -19,6 +19,7 @@ use std::process::ExitCode;
   lockstep events bad -t 5.0
   lockstep events bad -t 5.0 | grep -c 'call MPI_Send'
   lockstep events bad -t 5.0 --raw --ids | tail
+  lockstep events bad -t 5.0 --from 1000000 --to 1000100
   lockstep events bad -t 5.0 --arguments --time | grep MPI_ | tail
 ")]
 pub struct Events {
@@ -27,6 +28,12 @@ pub struct Events {
     /// The trace, such as 6.4
     #[arg(short = 't', value_name = "P.T")]
     trace: Selection,
+    /// Begin with this event, counted from 0 as `--raw` shows them; in a sealed run it is found at once
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u64,
+    /// End before this event
+    #[arg(long, value_name = "N")]
+    to: Option<u64>,
     /// Print the run's number of the function instead of its name (see `calls --json`)
     #[arg(long)]
     ids: bool,
@@ -148,9 +155,18 @@ impl Events {
             false => Communicators::default(),
         };
         let mut timeline = self.time.then(|| thread.timeline()).flatten();
-        let mut frames = Frames::default();
+        let needs_all = self.arguments || self.time || self.inferred;
+        let mut frames = if needs_all {
+            Frames::default()
+        } else {
+            thread.frames_before(self.from)
+        };
         let mut one = |next: &Annotated, arguments: Option<&Resolved>| {
             let event = next.event;
+            if next.index < self.from {
+                frames.apply(event);
+                return Ok(());
+            }
             let shown = Shown {
                 event,
                 arguments,
@@ -175,16 +191,22 @@ impl Events {
                 }
             }
         };
+        let to = self.to.unwrap_or(u64::MAX);
         if self.arguments {
-            return known.events(thread).try_for_each(|next| {
+            let mut all = known
+                .events(thread)
+                .take_while(|next| next.annotated.index < to);
+            return all.try_for_each(|next| {
                 let has_any = next.annotated.arguments.is_some();
                 one(&next.annotated, has_any.then_some(&next))
             });
         }
         if self.time || self.inferred {
-            return thread.arguments().try_for_each(|next| one(&next, None));
+            let mut all = thread.arguments().take_while(|next| next.index < to);
+            return all.try_for_each(|next| one(&next, None));
         }
-        thread.events().zip(0..).try_for_each(|(event, index)| {
+        let mut events = thread.events_from(self.from).zip(self.from..to);
+        events.try_for_each(|(event, index)| {
             let plain = Annotated {
                 index,
                 event,

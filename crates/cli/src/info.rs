@@ -33,7 +33,7 @@ pub struct Info {
 
 impl Info {
     pub fn run(self) -> Result<ExitCode> {
-        let run = run::open(&self.run)?;
+        let run = run::open_unread(&self.run)?;
         if self.json {
             output::json(&document(&run))?;
         } else {

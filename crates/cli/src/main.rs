@@ -36,6 +36,7 @@ mod progress;
 mod record;
 mod report;
 mod runs;
+mod seal;
 mod similarity;
 mod stack;
 mod tree;

@@ -10,6 +10,13 @@ use std::path::Path;
 
 /// Opens a run; what should be known about it goes to stderr.
 pub fn open(directory: &Path) -> Result<Run> {
+    let run = open_unread(directory)?;
+    run.load()?;
+    Ok(run)
+}
+
+/// The same for a command that asks for no events: the trees of a sealed run are not read.
+pub fn open_unread(directory: &Path) -> Result<Run> {
     let run = Run::open(directory)?;
     output::remark(&run.notes);
     Ok(run)

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lockstep_format::codec::Kind;
-use lockstep_format::{mpi, plan, process, side};
+use lockstep_format::{mpi, plan, process, sealed, side};
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../docs/trace-format.md");
@@ -58,6 +58,15 @@ fn every_table_equals_its_constants() {
             constants!(process::clock: TICKS NANOSECONDS CHECK SIZE),
         ),
         ("Side chunk", constants!(side::control: WORD DATA)),
+        (
+            "Sealed header",
+            constants!(sealed::header: MAGIC VERSION SLOTS BASE_NODES NODES TREES ELEMENTS SECTIONS
+            CHECK SIZE),
+        ),
+        (
+            "Section",
+            constants!(sealed::section: OFFSET LENGTH CHECK SIZE),
+        ),
         (
             "State",
             constants!(process::state: BYTES SYMBOLS LEAVES STREAM_CHECK TAIL_LENGTH TAIL CHECK SIZE),
@@ -119,6 +128,7 @@ fn values_in_the_text() {
     says(format!("| {} bytes | what ends", process::state::TAIL_ROOM));
     says(format!("| {} pairs of u32 |", plan::section::COUNT));
     says(process::loss::NAMES.join(", "));
+    says(format!("| {} rows | base", sealed::section::COUNT));
     says(format!("the low {} bits", side::control::BYTES));
     says(format!("at most {} integers of 64 bits", side::MOST_VALUES));
     says(format!("at most {} of them (none", mpi::MOST_ELEMENTS));

@@ -17,7 +17,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What a run may hold besides its parts.
-const OTHERS: [&str; 1] = [lockstep_format::fault::report::DIRECTORY];
+const OTHERS: [&str; 2] = [
+    lockstep_format::fault::report::DIRECTORY,
+    lockstep_format::sealed::FILE,
+];
 /// The file whose presence makes a directory a run.
 const MARKER: &str = "lockstep.json";
 /// What a run holds besides.

@@ -252,6 +252,15 @@ impl<'a> Catalogue<'a> {
         self.intern(&format!("+?{number}"), &image, false, None)
     }
 
+    /// The function of that identity; one of that name where no plan has it.
+    pub fn find(&mut self, image: &str, linkage: &str) -> FunctionId {
+        let key = (image.to_owned(), linkage.to_owned());
+        match self.ids.get(&key) {
+            Some(id) => *id,
+            None => self.intern(linkage, image, image == LIBRARY, None),
+        }
+    }
+
     fn add_call(&mut self, caller: FunctionId, callee: FunctionId, line: &SourceLine) {
         if let Some(function) = self.functions.get_mut(caller.0 as usize) {
             function.calls.push((callee, line.clone()));

@@ -14,10 +14,12 @@ use std::fmt;
 use std::ops::Range;
 
 mod facts;
+mod residue;
 mod side;
 mod thread;
 
 pub(crate) use facts::{Facts, ImageFact};
+pub(crate) use residue::{Kept, Residue, residue};
 pub(crate) use side::{Side, SideStream};
 pub(crate) use thread::{Control, ThreadFile};
 

@@ -26,6 +26,14 @@ pub enum Error {
         /// The version that stands there.
         found: String,
     },
+    /// The run is sealed, and its file does not hold.
+    #[error("{}: {text}", path.display())]
+    Sealed {
+        /// The file.
+        path: PathBuf,
+        /// The place, what was expected there, and what was found.
+        text: String,
+    },
     /// The operating system refused to read.
     #[error("{}: {source}", path.display())]
     Read {

@@ -39,6 +39,7 @@ mod model;
 mod name;
 mod naming;
 mod open;
+pub mod sealed;
 mod select;
 mod stack;
 mod stream;
@@ -67,6 +68,7 @@ pub use model::{
     Thread,
 };
 pub use name::{ProcessName, ThreadName, TraceName};
+pub use open::Sealable;
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use stream::Events;
 pub use times::{Timeline, Times, When};

@@ -94,6 +94,16 @@ impl Folder {
     }
 }
 
+/// A file that is named from outside the run: part of a store that runs share.
+pub(crate) fn map_path(path: &Path) -> io::Result<Mapped> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| io::Error::other("expected a file name"))?;
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    Folder::open(parent.unwrap_or(Path::new(".")))?.map(name)
+}
+
 /// Names that stand in a run's files must name something in that very directory.
 fn plain(name: &str) -> io::Result<&str> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {

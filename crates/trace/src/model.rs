@@ -1,12 +1,16 @@
 //! What a run is, once opened.
 
 use crate::arguments::Source;
+use crate::error::Error;
 use crate::frames::Frames;
 use crate::inferred::Told;
 use crate::name::{ProcessName, TraceName};
+use crate::sealed::SealedTree;
 use crate::stream::{Events, Stream};
 use crate::times::Times;
+use lockstep_format::bytes::u32_at;
 use lockstep_format::codec::Kind;
+use lockstep_format::process::{flag, header};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -260,6 +264,26 @@ impl Run {
         &self.functions[id.0 as usize]
     }
 
+    /// Reads the trees of a sealed run, which give its events. Whoever asks for events does so too, and
+    /// finds none where this fails.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn load(&self) -> Result<(), Error> {
+        let mut threads = self.processes.iter().flat_map(|process| &process.threads);
+        let sealed = threads.find_map(|thread| match &thread.stream {
+            Stream::Sealed(stream) => Some(&stream.sealed),
+            _ => None,
+        });
+        match sealed.map(|sealed| (sealed, sealed.tree())) {
+            Some((sealed, Err(text))) => Err(Error::Sealed {
+                path: sealed.path.clone(),
+                text: text.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// The traces that commands look at: of MPI processes only where there are any, else of all.
     pub fn traces(&self) -> impl Iterator<Item = &Thread> {
         self.processes
@@ -321,5 +345,41 @@ impl Thread {
     /// The events, in order, decoded as they are asked for: O(1) an event, 150 kB in all.
     pub fn events(&self) -> Events<'_> {
         self.stream.events()
+    }
+
+    /// The events from number `index` on. O(depth x log list) to the first of them in a sealed run, else
+    /// O(index).
+    pub fn events_from(&self, index: u64) -> Events<'_> {
+        let mut events = self.events();
+        events.skip_to(index);
+        events
+    }
+
+    /// Whether a sealed run can tell its events by a tree: where the last ones were kept (`--keep last`), what stands beside
+    /// them lies among them.
+    #[must_use]
+    pub fn can_be_told(&self) -> bool {
+        match &self.stream {
+            Stream::Memory(_) => true,
+            Stream::File(stream) => {
+                let flags = u32_at(stream.file.bytes(), header::FLAGS);
+                flags.unwrap_or(0) & flag::KEEPS_LAST == 0
+            }
+            Stream::Sealed(_) => false,
+        }
+    }
+
+    /// Its tree, in a sealed run.
+    #[must_use]
+    pub fn sealed_tree(&self) -> Option<SealedTree<'_>> {
+        match &self.stream {
+            Stream::Sealed(stream) => Some(SealedTree {
+                tree: stream.sealed.tree().ok()?,
+                root: stream.root,
+                names: &stream.names,
+                file: &stream.sealed,
+            }),
+            _ => None,
+        }
     }
 }

@@ -5,21 +5,25 @@
 //! processes/*  ── container ── naming ── catalogue (plans, lines) ── stream::scan ── Run
 //! ends/*       ── ends ─────────────────────────────────────────────────┘
 //! ```
+//! Where the run is sealed, one file is in the place of `processes/*`: what is not events is read from it as from
+//! process files, and a thread's tree is in the place of its scan.
+//!
 //! Files are taken apart and streams scanned in parallel; what is decided from several of them
 //! (names, functions) is decided in between.
 
 use crate::arguments::{self, Source};
 use crate::catalogue::{Catalogue, Image};
-use crate::container::{self, ProcessFile, Side, SideStream};
+use crate::container::{self, Finding, ProcessFile, Side, SideStream};
 use crate::ends;
 use crate::error::Error;
 use crate::handles::Library;
 use crate::inferred::Told;
 use crate::map::{Folder, Mapped};
 use crate::mirror::place_calls;
-use crate::model::{Coverage, Function, FunctionId, Process, Run, Thread};
+use crate::model::{Coverage, Frame, Function, FunctionId, Process, Run, SourceLine, Thread};
 use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
+use crate::sealed::{Names, Sealed, SealedProcess, SealedStream, SealedThread};
 use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::times::{Clock, Recorded, Times};
@@ -28,6 +32,7 @@ use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
 use lockstep_format::plan::{Role, refusal};
 use lockstep_format::process::{SUFFIX, flag, loss};
+use lockstep_format::sealed as layout;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
@@ -47,6 +52,47 @@ impl Run {
     /// # Errors
     /// Where there is no run, or one of another version. A damaged run opens, with notes.
     pub fn open(directory: &Path) -> Result<Self, Error> {
+        Sealable::open(directory).map(|opened| opened.run)
+    }
+}
+
+/// A run, and what sealing it needs beside.
+#[derive(Debug)]
+pub struct Sealable {
+    /// The run.
+    pub run: Run,
+    /// Whether it is sealed.
+    pub is_sealed: bool,
+    /// In the order of its processes.
+    pub(crate) parts: Vec<ProcessPart>,
+}
+
+/// Of a process, what is in its file beside its threads.
+#[derive(Debug)]
+pub(crate) struct ProcessPart {
+    pub file_name: String,
+    pub findings: Vec<Finding>,
+    /// Symbols that no image has.
+    pub strays: Vec<u32>,
+    /// In the order of its threads.
+    pub threads: Vec<ThreadPart>,
+}
+
+/// The same of a thread.
+#[derive(Debug, Clone)]
+pub(crate) struct ThreadPart {
+    pub index: u32,
+    pub committing: bool,
+    pub ran_main: bool,
+    pub damage: Vec<String>,
+}
+
+impl Sealable {
+    /// As [`Run::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
         let root = Folder::open(directory).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
             io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
@@ -57,7 +103,11 @@ impl Run {
         })?;
         let codec = read_marker(&root)?;
         let mut notes = Vec::new();
-        let loaded = load_processes(&root, &mut notes);
+        let sealed = open_sealed(&root)?;
+        let loaded = match &sealed {
+            Some(sealed) => load_sealed(sealed, &mut notes),
+            None => load_processes(&root, &mut notes),
+        };
 
         let ends = optional(&root, "ends", &mut notes);
         let plans = optional(&root, "plans", &mut notes);
@@ -76,6 +126,12 @@ impl Run {
         for process in &mut processes {
             process.name_strays(&mut catalogue, &mut notes);
         }
+        let sealed = sealed.map(|sealed| {
+            let rows = sealed.names.iter();
+            let rows = rows.map(|name| (catalogue.find(&name.image, &name.linkage), name.leaf));
+            let rows = rows.collect();
+            (sealed, Arc::new(Names { rows }))
+        });
 
         let is_mpi = processes.iter().any(|process| process.named.is_mpi());
         let codec = codec
@@ -86,20 +142,92 @@ impl Run {
             })
             .unwrap_or(Kind::Lockstep);
         notes.append(&mut catalogue.notes);
-        let mut processes: Vec<Process> = processes
+        let (mut processes, parts): (Vec<Process>, Vec<ProcessPart>) = processes
             .into_iter()
-            .map(|process| process.finish(ends.as_ref(), &catalogue.functions, &mut notes))
-            .collect();
+            .map(|process| {
+                process.finish(
+                    ends.as_ref(),
+                    &catalogue.functions,
+                    sealed.as_ref(),
+                    &mut notes,
+                )
+            })
+            .unzip();
         set_clocks(&mut processes);
-        Ok(Self {
+        let run = Run {
             directory: directory.to_owned(),
             codec,
             functions: catalogue.finish(),
             processes,
             is_mpi,
             notes,
+        };
+        Ok(Self {
+            run,
+            is_sealed: sealed.is_some(),
+            parts,
         })
     }
+}
+
+/// The file of a sealed run, if there is one.
+fn open_sealed(root: &Folder) -> Result<Option<Arc<Sealed>>, Error> {
+    if !root.has(layout::FILE) {
+        return Ok(None);
+    }
+    let path = root.path.join(layout::FILE);
+    let bytes = root.map(layout::FILE).map_err(|source| Error::Read {
+        path: path.clone(),
+        source,
+    })?;
+    match Sealed::open(&path, bytes) {
+        Ok(sealed) => Ok(Some(Arc::new(sealed))),
+        Err(text) => Err(Error::Sealed { path, text }),
+    }
+}
+
+/// What is in the place of process files in a sealed run.
+fn load_sealed(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<Loaded> {
+    let results: Vec<Result<Loaded, String>> = sealed
+        .processes
+        .par_iter()
+        .map(|process| {
+            let name = &process.file_name;
+            rebuilt(process).map_err(|text| format!("processes/{name}: {text}"))
+        })
+        .collect();
+    let mut loaded = Vec::new();
+    for result in results {
+        match result {
+            Ok(process) => loaded.push(process),
+            Err(note) => notes.push(note),
+        }
+    }
+    if loaded.is_empty() {
+        notes.push("no process was recorded".to_owned());
+    }
+    loaded
+}
+
+fn rebuilt(process: &SealedProcess) -> Result<Loaded, String> {
+    let bytes = process.residue.rebuild();
+    let bytes = bytes.ok_or("expected chunks as a process file has them, found larger ones")?;
+    let mut mapped = Mapped::Memory(bytes);
+    let mut file = container::read(mapped.bytes(), |at| mapped.control(at))
+        .map_err(|finding| finding.to_string())?;
+    if !process.residue.has_streams() {
+        mapped = Mapped::Memory(Vec::new());
+    }
+    file.findings.clone_from(&process.findings);
+    let host = file.facts.host.clone();
+    Ok(Loaded {
+        host: host.unwrap_or_else(|| process_key(&process.file_name).1.to_owned()),
+        file_name: process.file_name.clone(),
+        mapped: Arc::new(mapped),
+        file,
+        told: process.threads.clone(),
+        strays: process.strays.clone(),
+    })
 }
 
 /// Gives every thread its host's clock.
@@ -176,6 +304,9 @@ struct Loaded {
     mapped: Arc<Mapped>,
     file: ProcessFile,
     host: String,
+    /// Of a sealed run: what it tells of threads, and symbols that no image had.
+    told: Vec<SealedThread>,
+    strays: Vec<u32>,
 }
 
 /// `HOST-PID-START` of `HOST-PID-START-K.lockstep`, and its host.
@@ -228,6 +359,8 @@ fn load(folder: &Folder, name: &str) -> Result<Loaded, String> {
                 mapped: Arc::new(mapped),
                 host: host.unwrap_or_else(|| process_key(name).1.to_owned()),
                 file,
+                told: Vec::new(),
+                strays: Vec::new(),
             });
         }
     }
@@ -355,12 +488,19 @@ impl Opened {
     }
 
     fn scan_all(&mut self) {
-        let Loaded { mapped, file, .. } = &self.named.loaded;
+        let Loaded {
+            mapped, file, told, ..
+        } = &self.named.loaded;
         let symbols = &self.symbols;
         self.scans = file
             .threads
             .par_iter()
-            .map(|thread| stream::scan(mapped.bytes(), file.codec, thread, symbols))
+            .map(
+                |thread| match told.iter().find(|it| it.index == thread.index) {
+                    Some(told) => Scan::of_sealed(told),
+                    None => stream::scan(mapped.bytes(), file.codec, thread, symbols),
+                },
+            )
             .collect();
     }
 
@@ -370,6 +510,7 @@ impl Opened {
             .scans
             .iter()
             .flat_map(|scan| scan.unknown.iter().copied())
+            .chain(self.named.loaded.strays.iter().copied())
             .collect();
         strays.sort_unstable();
         strays.dedup();
@@ -388,6 +529,7 @@ impl Opened {
             strays.len(),
             strays.first().copied().unwrap_or(0),
         ));
+        self.named.loaded.strays = strays;
         self.scan_all();
     }
 
@@ -395,8 +537,9 @@ impl Opened {
         self,
         ends: Option<&Folder>,
         functions: &[Function],
+        sealed: Option<&(Arc<Sealed>, Arc<Names>)>,
         notes: &mut Vec<String>,
-    ) -> Process {
+    ) -> (Process, ProcessPart) {
         let is_mpi = self.named.is_mpi();
         let Named {
             name,
@@ -409,6 +552,8 @@ impl Opened {
             mapped,
             file,
             host,
+            told,
+            strays,
         } = loaded;
         let seen = ends::read(ends, process_key(&file_name).0, notes);
         let end = ends::settle(has_successor, seen, (file.end_kind, file.end_code), || {
@@ -442,7 +587,7 @@ impl Opened {
             })
             .collect();
         let thread_names = naming::name_threads(file.pid, &created);
-        let mut threads: Vec<Thread> = Vec::with_capacity(file.threads.len());
+        let mut threads: Vec<(Thread, ThreadPart)> = Vec::with_capacity(file.threads.len());
         for ((thread, scan), thread_name) in
             file.threads.into_iter().zip(self.scans).zip(thread_names)
         {
@@ -450,22 +595,33 @@ impl Opened {
                 process: name,
                 thread: thread_name,
             };
-            if thread.is_committing {
+            let told = told.iter().find(|it| it.index == thread.index);
+            let committing = told.map_or(thread.is_committing, |told| told.committing);
+            if committing {
                 notes.push(format!(
                     "processes/{file_name}: thread {name} was inside a commit, read as committed"
                 ));
             }
-            let damage: Vec<String> = thread
-                .findings
-                .iter()
-                .map(ToString::to_string)
-                .chain(scan.damage)
-                .chain(
-                    thread
-                        .segments()
-                        .filter_map(|it| arguments::check(mapped.bytes(), &it.side.arguments)),
-                )
-                .collect();
+            let damage: Vec<String> = match told {
+                Some(told) => told.damage.clone(),
+                None => thread
+                    .findings
+                    .iter()
+                    .map(ToString::to_string)
+                    .chain(scan.damage)
+                    .chain(
+                        thread
+                            .segments()
+                            .filter_map(|it| arguments::check(mapped.bytes(), &it.side.arguments)),
+                    )
+                    .collect(),
+            };
+            let part = ThreadPart {
+                index: thread.index,
+                committing,
+                ran_main: scan.ran_main,
+                damage: damage.clone(),
+            };
             notes.extend(
                 damage
                     .iter()
@@ -497,14 +653,14 @@ impl Opened {
             });
             sides.push(thread.side.clone());
             let pairs: Vec<_> = segments.iter().zip(&sides).collect();
-            let told = Told::new(&mapped, &pairs).map(Arc::new);
+            let unseen = Told::new(&mapped, &pairs).map(Arc::new);
             let inherited = segments.first().map_or(0, |first| first.inherited);
             let streams: Vec<SideStream> = sides
                 .into_iter()
                 .map(|side| side.arguments)
                 .filter(|stream| !stream.pieces.is_empty())
                 .collect();
-            threads.push(Thread {
+            let mut opened = Thread {
                 name,
                 tid: thread.tid,
                 events: scan.events,
@@ -538,8 +694,8 @@ impl Opened {
                     clock: None,
                 }),
                 index: 0,
-                inferred: told.as_ref().map_or(0, |told| told.count()),
-                told,
+                inferred: unseen.as_ref().map_or(0, |unseen| unseen.count()),
+                told: unseen,
                 side: (!streams.is_empty()).then(|| {
                     Arc::new(Source {
                         file: Arc::clone(&mapped),
@@ -558,18 +714,23 @@ impl Opened {
                     staged: if is_whole { thread.staged } else { Vec::new() },
                     symbols: Arc::clone(&symbols),
                 })),
-            });
+            };
+            if let Some((told, (sealed, names))) = told.zip(sealed) {
+                tell(&mut opened, told, sealed, names);
+            }
+            threads.push((opened, part));
         }
-        threads.sort_by_key(|thread| thread.name);
-        for (thread, index) in threads.iter_mut().zip(0..) {
+        threads.sort_by_key(|(thread, _)| thread.name);
+        for ((thread, _), index) in threads.iter_mut().zip(0..) {
             thread.index = index;
         }
+        let (threads, thread_parts): (Vec<Thread>, Vec<ThreadPart>) = threads.into_iter().unzip();
         let mut coverage = self.coverage;
         coverage.count(
             threads.iter().map(|thread| thread.calls).sum(),
             lost_calls(&file.losses, file.flags),
         );
-        Process {
+        let process = Process {
             name,
             rank,
             is_mpi,
@@ -580,8 +741,45 @@ impl Opened {
             coverage,
             losses: losses(&file.losses),
             threads,
-        }
+        };
+        let part = ProcessPart {
+            file_name,
+            findings: file.findings,
+            strays,
+            threads: thread_parts,
+        };
+        (process, part)
     }
+}
+
+/// What a sealed run tells of a thread.
+fn tell(thread: &mut Thread, told: &SealedThread, sealed: &Arc<Sealed>, names: &Arc<Names>) {
+    let function = |name: u32| names.function(name);
+    thread.dropped = told.dropped;
+    thread.bytes = told.bytes;
+    thread.unverified = told.unverified;
+    thread.open_leaf = told.open_leaf.checked_sub(1).map(function);
+    thread.open = told
+        .open
+        .iter()
+        .flat_map(|run| {
+            let frame = Frame {
+                function: function(run.name),
+                called_at: run
+                    .called_at
+                    .clone()
+                    .map(|(file, line)| SourceLine { file, line }),
+                handed_over: run.handed_over,
+            };
+            (0..run.times).map(move |_| frame.clone())
+        })
+        .collect();
+    thread.stream = Stream::Sealed(Arc::new(SealedStream {
+        sealed: Arc::clone(sealed),
+        names: Arc::clone(names),
+        root: told.root,
+        strays: told.strays.clone(),
+    }));
 }
 
 /// How many calls are among what was lost. A call that is not recorded counts once, for itself and its

@@ -2,12 +2,36 @@
 
 use crate::frames::Frames;
 use crate::model::{Frame, Thread};
+use crate::stream::Stream;
 
 impl Thread {
+    /// What is open before event `index`, or at the end where there are fewer. Costs as [`Thread::stack_at`].
+    #[must_use]
+    pub fn frames_before(&self, index: u64) -> Frames {
+        let Some(last) = index.checked_sub(1) else {
+            return Frames::default();
+        };
+        if let Stream::Sealed(stream) = &self.stream
+            && let Some(end) = self.events.checked_sub(1)
+        {
+            return stream.stack_at(last.min(end)).unwrap_or_default();
+        }
+        let mut frames = Frames::default();
+        let most = usize::try_from(index).unwrap_or(usize::MAX);
+        for event in self.events().take(most) {
+            frames.apply(event);
+        }
+        frames
+    }
+
     /// The open calls right after event `index` (from 0), outermost first; `None` where there are
-    /// fewer events. Where each was called is not known. O(index).
+    /// fewer events. Where each was called is not known. O(index); of a sealed run, O(depth x log list).
     #[must_use]
     pub fn stack_at(&self, index: u64) -> Option<Vec<Frame>> {
+        if let Stream::Sealed(stream) = &self.stream {
+            let frames = (index < self.events).then(|| stream.stack_at(index))??;
+            return Some(frames.into_frames());
+        }
         let mut frames = Frames::default();
         for (event, at) in self.events().zip(0..) {
             frames.apply(event);

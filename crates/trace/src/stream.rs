@@ -5,6 +5,7 @@ use crate::frames::Frames;
 use crate::map::Mapped;
 use crate::mirror::Owners;
 use crate::model::{Event, FunctionId};
+use crate::sealed::{SealedStream, SealedThread, Walk};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
 use lockstep_format::codec::memory::Memory;
@@ -21,6 +22,8 @@ pub(crate) enum Stream {
     Memory(Arc<[Event]>),
     /// From a process file.
     File(Arc<FileStream>),
+    /// From the trees of a sealed run.
+    Sealed(Arc<SealedStream>),
 }
 
 /// A stream in a process file.
@@ -50,7 +53,7 @@ const BATCH: usize = 256;
 
 /// A codec's memory: as much as was needed so far, doubled.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Growing(Vec<u32>);
+pub struct Growing(Vec<u32>);
 
 impl Memory for Growing {
     #[inline]
@@ -122,6 +125,7 @@ pub struct Events<'a>(Inner<'a>);
 enum Inner<'a> {
     Memory(std::iter::Copied<std::slice::Iter<'a, Event>>),
     File(Box<FromFile<'a>>),
+    Sealed(Option<Walk<'a>>),
 }
 
 struct FromFile<'a> {
@@ -170,6 +174,7 @@ impl Stream {
                 }
                 Inner::File(from)
             }
+            Self::Sealed(stream) => Inner::Sealed(stream.walk()),
         })
     }
 }
@@ -218,10 +223,41 @@ impl<'a> FromFile<'a> {
 
 impl Events<'_> {
     /// How many symbols the events so far were, where they come from a file.
-    pub(crate) fn symbols(&self) -> u64 {
+    #[must_use]
+    pub fn symbols(&self) -> u64 {
         match &self.0 {
             Inner::Memory(_) => 0,
             Inner::File(from) => from.taken,
+            Inner::Sealed(walk) => walk.as_ref().map_or(0, |walk| walk.symbols),
+        }
+    }
+}
+
+impl Events<'_> {
+    /// Passes over the first `count` events: at once in a sealed run, else by decoding them.
+    pub(crate) fn skip_to(&mut self, count: u64) {
+        match &mut self.0 {
+            Inner::Memory(events) => {
+                if let Some(last) = count.checked_sub(1) {
+                    events.nth(usize::try_from(last).unwrap_or(usize::MAX));
+                }
+            }
+            Inner::File(_) => {
+                if let Some(last) = count.checked_sub(1) {
+                    self.nth(usize::try_from(last).unwrap_or(usize::MAX));
+                }
+            }
+            Inner::Sealed(walk) => walk.iter_mut().for_each(|walk| walk.skip_to(count)),
+        }
+    }
+
+    /// Whether the event before was the call of a leaf, whose symbol is its return too; asked where
+    /// events come from a file.
+    #[must_use]
+    pub fn was_leaf(&self) -> bool {
+        match &self.0 {
+            Inner::Memory(_) | Inner::Sealed(_) => false,
+            Inner::File(from) => from.returns,
         }
     }
 }
@@ -229,9 +265,11 @@ impl Events<'_> {
 impl Iterator for Events<'_> {
     type Item = Event;
 
+    #[inline]
     fn next(&mut self) -> Option<Event> {
         match &mut self.0 {
             Inner::Memory(events) => events.next(),
+            Inner::Sealed(walk) => walk.as_mut()?.next(),
             Inner::File(from) => loop {
                 if std::mem::take(&mut from.returns) {
                     return Some(Event::Return);
@@ -249,6 +287,7 @@ impl Iterator for Events<'_> {
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.0 {
             Inner::Memory(events) => events.size_hint(),
+            Inner::Sealed(_) => (0, None),
             Inner::File(from) => {
                 let decoded = from.ready.len() + from.staged.len();
                 let later: u64 = from.segments.as_slice().iter().map(|it| it.decoded).sum();
@@ -320,6 +359,16 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
 }
 
 impl Scan {
+    /// What a sealed run tells of a thread.
+    pub fn of_sealed(told: &SealedThread) -> Self {
+        Self {
+            events: told.events,
+            calls: told.calls,
+            ran_main: told.ran_main,
+            ..Self::default()
+        }
+    }
+
     /// One segment, of which the first `repeated` symbols are known already.
     fn segment(
         &mut self,

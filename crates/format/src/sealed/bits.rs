@@ -100,6 +100,7 @@ impl Interval {
 pub struct Writer<'a, S> {
     interval: Interval,
     sink: &'a mut S,
+    written: u64,
 }
 
 impl<'a, S: Sink> Writer<'a, S> {
@@ -108,7 +109,14 @@ impl<'a, S: Sink> Writer<'a, S> {
         Self {
             interval: Interval::WHOLE,
             sink,
+            written: 0,
         }
+    }
+
+    /// How many bytes there are so far.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Ends the bytes. What follows them does not matter.
@@ -134,6 +142,7 @@ impl<S: Sink> Coder for Writer<'_, S> {
         let middle = self.interval.middle(p);
         self.interval.narrow(middle, bit);
         while let Some(byte) = self.interval.settled() {
+            self.written += 1;
             self.sink.put(byte);
         }
         Ok(bit)

@@ -1,0 +1,661 @@
+//! Sealing: from an opened run and the trees of its threads to one file, in the place of the process files.
+//!
+//! ```text
+//!  processes/*  ──┐
+//!  trees        ──┴─► sealed.lockstep.tmp ─► read back, compared event by event ─► sealed.lockstep ─► processes/ removed
+//! ```
+//! A crash leaves the process files, or the sealed file, or both, which tell the same.
+
+use super::SealedStream;
+use super::file::{Name, OpenRun, Sealed};
+use super::record::Bytes;
+use super::tree::{Names, Walk};
+use crate::container::{self, Residue, residue};
+use crate::map::{Folder, Mapped, map_path};
+use crate::model::{EndKind, FunctionId, Process, Run, Thread};
+use crate::open::{ProcessPart, Sealable, ThreadPart};
+use crate::stream::Stream;
+use lockstep_format::check::crc32c;
+use lockstep_format::process::kind;
+use lockstep_format::sealed::{self, Header, section};
+use rustc_hash::FxHashMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Streams beside events are coded up to here, and kept as they are beyond: bytes in all.
+const MOST_CODED: usize = 4 << 20;
+
+/// Where the tree of a thread is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TreeOf {
+    /// Its node.
+    pub root: u32,
+    /// [`super::Strays`] of its events.
+    pub strays: Vec<u64>,
+}
+
+/// The trees of some runs, told in one row.
+#[derive(Debug, Clone, Default)]
+pub struct Trees {
+    /// The section.
+    pub nodes: Vec<u8>,
+    /// What its header tells.
+    pub header: Header,
+    /// All names, those of the store first.
+    pub names: Vec<Name>,
+    /// For each run, for each of its processes, for each thread: its tree, unless it is kept as it is.
+    pub roots: Vec<Vec<Vec<Option<TreeOf>>>>,
+}
+
+/// A store that several runs share: a row of files in a directory, each of which goes on where the one before ends.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    latest: Option<(PathBuf, Sealed)>,
+    files: usize,
+    /// Held while it is written.
+    _lock: File,
+}
+
+/// Why a run is not sealed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// Somebody still writes it.
+    #[error("{}: expected a run that has ended, found process {process} running: nothing is changed", path.display())]
+    Running {
+        /// The run.
+        path: PathBuf,
+        /// A process of it.
+        process: String,
+    },
+    /// It is.
+    #[error("{}: expected a run that is not sealed, found one that is", path.display())]
+    Sealed {
+        /// The run.
+        path: PathBuf,
+    },
+    /// What was written does not read back as what was recorded.
+    #[error("{}: expected the events of {trace} as recorded, found others: nothing is changed", path.display())]
+    Differs {
+        /// The run.
+        path: PathBuf,
+        /// The trace.
+        trace: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of a store does not hold.
+    #[error("{}: {text}", path.display())]
+    Store {
+        /// Which.
+        path: PathBuf,
+        /// What was expected and what was found.
+        text: String,
+    },
+}
+
+/// Bytes before and after.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of the process files, as long as they are.
+    pub before: u64,
+    /// Of the streams of events in them.
+    pub streams: u64,
+    /// Of the file that is in their place.
+    pub after: u64,
+    /// Of the trees in it, or in the store for all runs that were sealed together.
+    pub trees: u64,
+    /// Number of events.
+    pub events: u64,
+    /// Threads that are kept as they were recorded.
+    pub kept: u64,
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> SealError {
+    let path = path.to_owned();
+    move |source| SealError::File { path, source }
+}
+
+impl Store {
+    /// Opens a store, or begins one. Nobody else can write it meanwhile.
+    ///
+    /// # Errors
+    /// Where its files cannot be read.
+    pub fn open(directory: &Path) -> Result<Self, SealError> {
+        fs::create_dir_all(directory).map_err(file_error(directory))?;
+        let lock_path = directory.join("lock");
+        let lock = File::create(&lock_path).map_err(file_error(&lock_path))?;
+        lock.lock().map_err(file_error(&lock_path))?;
+        let mut files = 0;
+        while directory.join(store_file(files)).exists() {
+            files += 1;
+        }
+        let latest = match files.checked_sub(1) {
+            None => None,
+            Some(last) => {
+                let path = directory.join(store_file(last));
+                let bytes = map_path(&path).map_err(file_error(&path))?;
+                let sealed = Sealed::open(&path, bytes).map_err(|text| SealError::Store {
+                    path: path.clone(),
+                    text,
+                })?;
+                Some((path, sealed))
+            }
+        };
+        Ok(Self {
+            directory: directory.to_owned(),
+            latest,
+            files,
+            _lock: lock,
+        })
+    }
+
+    /// What it has so far: its names, its trees, and what is needed to go on.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    #[allow(clippy::type_complexity)]
+    pub fn content(
+        &self,
+    ) -> Result<
+        Option<(
+            &[Name],
+            &super::Tree,
+            lockstep_format::sealed::grammar::Grammar<crate::stream::Growing>,
+        )>,
+        SealError,
+    > {
+        let Some((path, sealed)) = &self.latest else {
+            return Ok(None);
+        };
+        let wrong = |text: String| SealError::Store {
+            path: path.clone(),
+            text,
+        };
+        let tree = sealed.tree().map_err(|text| wrong(text.to_owned()))?;
+        Ok(Some((
+            &sealed.names,
+            tree,
+            sealed.grammar().map_err(wrong)?,
+        )))
+    }
+
+    /// Adds trees; the file that has them, and the check of its header.
+    fn add(&self, trees: &Trees) -> Result<(PathBuf, u32), SealError> {
+        if trees.nodes.is_empty()
+            && let Some((path, sealed)) = &self.latest
+        {
+            return Ok((path.clone(), sealed.check));
+        }
+        let base = match &self.latest {
+            Some((path, sealed)) => base_text(path.file_name().map(Path::new), sealed.check),
+            None => Bytes::default(),
+        };
+        let known = self.latest.as_ref().map_or(0, |(_, it)| it.names.len());
+        let names = names_text(trees.names.get(known..).unwrap_or(&[]));
+        let (bytes, check) = assemble(&trees.header, &base, &names, &none(), &trees.nodes, &[]);
+        let path = self.directory.join(store_file(self.files));
+        replace(&path, &bytes)?;
+        Ok((path, check))
+    }
+}
+
+fn store_file(number: usize) -> String {
+    format!("{number:06}.lockstep")
+}
+
+/// Threads: no processes.
+fn none() -> Bytes {
+    let mut text = Bytes::default();
+    text.number(0);
+    text
+}
+
+fn base_text(path: Option<&Path>, check: u32) -> Bytes {
+    let mut text = Bytes::default();
+    text.bytes(path.unwrap_or(Path::new("")).to_string_lossy().as_bytes());
+    text.number(u64::from(check));
+    text
+}
+
+fn names_text(names: &[Name]) -> Bytes {
+    let mut text = Bytes::default();
+    text.number(names.len() as u64);
+    for name in names {
+        text.bytes(name.image.as_bytes());
+        text.bytes(name.linkage.as_bytes());
+        text.number(u64::from(name.leaf));
+    }
+    text
+}
+
+fn assemble(
+    header: &Header,
+    base: &Bytes,
+    names: &Bytes,
+    threads: &Bytes,
+    nodes: &[u8],
+    raw: &[u8],
+) -> (Vec<u8>, u32) {
+    let coded = [base.coded(), names.coded(), threads.coded()];
+    let parts: [&[u8]; section::COUNT] = [&coded[0], &coded[1], &coded[2], nodes, raw];
+    let sections = parts.map(|part| (part.len() as u64, crc32c(part)));
+    let head = sealed::header(header, &sections);
+    let mut bytes = head.to_vec();
+    parts.iter().for_each(|part| bytes.extend_from_slice(part));
+    let check = lockstep_format::bytes::u32_at(&head, sealed::header::CHECK).unwrap_or(0);
+    (bytes, check)
+}
+
+/// Writes a file as a whole, or not at all.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), SealError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let beside = path.with_file_name(name);
+    let write = || {
+        let mut file = File::create(&beside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, path)?;
+        File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        file_error(path)(error)
+    })
+}
+
+/// Seals runs whose trees are `trees`: into each run's directory, or, what is in all of them, into `store`. Their
+/// process files are removed unless `keep` says otherwise.
+///
+/// # Errors
+/// Where a run is running, is sealed, or cannot be written; or where what was written is not what was recorded.
+pub fn seal(
+    runs: &[&Sealable],
+    trees: &Trees,
+    store: Option<&Store>,
+    keep: bool,
+) -> Result<Vec<Sizes>, SealError> {
+    let base = store.map(|store| store.add(trees)).transpose()?;
+    let none = Vec::new();
+    let mut all = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let roots = trees.roots.get(index).unwrap_or(&none);
+        all.push(seal_one(run, trees, roots, base.as_ref(), keep)?);
+    }
+    Ok(all)
+}
+
+fn seal_one(
+    sealable: &Sealable,
+    trees: &Trees,
+    roots: &[Vec<Option<TreeOf>>],
+    base: Option<&(PathBuf, u32)>,
+    keep: bool,
+) -> Result<Sizes, SealError> {
+    let run = &sealable.run;
+    let path = run.directory.join(sealed::FILE);
+    sealable.check()?;
+    let mut names = NameTable::new(trees, base.is_some());
+    let mut threads = Bytes::default();
+    let mut raw = Bytes::default();
+    let mut sizes = Sizes {
+        trees: trees.nodes.len() as u64,
+        ..Sizes::default()
+    };
+    let root = Folder::open(&run.directory).map_err(file_error(&run.directory))?;
+    let folder = root
+        .folder("processes")
+        .map_err(file_error(&run.directory))?;
+    threads.number(run.processes.len() as u64);
+    for ((process, part), roots) in run.processes.iter().zip(&sealable.parts).zip(roots) {
+        let mapped = folder
+            .map(&part.file_name)
+            .map_err(file_error(&run.directory))?;
+        sizes.before += mapped.bytes().len() as u64;
+        put_process(
+            run,
+            process,
+            part,
+            roots,
+            &mapped,
+            &mut names,
+            &mut threads,
+            &mut raw,
+            &mut sizes,
+        )
+        .map_err(|text| SealError::Store {
+            path: run.directory.join("processes").join(&part.file_name),
+            text,
+        })?;
+    }
+    let (header, base, nodes) = match base {
+        None => (trees.header, Bytes::default(), &trees.nodes[..]),
+        Some((store, check)) => {
+            let nodes = trees.header.base_nodes + trees.header.nodes;
+            let header = Header {
+                base_nodes: nodes,
+                ..Header::default()
+            };
+            let store = fs::canonicalize(store).map_err(file_error(store))?;
+            (header, base_text(Some(&store), *check), &[][..])
+        }
+    };
+    let (bytes, _) = assemble(&header, &base, &names.text(), &threads, nodes, &raw.0);
+    sizes.after = bytes.len() as u64;
+    verify(run, &path, bytes.clone(), roots)?;
+    replace(&path, &bytes)?;
+    if !keep {
+        let processes = run.directory.join("processes");
+        fs::remove_dir_all(&processes).map_err(file_error(&processes))?;
+    }
+    Ok(sizes)
+}
+
+impl Sealable {
+    /// Whether the run can be sealed: it has ended, and is not.
+    ///
+    /// # Errors
+    /// Where it is running, or is sealed.
+    pub fn check(&self) -> Result<(), SealError> {
+        let path = self.run.directory.clone();
+        if self.is_sealed {
+            return Err(SealError::Sealed { path });
+        }
+        let is_running = |process: &&Process| process.end.kind == EndKind::Running;
+        match self.run.processes.iter().find(is_running) {
+            Some(process) => Err(SealError::Running {
+                path,
+                process: process.name.to_string(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Names, and more where they are needed.
+struct NameTable<'a> {
+    known: &'a [Name],
+    /// Whether the known ones stand in another file.
+    elsewhere: bool,
+    added: Vec<Name>,
+    numbers: FxHashMap<(&'a str, &'a str), u32>,
+}
+
+impl<'a> NameTable<'a> {
+    fn new(trees: &'a Trees, elsewhere: bool) -> Self {
+        let numbers = trees
+            .names
+            .iter()
+            .zip(0..)
+            .map(|(name, number)| ((name.image.as_str(), name.linkage.as_str()), number))
+            .collect();
+        Self {
+            known: &trees.names,
+            elsewhere,
+            added: Vec::new(),
+            numbers,
+        }
+    }
+
+    fn number(&mut self, run: &Run, function: FunctionId) -> u32 {
+        let function = run.function(function);
+        let key = (function.image.as_str(), function.linkage.as_str());
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        let is_it = |name: &Name| (name.image.as_str(), name.linkage.as_str()) == key;
+        let at = self.added.iter().position(is_it).unwrap_or_else(|| {
+            self.added.push(Name {
+                image: function.image.clone(),
+                linkage: function.linkage.clone(),
+                leaf: false,
+            });
+            self.added.len() - 1
+        });
+        (self.known.len() + at) as u32
+    }
+
+    fn text(&self) -> Bytes {
+        let known = if self.elsewhere { &[] } else { self.known };
+        names_text(&[known, &self.added].concat())
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+fn put_process<'a>(
+    run: &'a Run,
+    process: &Process,
+    part: &ProcessPart,
+    roots: &[Option<TreeOf>],
+    mapped: &Mapped,
+    names: &mut NameTable<'a>,
+    text: &mut Bytes,
+    raw: &mut Bytes,
+    sizes: &mut Sizes,
+) -> Result<(), String> {
+    let file = container::read(mapped.bytes(), |at| mapped.control(at))
+        .map_err(|finding| finding.to_string())?;
+    let told = part
+        .threads
+        .iter()
+        .zip(roots)
+        .filter(|(_, root)| root.is_some())
+        .map(|(thread, _)| thread.index)
+        .collect();
+    let Residue { header, chunks } = residue(mapped.bytes(), &file, &told);
+    text.bytes(part.file_name.as_bytes());
+    text.number(part.findings.len() as u64);
+    for finding in &part.findings {
+        text.number(finding.at);
+        text.bytes(finding.text.as_bytes());
+    }
+    text.number(part.strays.len() as u64);
+    for stray in &part.strays {
+        text.number(u64::from(*stray));
+    }
+    text.sparse(&header);
+    text.number(chunks.len() as u64);
+    for chunk in &chunks {
+        for number in [
+            chunk.kind,
+            chunk.thread,
+            chunk.sequence,
+            chunk.used,
+            chunk.payload_check,
+        ] {
+            text.number(u64::from(number));
+        }
+        let is_text = matches!(chunk.kind, kind::FACTS | kind::THREAD);
+        let is_stream = chunk.kind == kind::DATA;
+        let is_raw = is_stream || !is_text && text.0.len() > MOST_CODED;
+        text.number(u64::from(is_raw));
+        if is_raw { &mut *raw } else { &mut *text }.sparse(&chunk.payload);
+    }
+    text.number(roots.iter().flatten().count() as u64);
+    for ((thread, part), root) in process.threads.iter().zip(&part.threads).zip(roots) {
+        sizes.events += thread.events;
+        sizes.streams += thread.bytes;
+        match root {
+            Some(root) => put_thread(run, thread, part, root, names, text),
+            None => sizes.kept += 1,
+        }
+    }
+    Ok(())
+}
+
+fn put_thread<'a>(
+    run: &'a Run,
+    thread: &Thread,
+    part: &ThreadPart,
+    root: &TreeOf,
+    names: &mut NameTable<'a>,
+    text: &mut Bytes,
+) {
+    let leaf = thread
+        .open_leaf
+        .map_or(0, |leaf| u64::from(names.number(run, leaf)) + 1);
+    for number in [
+        u64::from(part.index),
+        u64::from(root.root),
+        thread.events,
+        thread.calls,
+        thread.dropped,
+        thread.bytes,
+        thread.unverified,
+        u64::from(part.committing),
+        u64::from(part.ran_main),
+        leaf,
+    ] {
+        text.number(number);
+    }
+    text.number(part.damage.len() as u64);
+    for damage in &part.damage {
+        text.bytes(damage.as_bytes());
+    }
+    let mut open: Vec<OpenRun> = Vec::new();
+    for frame in &thread.open {
+        let run_of_one = OpenRun {
+            name: names.number(run, frame.function),
+            handed_over: frame.handed_over,
+            called_at: frame.called_at.clone().map(|at| (at.file, at.line)),
+            times: 1,
+        };
+        match open.last_mut() {
+            Some(last)
+                if (last.name, last.handed_over, &last.called_at)
+                    == (
+                        run_of_one.name,
+                        run_of_one.handed_over,
+                        &run_of_one.called_at,
+                    ) =>
+            {
+                last.times += 1;
+            }
+            _ => open.push(run_of_one),
+        }
+    }
+    text.number(open.len() as u64);
+    for run in &open {
+        text.number(u64::from(run.name));
+        text.number(u64::from(run.handed_over) | u64::from(run.called_at.is_some()) << 1);
+        if let Some((file, line)) = &run.called_at {
+            text.bytes(file.as_bytes());
+            text.number(u64::from(*line));
+        }
+        text.number(run.times);
+    }
+    text.number(root.strays.len() as u64);
+    let mut before = 0;
+    for stray in &root.strays {
+        text.number(stray - before);
+        before = *stray;
+    }
+}
+
+/// The functions that names are in a run.
+fn names_in(run: &Run, sealed: &Sealed) -> Names {
+    let ids: FxHashMap<(&str, &str), FunctionId> = run
+        .functions
+        .iter()
+        .zip(0..)
+        .map(|(it, id)| ((it.image.as_str(), it.linkage.as_str()), FunctionId(id)))
+        .collect();
+    let rows = sealed.names.iter().map(|name| {
+        let key = (name.image.as_str(), name.linkage.as_str());
+        let id = ids.get(&key).copied().unwrap_or(FunctionId(u32::MAX));
+        (id, name.leaf)
+    });
+    Names {
+        rows: rows.collect(),
+    }
+}
+
+/// Reads what is about to be written, and compares it with the events as recorded.
+fn verify(
+    run: &Run,
+    path: &Path,
+    bytes: Vec<u8>,
+    roots: &[Vec<Option<TreeOf>>],
+) -> Result<(), SealError> {
+    let wrong = |text: String| SealError::Store {
+        path: path.to_owned(),
+        text,
+    };
+    let sealed = Sealed::open(path, Mapped::Memory(bytes)).map_err(wrong)?;
+    let tree = sealed.tree().map_err(|text| wrong(text.to_owned()))?;
+    let names = names_in(run, &sealed);
+    for (process, roots) in run.processes.iter().zip(roots) {
+        for (thread, root) in process.threads.iter().zip(roots) {
+            let Some(root) = root else { continue };
+            let mut told = Walk::new(tree, &names, root.root, &root.strays);
+            let mut recorded = thread.events();
+            loop {
+                let next = recorded.next();
+                let same =
+                    next == told.next() && (next.is_none() || told.symbols == recorded.symbols());
+                if !same {
+                    return Err(SealError::Differs {
+                        path: run.directory.clone(),
+                        trace: thread.name.to_string(),
+                    });
+                }
+                if next.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Trees {
+    /// The threads of one of the runs as they would be read from a sealed file, nothing beside their events; in
+    /// the order of processes and threads. `None` for those that are kept as they are. For tests and measurements.
+    ///
+    /// # Errors
+    /// Where the trees cannot be read.
+    pub fn read_back(&self, run: &Run, index: usize) -> Result<Vec<Vec<Option<Thread>>>, String> {
+        let names = names_text(&self.names);
+        let (bytes, _) = assemble(
+            &self.header,
+            &Bytes::default(),
+            &names,
+            &none(),
+            &self.nodes,
+            &[],
+        );
+        let sealed = Arc::new(Sealed::open(Path::new(""), Mapped::Memory(bytes))?);
+        sealed.tree().map_err(str::to_owned)?;
+        let names = Arc::new(names_in(run, &sealed));
+        let told = |thread: &Thread, root: &TreeOf| {
+            let mut told = thread.clone();
+            told.stream = Stream::Sealed(Arc::new(SealedStream {
+                sealed: Arc::clone(&sealed),
+                names: Arc::clone(&names),
+                root: root.root,
+                strays: root.strays.clone(),
+            }));
+            told
+        };
+        let roots = self.roots.get(index).map_or(&[][..], Vec::as_slice);
+        let processes = run.processes.iter().zip(roots);
+        Ok(processes
+            .map(|(process, roots)| {
+                let threads = process.threads.iter().zip(roots);
+                threads
+                    .map(|(thread, root)| root.as_ref().map(|root| told(thread, root)))
+                    .collect()
+            })
+            .collect())
+    }
+}
