@@ -26,6 +26,11 @@ const MOST_ITEMS: usize = 1 << 24;
 /// How many trees are built before they are brought together.
 const BATCH: usize = 64;
 
+/// A thread's tree, and its strays.
+type Root = (NodeId, Vec<u64>);
+/// Of a run: by process, by thread; `None` where the thread is kept as it was recorded.
+type Roots = Vec<Vec<Option<Root>>>;
+
 /// Functions, those whose symbol is their return too apart from the others.
 struct Functions {
     plain: Vec<FunctionKey>,
@@ -76,7 +81,7 @@ pub fn trees(runs: &[&Run], store: Option<&Store>) -> Result<Trees, SealError> {
         }
         grammar = Some(so_far);
     }
-    let mut roots: Vec<Vec<Vec<Option<(NodeId, Vec<u64>)>>>> = Vec::new();
+    let mut roots: Vec<Roots> = Vec::new();
     for run in runs {
         let functions = Functions {
             plain: keys(&mut forest, run, false),
@@ -106,7 +111,7 @@ fn write(
     known: &FxHashMap<u32, u32>,
     names: Vec<Name>,
     runs: &[&Run],
-    mut roots: Vec<Vec<Vec<Option<(NodeId, Vec<u64>)>>>>,
+    mut roots: Vec<Roots>,
 ) -> Trees {
     let plain = Plain::of(forest, &roots);
     let recorded: Vec<Vec<Vec<u64>>> = runs
@@ -207,7 +212,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn of(forest: &Forest, roots: &[Vec<Vec<Option<(NodeId, Vec<u64>)>>>]) -> Self {
+    fn of(forest: &Forest, roots: &[Roots]) -> Self {
         // How many elements tell a loop, and how many it stands for; and by how many lists it is shared.
         let mut seen = vec![false; forest.len()];
         let mut open: Vec<NodeId> = Vec::new();
@@ -367,15 +372,11 @@ impl grammar::Tree for Writing<'_> {
 
 impl Forest {
     /// The trees of a process's threads with leaves told apart, `None` of those that are too large.
-    fn add_told(
-        &mut self,
-        functions: &Functions,
-        threads: &[&Thread],
-    ) -> Vec<Option<(NodeId, Vec<u64>)>> {
+    fn add_told(&mut self, functions: &Functions, threads: &[&Thread]) -> Vec<Option<Root>> {
         let mut roots = Vec::with_capacity(threads.len());
         for batch in threads.chunks(BATCH) {
             let known = self.functions.clone();
-            let built: Vec<(Self, Option<(NodeId, Vec<u64>)>)> = batch
+            let built: Vec<(Self, Option<Root>)> = batch
                 .par_iter()
                 .map(|thread| {
                     let mut forest = Self {
@@ -393,7 +394,7 @@ impl Forest {
         roots
     }
 
-    fn told(&mut self, functions: &Functions, thread: &Thread) -> Option<(NodeId, Vec<u64>)> {
+    fn told(&mut self, functions: &Functions, thread: &Thread) -> Option<Root> {
         if !thread.can_be_told() {
             return None;
         }

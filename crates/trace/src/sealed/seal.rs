@@ -134,7 +134,8 @@ impl Store {
         fs::create_dir_all(directory).map_err(file_error(directory))?;
         let lock_path = directory.join("lock");
         let lock = File::create(&lock_path).map_err(file_error(&lock_path))?;
-        lock.lock().map_err(file_error(&lock_path))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| file_error(&lock_path)(error.into()))?;
         let mut files = 0;
         while directory.join(store_file(files)).exists() {
             files += 1;
