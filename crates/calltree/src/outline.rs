@@ -35,9 +35,12 @@ pub struct Trips {
     pub total: u64,
 }
 
+/// Lines that are deeper are not indented further: nobody could read them, and a recursion may be of any depth.
+const DEEPEST: usize = 200;
+
 impl std::fmt::Display for OutlineLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:indent$}", "", indent = 2 * self.depth)?;
+        write!(f, "{:indent$}", "", indent = 2 * self.depth.min(DEEPEST))?;
         if self.tail {
             write!(f, "~> ")?;
         }

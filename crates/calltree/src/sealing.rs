@@ -168,7 +168,12 @@ fn write(
         }
         writer.finish();
         let elements = grammar.elements() - before;
-        if elements > most_elements(bytes.0.len() as u64) {
+        let mut padded = bytes.0.len();
+        while elements > most_elements(padded as u64) && elements <= most_elements(u64::MAX) {
+            padded += 256;
+        }
+        bytes.0.resize(padded, 0);
+        if elements > most_elements(padded as u64) {
             // More than a reader would believe: nothing is told.
             roots
                 .iter_mut()

@@ -177,7 +177,7 @@ impl core::fmt::Display for Fault {
 /// Most elements that `bytes` bytes of nodes may tell. A reader needs less than [`ELEMENT_BYTES`] for each.
 #[must_use]
 pub const fn most_elements(bytes: u64) -> u64 {
-    let most = (1 << 16) + bytes.saturating_mul(4096);
+    let most = (1 << 20) + bytes.saturating_mul(4096);
     if most < MOST { most } else { MOST }
 }
 

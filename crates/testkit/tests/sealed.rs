@@ -149,8 +149,8 @@ fn threads_signals_and_exceptions() {
 
 #[test]
 fn events_that_were_left_out() {
-    check_program("c/irregular.c", &["--max-size", "1M", "--keep", "first"]);
-    check_program("c/irregular.c", &["--max-size", "1M", "--keep", "last"]);
+    check_program("c/irregular.c", &["--max-size", "512K", "--keep", "first"]);
+    check_program("c/irregular.c", &["--max-size", "512K", "--keep", "last"]);
     check_program("c/switch_table.c", &["--codec", "seed"]);
     check_program("c/callbacks.c", &["--trace", "main"]);
 }
