@@ -21,6 +21,7 @@ mod slowdown;
 mod stall;
 mod startup;
 mod statistics;
+mod store;
 mod words;
 
 use anyhow::Result;
@@ -40,6 +41,7 @@ const BENCHES: &[Bench] = &[
     ("stall", stall::USAGE, stall::run),
     ("coverage", coverage::USAGE, coverage::run),
     ("memory", memory::USAGE, memory::run),
+    ("store", store::USAGE, store::run),
     ("programs", programs::USAGE, programs::run),
 ];
 

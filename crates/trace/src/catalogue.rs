@@ -252,12 +252,14 @@ impl<'a> Catalogue<'a> {
         self.intern(&format!("+?{number}"), &image, false, None)
     }
 
-    /// The function of that identity; one of that name where no plan has it.
-    pub fn find(&mut self, image: &str, linkage: &str) -> FunctionId {
+    /// The function of that identity; one of that name where no plan has it. `None` where it is not this run's: a
+    /// `shared` name, and every plan could be read.
+    pub fn find(&mut self, image: &str, linkage: &str, shared: bool) -> Option<FunctionId> {
         let key = (image.to_owned(), linkage.to_owned());
         match self.ids.get(&key) {
-            Some(id) => *id,
-            None => self.intern(linkage, image, image == LIBRARY, None),
+            Some(id) => Some(*id),
+            None if shared && self.notes.is_empty() => None,
+            None => Some(self.intern(linkage, image, image == LIBRARY, None)),
         }
     }
 

@@ -127,8 +127,11 @@ impl Sealable {
             process.name_strays(&mut catalogue, &mut notes);
         }
         let sealed = sealed.map(|sealed| {
-            let rows = sealed.names.iter();
-            let rows = rows.map(|name| (catalogue.find(&name.image, &name.linkage), name.leaf));
+            let shared = sealed.shared_names();
+            let rows = sealed.names.iter().zip(0..).map(|(name, number)| {
+                let known = catalogue.find(&name.image, &name.linkage, number < shared);
+                (known.unwrap_or(Names::OTHER), name.leaf)
+            });
             let rows = rows.collect();
             (sealed, Arc::new(Names { rows }))
         });

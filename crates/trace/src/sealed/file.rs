@@ -262,6 +262,11 @@ impl Sealed {
         Ok(())
     }
 
+    /// How many of the names stand in the files that it builds on.
+    pub fn shared_names(&self) -> usize {
+        self.base.as_ref().map_or(0, |base| base.names.len())
+    }
+
     /// Number of nodes.
     pub fn nodes(&self) -> u32 {
         self.header.base_nodes.saturating_add(self.header.nodes)

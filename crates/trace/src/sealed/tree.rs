@@ -127,19 +127,24 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// A function of another run that shares the store.
+    pub const OTHER: FunctionId = FunctionId(u32::MAX);
+
     /// The function of a name.
     pub fn function(&self, name: u32) -> FunctionId {
-        self.rows
-            .get(name as usize)
-            .map_or(FunctionId(0), |(function, _)| *function)
+        self.row(name as usize).0
     }
 
     pub fn of(&self, label: u32) -> (FunctionId, bool) {
-        let name = (label >> label::NAME) as usize;
-        self.rows
-            .get(name)
-            .copied()
-            .unwrap_or((FunctionId(0), false))
+        self.row((label >> label::NAME) as usize)
+    }
+
+    fn row(&self, name: usize) -> (FunctionId, bool) {
+        match self.rows.get(name) {
+            Some(row) if row.0 != Self::OTHER => *row,
+            // In no file that we wrote.
+            _ => (FunctionId(0), false),
+        }
     }
 }
 

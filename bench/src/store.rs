@@ -1,0 +1,243 @@
+//! `cargo xtask bench store`: how small a sealed run is, and how fast it is read.
+//!
+//! Sources are generated (`lockstep_testkit::generate`), so that the entropy of the random ones is known. Sizes are exact; times are of this
+//! machine, at this moment.
+
+use crate::measure;
+use crate::rows::Rows;
+use crate::words::Words;
+use anyhow::{Context, Result, anyhow};
+use lockstep_calltree::{Forest, trees};
+use lockstep_format::codec::{AnyDecoder, AnyEncoder, Decoder, Kind, Sink};
+use lockstep_format::symbol::{FIRST_FUNCTION, RETURN, TAIL};
+use lockstep_testkit::generate::{self, Source};
+use lockstep_testkit::tools;
+use lockstep_trace::sealed::Growing;
+use lockstep_trace::{Event, Thread};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+Usage: cargo xtask bench store [OPTION]...
+
+Bytes of sealed trees beside the seed codec, the capture codec, zstd -19 and xz -9 of the raw ids, and the entropy of random
+sources; events per second read back; and runs of 16 to 65,536 ranks. Takes some minutes.
+
+  --events N       of each source (2000000)
+  --ranks LIST     16,256,4096,65536
+  --fresh          forget the rows that are there
+";
+
+const HEADS: [&str; 13] = [
+    "source",
+    "events",
+    "bound",
+    "seed",
+    "capture",
+    "zstd19",
+    "xz9",
+    "sealed",
+    "seal_seconds",
+    "plain_meps",
+    "walk_meps",
+    "tree_milliseconds",
+    "calls_meps",
+];
+
+const RANK_HEADS: [&str; 6] = [
+    "ranks",
+    "events",
+    "distinct",
+    "nodes",
+    "sealed",
+    "seal_seconds",
+];
+
+/// Runs it.
+pub fn run(words: &[String]) -> Result<()> {
+    let given = Words::read(words, &["--events", "--ranks"], &["--fresh"])?;
+    let directory = measure::results_directory()?;
+    let size: usize = given.text("--events", "2000000").parse()?;
+    let path = directory.join("store.csv");
+    let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
+    println!("{}", HEADS.join("\t"));
+    let mut logs = Vec::new();
+    for source in generate::sources(size) {
+        if rows.has(&[source.name]) {
+            continue;
+        }
+        let row = one(source)?;
+        println!("{}", row.join("\t"));
+        let number = |index: usize| row[index].parse::<f64>().unwrap_or(f64::NAN);
+        logs.push((number(3) / number(7)).ln());
+        rows.add(&row)?;
+    }
+    if !logs.is_empty() {
+        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        println!(
+            "sealed is {mean:.1} times smaller than seed (geometric mean of {})",
+            logs.len()
+        );
+    }
+    let path = directory.join("store-ranks.csv");
+    let mut rows = Rows::open(&path, &RANK_HEADS, given.has("--fresh"))?;
+    println!("{}", RANK_HEADS.join("\t"));
+    for count in given.list("--ranks", "16,256,4096,65536") {
+        if rows.has(&[&count]) {
+            continue;
+        }
+        let row = ranks(count.parse()?)?;
+        println!("{}", row.join("\t"));
+        rows.add(&row)?;
+    }
+    Ok(())
+}
+
+struct Bytes(Vec<u8>);
+
+impl Sink for Bytes {
+    fn put(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+}
+
+/// What a codec makes of symbols.
+fn encoded(kind: Kind, symbols: &[u32]) -> Vec<u8> {
+    let mut encoder: Box<AnyEncoder<Growing, Growing>> = Box::default();
+    let mut bytes = Bytes(Vec::new());
+    for symbol in symbols {
+        encoder.push(kind, *symbol, &mut bytes);
+    }
+    let tail = encoder.tail(kind);
+    bytes.0.extend_from_slice(&tail.bytes[..tail.length]);
+    bytes.0
+}
+
+/// Bytes that a tool makes of `input`; `-` where it is not there.
+fn packed(tool: &str, level: &str, input: &[u8]) -> Result<String> {
+    if tools::find(tool).is_none() {
+        return Ok("-".to_owned());
+    }
+    let mut child = Command::new(tool)
+        .args([level, "-c"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut pipe = child.stdin.take().context("a pipe")?;
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || pipe.write_all(&input));
+    let output = child.wait_with_output()?;
+    let _ = writer.join();
+    Ok(output.stdout.len().to_string())
+}
+
+fn one(source: Source) -> Result<Vec<String>> {
+    let symbols: Vec<u32> = source
+        .events
+        .iter()
+        .map(|event| match event {
+            Event::Call(function) => FIRST_FUNCTION + function.0,
+            Event::Return => RETURN,
+            Event::Tail => TAIL,
+        })
+        .collect();
+    let events = source.events.len();
+    let seed = encoded(Kind::Seed, &symbols);
+    let capture = encoded(Kind::Lockstep, &symbols);
+    let raw: Vec<u8> = symbols
+        .iter()
+        .flat_map(|symbol| (*symbol as u16).to_le_bytes())
+        .collect();
+
+    let begin = Instant::now();
+    let mut decoder: Box<AnyDecoder<Growing, Growing>> = Box::new(AnyDecoder::new(Kind::Lockstep));
+    let mut rest = &capture[..];
+    let mut batch = [0; 256];
+    let mut decoded = 0;
+    loop {
+        let (count, _) = decoder.fill(&mut rest, &mut batch);
+        decoded += count;
+        if count < batch.len() {
+            break;
+        }
+    }
+    anyhow::ensure!(
+        decoded == events,
+        "{}: expected {events}, found {decoded}",
+        source.name
+    );
+    let plain = begin.elapsed().as_secs_f64();
+
+    let run = generate::run(vec![source.events]);
+    let begin = Instant::now();
+    let told = trees(&[&run], None)?;
+    let sealing = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let back = told.read_back(&run, 0).map_err(|text| anyhow!(text))?;
+    let reading = begin.elapsed().as_secs_f64();
+    let thread: &Thread = back[0][0].as_ref().context("a tree")?;
+    let begin = Instant::now();
+    anyhow::ensure!(
+        thread.events().count() == events,
+        "{}: other events",
+        source.name
+    );
+    let walk = begin.elapsed().as_secs_f64();
+    let begin = Instant::now();
+    let mut forest = Forest::new();
+    let functions = forest.add_functions(&run);
+    let trace = forest.add_trace(&functions, thread);
+    let calls: u64 = forest.calls(&[trace.root]).iter().map(|it| it.calls).sum();
+    anyhow::ensure!(2 * calls as usize == events, "{}: other calls", source.name);
+    let counting = begin.elapsed().as_secs_f64();
+    let rate = |seconds: f64| format!("{:.1}", events as f64 / seconds / 1e6);
+    Ok(vec![
+        source.name.to_owned(),
+        events.to_string(),
+        source
+            .bits
+            .map_or("-".to_owned(), |bits| format!("{:.0}", bits / 8.0)),
+        seed.len().to_string(),
+        capture.len().to_string(),
+        packed("zstd", "-19", &raw)?,
+        packed("xz", "-9", &raw)?,
+        told.nodes.len().to_string(),
+        format!("{sealing:.2}"),
+        rate(plain),
+        rate(walk),
+        format!("{:.2}", reading * 1e3),
+        rate(reading + counting),
+    ])
+}
+
+fn ranks(count: u32) -> Result<Vec<String>> {
+    let run = generate::ranks(count);
+    let events: u64 = run
+        .processes
+        .iter()
+        .flat_map(|it| &it.threads)
+        .map(|it| it.events)
+        .sum();
+    let begin = Instant::now();
+    let told = trees(&[&run], None)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let distinct: BTreeSet<u32> = told
+        .roots
+        .iter()
+        .flatten()
+        .flatten()
+        .flatten()
+        .map(|it| it.root)
+        .collect();
+    Ok(vec![
+        count.to_string(),
+        events.to_string(),
+        distinct.len().to_string(),
+        told.header.nodes.to_string(),
+        told.nodes.len().to_string(),
+        format!("{seconds:.2}"),
+    ])
+}
