@@ -23,4 +23,5 @@ pub mod plan;
 pub mod process;
 pub mod sealed;
 pub mod side;
+pub mod stamp;
 pub mod symbol;

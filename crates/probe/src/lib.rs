@@ -53,6 +53,10 @@ mod x86_64;
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = start::start;
 
+/// By which a recorder of another build knows us.
+#[used]
+static STAMP: [u8; lockstep_format::stamp::SIZE] = lockstep_format::stamp::stamp();
+
 /// Called by `exit`.
 #[used]
 #[unsafe(link_section = ".fini_array")]

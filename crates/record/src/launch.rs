@@ -7,6 +7,7 @@ use crate::images::{self, Images};
 use crate::plan::{CHOICE, SILENT};
 use crate::program::{Program, plain};
 use crate::{Keep, Memory, Options};
+use lockstep_format::{plan, process, stamp};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -27,8 +28,25 @@ const LIBRARIES: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Finds the probe's library.
+/// Finds the probe's library, and sees that it is of our build.
 pub(crate) fn find_probe(given: Option<&Path>) -> Result<PathBuf, Error> {
+    let probe = locate_probe(given)?;
+    let failed = |text: String| Error::own(format!("the probe {}: {text}", probe.display()));
+    let bytes = std::fs::read(&probe).map_err(|error| failed(plain(&error)))?;
+    let ours = (process::VERSION, plan::VERSION);
+    match stamp::find(&bytes) {
+        Some(versions) if versions == ours => Ok(probe),
+        Some((process, plan)) => Err(failed(format!(
+            "expected process files of version {} and plans of version {}, found {process} and {plan}: it is of another build",
+            ours.0, ours.1
+        ))),
+        None => Err(failed(
+            "expected lockstep's probe, found another library".to_owned(),
+        )),
+    }
+}
+
+fn locate_probe(given: Option<&Path>) -> Result<PathBuf, Error> {
     let given = given
         .map(Path::to_owned)
         .or_else(|| std::env::var_os("LOCKSTEP_PROBE").map(PathBuf::from));
