@@ -22,6 +22,7 @@ mod stall;
 mod startup;
 mod statistics;
 mod store;
+mod suite;
 mod words;
 
 use anyhow::Result;

@@ -1,10 +1,12 @@
 //! `cargo xtask bench store`: how small a sealed run is, and how fast it is read.
 //!
-//! Sources are generated (`lockstep_testkit::generate`), so that the entropy of the random ones is known. Sizes are exact; times are of this
-//! machine, at this moment.
+//! Sources are generated (`lockstep_testkit::generate`), so that the entropy of the random ones is known;
+//! and recorded: the programs of `programs/suite`, and others by path. Sizes are exact; times are of
+//! this machine, at this moment.
 
 use crate::measure;
 use crate::rows::Rows;
+use crate::suite;
 use crate::words::Words;
 use anyhow::{Context, Result, anyhow};
 use lockstep_calltree::{Forest, trees};
@@ -26,7 +28,9 @@ Usage: cargo xtask bench store [OPTION]...
 Bytes of sealed trees beside the seed codec, the capture codec, zstd -19 and xz -9 of the raw ids, and the entropy of random
 sources; events per second read back; and runs of 16 to 65,536 ranks. Takes some minutes.
 
-  --events N       of each source (2000000)
+  --events N       of each generated source (2000000)
+  --programs DIR   every *.x there, too (NAS benchmarks, say), by mpirun -n 4: rank 0
+  --images HOW     main or all (main)
   --ranks LIST     16,256,4096,65536
   --fresh          forget the rows that are there
 ";
@@ -58,18 +62,33 @@ const RANK_HEADS: [&str; 6] = [
 
 /// Runs it.
 pub fn run(words: &[String]) -> Result<()> {
-    let given = Words::read(words, &["--events", "--ranks"], &["--fresh"])?;
+    let given = Words::read(
+        words,
+        &["--events", "--ranks", "--programs", "--images"],
+        &["--fresh"],
+    )?;
     let directory = measure::results_directory()?;
     let size: usize = given.text("--events", "2000000").parse()?;
     let path = directory.join("store.csv");
     let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
     println!("{}", HEADS.join("\t"));
     let mut logs = Vec::new();
-    for source in generate::sources(size) {
-        if rows.has(&[source.name]) {
+    let images = given.text("--images", "main");
+    let recorded = suite::sources(images, given.text("--programs", "").as_ref())?;
+    let generated = generate::sources(size)
+        .into_iter()
+        .map(|source| (source.name.clone(), Subject::Generated(source)));
+    let recorded = recorded
+        .into_iter()
+        .map(|it| (it.name.clone(), Subject::Recorded(it)));
+    for (name, subject) in generated.chain(recorded) {
+        if rows.has(&[&name]) {
             continue;
         }
-        let row = one(source)?;
+        let row = match subject {
+            Subject::Generated(source) => one(source)?,
+            Subject::Recorded(program) => one(program.record()?)?,
+        };
         println!("{}", row.join("\t"));
         let number = |index: usize| row[index].parse::<f64>().unwrap_or(f64::NAN);
         logs.push((number(3) / number(7)).ln());
@@ -94,6 +113,11 @@ pub fn run(words: &[String]) -> Result<()> {
         rows.add(&row)?;
     }
     Ok(())
+}
+
+enum Subject {
+    Generated(Source),
+    Recorded(suite::Program),
 }
 
 struct Bytes(Vec<u8>);
@@ -195,7 +219,7 @@ fn one(source: Source) -> Result<Vec<String>> {
     let counting = begin.elapsed().as_secs_f64();
     let rate = |seconds: f64| format!("{:.1}", events as f64 / seconds / 1e6);
     Ok(vec![
-        source.name.to_owned(),
+        source.name,
         events.to_string(),
         source
             .bits

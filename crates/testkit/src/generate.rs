@@ -28,7 +28,7 @@ impl Random {
 #[derive(Debug, Clone)]
 pub struct Source {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its events.
     pub events: Vec<Event>,
     /// Entropy of the choices in it.
@@ -55,7 +55,7 @@ impl Events {
 /// Sources of about `size` events each, that differ in kind.
 #[must_use]
 pub fn sources(size: usize) -> Vec<Source> {
-    let source = |name, bits: Option<f64>, make: &dyn Fn(&mut Events, &mut Random) -> f64| {
+    let source = |name: &str, bits: Option<f64>, make: &dyn Fn(&mut Events, &mut Random) -> f64| {
         let mut events = Events(Vec::new());
         events.call(0);
         let mut random = Random::new(7);
@@ -65,7 +65,7 @@ pub fn sources(size: usize) -> Vec<Source> {
         }
         events.ret();
         Source {
-            name,
+            name: name.to_owned(),
             bits: bits.map(|_| told),
             events: events.0,
         }
