@@ -224,7 +224,7 @@ pub fn analyse(run: &Run) -> Progress {
     let potential = without_buffers(&conversations, &membership, &matching)
         .filter(|_| facts.progress.waiting.stuck.is_empty())
         .map(|it| verdict::potential(&facts, &it));
-    let sentence = verdict::sentence(&facts);
+    let sentence = verdict::sentence(&facts, potential.as_deref());
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
     progress
 }

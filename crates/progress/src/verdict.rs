@@ -8,7 +8,8 @@ use lockstep_trace::{SourceLine, ranges};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-pub(crate) fn sentence(facts: &Facts<'_>) -> String {
+/// `potential` is a deadlock that buffering prevented, in words.
+pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let progress = facts.progress;
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
@@ -22,7 +23,7 @@ pub(crate) fn sentence(facts: &Facts<'_>) -> String {
         return ended(progress, &left);
     }
     match progress.kind {
-        Kind::None => quiet(facts),
+        Kind::None => quiet(facts, potential),
         Kind::Deadlock => deadlock(progress),
         Kind::Livelock | Kind::Slow => held_up(progress),
     }
@@ -273,7 +274,7 @@ fn ended(progress: &Progress, tasks: &[u32]) -> String {
     text
 }
 
-fn quiet(facts: &Facts<'_>) -> String {
+fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let progress = facts.progress;
     let kind = if progress.is_mpi { "ranks" } else { "threads" };
     let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
@@ -286,9 +287,10 @@ fn quiet(facts: &Facts<'_>) -> String {
     };
     match progress.mismatches.first() {
         Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
-        None => match progress.loose.first() {
-            Some(loose) => format!("{text}; but {}", loose.sentence()),
-            None => text,
+        None => match (potential, progress.loose.first()) {
+            (Some(potential), _) => format!("{text}; but {potential}"),
+            (None, Some(loose)) => format!("{text}; but {}", loose.sentence()),
+            (None, None) => text,
         },
     }
 }
@@ -312,7 +314,7 @@ pub(crate) fn potential(facts: &Facts<'_>, potential: &crate::Potential) -> Stri
     let mut sorted = tasks;
     sorted.sort_unstable();
     format!(
-        "potential deadlock: {} would wait for each other if messages were not buffered: {}",
+        "{} would wait for each other if messages were not buffered: {}",
         who(facts.progress, &sorted),
         clauses.join(", ")
     )
