@@ -95,12 +95,18 @@ fn forget_events(payload: &mut Vec<u8>) {
     }
 }
 
+/// Bytes of a control block behind its chunk's header.
+const CONTROL: usize = thread::DATA - chunk::SIZE;
+
 impl Residue {
-    /// Whether something of it is looked at later: streams beside the events, or events.
+    /// Whether something of it is looked at later: streams beside the events, or events, which may
+    /// begin (and with `--keep last` are all) behind the control block of a thread.
     pub fn has_streams(&self) -> bool {
-        self.chunks
-            .iter()
-            .any(|chunk| !matches!(chunk.kind, kind::FACTS | kind::THREAD))
+        self.chunks.iter().any(|chunk| match chunk.kind {
+            kind::FACTS => false,
+            kind::THREAD => chunk.payload.len() > CONTROL,
+            _ => true,
+        })
     }
 
     /// A process file. `None` where it would be larger than any.

@@ -355,6 +355,12 @@ fn seal_one(
     sizes.after = bytes.len() as u64;
     verify(run, &path, bytes.clone(), roots)?;
     replace(&path, &bytes)?;
+    if sizes.kept > 0
+        && let Err(error) = verify_kept(run, roots)
+    {
+        let _ = fs::remove_file(&path);
+        return Err(error);
+    }
     if !keep {
         let processes = run.directory.join("processes");
         fs::remove_dir_all(&processes).map_err(file_error(&processes))?;
@@ -613,6 +619,31 @@ fn verify(
                 if next.is_none() {
                     break;
                 }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the run that was written, and compares the threads that were kept as recorded.
+fn verify_kept(run: &Run, roots: &[Vec<Option<TreeOf>>]) -> Result<(), SealError> {
+    let written = Run::open(&run.directory).map_err(|error| SealError::Store {
+        path: run.directory.clone(),
+        text: error.to_string(),
+    })?;
+    for (process, roots) in run.processes.iter().zip(roots) {
+        let kept = process.threads.iter().zip(roots);
+        for (thread, _) in kept.filter(|(_, root)| root.is_none()) {
+            let same = written.trace(thread.name).is_some_and(|other| {
+                (other.events, other.dropped, &other.open)
+                    == (thread.events, thread.dropped, &thread.open)
+                    && other.events().eq(thread.events())
+            });
+            if !same {
+                return Err(SealError::Differs {
+                    path: run.directory.clone(),
+                    trace: thread.name.to_string(),
+                });
             }
         }
     }
