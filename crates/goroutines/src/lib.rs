@@ -1,0 +1,18 @@
+//! Concurrent Go programs: what their goroutines did, whether that can end, and what of it a test has covered
+//! (GoAT), with an untouched toolchain.
+//!
+//! ```text
+//!  usages ─► what there is to cover        overlay ─► build ─► run, under a schedule ─► ring
+//!                                                                                        │
+//!  report ◄─ coverage ◄─ verdict ◄─ waits ◄─ goroutine tree ◄─────────── Execution ◄─────┘
+//! ```
+//!
+//! The one type that both halves share is [`Execution`]: capturing makes it, analysis takes it.
+//!
+//! *Guarantees*: a verdict follows from states, never from a timeout alone; no committed record of a killed
+//! program is lost; the user's sources and toolchain are not touched.
+//! *Not for*: programs that are not built from source, other systems than Linux on x86-64.
+
+pub mod execution;
+
+pub use execution::Execution;
