@@ -2,23 +2,32 @@
 //!
 //! Capturing makes it from the ring that the overlaid runtime wrote; every analysis takes it. Ids are dense
 //! numbers that index the tables here.
+//!
+//! What analysis relies on:
+//!
+//! * A usage is a `Request` and, once it is over, a `Complete` of the same action; usages of one goroutine nest.
+//!   `Cond.Wait` holds an `Unlock` and a `Lock` of its lock, at the line of the `Wait`.
+//! * A lock is taken at its `Complete` and given back at the `Request` of its unlock; a channel is closed at the
+//!   `Request` of `Close`, a wait group counts at the `Request`. So whoever was let in comes after who let in.
+//! * Usages that standard packages make on behalf of the program (`context`, `io.Pipe`, ...) are there, too, at the
+//!   program's line that called, or without a site: whether a wait can end hangs on them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Index into [`Execution::sites`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SiteId(pub u32);
 
 /// Index into [`Execution::goroutines`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GoroutineId(pub u32);
 
 /// Index into [`Execution::objects`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectId(pub u32);
 
 /// A place in the source.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Site {
     /// Its file, as the debug information says.
     pub file: String,
@@ -29,13 +38,15 @@ pub struct Site {
 }
 
 /// What is waited at, held or passed through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ObjectKind {
     /// A channel with room for so many elements.
     Channel {
         /// 0 where a sender meets its receiver.
         capacity: u64,
     },
+    /// The channel of a `time.Timer` or `time.Ticker`: the runtime itself sends to it.
+    Timer,
     /// A `sync.Mutex`.
     Mutex,
     /// A `sync.RWMutex`.
@@ -49,7 +60,7 @@ pub enum ObjectKind {
 }
 
 /// One object; an address that is used again for another one is another object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     /// What it is.
     pub kind: ObjectKind,
@@ -58,7 +69,7 @@ pub struct Object {
 }
 
 /// What a usage does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Action {
@@ -103,7 +114,7 @@ pub enum Action {
 }
 
 /// A case of a `select`, as far as it was taken or could have been.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Case {
     /// [`Action::Send`] or [`Action::Receive`].
     pub action: Action,
@@ -112,7 +123,7 @@ pub struct Case {
 }
 
 /// Why a goroutine waits: the runtime's own word for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum WaitReason {
@@ -143,7 +154,7 @@ pub enum WaitReason {
 }
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum What {
     /// A usage begins.
@@ -183,7 +194,7 @@ pub enum What {
 }
 
 /// What happened, by whom and where.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Nanoseconds since the program began.
     pub time: u64,
@@ -196,7 +207,7 @@ pub struct Event {
 }
 
 /// How a goroutine stood when the program ended or was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// It had ended.
@@ -208,7 +219,7 @@ pub enum State {
 }
 
 /// A goroutine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Goroutine {
     /// The runtime's number for it.
     pub number: u64,
@@ -227,7 +238,7 @@ pub struct Goroutine {
 }
 
 /// How the program came to its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
     /// It exited with this status.
@@ -241,7 +252,7 @@ pub enum End {
 }
 
 /// What the program's own output says of its end, apart from its status.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Reports of the race detector, each whole.
     pub races: Vec<String>,
@@ -252,7 +263,7 @@ pub struct Output {
 }
 
 /// One execution of a program.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     /// Places.
     pub sites: Vec<Site>,
@@ -272,6 +283,9 @@ pub struct Execution {
     pub output: Output,
     /// Goroutines that the garbage collector proved unreachable, where the toolchain can tell.
     pub proven_leaks: Option<Vec<GoroutineId>>,
+    /// Timers that were pending at the end and would have run a function of the program (`time.AfterFunc`,
+    /// and so every context with a deadline). Sleepers and timers with a channel are seen without this.
+    pub timers: u32,
     /// Records that found no room.
     pub lost: u64,
 }
