@@ -5,8 +5,8 @@
 //! are arguments. Process and thread ids may be numbers or texts.
 
 use crate::error::{Error, Place};
-use crate::run::{Builder, FunctionNumber, Named, ProcessFacts};
 use flate2::bufread::MultiGzDecoder;
+use lockstep_writer::{Builder, FunctionNumber, Named, ProcessFacts};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -99,3 +99,12 @@ impl Error {
         }
     }
 }
+
+impl From<lockstep_writer::Error> for Error {
+    fn from(error: lockstep_writer::Error) -> Self {
+        match error {
+            lockstep_writer::Error::Write { path, source } => Self::Write { path, source },
+            other => Self::TooMuch(other.to_string()),
+        }
+    }
+}

@@ -4,9 +4,9 @@
 //! accepts must be a run without damage; what it refuses must say something; both within a bound of events.
 
 use crate::error::Error;
-use crate::run::Builder;
 use crate::{Origin, read};
 use lockstep_trace::Run;
+use lockstep_writer::Builder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -75,11 +75,13 @@ fn body(
         [name] if is_file => source.join(name),
         _ => source,
     };
-    let result = Builder::new(&output).and_then(|mut run| {
-        run.bound(MOST_EVENTS);
-        read(origin, &path, &mut run)?;
-        run.finish(&serde_json::json!({}))
-    });
+    let result = Builder::new(&output)
+        .map_err(Error::from)
+        .and_then(|mut run| {
+            run.bound(MOST_EVENTS);
+            read(origin, &path, &mut run)?;
+            Ok(run.finish(&serde_json::json!({}))?)
+        });
     match result {
         Ok(()) => {}
         Err(Error::Write { path, source }) => return Err(format!("{}: {source}", path.display())),

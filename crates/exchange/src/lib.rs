@@ -35,7 +35,6 @@ mod parlot;
 mod perfetto;
 mod profile;
 mod protobuf;
-mod run;
 mod spans;
 mod speedscope;
 mod text;
@@ -45,8 +44,8 @@ pub use draft::Draft;
 pub use error::{Error, Place};
 
 use lockstep_trace::{Run, Thread};
+use lockstep_writer::Builder;
 use profile::Folded;
-use run::Builder;
 use spans::Clock;
 use std::io::{self, Write};
 use std::path::Path;

@@ -10,8 +10,8 @@
 
 use crate::error::{Error, Place};
 use crate::lines::Lines;
-use crate::run::{Builder, FunctionNumber, Growing, Named, ProcessFacts};
 use lockstep_format::codec::{AnyDecoder, DecodeError, Decoder, Kind, Source};
+use lockstep_writer::{Builder, FunctionNumber, Growing, Named, ProcessFacts};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};

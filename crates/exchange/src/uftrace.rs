@@ -14,7 +14,7 @@ mod symbols;
 
 use crate::error::{Error, Place};
 use crate::lines::Lines;
-use crate::run::{Builder, FunctionNumber, Named, ProcessFacts};
+use lockstep_writer::{Builder, FunctionNumber, Named, ProcessFacts};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -518,10 +518,10 @@ impl Thread<'_> {
 }
 
 fn unnamed(run: &mut Builder, image: &str, offset: u64) -> Result<FunctionNumber, Error> {
-    run.function(&Named {
+    Ok(run.function(&Named {
         image,
         name: &format!("+{offset:#x}"),
         imported: false,
         source: None,
-    })
+    })?)
 }

@@ -5,7 +5,7 @@
 
 use super::{CPU_THREAD, LITTLE_ENDIAN, LONG, buffer, definition, event};
 use crate::error::{Error, Place};
-use crate::run::{Builder, FunctionNumber, Named, ProcessFacts};
+use lockstep_writer::{Builder, FunctionNumber, Named, ProcessFacts};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -517,12 +517,13 @@ impl Definitions {
         let name = self.text(region.name);
         let file = self.text(region.file);
         let line = u32::try_from(region.line).unwrap_or(0);
-        run.function(&Named {
+        let number = run.function(&Named {
             image: self.image(region),
             name: if name.is_empty() { "?" } else { name },
             imported: self.image(region) == LIBRARY,
             source: (!file.is_empty() && line > 0).then_some((file, line)),
-        })
+        })?;
+        Ok(number)
     }
 }
 

@@ -3,8 +3,8 @@
 //! Symbols are given as functions come up, whatever image they are of, so an image has *blocks* of symbols, each
 //! twice as large as the one before and with a plan of its own. All processes share them.
 
-use super::FunctionNumber;
-use crate::error::Error;
+use crate::Error;
+use crate::FunctionNumber;
 use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
 use lockstep_format::plan::{MAGIC, Role, VERSION, function, header, routine, section};
@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 1 << 30;
 
 /// A function as somebody else names it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Named<'a> {
+pub struct Named<'a> {
     /// Path of its image.
     pub image: &'a str,
     /// Its name in the symbol table.
@@ -37,7 +37,7 @@ pub(crate) struct Named<'a> {
 
 /// All functions so far.
 #[derive(Debug, Default)]
-pub(super) struct Images {
+pub(crate) struct Images {
     /// By path: its number, and the block that is being filled.
     images: FxHashMap<String, (usize, Option<usize>)>,
     blocks: Vec<Block>,
@@ -67,7 +67,7 @@ struct Row {
 
 /// A plan as the facts of a process name it.
 #[derive(Debug)]
-pub(super) struct PlanFact {
+pub(crate) struct PlanFact {
     pub image: String,
     pub name: String,
     pub first: u32,
