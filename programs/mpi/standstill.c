@@ -1,6 +1,7 @@
 // A ring exchange and a reduction in each of 40 steps, and one of many ways to come to a standstill:
 //
-//   standstill loop       rank 1 goes round and round in step 20
+//   standstill loop       rank 1 goes round and round in step 20, and calls nothing
+//   standstill round      rank 1 goes round and round in step 20, calling on and on
 //   standstill tag        rank 2 sends another tag in step 20
 //   standstill dropped    rank 2 does not send in step 20
 //   standstill order      rank 3 calls MPI_Barrier where others call MPI_Allreduce
@@ -27,11 +28,17 @@ static volatile double sink;
 
 static int is(const char *name, int who, int step) { return step == FAULTY && rank == who && strcmp(bug, name) == 0; }
 
+__attribute__((noinline)) static void work(int amount) {
+    for (int i = 0; i < amount; i++) sink += i;
+}
+
 __attribute__((noinline)) static void compute(int step) {
     int endless = is("loop", 1, step);
     do {
         for (int i = 0; i < 1000; i++) sink += i;
     } while (endless);
+    do work(200000);
+    while (is("round", 1, step));
 }
 
 __attribute__((noinline)) static void exchange(int step) {

@@ -4,12 +4,14 @@ use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lockstep_progress::{Activity, Group, Loose, Progress as Found, analyse};
+use lockstep_progress::{
+    Activity, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse,
+};
 use lockstep_trace::{EndKind, Run, ranges};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -44,13 +46,7 @@ impl Progress {
         }
         let mut found = analyse(&run);
         if found.hang && is_running(&run) {
-            // The ranks were not read at one moment: who waits has to wait the second time, too.
-            std::thread::sleep(BETWEEN_LOOKS);
-            let again = Run::open(&self.run)?;
-            if moves(&run, &again) {
-                found = analyse(&again);
-                found.moves();
-            }
+            found = look_again(found, &self.run)?;
         }
         if let Some(path) = &self.dot {
             std::fs::write(path, dot(&found))
@@ -72,10 +68,18 @@ fn is_running(run: &Run) -> bool {
         .any(|it| it.end.kind == EndKind::Running)
 }
 
-/// Whether any task did anything between two looks.
-fn moves(before: &Run, after: &Run) -> bool {
-    let counts = |run: &Run| -> Vec<u64> { run.traces().map(|it| it.events).collect() };
-    counts(before) != counts(after)
+/// The ranks were not read at one moment: who hangs has to hang the second time, too.
+fn look_again(found: Found, run: &Path) -> Result<Found> {
+    let mut watch = Watch::new(BETWEEN_LOOKS);
+    watch.look(&found, Duration::ZERO);
+    std::thread::sleep(BETWEEN_LOOKS);
+    let mut again = analyse(&Run::open(run)?);
+    match watch.look(&again, BETWEEN_LOOKS) {
+        // Half a second of calls is no livelock.
+        Standing::Hangs(Kind::Livelock) | Standing::Silent(_) => again.settle(Standing::No),
+        standing => again.settle(standing),
+    }
+    Ok(again)
 }
 
 fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {

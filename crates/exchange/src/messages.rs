@@ -4,6 +4,10 @@
 //! where it was sent (Lamport's clock). That follows from the recorded arguments of MPI calls: point-to-point messages by
 //! sender, receiver, communicator and tag, first sent first received; collectives by their number on their communicator. What
 //! cannot be matched (arguments or traces are missing, wildcards with ignored statuses) waits for nothing.
+//!
+//! `progress` matches messages too, for another question: what a *rank* still waits for at the end, where threads of a
+//! rank are one, guesses about wildcards are allowed, and it does not matter when something completed. Here each *trace*
+//! has a clock of its own, every completion has an event, and nothing may be guessed.
 
 use lockstep_trace::{
     CommunicatorId, Event, Handle, Meaning, Peer, Resolved, Run, Thread, TraceName, Value, c_name,

@@ -8,10 +8,11 @@ use crate::loose::{Loose, loose_ends};
 use crate::matching::Matching;
 use crate::message::{Conversation, Membership, State};
 use crate::mismatch::{Mismatch, mismatches};
-use crate::place::{Program, Standing};
+use crate::place::{Coordinates, Program};
 use crate::replay::without_buffers;
 use crate::verdict;
 use crate::waits::{Wait, Waiting};
+use crate::watch::Standing;
 use lockstep_calltree::{Forest, NodeId};
 use lockstep_trace::{
     Communicators, End, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName, TraceName,
@@ -63,6 +64,8 @@ pub struct Task {
     pub activity: Activity,
     /// Whether it brought its job down: it died, or ended with a status that says so.
     pub crashed: bool,
+    /// Events recorded of it; of a rank, those of all its threads.
+    pub events: u64,
 }
 
 /// An open call.
@@ -168,6 +171,10 @@ pub fn analyse(run: &Run) -> Progress {
                     && (is_crash(&process.end) || ends_in(&stack, &CRASHES)),
                 stack,
                 activity,
+                events: match run.is_mpi {
+                    true => process.threads.iter().map(|it| it.events).sum(),
+                    false => thread.events,
+                },
             },
         );
     }
@@ -184,8 +191,11 @@ pub fn analyse(run: &Run) -> Progress {
     };
     let waiting = Waiting::new(&conversations, &membership, &matching, &mismatches);
     let program = Program::new(&forest, &roots);
-    let standings: Vec<Standing> = roots.iter().map(|root| program.standing(*root)).collect();
-    let (groups, places) = group(&tasks, &standings, &program);
+    let coordinates: Vec<Coordinates> = roots
+        .iter()
+        .map(|root| program.coordinates(*root))
+        .collect();
+    let (groups, places) = group(&tasks, &coordinates, &program);
     let order = Order::new(&program, &places);
     let least = held_up_by(&groups, &tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
@@ -233,10 +243,24 @@ pub fn analyse(run: &Run) -> Progress {
 const MOST_MISMATCHES: usize = 10;
 
 impl Progress {
-    /// Takes back that a task hangs: tasks were seen to move.
-    pub fn moves(&mut self) {
-        if self.kind != Kind::Deadlock {
-            (self.hang, self.kind) = (false, Kind::None);
+    /// Says what a watch found of a run that still goes on: whether a task hangs, how, and the sentence.
+    pub fn settle(&mut self, standing: Standing) {
+        match standing {
+            Standing::No if self.hang => {
+                (self.hang, self.kind) = (false, Kind::None);
+                self.verdict = verdict::moving();
+            }
+            Standing::No | Standing::Hangs(Kind::Deadlock) => {}
+            Standing::Hangs(kind) => {
+                (self.hang, self.kind) = (true, kind);
+                if kind == Kind::Livelock {
+                    self.verdict = verdict::held_up(self);
+                }
+            }
+            Standing::Silent(quiet) => {
+                (self.hang, self.kind) = (true, Kind::Slow);
+                self.verdict = verdict::silent(self, quiet);
+            }
         }
     }
 
@@ -386,13 +410,13 @@ fn stack(run: &Run, thread: &Thread) -> Vec<Place> {
 /// Groups by place, and where each stands.
 fn group<'s>(
     tasks: &BTreeMap<u32, Task>,
-    standings: &'s [Standing],
+    coordinates: &'s [Coordinates],
     program: &Program<'_>,
-) -> (Vec<Group>, Vec<&'s Standing>) {
+) -> (Vec<Group>, Vec<&'s Coordinates>) {
     let mut groups: Vec<Group> = Vec::new();
-    let mut places: Vec<&Standing> = Vec::new();
+    let mut places: Vec<&Coordinates> = Vec::new();
     let mut known: HashMap<(Activity, &[Place]), Vec<usize>> = HashMap::new();
-    for (task, standing) in tasks.values().zip(standings) {
+    for (task, standing) in tasks.values().zip(coordinates) {
         let same = known
             .entry((task.activity, task.stack.as_slice()))
             .or_default();

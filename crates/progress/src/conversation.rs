@@ -1,15 +1,12 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::message::{
-    Collective, CommunicatorId, Conversation, Mode, Operation, Part, PartKind, Peer, Shape, Size,
-    Waits,
-};
+use crate::call::{begun, everybody, requests};
+use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
     Argument, Communicators, Event, Meaning, Resolved, Run, Thread, Value, c_name,
 };
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// Communicators that stand for what is collective by itself: the windows of a communicator.
 #[derive(Debug, Default)]
@@ -178,51 +175,21 @@ impl<'a> Reader<'a> {
             .unwrap_or(base)
             .trim_end_matches("_init")
             .to_ascii_lowercase();
-        let mut kinds = Vec::new();
-        match stem.as_str() {
-            "send" | "rsend" => kinds.extend(send(event, "tag", Mode::Standard, SINGLE)),
-            "bsend" => kinds.extend(send(event, "tag", Mode::Buffered, SINGLE)),
-            "ssend" => kinds.extend(send(event, "tag", Mode::Synchronous, SINGLE)),
-            "recv" => kinds.extend(receive(event, "tag", SINGLE)),
-            "sendrecv" => {
-                kinds.extend(send(
-                    event,
-                    "sendtag",
-                    Mode::Standard,
-                    ("sendcount", "sendtype"),
-                ));
-                kinds.extend(receive(event, "recvtag", ("recvcount", "recvtype")));
-            }
-            "sendrecv_replace" => {
-                kinds.extend(send(event, "sendtag", Mode::Standard, SINGLE));
-                kinds.extend(receive(event, "recvtag", SINGLE));
-            }
-            // A matched probe takes the message: what receives it later waits for nothing.
-            "mprobe" if nonblocking.is_none() => kinds.extend(receive(event, "tag", SINGLE)),
-            "probe" if nonblocking.is_none() => {
-                kinds.extend(receive(event, "tag", SINGLE).map(probe))
-            }
+        let kinds = match stem.as_str() {
             "wait" | "waitall" => return Waits::All(self.parts(&open.requests)),
             "waitany" | "waitsome" => return Waits::Any(self.parts(&open.requests)),
             "start" | "startall" => {
                 self.start(&open.requests);
                 return Waits::No;
             }
-            "finalize" => kinds.push(PartKind::Collective(Collective {
-                communicator: self.world,
-                name: "MPI_Finalize".into(),
-                shape: Shape::All,
-                root: None,
-                reduction: None,
-                size: Size::default(),
-            })),
             "init" | "init_thread" | "abort" => return Waits::Unknown,
+            "finalize" => vec![everybody(self.world, base)],
             _ if base.starts_with("Win_") => return self.window(base, event, open),
-            _ => match shape(&stem) {
-                Some(shape) => kinds.push(collective(base, &stem, shape, event)),
+            _ => match begun(&stem, base, nonblocking.is_some(), event) {
+                Some(kinds) => kinds,
                 None => return Waits::No,
             },
-        }
+        };
         if base.ends_with("_init") {
             open.template = Some(kinds);
             return Waits::No;
@@ -297,14 +264,7 @@ impl<'a> Reader<'a> {
             }
             _ => return Waits::Unknown,
         };
-        let parts = self.add(vec![PartKind::Collective(Collective {
-            communicator,
-            name: format!("MPI_{base}").into(),
-            shape: Shape::All,
-            root: None,
-            reduction: None,
-            size: Size::default(),
-        })]);
+        let parts = self.add(vec![everybody(communicator, base)]);
         Waits::All(parts)
     }
 
@@ -438,160 +398,5 @@ impl<'a> Reader<'a> {
                 *tag = Some(said);
             }
         }
-    }
-}
-
-const SINGLE: (&str, &str) = ("count", "datatype");
-
-/// Requests that a call names, in order.
-fn requests(event: &Resolved) -> Vec<i64> {
-    if let Some(request) = event.handle("request") {
-        return vec![request.raw];
-    }
-    match event.get("array_of_requests") {
-        Some((Value::Handles(_, handles), _)) => handles.iter().map(|it| it.raw).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn peer(event: &Resolved, name: &str) -> Peer {
-    match event.get(name) {
-        Some((
-            Value::Rank {
-                name: Some("MPI_ANY_SOURCE"),
-                ..
-            },
-            _,
-        )) => Peer::Any,
-        Some((
-            Value::Rank {
-                name: Some("MPI_PROC_NULL"),
-                ..
-            },
-            _,
-        )) => Peer::Nobody,
-        Some((_, Meaning::Peer(peer))) => peer.world.map_or(Peer::Unknown, Peer::Task),
-        _ => Peer::Unknown,
-    }
-}
-
-fn size(event: &Resolved, (count, datatype): (&str, &str)) -> Size {
-    Size {
-        count: event.number(count),
-        datatype: event
-            .handle(datatype)
-            .and_then(|it| it.name.as_deref())
-            .map(Arc::from),
-    }
-}
-
-fn send(event: &Resolved, tag: &str, mode: Mode, counted: (&str, &str)) -> Option<PartKind> {
-    Some(PartKind::Send {
-        to: peer(event, "dest"),
-        tag: event.number(tag)?,
-        communicator: event.communicator()?,
-        mode,
-        size: size(event, counted),
-    })
-}
-
-fn receive(event: &Resolved, tag: &str, counted: (&str, &str)) -> Option<PartKind> {
-    let tag = match event.get(tag)?.0 {
-        Value::Tag(tag) => *tag,
-        Value::Number(tag) => Some(*tag),
-        _ => return None,
-    };
-    Some(PartKind::Receive {
-        from: peer(event, "source"),
-        tag,
-        communicator: event.communicator()?,
-        size: size(event, counted),
-    })
-}
-
-fn probe(receive: PartKind) -> PartKind {
-    match receive {
-        PartKind::Receive {
-            from,
-            tag,
-            communicator,
-            ..
-        } => PartKind::Probe {
-            from,
-            tag,
-            communicator,
-        },
-        other => other,
-    }
-}
-
-/// How the collective operation of this name (lower case, blocking) waits; `None` if it is none.
-fn shape(stem: &str) -> Option<Shape> {
-    Some(match stem {
-        "bcast" | "scatter" | "scatterv" => Shape::FromRoot,
-        "reduce" | "gather" | "gatherv" => Shape::ToRoot,
-        "scan" | "exscan" => Shape::Prefix,
-        "barrier"
-        | "allreduce"
-        | "allgather"
-        | "allgatherv"
-        | "alltoall"
-        | "alltoallv"
-        | "alltoallw"
-        | "reduce_scatter"
-        | "reduce_scatter_block"
-        | "comm_dup"
-        | "comm_dup_with_info"
-        | "comm_split"
-        | "comm_split_type"
-        | "comm_create"
-        | "cart_create"
-        | "cart_sub"
-        | "graph_create"
-        | "dist_graph_create"
-        | "dist_graph_create_adjacent"
-        | "file_open" => Shape::All,
-        _ => return None,
-    })
-}
-
-fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKind {
-    // Where every member has to say the same.
-    let counted = match stem {
-        "bcast" | "allreduce" | "reduce" | "scan" | "exscan" => Some(SINGLE),
-        "allgather" | "alltoall" | "gather" => Some(("sendcount", "sendtype")),
-        "scatter" => Some(("recvcount", "recvtype")),
-        "reduce_scatter_block" => Some(("recvcount", "datatype")),
-        _ => None,
-    };
-    // With MPI_IN_PLACE the sender's size means nothing, and we do not see the buffers.
-    let in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
-    let size = match counted {
-        Some(counted) if !in_place => size(event, counted),
-        _ => Size::default(),
-    };
-    let root = event
-        .peer("root")
-        .map(|(rank, _)| rank)
-        .or_else(|| root(event));
-    PartKind::Collective(Collective {
-        communicator: event.communicator(),
-        name: format!("MPI_{base}").into(),
-        shape,
-        root,
-        reduction: event
-            .handle("op")
-            .and_then(|it| it.name.as_deref())
-            .map(Arc::from),
-        size,
-    })
-}
-
-fn root(event: &Resolved) -> Option<i64> {
-    let arguments: &[Argument] = event.annotated.arguments.as_deref()?;
-    let root = arguments.iter().find(|it| it.name == "root")?;
-    match root.value {
-        Value::Rank { rank, name: None } | Value::Number(rank) => Some(rank),
-        _ => None,
     }
 }

@@ -1,11 +1,11 @@
 //! Tasks at one place are a group; groups are ordered by progress.
 
-use crate::place::{Program, Standing};
+use crate::place::{Coordinates, Program};
 use std::cmp::Ordering;
 
 /// The progress of groups: which is behind which.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Order {
+pub(crate) struct Order {
     /// `behind[a][b]`: `a` is behind `b`.
     behind: Vec<Vec<bool>>,
 }
@@ -13,8 +13,7 @@ pub struct Order {
 impl Order {
     /// Compares every two. What follows by a third counts; where that contradicts itself, the two
     /// cannot be compared. O(groups^2) comparisons, O(groups^3) steps of a bit each.
-    #[must_use]
-    pub fn new(program: &Program<'_>, standings: &[&Standing]) -> Self {
+    pub fn new(program: &Program<'_>, standings: &[&Coordinates]) -> Self {
         let count = standings.len();
         let mut behind = vec![vec![false; count]; count];
         for a in 0..count {
@@ -43,21 +42,13 @@ impl Order {
         Self { behind }
     }
 
-    /// Whether `a` is behind `b`.
-    #[must_use]
-    pub fn is_behind(&self, a: usize, b: usize) -> bool {
-        self.behind[a][b]
-    }
-
     /// Groups that no group of these is behind of.
-    #[must_use]
     pub fn least(&self, of: &[usize]) -> Vec<usize> {
         let is_least = |group: &&usize| !of.iter().any(|other| self.behind[*other][**group]);
         of.iter().filter(is_least).copied().collect()
     }
 
     /// Pairs (more progressed, less progressed) without those that follow from others.
-    #[must_use]
     pub fn edges(&self) -> Vec<(usize, usize)> {
         let count = self.behind.len();
         let mut edges = Vec::new();

@@ -3,7 +3,7 @@
 //!
 //! The principal function is [`analyse`]. Two answers are found apart and then brought together:
 //!
-//! * **Who is behind** ([`Program`], [`Standing`]): places in the call trees of the tasks, ordered by
+//! * **Who is behind** (`place`, `nesting`, `group`): places in the call trees of the tasks, ordered by
 //!   loop iterations from the outside in, and by what can still follow within the innermost common
 //!   iteration. Tasks at one place are a group; groups without a group behind them are the least
 //!   progressed.
@@ -11,12 +11,15 @@
 //!   from their recorded arguments; what the pending calls need; and by a fixpoint of releases who is
 //!   stuck for ever.
 //!
+//! [`Watch`] tells a hang from what moves, by looks at a run that still goes on.
+//!
 //! *Guarantees*: nothing is said that the trace does not show: incomparable places stay incomparable,
 //! and what an unknown argument may allow is taken as allowed. *Costs*: about the load of the run;
 //! O(groups^2) comparisons; O(tasks + messages). *Not for*: finding what differs from a healthy run
 //! (`compare`).
 
 mod analysis;
+mod call;
 mod conversation;
 mod ends;
 mod group;
@@ -30,9 +33,9 @@ mod place;
 mod replay;
 mod verdict;
 mod waits;
+mod watch;
 
 pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse};
-pub use group::Order;
 pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
@@ -40,9 +43,9 @@ pub use message::{
     Shape, Size, State, Waits,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
-pub use place::{Program, Standing};
-pub use replay::{Potential, without_buffers};
+pub use replay::{Circle, without_buffers};
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
+pub use watch::{Standing, Watch};
 
 #[cfg(test)]
 mod message_tests;

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a task stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Standing {
+pub(crate) struct Coordinates {
     /// The open calls, outermost first, and before them the thread itself.
     pub(crate) levels: Vec<Level>,
 }
@@ -45,14 +45,6 @@ pub(crate) struct Level {
     pub inside: bool,
     /// The loops of the function around it, outermost first.
     pub loops: Vec<Turn>,
-}
-
-impl Standing {
-    /// The iterations of the loops around it, outermost first.
-    pub fn iterations(&self) -> impl Iterator<Item = u64> {
-        let turns = self.levels.iter().flat_map(|level| &level.loops);
-        turns.map(|turn| turn.iteration)
-    }
 }
 
 /// A call by what was called before it.
@@ -76,14 +68,13 @@ struct Shown {
 
 /// What all tasks together showed of the functions that are open somewhere.
 #[derive(Debug)]
-pub struct Program<'f> {
+pub(crate) struct Program<'f> {
     forest: &'f Forest,
     shown: FxHashMap<Option<FunctionKey>, Shown>,
 }
 
 impl<'f> Program<'f> {
     /// From the call trees of the tasks.
-    #[must_use]
     pub fn new(forest: &'f Forest, roots: &[NodeId]) -> Self {
         let mut program = Self {
             forest,
@@ -114,8 +105,7 @@ impl<'f> Program<'f> {
     }
 
     /// Where a task stands at its end.
-    #[must_use]
-    pub fn standing(&self, root: NodeId) -> Standing {
+    pub fn coordinates(&self, root: NodeId) -> Coordinates {
         let mut levels = Vec::new();
         let (mut function, mut id) = (None, root);
         while let Some(shown) = self.shown.get(&function) {
@@ -132,13 +122,12 @@ impl<'f> Program<'f> {
             let Some((callee, node)) = open else { break };
             (function, id) = (Some(callee), node);
         }
-        Standing { levels }
+        Coordinates { levels }
     }
 
     /// The loops around a place, outermost first: the function, the first that the loop calls, and
     /// the iteration, from 1.
-    #[must_use]
-    pub fn loops(&self, standing: &Standing) -> Vec<(String, u64)> {
+    pub fn loops(&self, standing: &Coordinates) -> Vec<(String, u64)> {
         let name = |function: Option<FunctionKey>| match function {
             Some(function) => self.forest.function(function).name.as_str(),
             None => "-",
@@ -167,8 +156,7 @@ impl<'f> Program<'f> {
 
     /// Which of two tasks is behind (`Less`): `None` where that cannot be said, `Equal` where they
     /// are at the same place.
-    #[must_use]
-    pub fn compare(&self, a: &Standing, b: &Standing) -> Option<Ordering> {
+    pub fn compare(&self, a: &Coordinates, b: &Coordinates) -> Option<Ordering> {
         for (a, b) in a.levels.iter().zip(&b.levels) {
             if a.function != b.function {
                 return None;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 //! Tasks made of calls, and which of them is behind.
 
-use crate::Program;
+use crate::place::Program;
 use lockstep_calltree::{Builder, Forest, Function, NodeId};
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 
@@ -43,7 +43,7 @@ fn compare(a: &str, b: &str, others: &[&str]) -> Option<Ordering> {
         roots.push(tree(&mut forest, other));
     }
     let program = Program::new(&forest, &roots);
-    let (a, b) = (program.standing(roots[0]), program.standing(roots[1]));
+    let (a, b) = (program.coordinates(roots[0]), program.coordinates(roots[1]));
     let result = program.compare(&a, &b);
     let mirrored = program.compare(&b, &a);
     assert_eq!(result.map(Ordering::reverse), mirrored);
@@ -132,8 +132,8 @@ fn trip_counts_cost_nothing_and_are_right() {
         let mut forest = Forest::new();
         let root = tree(&mut forest, &text);
         let program = Program::new(&forest, &[root]);
-        let standing = program.standing(root);
-        let iterations: Vec<u64> = standing.iterations().collect();
+        let loops = program.loops(&program.coordinates(root));
+        let iterations: Vec<u64> = loops.iter().map(|(_, iteration)| *iteration).collect();
         assert_eq!(iterations, [times as u64 + 1, 1], "{times}");
     }
 }

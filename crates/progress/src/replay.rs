@@ -11,12 +11,8 @@ use crate::message::{Conversation, Membership, Mode, PartKind, Peer, Shape, Wait
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tasks that would stand still, each in one of its operations.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Potential {
-    /// Task and the number of its operation, of those who wait for each other in a circle.
-    pub circle: Vec<(u32, usize)>,
-}
+/// Task and the number of its operation, of those who would wait for each other in a circle.
+pub type Circle = Vec<(u32, usize)>;
 
 struct Replay<'a> {
     tasks: &'a BTreeMap<u32, Conversation>,
@@ -32,7 +28,7 @@ pub fn without_buffers(
     tasks: &BTreeMap<u32, Conversation>,
     members: &Membership,
     matching: &Matching,
-) -> Option<Potential> {
+) -> Option<Circle> {
     let mut replay = Replay {
         tasks,
         members,
@@ -165,20 +161,18 @@ impl Replay<'_> {
     }
 
     /// A circle among those who stand in an operation that returned in the real run.
-    fn circle(&self) -> Option<Potential> {
+    fn circle(&self) -> Option<Circle> {
         let stands = |task: u32| {
             let at = self.at.get(&task).copied()?;
             let operation = self.tasks.get(&task)?.operations.get(at)?;
             operation.returned.then_some(at)
         };
         for &first in self.tasks.keys() {
-            let mut path: Vec<(u32, usize)> = Vec::new();
+            let mut path = Circle::new();
             let mut task = first;
             while let Some(at) = stands(task) {
                 if let Some(begin) = path.iter().position(|(other, _)| *other == task) {
-                    return Some(Potential {
-                        circle: path[begin..].to_vec(),
-                    });
+                    return Some(path[begin..].to_vec());
                 }
                 path.push((task, at));
                 let (Waits::All(parts) | Waits::Any(parts)) =

@@ -7,6 +7,7 @@ use crate::waits::{Wait, Why};
 use lockstep_trace::{SourceLine, ranges};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// `potential` is a deadlock that buffering prevented, in words.
 pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
@@ -220,7 +221,24 @@ fn deadlock(progress: &Progress) -> String {
     text
 }
 
-fn held_up(progress: &Progress) -> String {
+/// Who was seen to wait went on.
+pub(crate) fn moving() -> String {
+    "no task is seen to hang: between two looks, tasks moved".to_owned()
+}
+
+/// `nobody called anything for 60 s: ranks 0-3 in poll`.
+pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
+    let seconds = quiet.as_secs();
+    let mut text = format!("nobody called anything for {seconds} s");
+    let groups = progress.groups.iter();
+    if let Some(largest) = groups.max_by_key(|group| group.tasks.len()) {
+        let place = largest.stack.last().map_or("?", |it| it.function.as_str());
+        text.push_str(&format!(": {} in {place}", who(progress, &largest.tasks)));
+    }
+    text
+}
+
+pub(crate) fn held_up(progress: &Progress) -> String {
     let tasks: Vec<u32> = progress
         .least
         .iter()
@@ -235,8 +253,12 @@ fn held_up(progress: &Progress) -> String {
         .map(|group| {
             let group = &progress.groups[*group];
             let verb = if group.tasks.len() == 1 { "is" } else { "are" };
+            let how = match progress.kind {
+                Kind::Livelock => "calling on and on",
+                _ => "still",
+            };
             format!(
-                "{} {verb} still {}",
+                "{} {verb} {how} {}",
                 who(progress, &group.tasks),
                 place(group)
             )
@@ -296,10 +318,9 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
 }
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
-pub(crate) fn potential(facts: &Facts<'_>, potential: &crate::Potential) -> String {
-    let tasks: Vec<u32> = potential.circle.iter().map(|(task, _)| *task).collect();
-    let clauses: Vec<String> = potential
-        .circle
+pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
+    let tasks: Vec<u32> = circle.iter().map(|(task, _)| *task).collect();
+    let clauses: Vec<String> = circle
         .iter()
         .take(4)
         .filter_map(|(task, at)| {

@@ -27,6 +27,14 @@ const CASES: &[Case] = &[
         culprits: &[1],
         says: &["rank 1 is still in compute()", "iteration 21"],
     },
+    // A killed run does not show whether a task would have gone on.
+    Case {
+        bug: "round",
+        open: Some("MPI_Waitall"),
+        kind: "slow",
+        culprits: &[1],
+        says: &["rank 1 is still in ", "iteration "],
+    },
     Case {
         bug: "tag",
         open: Some("MPI_Barrier"),
@@ -219,6 +227,12 @@ fn a_job_is_watched() {
         assert!(
             endless.stderr.contains("rank 1 is still in compute()"),
             "{endless:#?}"
+        );
+        let round = run("round", "5");
+        assert_eq!(round.status, 1, "{round:#?}");
+        assert!(
+            round.stderr.contains("rank 1 is calling on and on in "),
+            "{round:#?}"
         );
         let healthy = run("", "60");
         assert_eq!(healthy.status, 0, "{healthy:#?}");

@@ -1,0 +1,209 @@
+//! From the recorded arguments of one MPI call to the parts that it begins.
+
+use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size};
+use lockstep_trace::{Argument, Meaning, Resolved, Value};
+use std::sync::Arc;
+
+/// Arguments that say how much.
+const SINGLE: (&str, &str) = ("count", "datatype");
+
+/// What a call begins by itself, by its name in lower case, blocking, without `MPI_`; `None` where that
+/// is nothing that others could notice.
+pub(crate) fn begun(
+    stem: &str,
+    base: &str,
+    is_nonblocking: bool,
+    event: &Resolved,
+) -> Option<Vec<PartKind>> {
+    let part = match stem {
+        "send" | "rsend" => send(event, "tag", Mode::Standard, SINGLE),
+        "bsend" => send(event, "tag", Mode::Buffered, SINGLE),
+        "ssend" => send(event, "tag", Mode::Synchronous, SINGLE),
+        "recv" => receive(event, "tag", SINGLE),
+        "sendrecv" => {
+            let sent = ("sendcount", "sendtype");
+            let sent = send(event, "sendtag", Mode::Standard, sent);
+            let received = receive(event, "recvtag", ("recvcount", "recvtype"));
+            return Some(sent.into_iter().chain(received).collect());
+        }
+        "sendrecv_replace" => {
+            let sent = send(event, "sendtag", Mode::Standard, SINGLE);
+            let received = receive(event, "recvtag", SINGLE);
+            return Some(sent.into_iter().chain(received).collect());
+        }
+        // A matched probe takes the message: what receives it later waits for nothing.
+        "mprobe" if !is_nonblocking => receive(event, "tag", SINGLE),
+        "probe" if !is_nonblocking => receive(event, "tag", SINGLE).map(probe),
+        _ => Some(collective(base, stem, shape(stem)?, event)),
+    };
+    Some(part.into_iter().collect())
+}
+
+/// A share of an operation of all members that has no arguments to compare.
+pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> PartKind {
+    PartKind::Collective(Collective {
+        communicator,
+        name: format!("MPI_{base}").into(),
+        shape: Shape::All,
+        root: None,
+        reduction: None,
+        size: Size::default(),
+    })
+}
+
+/// Requests that a call names, in order.
+pub(crate) fn requests(event: &Resolved) -> Vec<i64> {
+    if let Some(request) = event.handle("request") {
+        return vec![request.raw];
+    }
+    match event.get("array_of_requests") {
+        Some((Value::Handles(_, handles), _)) => handles.iter().map(|it| it.raw).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn peer(event: &Resolved, name: &str) -> Peer {
+    match event.get(name) {
+        Some((
+            Value::Rank {
+                name: Some("MPI_ANY_SOURCE"),
+                ..
+            },
+            _,
+        )) => Peer::Any,
+        Some((
+            Value::Rank {
+                name: Some("MPI_PROC_NULL"),
+                ..
+            },
+            _,
+        )) => Peer::Nobody,
+        Some((_, Meaning::Peer(peer))) => peer.world.map_or(Peer::Unknown, Peer::Task),
+        _ => Peer::Unknown,
+    }
+}
+
+fn size(event: &Resolved, (count, datatype): (&str, &str)) -> Size {
+    Size {
+        count: event.number(count),
+        datatype: event
+            .handle(datatype)
+            .and_then(|it| it.name.as_deref())
+            .map(Arc::from),
+    }
+}
+
+/// A send to `dest`.
+fn send(event: &Resolved, tag: &str, mode: Mode, counted: (&str, &str)) -> Option<PartKind> {
+    Some(PartKind::Send {
+        to: peer(event, "dest"),
+        tag: event.number(tag)?,
+        communicator: event.communicator()?,
+        mode,
+        size: size(event, counted),
+    })
+}
+
+/// A receive from `source`.
+fn receive(event: &Resolved, tag: &str, counted: (&str, &str)) -> Option<PartKind> {
+    let tag = match event.get(tag)?.0 {
+        Value::Tag(tag) => *tag,
+        Value::Number(tag) => Some(*tag),
+        _ => return None,
+    };
+    Some(PartKind::Receive {
+        from: peer(event, "source"),
+        tag,
+        communicator: event.communicator()?,
+        size: size(event, counted),
+    })
+}
+
+/// Waits for what this would receive.
+fn probe(receive: PartKind) -> PartKind {
+    match receive {
+        PartKind::Receive {
+            from,
+            tag,
+            communicator,
+            ..
+        } => PartKind::Probe {
+            from,
+            tag,
+            communicator,
+        },
+        other => other,
+    }
+}
+
+/// How the collective operation of this name (lower case, blocking) waits; `None` if it is none.
+fn shape(stem: &str) -> Option<Shape> {
+    Some(match stem {
+        "bcast" | "scatter" | "scatterv" => Shape::FromRoot,
+        "reduce" | "gather" | "gatherv" => Shape::ToRoot,
+        "scan" | "exscan" => Shape::Prefix,
+        "barrier"
+        | "allreduce"
+        | "allgather"
+        | "allgatherv"
+        | "alltoall"
+        | "alltoallv"
+        | "alltoallw"
+        | "reduce_scatter"
+        | "reduce_scatter_block"
+        | "comm_dup"
+        | "comm_dup_with_info"
+        | "comm_split"
+        | "comm_split_type"
+        | "comm_create"
+        | "cart_create"
+        | "cart_sub"
+        | "graph_create"
+        | "dist_graph_create"
+        | "dist_graph_create_adjacent"
+        | "file_open" => Shape::All,
+        _ => return None,
+    })
+}
+
+/// A share of a collective operation.
+fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKind {
+    // Where every member has to say the same.
+    let counted = match stem {
+        "bcast" | "allreduce" | "reduce" | "scan" | "exscan" => Some(SINGLE),
+        "allgather" | "alltoall" | "gather" => Some(("sendcount", "sendtype")),
+        "scatter" => Some(("recvcount", "recvtype")),
+        "reduce_scatter_block" => Some(("recvcount", "datatype")),
+        _ => None,
+    };
+    // With MPI_IN_PLACE the sender's size means nothing, and we do not see the buffers.
+    let in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
+    let size = match counted {
+        Some(counted) if !in_place => size(event, counted),
+        _ => Size::default(),
+    };
+    let root = event
+        .peer("root")
+        .map(|(rank, _)| rank)
+        .or_else(|| root(event));
+    PartKind::Collective(Collective {
+        communicator: event.communicator(),
+        name: format!("MPI_{base}").into(),
+        shape,
+        root,
+        reduction: event
+            .handle("op")
+            .and_then(|it| it.name.as_deref())
+            .map(Arc::from),
+        size,
+    })
+}
+
+fn root(event: &Resolved) -> Option<i64> {
+    let arguments: &[Argument] = event.annotated.arguments.as_deref()?;
+    let root = arguments.iter().find(|it| it.name == "root")?;
+    match root.value {
+        Value::Rank { rank, name: None } | Value::Number(rank) => Some(rank),
+        _ => None,
+    }
+}

@@ -1,0 +1,193 @@
+//! Tells a hang from what is slow but moving, by looks at a run one after another.
+//!
+//! One look cannot: the ranks were not read at one moment, and whoever computes may be about to come.
+//! So what a look says has to hold at the next one:
+//!
+//! * A *deadlock* is definite: the same tasks are stuck in two looks, and none of them made an event
+//!   between these. It takes no patience.
+//! * Whoever holds the others up is *slow* if it stays where it is through the patience: at one place,
+//!   in one iteration of its loops but for the innermost. It is a *livelock* if it went on making
+//!   events all that time: round and round in that innermost loop.
+//! * Where nobody is seen to wait and nobody makes an event through the patience, the run is *silent*.
+//!
+//! *Guarantees*: nothing but a deadlock is said of a task that came to a new place, or a new iteration
+//! of an outer loop, within the patience. *Costs*: O(tasks) a look. *Not for*: an innermost loop that is
+//! meant to be long: it looks like a livelock to a watcher that has less patience than it takes.
+
+use crate::analysis::{Group, Kind, Progress, Task};
+use lockstep_trace::EndKind;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What the looks so far say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Tasks move, or it is too early to say.
+    No,
+    /// It hangs, in this way.
+    Hangs(Kind),
+    /// Nobody is seen to wait, and nobody has done anything for that long.
+    Silent(Duration),
+}
+
+/// Watches a run.
+#[derive(Debug)]
+pub struct Watch {
+    patience: Duration,
+    last: Option<Last>,
+    /// By task.
+    still: BTreeMap<u32, Still>,
+    /// Since when no task has made an event.
+    silent: Duration,
+}
+
+/// What the last look saw: events by task.
+#[derive(Debug)]
+struct Last {
+    events: BTreeMap<u32, u64>,
+    stuck: BTreeMap<u32, u64>,
+}
+
+/// A task that stands still.
+#[derive(Debug)]
+struct Still {
+    place: String,
+    since: Duration,
+    events: u64,
+    /// The look at which it was last seen to have made events, while still.
+    moved: Option<Duration>,
+}
+
+impl Watch {
+    /// Calls it a hang after `patience` without progress.
+    #[must_use]
+    pub fn new(patience: Duration) -> Self {
+        Self {
+            patience,
+            last: None,
+            still: BTreeMap::new(),
+            silent: Duration::ZERO,
+        }
+    }
+
+    /// Takes a look in: what was found `now`, counted from any fixed moment.
+    pub fn look(&mut self, found: &Progress, now: Duration) -> Standing {
+        let events: BTreeMap<u32, u64> = found
+            .tasks
+            .iter()
+            .map(|(task, it)| (*task, it.events))
+            .collect();
+        let stuck: BTreeMap<u32, u64> = events
+            .iter()
+            .filter(|(task, _)| found.waiting.stuck.contains(task))
+            .map(|(task, events)| (*task, *events))
+            .collect();
+        let is_news = self.last.as_ref().is_none_or(|last| last.events != events);
+        if is_news {
+            self.silent = now;
+        }
+        self.stand(found, now);
+        let last = self.last.replace(Last { events, stuck });
+        let stuck = self.last.as_ref().map(|it| &it.stuck);
+        let is_definite = found.hang && found.kind == Kind::Deadlock;
+        if is_definite && last.as_ref().map(|it| &it.stuck) == stuck {
+            return Standing::Hangs(Kind::Deadlock);
+        }
+        match found.hang {
+            // Seen once, a deadlock may be a message that was not read with its sender.
+            true if is_definite => Standing::No,
+            true => self.held_up(found, now),
+            false => self.silence(found, now),
+        }
+    }
+
+    /// Takes in where every task stands.
+    fn stand(&mut self, found: &Progress, now: Duration) {
+        let mut still = BTreeMap::new();
+        for group in &found.groups {
+            let place = outer_place(group);
+            for task in &group.tasks {
+                let events = found.tasks.get(task).map_or(0, |it| it.events);
+                let next = match self.still.remove(task) {
+                    Some(before) if before.place == place => Still {
+                        moved: match before.events == events {
+                            true => before.moved,
+                            false => Some(now),
+                        },
+                        events,
+                        ..before
+                    },
+                    _ => Still {
+                        place: place.clone(),
+                        since: now,
+                        events,
+                        moved: None,
+                    },
+                };
+                still.insert(*task, next);
+            }
+        }
+        self.still = still;
+    }
+
+    /// Whether all who hold the others up have stood still for too long.
+    fn held_up(&self, found: &Progress, now: Duration) -> Standing {
+        let holding = found
+            .least
+            .iter()
+            .filter_map(|group| found.groups.get(*group))
+            .flat_map(|group| &group.tasks)
+            .filter_map(|task| self.still.get(task));
+        let mut kind = found.kind;
+        for still in holding {
+            if now.saturating_sub(still.since) < self.patience {
+                return Standing::No;
+            }
+            // What it did on its way into the place is not going round.
+            let is_going = |moved: Duration| now.saturating_sub(moved) <= self.patience / 2;
+            if still.moved.is_some_and(is_going) {
+                kind = Kind::Livelock;
+            }
+        }
+        Standing::Hangs(kind)
+    }
+
+    /// Whether nothing has happened for too long, though a task is there that should do something.
+    fn silence(&self, found: &Progress, now: Duration) -> Standing {
+        let quiet = now.saturating_sub(self.silent);
+        let is_there = |task: &Task| task.end.kind == EndKind::Running && !is_launcher(task);
+        match quiet >= self.patience && found.tasks.values().any(is_there) {
+            true => Standing::Silent(quiet),
+            false => Standing::No,
+        }
+    }
+}
+
+/// Whether a task without MPI waits for its children: it has called what does so.
+fn is_launcher(task: &Task) -> bool {
+    const WAITS: [&str; 8] = [
+        "wait",
+        "waitpid",
+        "wait4",
+        "waitid",
+        "poll",
+        "ppoll",
+        "epoll_wait",
+        "event_base_loop",
+    ];
+    let waits = |name: &str| WAITS.contains(&name);
+    task.stack.iter().any(|it| waits(it.function.as_str()))
+}
+
+/// Where a group stands, but for the iteration of its innermost loop and what it calls in that.
+fn outer_place(group: &Group) -> String {
+    let Some(((innermost, _), outer)) = group.loops.split_last() else {
+        let stack: Vec<&str> = group.stack.iter().map(|it| it.function.as_str()).collect();
+        return stack.join(" ");
+    };
+    format!("{innermost} {outer:?}")
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

@@ -1,0 +1,176 @@
+//! Looks at made-up runs, at made-up times.
+
+use super::{Standing, Watch};
+use crate::analysis::{Activity, Group, Kind, Place, Progress, Task};
+use crate::waits::Waiting;
+use lockstep_trace::{End, EndKind, ProcessName, ThreadName, TraceName};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn place(function: &str) -> Place {
+    Place {
+        function: function.to_owned(),
+        imported: function.starts_with("MPI_"),
+        called_at: None,
+    }
+}
+
+/// Rank 1 computes in iteration `inner` of a loop within iteration 21 of another, and rank 0 waits.
+fn held_up(inner: u64, events: u64) -> Progress {
+    let stack = |innermost: &str| vec![place("main"), place(innermost)];
+    let group = |task: u32, innermost: &str, loops: &[(&str, u64)], activity| Group {
+        tasks: vec![task],
+        stack: stack(innermost),
+        loops: loops.iter().map(|(it, at)| (it.to_string(), *at)).collect(),
+        activity,
+    };
+    let groups = vec![
+        group(0, "MPI_Recv", &[("main/a", 21)], Activity::Communication),
+        group(
+            1,
+            "compute",
+            &[("main/a", 21), ("compute/tick", inner)],
+            Activity::Computation,
+        ),
+    ];
+    let task = |number: u32, events: u64| Task {
+        number,
+        trace: TraceName {
+            process: ProcessName {
+                job: 0,
+                rank: number,
+                sibling: 0,
+            },
+            thread: ThreadName::Main(0),
+        },
+        end: End {
+            kind: EndKind::Running,
+            code: None,
+            certain: true,
+        },
+        stack: groups[number as usize].stack.clone(),
+        activity: groups[number as usize].activity,
+        crashed: false,
+        events,
+    };
+    Progress {
+        verdict: "ranks 0 waits; rank 1 is still in compute()".to_owned(),
+        hang: true,
+        kind: Kind::Slow,
+        is_mpi: true,
+        tasks: BTreeMap::from([(0, task(0, 50)), (1, task(1, events))]),
+        groups,
+        edges: Vec::new(),
+        least: vec![1],
+        waiting: Waiting::default(),
+        mismatches: Vec::new(),
+        mismatched: Vec::new(),
+        loose: Vec::new(),
+        potential: None,
+        notes: Vec::new(),
+    }
+}
+
+/// The same, and rank 0 waits for ever.
+fn stuck(events: u64) -> Progress {
+    let mut found = held_up(1, 70);
+    found.kind = Kind::Deadlock;
+    found.waiting.stuck = [0].into();
+    if let Some(task) = found.tasks.get_mut(&0) {
+        task.events = events;
+    }
+    found
+}
+
+fn quiet(events: u64) -> Progress {
+    let mut found = held_up(1, events);
+    (found.hang, found.kind) = (false, Kind::None);
+    found
+}
+
+/// What the last of these looks, at these seconds, says.
+fn last(looks: Vec<(u64, Progress)>) -> Standing {
+    let mut watch = Watch::new(PATIENCE);
+    let mut said = Standing::No;
+    for (second, found) in looks {
+        said = watch.look(&found, Duration::from_secs(second));
+    }
+    said
+}
+
+#[test]
+fn a_deadlock_takes_two_looks_at_the_same_events() {
+    assert_eq!(last(vec![(1, stuck(50))]), Standing::No);
+    let twice = vec![(1, stuck(50)), (2, stuck(50))];
+    assert_eq!(last(twice), Standing::Hangs(Kind::Deadlock));
+    // Whoever was stuck went on in between: it was not.
+    let moved = vec![(1, stuck(50)), (2, stuck(51))];
+    assert_eq!(last(moved), Standing::No);
+    let later = vec![(1, stuck(50)), (99, stuck(51))];
+    assert_eq!(last(later), Standing::No);
+}
+
+#[test]
+fn who_stands_still_through_the_patience_is_slow() {
+    let still = |seconds: &[u64]| seconds.iter().map(|it| (*it, held_up(3, 70))).collect();
+    assert_eq!(last(still(&[1])), Standing::No);
+    assert_eq!(last(still(&[1, 10])), Standing::No);
+    assert_eq!(last(still(&[1, 11])), Standing::Hangs(Kind::Slow));
+}
+
+#[test]
+fn who_goes_round_and_round_is_a_livelock() {
+    let looks = (1..=11).map(|it| (it, held_up(it * 100, 70 + it * 200)));
+    assert_eq!(last(looks.collect()), Standing::Hangs(Kind::Livelock));
+}
+
+#[test]
+fn what_it_did_on_its_way_is_no_livelock() {
+    let looks = vec![
+        (1, held_up(1, 70)),
+        (2, held_up(2, 72)),
+        (12, held_up(2, 72)),
+    ];
+    assert_eq!(last(looks), Standing::Hangs(Kind::Slow));
+}
+
+#[test]
+fn a_new_iteration_of_an_outer_loop_is_progress() {
+    let mut next = held_up(1, 90);
+    next.groups[1].loops[0].1 = 22;
+    assert_eq!(last(vec![(1, held_up(3, 70)), (11, next)]), Standing::No);
+}
+
+#[test]
+fn silence_takes_patience_and_somebody_there() {
+    assert_eq!(last(vec![(1, quiet(70)), (10, quiet(70))]), Standing::No);
+    assert_eq!(last(vec![(1, quiet(70)), (11, quiet(71))]), Standing::No);
+    let silent = Standing::Silent(PATIENCE);
+    assert_eq!(last(vec![(1, quiet(70)), (11, quiet(70))]), silent);
+    let launcher = || {
+        let mut found = quiet(70);
+        found.tasks.remove(&0);
+        for task in found.tasks.values_mut() {
+            task.stack.push(place("waitpid"));
+        }
+        found
+    };
+    assert_eq!(last(vec![(1, launcher()), (11, launcher())]), Standing::No);
+}
+
+#[test]
+fn the_sentence_follows() {
+    let mut found = held_up(3, 70);
+    found.settle(Standing::Hangs(Kind::Livelock));
+    assert_eq!((found.hang, found.kind), (true, Kind::Livelock));
+    assert!(
+        found
+            .verdict
+            .contains("rank 1 is calling on and on in compute()")
+    );
+    found.settle(Standing::No);
+    assert_eq!((found.hang, found.kind), (false, Kind::None));
+    assert!(found.verdict.starts_with("no task is seen to hang"));
+}
