@@ -14,5 +14,21 @@
 //! *Not for*: programs that are not built from source, other systems than Linux on x86-64.
 
 pub mod execution;
+mod known;
+mod livelock;
+mod race;
+mod replay;
+mod tree;
+mod verdict;
+mod waits;
+mod words;
 
 pub use execution::Execution;
+pub use race::{Access, accesses};
+pub use replay::Hold;
+pub use tree::{Node, NodeId, Place, Tree};
+pub use verdict::{Concerned, Judgement, Verdict, WaitsFor, judge, waits};
+pub use waits::{Need, Wait, Waiting, Way};
+
+#[cfg(test)]
+mod sample;

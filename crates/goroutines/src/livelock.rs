@@ -1,0 +1,168 @@
+//! Goroutines that go round and round, and nothing comes of it.
+//!
+//! Looked at is a window: the second half of a run that its time limit ended, or what came after the end of
+//! `main`. In it nobody made *progress*: no value was passed on, no goroutine was made or ended, no line was
+//! reached for the first time. And everybody who was not waiting for ever went through synchronisation again and again.
+//! A goroutine that computes in silence, sleeps once, or waits for the outside makes the answer "no": it may yet
+//! change something. After the end of `main` whoever sleeps between its rounds is no livelock either, but a service
+//! in the background.
+
+use crate::execution::{
+    Action, End, GoroutineId, ObjectId, ObjectKind, SiteId, State, WaitReason, What,
+};
+use crate::replay::Replay;
+use crate::waits::{Waiting, live};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Fewer rounds than this are no sign of anything.
+const ROUNDS: usize = 50;
+
+/// Who spins where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spin {
+    pub goroutines: Vec<GoroutineId>,
+    /// Lines of the loop: first those where something was tried in vain, then those passed most often.
+    pub sites: Vec<SiteId>,
+    /// How often the line that was passed most often was passed in the window.
+    pub rounds: usize,
+}
+
+#[derive(Default)]
+struct Round {
+    sites: BTreeMap<SiteId, usize>,
+    vain: BTreeSet<SiteId>,
+    synchronises: bool,
+    sleeps: bool,
+    last: usize,
+}
+
+pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
+    let execution = replay.execution;
+    let events = &execution.events;
+    let main = execution.test.unwrap_or(GoroutineId(0));
+    let last = events.last()?.time;
+    let start = match replay.ended(main).filter(|_| execution.main_ended) {
+        Some(end) => end + 1,
+        None if execution.end == End::TimedOut => events.partition_point(|it| it.time < last / 2),
+        None => return None,
+    };
+    let reached: BTreeSet<(GoroutineId, SiteId)> = events[..start]
+        .iter()
+        .filter_map(|it| Some((it.goroutine?, it.site?)))
+        .collect();
+    let mut rounds: BTreeMap<GoroutineId, Round> = BTreeMap::new();
+    let mut at = Replay::new(execution);
+    for (index, event) in events.iter().enumerate() {
+        if index < start {
+            at.step(index);
+            continue;
+        }
+        let Some(id) = event.goroutine else {
+            at.step(index);
+            continue;
+        };
+        let own = execution
+            .goroutines
+            .get(id.0 as usize)
+            .is_some_and(|it| !it.is_system);
+        if own && is_progress(&at, id, &event.what) {
+            return None;
+        }
+        at.step(index);
+        if !own {
+            continue;
+        }
+        let round = rounds.entry(id).or_default();
+        round.last = index;
+        if let What::Request { action, .. } = event.what {
+            round.synchronises |= action != Action::Sleep;
+            round.sleeps |= action == Action::Sleep;
+            if let Some(site) = event.site {
+                // A line that nobody had come to is progress, but for the first round of those that begin to spin.
+                if execution.end == End::TimedOut && !reached.contains(&(id, site)) {
+                    return None;
+                }
+                *round.sites.entry(site).or_default() += 1;
+            }
+        }
+        if let What::Complete { action, case, ok } = event.what
+            && (!ok || action == Action::Select && case.is_none())
+        {
+            round.vain.extend(event.site);
+        }
+        if let What::Park(WaitReason::Sleep | WaitReason::Io) = event.what {
+            round.sleeps = true;
+        }
+    }
+    let spinning: BTreeSet<GoroutineId> = rounds
+        .iter()
+        .filter(|(_, it)| {
+            let passed = it.sites.values().max().copied().unwrap_or(0);
+            let to_the_end = it.last + events.len() / 10 >= events.len();
+            passed >= ROUNDS
+                && it.synchronises
+                && to_the_end
+                && !(execution.main_ended && it.sleeps)
+        })
+        .map(|(id, _)| *id)
+        .collect();
+    // Everybody else waits for one of these, or for ever.
+    let others_wait = live(execution).iter().all(|it| {
+        spinning.contains(it)
+            || execution.main_ended
+            || waiting.of(*it).is_some()
+                && !matches!(
+                    execution.goroutines[it.0 as usize].state,
+                    State::Waiting(WaitReason::Io | WaitReason::Sleep | WaitReason::Runtime)
+                )
+    });
+    if spinning.is_empty() || !others_wait || execution.timers > 0 && !execution.main_ended {
+        return None;
+    }
+    let mut sites: BTreeMap<SiteId, usize> = BTreeMap::new();
+    for id in &spinning {
+        for (site, count) in &rounds[id].sites {
+            *sites.entry(*site).or_default() += count;
+        }
+    }
+    let vain: BTreeSet<SiteId> = spinning
+        .iter()
+        .flat_map(|it| &rounds[it].vain)
+        .copied()
+        .collect();
+    let most = sites.values().max().copied().unwrap_or(0);
+    let mut sites: Vec<(SiteId, usize)> = sites.into_iter().collect();
+    sites.sort_by_key(|(site, count)| (!vain.contains(site), std::cmp::Reverse(*count), *site));
+    Some(Spin {
+        rounds: most,
+        sites: sites.into_iter().map(|it| it.0).collect(),
+        goroutines: spinning.into_iter().collect(),
+    })
+}
+
+/// Whether something came of it; `at` is the state before.
+fn is_progress(at: &Replay<'_>, id: GoroutineId, what: &What) -> bool {
+    let passes_on = |object: Option<ObjectId>| {
+        let kind = object
+            .and_then(|it| at.execution.objects.get(it.0 as usize))
+            .map(|it| it.kind);
+        kind != Some(ObjectKind::Timer) && object.is_none_or(|it| at.closed(it).is_none())
+    };
+    let object = at.open(id).and_then(|it| it.object);
+    match what {
+        What::Create(_) | What::End | What::Panic => true,
+        What::Request { action, .. } => matches!(action, Action::Done | Action::Close),
+        What::Complete { action, case, ok } => match action {
+            Action::Send => true,
+            Action::Receive => *ok && passes_on(object),
+            Action::Select => {
+                let open = at.open(id);
+                let taken = case.and_then(|it| open?.cases.get(it as usize));
+                taken.is_some_and(|it| it.action == Action::Send || passes_on(it.channel))
+            }
+            Action::Wait | Action::CondWait => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}

@@ -1,0 +1,294 @@
+//! Executions made by hand, and what is said of them.
+
+use super::*;
+use crate::execution::ObjectKind;
+use crate::sample::{MAIN, Sample};
+use proptest::prelude::*;
+
+fn line(judgement: &Judgement) -> u32 {
+    judgement.cause.as_ref().map_or(0, |it| it.line)
+}
+
+#[test]
+fn what_ends_well_passes() {
+    let mut it = Sample::new();
+    let channel = it.channel(MAIN, 2, 0);
+    let child = it.go(MAIN, 3);
+    it.meets(
+        (MAIN, 4, Action::Receive),
+        (child, 10, Action::Send),
+        channel,
+    );
+    it.ends(child, 11);
+    it.exits();
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+}
+
+#[test]
+fn two_locks_in_two_orders() {
+    let mut it = Sample::new();
+    let (a, b) = (it.mutex(10), it.mutex(20));
+    let one = it.go(MAIN, 2);
+    let two = it.go(MAIN, 3);
+    it.does(one, 10, Action::Lock, a);
+    it.does(two, 20, Action::Lock, b);
+    it.waits(two, 21, Action::Lock, a);
+    it.waits(one, 11, Action::Lock, b);
+    it.ends(MAIN, 5);
+    it.exits();
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::PartialDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"2 goroutines wait for ever: goroutine 18 waits at main.go:11 for the mutex first used at main.go:20, held by goroutine 19 since main.go:20, which waits at main.go:21 for the mutex first used at main.go:10, held by goroutine 18 since main.go:10: a circle");
+    assert_eq!(line(&judgement), 11);
+    let related: Vec<u32> = judgement.related.iter().map(|it| it.line).collect();
+    assert_eq!(related, [10, 20, 21]);
+    assert_eq!(judgement.goroutines[0].waits_for[0].goroutines, [19]);
+}
+
+#[test]
+fn a_sender_that_keeps_the_lock_its_receiver_needs() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let channel = it.channel(MAIN, 2, 0);
+    let sender = it.go(MAIN, 3);
+    it.does(sender, 10, Action::Lock, lock);
+    it.waits(sender, 11, Action::Send, channel);
+    it.waits(MAIN, 5, Action::Lock, lock);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:5 for the mutex first used at main.go:10, held by goroutine 18 since main.go:10, which waits at main.go:11 to send to the channel made at main.go:2, and nobody is there to receive from it");
+    assert_eq!(line(&judgement), 11);
+}
+
+#[test]
+fn a_sender_whose_receiver_went_away_is_a_leak() {
+    let mut it = Sample::new();
+    let channel = it.channel(MAIN, 2, 0);
+    let sender = it.go(MAIN, 3);
+    it.waits(sender, 11, Action::Send, channel);
+    it.ends(MAIN, 6);
+    it.exits();
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::Leak);
+    insta::assert_snapshot!(judgement.sentence, @"a goroutine is left behind for ever: goroutine 18 waits at main.go:11 to send to the channel made at main.go:2, and nobody is there to receive from it");
+    // The collector's proof makes a deadlock of it.
+    it.execution.proven_leaks = Some(vec![sender]);
+    assert_eq!(judge(&it.execution).verdict, Verdict::PartialDeadlock);
+    // Who may receive yet keeps it from being one.
+    it.execution.proven_leaks = None;
+    it.go(MAIN, 4);
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+}
+
+#[test]
+fn who_locks_twice_waits_for_itself() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    it.does(MAIN, 10, Action::Lock, lock);
+    it.waits(MAIN, 11, Action::Lock, lock);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:11 for the mutex first used at main.go:10, held by itself since main.go:10");
+    assert_eq!(line(&judgement), 11);
+}
+
+#[test]
+fn a_lock_that_was_never_given_back_points_at_the_lock() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Lock, lock);
+    it.ends(child, 12);
+    it.waits(MAIN, 5, Action::Lock, lock);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:5 for the mutex first used at main.go:10, held by goroutine 18 since main.go:10, which has ended");
+    assert_eq!(line(&judgement), 10);
+}
+
+#[test]
+fn a_reader_behind_a_writer_behind_the_reader() {
+    let mut it = Sample::new();
+    let lock = it.object(ObjectKind::RwMutex, 10);
+    let writer = it.go(MAIN, 3);
+    it.does(MAIN, 10, Action::RLock, lock);
+    it.waits(writer, 20, Action::Lock, lock);
+    it.waits(MAIN, 11, Action::RLock, lock);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:11 to read-lock the rwmutex first used at main.go:10, behind a writer that waits for it, goroutine 18; goroutine 18 waits at main.go:20 for the rwmutex first used at main.go:10, read-locked by main since main.go:10: a circle");
+    assert_eq!(line(&judgement), 11);
+}
+
+#[test]
+fn somebody_else_may_unlock() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    it.does(MAIN, 10, Action::Lock, lock);
+    let friend = it.go(MAIN, 3);
+    it.waits(MAIN, 11, Action::Lock, lock);
+    it.execution.end = End::TimedOut;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Inconclusive);
+    it.ends(friend, 20);
+    assert_eq!(judge(&it.execution).verdict, Verdict::GlobalDeadlock);
+}
+
+#[test]
+fn a_wait_group_that_counts_too_much() {
+    let mut it = Sample::new();
+    let group = it.object(ObjectKind::WaitGroup, 2);
+    it.does(MAIN, 2, Action::Add, group);
+    it.does(MAIN, 2, Action::Add, group);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Done, group);
+    it.ends(child, 11);
+    it.waits(MAIN, 5, Action::Wait, group);
+    insta::assert_snapshot!(judge(&it.execution).sentence, @"every goroutine waits for ever: main waits at main.go:5 for the wait group first used at main.go:2 to come to 0, which counts 1, and nobody is left to call Done");
+}
+
+#[test]
+fn main_for_ever_while_a_clock_runs_is_a_partial_deadlock() {
+    let mut it = Sample::new();
+    let clock = it.go(MAIN, 3);
+    let channel = it.channel(MAIN, 4, 0);
+    it.waits(MAIN, 5, Action::Receive, channel);
+    it.event(clock, 20, What::Park(WaitReason::Sleep));
+    it.execution.end = End::TimedOut;
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::PartialDeadlock);
+    assert_eq!(line(&judgement), 5);
+}
+
+#[test]
+fn a_time_limit_alone_is_no_verdict() {
+    let mut it = Sample::new();
+    let channel = it.channel(MAIN, 2, 0);
+    let worker = it.go(MAIN, 3);
+    it.waits(MAIN, 5, Action::Receive, channel);
+    it.execution.end = End::TimedOut;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Inconclusive);
+    let steps = it.object(ObjectKind::Channel { capacity: 1 }, 20);
+    for _ in 0..100 {
+        it.does(worker, 20, Action::Send, steps);
+        it.does(worker, 21, Action::Receive, steps);
+    }
+    assert_eq!(judge(&it.execution).verdict, Verdict::Slow);
+}
+
+#[test]
+fn rounds_without_progress_are_a_livelock() {
+    let mut it = Sample::new();
+    let (a, b) = (it.mutex(10), it.mutex(20));
+    let other = it.go(MAIN, 3);
+    let spin = |it: &mut Sample, rounds| {
+        for _ in 0..rounds {
+            it.does(MAIN, 10, Action::Lock, a);
+            it.request(MAIN, 11, Action::TryLock, Some(b));
+            let (action, case, ok) = (Action::TryLock, None, false);
+            it.event(MAIN, 11, What::Complete { action, case, ok });
+            it.does(MAIN, 12, Action::Unlock, a);
+            it.does(other, 20, Action::Lock, b);
+            it.does(other, 22, Action::Unlock, b);
+        }
+    };
+    spin(&mut it, 300);
+    it.execution.end = End::TimedOut;
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::Livelock);
+    insta::assert_snapshot!(judgement.sentence, @"main and goroutine 18 go round main.go:11, main.go:22, main.go:10, main.go:20, 151 times, and nothing comes of it");
+    // One value passed on, and it is only slow.
+    let channel = it.channel(MAIN, 4, 1);
+    it.does(other, 5, Action::Send, channel);
+    assert_eq!(judge(&it.execution).verdict, Verdict::Slow);
+}
+
+#[test]
+fn a_second_close_names_the_first() {
+    let mut it = Sample::new();
+    let channel = it.channel(MAIN, 2, 0);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Close, channel);
+    it.request(MAIN, 5, Action::Close, Some(channel));
+    it.event(MAIN, 5, What::Panic);
+    it.execution.end = End::Exited(2);
+    it.execution.output.fatal = Some("panic: close of closed channel".to_owned());
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::Crash);
+    insta::assert_snapshot!(judgement.sentence, @"main crashed: panic: close of closed channel, at main.go:5; goroutine 18 had closed it at main.go:10");
+    assert_eq!(line(&judgement), 5);
+}
+
+#[test]
+fn a_condition_gives_its_lock_back() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let condition = it.object(ObjectKind::Cond, 11);
+    let sleeper = it.go(MAIN, 3);
+    it.does(sleeper, 10, Action::Lock, lock);
+    it.request(sleeper, 11, Action::CondWait, Some(condition));
+    it.does(sleeper, 11, Action::Unlock, lock);
+    it.event(sleeper, 11, What::Park(WaitReason::Cond));
+    it.does(MAIN, 5, Action::Lock, lock);
+    it.does(MAIN, 6, Action::Unlock, lock);
+    it.ends(MAIN, 7);
+    it.exits();
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::Leak);
+    insta::assert_snapshot!(judgement.sentence, @"a goroutine is left behind for ever: goroutine 18 waits at main.go:11 for a signal of the condition first used at main.go:11, and nobody is there to signal it");
+}
+
+#[test]
+fn who_waits_for_the_clock_is_not_left_behind() {
+    let mut it = Sample::new();
+    let timer = it.object(ObjectKind::Timer, 10);
+    let channel = it.channel(MAIN, 2, 0);
+    let child = it.go(MAIN, 3);
+    it.selects(
+        child,
+        10,
+        &[
+            (Action::Receive, Some(channel)),
+            (Action::Receive, Some(timer)),
+        ],
+    );
+    it.event(child, 10, What::Park(WaitReason::Select));
+    it.ends(MAIN, 4);
+    it.exits();
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+}
+
+proptest! {
+    /// Whatever stands in an execution, judging it ends, and says what it said.
+    #[test]
+    fn any_execution_is_judged(
+        steps in prop::collection::vec((0u32..4, 0u8..12, 0u32..4, 1u32..9), 0..80),
+        main_ended: bool,
+        end in 0u8..4,
+    ) {
+        let mut it = Sample::new();
+        let objects = [
+            it.mutex(1),
+            it.object(ObjectKind::RwMutex, 2),
+            it.channel(MAIN, 3, 0),
+            it.object(ObjectKind::WaitGroup, 4),
+        ];
+        let actions = [
+            Action::Lock, Action::Unlock, Action::RLock, Action::RUnlock, Action::Send,
+            Action::Receive, Action::Close, Action::Add, Action::Done, Action::Wait,
+        ];
+        for _ in 0..3 {
+            it.go(MAIN, 5);
+        }
+        for (who, what, object, line) in steps {
+            let (who, object) = (GoroutineId(who), objects[object as usize]);
+            match what {
+                10 => it.event(who, line, What::Park(WaitReason::Mutex)),
+                11 => it.ends(who, line),
+                action => it.does(who, line, actions[action as usize], object),
+            }
+        }
+        it.execution.main_ended = main_ended;
+        it.execution.end = [End::Exited(0), End::Quiescent, End::TimedOut, End::Signalled(9)][end as usize].clone();
+        prop_assert_eq!(judge(&it.execution), judge(&it.execution));
+    }
+}

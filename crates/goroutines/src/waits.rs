@@ -1,0 +1,430 @@
+//! Who waits for whom at the end of an execution, and whose wait can never end.
+//!
+//! A wait has *ways* out, of which one is enough (the cases of a `select`). A way needs that *all* holders of a
+//! lock give it back, or that *any* of those does something who may know the object. Whoever runs, sleeps or
+//! waits for the outside is free; whoever can be let go on by the free is free; the rest is stuck for ever: the
+//! least fixpoint of freedom, so that every doubt counts for freedom.
+//!
+//! ```text
+//!    goroutine 7 ── Lock mu ──► held by 9 ── send c ──► any of {7}        7 and 9: stuck
+//!    goroutine 8 ── select ─┬─► receive c: any of {9}
+//!                           └─► receive timer: outside                    8: free
+//! ```
+//!
+//! *Partners* are apart from that: who did the matching thing before, which is what a sentence names.
+//! *Costs*: O(waits x goroutines) in each of at most `waits` rounds.
+
+use crate::execution::{
+    Action, End, Execution, GoroutineId, ObjectId, ObjectKind, SiteId, State, WaitReason,
+};
+use crate::known::Known;
+use crate::replay::{Hold, Open, Replay};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What a way out of a wait needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Need {
+    /// Nothing can do it: a nil channel, a `select` without cases.
+    Nothing,
+    /// The clock, the network, a signal.
+    Outside,
+    /// All of these locks given back.
+    Release(Vec<Hold>),
+    /// All of these let in first: writers that wait for the same lock.
+    Behind(Vec<GoroutineId>),
+    /// Something that any of these may do: live goroutines that may know the object.
+    Any(Vec<GoroutineId>),
+}
+
+/// One way out of a wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Way {
+    /// What the goroutine wants to do.
+    pub action: Action,
+    /// With what; `None` for a nil channel and where it was not seen.
+    pub object: Option<ObjectId>,
+    /// Of a `select`: which case.
+    pub case: Option<u32>,
+    /// What it needs for that.
+    pub need: Need,
+    /// Live goroutines that did before what is needed now, or are about to; not complete.
+    pub partners: Vec<GoroutineId>,
+}
+
+/// A goroutine that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// Which.
+    pub goroutine: GoroutineId,
+    /// For what, in the runtime's word.
+    pub reason: WaitReason,
+    /// Where.
+    pub site: Option<SiteId>,
+    /// The event with which the usage began that it waits in, if that was seen.
+    pub since: Option<usize>,
+    /// What would let it go on; any of these does.
+    pub ways: Vec<Way>,
+    /// Whether none of them can ever come.
+    pub stuck: bool,
+}
+
+impl Wait {
+    /// Those whose doing it waits for, as far as they can be named.
+    pub fn on(&self) -> BTreeSet<GoroutineId> {
+        let mut on = BTreeSet::new();
+        for way in &self.ways {
+            match &way.need {
+                Need::Release(holds) => on.extend(holds.iter().map(|it| it.goroutine)),
+                Need::Behind(writers) => on.extend(writers),
+                _ => on.extend(&way.partners),
+            }
+        }
+        on
+    }
+}
+
+/// All waits at the end of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    /// In order of goroutines.
+    pub waits: Vec<Wait>,
+}
+
+impl Waiting {
+    /// The wait of `goroutine`.
+    pub fn of(&self, goroutine: GoroutineId) -> Option<&Wait> {
+        self.waits.iter().find(|it| it.goroutine == goroutine)
+    }
+
+    /// Whose wait never ends.
+    pub fn stuck(&self) -> impl Iterator<Item = &Wait> + '_ {
+        self.waits.iter().filter(|it| it.stuck)
+    }
+
+    /// Whether `goroutine` waits for ever.
+    pub fn is_stuck(&self, goroutine: GoroutineId) -> bool {
+        self.of(goroutine).is_some_and(|it| it.stuck)
+    }
+}
+
+/// Whether nothing could move any more, by our own watch or the runtime's.
+pub(crate) fn is_quiescent(execution: &Execution) -> bool {
+    execution.end == End::Quiescent
+        || execution
+            .output
+            .fatal
+            .as_deref()
+            .is_some_and(|it| it.contains("all goroutines are asleep"))
+}
+
+/// The program's own goroutines that had not ended.
+pub(crate) fn live(execution: &Execution) -> BTreeSet<GoroutineId> {
+    execution
+        .with_ids()
+        .filter(|(id, it)| {
+            let runs_main = id.0 == 0 || execution.test == Some(*id);
+            let only_waits_for_the_test = id.0 == 0 && execution.test.is_some();
+            let is_over = it.state == State::Ended || runs_main && execution.main_ended;
+            !(it.is_system || is_over || only_waits_for_the_test)
+        })
+        .map(|(id, _)| id)
+        .collect()
+}
+
+/// Whether a wait of this kind can go on for ever.
+fn is_permanent(reason: WaitReason) -> bool {
+    !matches!(
+        reason,
+        WaitReason::Sleep | WaitReason::Io | WaitReason::Runtime
+    )
+}
+
+/// Finds all waits of a whole replay, and which of them never end.
+pub(crate) fn waiting(replay: &Replay<'_>) -> Waiting {
+    let execution = replay.execution;
+    let search = Search {
+        replay,
+        known: Known::new(replay),
+        live: live(execution),
+    };
+    let mut waits: Vec<Wait> = search
+        .live
+        .iter()
+        .filter_map(|id| match search.state(*id) {
+            State::Waiting(reason) if is_permanent(reason) => Some(search.wait(*id, reason)),
+            _ => None,
+        })
+        .collect();
+    let candidates: BTreeSet<GoroutineId> = waits.iter().map(|it| it.goroutine).collect();
+    let mut free: BTreeSet<GoroutineId> = search.live.difference(&candidates).copied().collect();
+    if free.is_empty() && is_quiescent(execution) {
+        for wait in &mut waits {
+            wait.stuck = true;
+        }
+        return Waiting { waits };
+    }
+    loop {
+        let more: Vec<GoroutineId> = waits
+            .iter()
+            .filter(|it| !free.contains(&it.goroutine))
+            .filter(|it| {
+                // What it waits for was not seen: whoever is free may do it.
+                let unseen = it.ways.is_empty() && (!free.is_empty() || execution.timers > 0);
+                unseen || it.ways.iter().any(|way| search.opens(way, &free))
+            })
+            .map(|it| it.goroutine)
+            .collect();
+        if more.is_empty() {
+            break;
+        }
+        free.extend(more);
+    }
+    for wait in &mut waits {
+        wait.stuck = !free.contains(&wait.goroutine);
+    }
+    for proven in execution.proven_leaks.iter().flatten() {
+        if let Some(wait) = waits.iter_mut().find(|it| it.goroutine == *proven) {
+            wait.stuck = true;
+        }
+    }
+    Waiting { waits }
+}
+
+struct Search<'r, 'a> {
+    replay: &'r Replay<'a>,
+    known: Known<'r, 'a>,
+    live: BTreeSet<GoroutineId>,
+}
+
+impl Search<'_, '_> {
+    fn state(&self, id: GoroutineId) -> State {
+        let goroutine = self.replay.execution.goroutines.get(id.0 as usize);
+        goroutine.map_or(State::Ended, |it| it.state)
+    }
+
+    /// Live goroutines but `of` that may know `object`.
+    fn able(&self, of: GoroutineId, object: ObjectId) -> Vec<GoroutineId> {
+        let mut known = self.known.by(object);
+        known.remove(&of);
+        known.intersection(&self.live).copied().collect()
+    }
+
+    fn wait(&self, id: GoroutineId, reason: WaitReason) -> Wait {
+        let execution = self.replay.execution;
+        let open = self.usage(id, reason);
+        let stack = execution
+            .goroutines
+            .get(id.0 as usize)
+            .and_then(|it| it.stack.first().copied());
+        let site = open.and_then(|it| it.site).or(stack);
+        let mut ways = Vec::new();
+        if reason == WaitReason::Forever {
+            ways.push(Way {
+                action: open.map_or(Action::Select, |it| it.action),
+                object: None,
+                case: None,
+                need: Need::Nothing,
+                partners: Vec::new(),
+            });
+        } else if let Some(open) = open {
+            if open.action == Action::Select {
+                for (case, it) in (0..).zip(open.cases) {
+                    ways.push(self.way(id, it.action, it.channel, Some(case), open));
+                }
+            } else {
+                ways.push(self.way(id, open.action, open.object, None, open));
+            }
+        }
+        let since = open.map(|it| it.event);
+        Wait {
+            goroutine: id,
+            reason,
+            site,
+            since,
+            ways,
+            stuck: false,
+        }
+    }
+
+    /// The innermost open usage that can be what the runtime says it waits for.
+    fn usage(&self, id: GoroutineId, reason: WaitReason) -> Option<&Open<'_>> {
+        let fits = |action: Action| match reason {
+            WaitReason::Send => action == Action::Send,
+            WaitReason::Receive => action == Action::Receive,
+            WaitReason::Select => action == Action::Select,
+            WaitReason::Forever => {
+                matches!(action, Action::Send | Action::Receive | Action::Select)
+            }
+            // Readers and writers wait in the same queue of the runtime under several names.
+            WaitReason::Mutex | WaitReason::RwMutexRead | WaitReason::RwMutexWrite => {
+                matches!(action, Action::Lock | Action::RLock)
+            }
+            WaitReason::WaitGroup => action == Action::Wait,
+            WaitReason::Cond => action == Action::CondWait,
+            _ => false,
+        };
+        let open = self.replay.opened(id);
+        open.iter().rev().find(|it| fits(it.action))
+    }
+
+    fn way(
+        &self,
+        id: GoroutineId,
+        action: Action,
+        object: Option<ObjectId>,
+        case: Option<u32>,
+        open: &Open<'_>,
+    ) -> Way {
+        let (need, partners) = match object {
+            None => (Need::Nothing, Vec::new()),
+            Some(object) => match action {
+                Action::Lock | Action::RLock => (self.lock(id, action, object), Vec::new()),
+                _ if self.is_outside(action, object) => (Need::Outside, Vec::new()),
+                _ => (
+                    Need::Any(self.able(id, object)),
+                    self.partners(id, action, object, open),
+                ),
+            },
+        };
+        Way {
+            action,
+            object,
+            case,
+            need,
+            partners,
+        }
+    }
+
+    fn lock(&self, id: GoroutineId, action: Action, object: ObjectId) -> Need {
+        let mut holds = self.replay.holds(object).to_vec();
+        if action == Action::RLock {
+            holds.retain(|it| !it.reading);
+        }
+        if !holds.is_empty() {
+            return Need::Release(holds);
+        }
+        let mut writers = Vec::new();
+        for it in self.live.iter().filter(|it| **it != id) {
+            let waits = matches!(self.state(*it), State::Waiting(reason) if is_permanent(reason));
+            let open = self.replay.open(*it);
+            if waits
+                && open.is_some_and(|it| it.action == Action::Lock && it.object == Some(object))
+            {
+                writers.push(*it);
+            }
+        }
+        if action == Action::RLock && !writers.is_empty() {
+            return Need::Behind(writers);
+        }
+        // Nobody holds it: it is about to be let in.
+        Need::Outside
+    }
+
+    /// Whether the clock, a signal or a deadline may end it.
+    fn is_outside(&self, action: Action, object: ObjectId) -> bool {
+        let execution = self.replay.execution;
+        if action != Action::Receive {
+            return false;
+        }
+        let Some(it) = execution.objects.get(object.0 as usize) else {
+            return true;
+        };
+        let ObjectKind::Channel { capacity } = it.kind else {
+            return it.kind == ObjectKind::Timer;
+        };
+        let fed = self
+            .replay
+            .uses(object)
+            .keys()
+            .any(|(_, action)| matches!(action, Action::Send | Action::Close));
+        let signals = || {
+            execution
+                .goroutines
+                .iter()
+                .any(|it| it.entry.starts_with("os/signal.loop"))
+        };
+        let by_context = || {
+            let made = self.replay.made(object).map(|(_, event)| event);
+            let site = made.and_then(|it| execution.events[it].site).or(it.first);
+            let site = site.and_then(|it| execution.site(it));
+            site.is_none_or(|it| it.function.starts_with("context."))
+        };
+        !fed && (capacity > 0 && signals() || execution.timers > 0 && by_context())
+    }
+
+    /// Live goroutines that did before what `action` at `object` now needs, or, if none did, that the waiting
+    /// one made for it.
+    fn partners(
+        &self,
+        id: GoroutineId,
+        action: Action,
+        object: ObjectId,
+        open: &Open<'_>,
+    ) -> Vec<GoroutineId> {
+        let matching: &[Action] = match action {
+            Action::Send => &[Action::Receive],
+            Action::Receive => &[Action::Send, Action::Close],
+            Action::CondWait => &[Action::Signal, Action::Broadcast],
+            _ => &[],
+        };
+        let uses = self.replay.uses(object);
+        let mut found: BTreeSet<GoroutineId> = uses
+            .keys()
+            .filter(|(who, did)| *who != id && matching.contains(did) && self.live.contains(who))
+            .map(|(who, _)| *who)
+            .collect();
+        if found.is_empty() {
+            let since = match self.replay.made(object) {
+                Some((_, made)) => made,
+                None => uses.values().map(|it| it.first).min().unwrap_or(0),
+            };
+            let execution = self.replay.execution;
+            let done = |who: &GoroutineId| uses.contains_key(&(*who, Action::Done));
+            found = self
+                .able(id, object)
+                .into_iter()
+                .filter(|who| {
+                    let made = self.replay.created(*who);
+                    made.is_some_and(|it| since <= it && it < open.event)
+                        && execution.goroutines[who.0 as usize].parent == Some(id)
+                        && !done(who)
+                })
+                .collect();
+        }
+        found.into_iter().collect()
+    }
+
+    fn opens(&self, way: &Way, free: &BTreeSet<GoroutineId>) -> bool {
+        match &way.need {
+            Need::Nothing => false,
+            Need::Outside => true,
+            Need::Release(holds) => holds.iter().all(|it| self.gives_back(it, free)),
+            Need::Behind(writers) => writers.iter().all(|it| free.contains(it)),
+            Need::Any(who) => who.iter().any(|it| free.contains(it)),
+        }
+    }
+
+    fn gives_back(&self, hold: &Hold, free: &BTreeSet<GoroutineId>) -> bool {
+        if free.contains(&hold.goroutine) {
+            return true;
+        }
+        // Somebody else may: who was made meanwhile, by the holder; or anybody, if that was ever done, or the
+        // holder is gone.
+        let execution = self.replay.execution;
+        let meanwhile = |it: GoroutineId| {
+            execution.goroutines[it.0 as usize].parent == Some(hold.goroutine)
+                && self.replay.created(it).is_some_and(|at| at > hold.event)
+        };
+        let anybody =
+            self.replay.is_handed_over(hold.object) || !self.live.contains(&hold.goroutine);
+        free.iter().any(|it| meanwhile(*it))
+            || anybody
+                && self
+                    .known
+                    .by(hold.object)
+                    .iter()
+                    .any(|it| free.contains(it))
+    }
+}
