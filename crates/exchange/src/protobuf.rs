@@ -1,5 +1,8 @@
 //! Protocol Buffers' wire format, as far as Perfetto's messages need it.
 
+use lockstep_format::codec::Sink;
+use lockstep_format::side::put_varint;
+
 /// A message that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Message(pub Vec<u8>);
@@ -7,19 +10,17 @@ pub(crate) struct Message(pub Vec<u8>);
 const VARINT: u64 = 0;
 const LENGTH: u64 = 2;
 
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
+impl Sink for Message {
+    fn put(&mut self, byte: u8) {
+        self.0.push(byte);
     }
+}
 
+impl Message {
     /// An unsigned number, or an enumeration.
     pub fn number(&mut self, field: u64, value: u64) -> &mut Self {
-        self.varint(field << 3 | VARINT);
-        self.varint(value);
+        put_varint(self, field << 3 | VARINT);
+        put_varint(self, value);
         self
     }
 
@@ -30,8 +31,8 @@ impl Message {
 
     /// Bytes.
     fn bytes(&mut self, field: u64, value: &[u8]) -> &mut Self {
-        self.varint(field << 3 | LENGTH);
-        self.varint(value.len() as u64);
+        put_varint(self, field << 3 | LENGTH);
+        put_varint(self, value.len() as u64);
         self.0.extend_from_slice(value);
         self
     }

@@ -70,7 +70,8 @@ impl Cache {
         let Ok(bytes) = fs::read(&entry) else {
             return false;
         };
-        // By the processor's own instruction, where it has it.
+        // By the processor's own instruction, where it has it: 13 GB/s, where tables reach 1 (20 MB of plans where
+        // every image of an MPI program is recorded).
         if Plan::checked_by(&bytes, crc32c::crc32c_append).is_err() {
             let _ = fs::remove_file(&entry);
             return false;

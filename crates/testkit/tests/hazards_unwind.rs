@@ -18,6 +18,18 @@ fn linked(source: &str, library: &Recipe) -> Recipe {
     ])
 }
 
+/// A library that throws by a libgcc of its own, and the same without symbols.
+fn with_an_unwinder() -> [Recipe; 2] {
+    let library = Recipe::new("cpp/throwing_library.cpp").shared().flags(&[
+        "-DLIBRARY",
+        "-O1",
+        "-static-libgcc",
+        "-static-libstdc++",
+        "-Wl,--exclude-libs,ALL",
+    ]);
+    [library.clone(), library.stripped()]
+}
+
 fn ended(unharmed: Option<Unharmed>, calls: &[(&str, usize)]) {
     if let Some(unharmed) = unharmed {
         unharmed.exactly(calls).ended();
@@ -52,20 +64,7 @@ fn a_library_with_an_unwinder_of_its_own() {
     if !tools::require(&["g++"]) {
         return;
     }
-    let own = [
-        "-DLIBRARY",
-        "-O1",
-        "-static-libgcc",
-        "-static-libstdc++",
-        "-Wl,--exclude-libs,ALL",
-    ];
-    for library in [
-        Recipe::new("cpp/throwing_library.cpp").shared().flags(&own),
-        Recipe::new("cpp/throwing_library.cpp")
-            .shared()
-            .flags(&own)
-            .stripped(),
-    ] {
+    for library in with_an_unwinder() {
         for level in ["-O0", "-O2"] {
             let program = Hazard::new(&linked("cpp/throwing_library.cpp", &library).flag(level));
             ended(program.unharmed(), &[("callback(int)", 2), ("fail", 1)]);
@@ -83,15 +82,7 @@ fn a_library_with_an_unwinder_of_its_own_that_comes_later() {
     if !tools::require(&["g++"]) {
         return;
     }
-    let own = [
-        "-DLIBRARY",
-        "-O1",
-        "-static-libgcc",
-        "-static-libstdc++",
-        "-Wl,--exclude-libs,ALL",
-    ];
-    let library = Recipe::new("cpp/throwing_library.cpp").shared().flags(&own);
-    for library in [library.clone(), library.stripped()] {
+    for library in with_an_unwinder() {
         let library = library.build().display().to_string();
         for level in ["-O0", "-O2"] {
             let program = Hazard::new(&Recipe::new("cpp/late_unwinder.cpp").flag(level));

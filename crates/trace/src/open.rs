@@ -199,6 +199,11 @@ fn load_sealed(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<Loaded> {
             rebuilt(process).map_err(|text| format!("processes/{name}: {text}"))
         })
         .collect();
+    whole(results, notes)
+}
+
+/// The processes that could be read; of the others, why not.
+fn whole(results: Vec<Result<Loaded, String>>, notes: &mut Vec<String>) -> Vec<Loaded> {
     let mut loaded = Vec::new();
     for result in results {
         match result {
@@ -334,17 +339,7 @@ fn load_processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
         .filter(|name| name.ends_with(SUFFIX))
         .map(|name| load(&folder, name).map_err(|text| format!("processes/{name}: {text}")))
         .collect();
-    let mut loaded = Vec::new();
-    for result in results {
-        match result {
-            Ok(process) => loaded.push(process),
-            Err(note) => notes.push(note),
-        }
-    }
-    if loaded.is_empty() {
-        notes.push("no process was recorded".to_owned());
-    }
-    loaded
+    whole(results, notes)
 }
 
 fn load(folder: &Folder, name: &str) -> Result<Loaded, String> {

@@ -4,6 +4,7 @@ use crate::stream::Growing;
 use lockstep_format::codec::Sink;
 use lockstep_format::sealed::bits::{Broken, Reader, Writer};
 use lockstep_format::sealed::{most_text, text::Text};
+use lockstep_format::side::{self, put_varint, read_varint};
 
 /// Slots of the predictor of text, as the bits of their number.
 const SLOTS: u32 = 18;
@@ -20,12 +21,8 @@ impl Sink for Bytes {
 
 impl Bytes {
     /// Seven bits a byte, low ones first.
-    pub fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
+    pub fn number(&mut self, number: u64) {
+        put_varint(self, number);
     }
 
     /// Their number, and the bytes.
@@ -86,16 +83,15 @@ pub(crate) struct Take<'a>(pub &'a [u8]);
 
 impl<'a> Take<'a> {
     pub fn number(&mut self) -> Result<u64, Broken> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let (byte, rest) = self.0.split_first().ok_or(Broken::CutOff)?;
+        let byte = || {
+            let (byte, rest) = self.0.split_first().ok_or(side::Broken::CutOff)?;
             self.0 = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            if *byte < 0x80 {
-                return Ok(number);
-            }
-        }
-        Err(Broken::Nothing("number"))
+            Ok(*byte)
+        };
+        read_varint(byte).map_err(|broken| match broken {
+            side::Broken::CutOff => Broken::CutOff,
+            side::Broken::Wrong => Broken::Nothing("number"),
+        })
     }
 
     pub fn small(&mut self) -> Result<u32, Broken> {
