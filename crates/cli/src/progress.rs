@@ -4,6 +4,8 @@ use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use lockstep_progress::published::{Method, analyse_by, model_of};
 use lockstep_progress::{
     Activity, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse,
 };
@@ -27,9 +29,19 @@ use std::time::Duration;
 pub struct Progress {
     /// Directory of the run
     run: PathBuf,
+    /// How tasks are compared: by our own analysis, or as published (Prodometer, PLDI 2014, or AutomaDeD)
+    ///
+    /// The published methods know MPI calls and no messages: they name the least progressed tasks of a job that is taken
+    /// to hang, and are there to compare with.
+    #[arg(long, value_name = "NAME", default_value = "lockstep", value_parser = methods())]
+    method: Method,
     /// Write the groups and their order for graphviz
     #[arg(long, value_name = "FILE")]
     dot: Option<PathBuf>,
+    /// Write the Markov model of the published methods: states before and after MPI calls, and how often each rank went
+    /// from one to another, as JSON
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,13 +56,15 @@ impl Progress {
         if run.traces().next().is_none() {
             bail!("{}: expected traces, found none", self.run.display());
         }
-        let mut found = analyse(&run);
-        if found.hang && is_running(&run) {
+        let mut found = analyse_by(&run, self.method);
+        if found.hang && is_running(&run) && self.method == Method::Lockstep {
             found = look_again(found, &self.run)?;
         }
         if let Some(path) = &self.dot {
-            std::fs::write(path, dot(&found))
-                .with_context(|| format!("{} could not be written", path.display()))?;
+            write(path, &dot(&found))?;
+        }
+        if let Some(path) = &self.model {
+            write(path, &serde_json::to_string(&model_of(&run))?)?;
         }
         if self.json {
             output::json(&document(&found))?;
@@ -60,6 +74,20 @@ impl Progress {
         output::print(|out| text(&found, out))?;
         Ok(output::found(found.hang))
     }
+}
+
+fn methods() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(["lockstep", "prodometer", "automaded"]).map(|name| {
+        match name.as_str() {
+            "prodometer" => Method::Prodometer,
+            "automaded" => Method::Automaded,
+            _ => Method::Lockstep,
+        }
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} could not be written", path.display()))
 }
 
 fn is_running(run: &Run) -> bool {

@@ -1,25 +1,20 @@
 //! A run's progress: the whole of it, in plain values.
 
-use crate::conversation::{Reader, Windows};
-use crate::ends::{CRASHES, ends_in, is_crash, is_mpi, lost_their_launcher, state};
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends};
 use crate::matching::Matching;
-use crate::message::{Conversation, Membership, State};
+use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
+use crate::observe::Observed;
 use crate::place::{Coordinates, Program};
 use crate::replay::without_buffers;
 use crate::verdict;
 use crate::waits::{Wait, Waiting};
 use crate::watch::Standing;
-use lockstep_calltree::{Forest, NodeId};
-use lockstep_trace::{
-    Communicators, End, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName, TraceName,
-};
+use lockstep_trace::{Communicators, End, Run, SourceLine, TraceName};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 /// What kind of standstill it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -137,92 +132,44 @@ pub(crate) struct Facts<'a> {
 /// Where the tasks of a run stand, and what it waits for.
 #[must_use]
 pub fn analyse(run: &Run) -> Progress {
-    let mut notes = Vec::new();
-    let chosen = choose(run, &mut notes);
-    let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
-    let mut forest = Forest::new();
-    let functions = forest.add_functions(run);
-    let roots: Vec<NodeId> = forest
-        .add_traces(&functions, &threads)
-        .into_iter()
-        .map(|trace| trace.root)
-        .collect();
-    let communicators = run.communicators();
-    let (mut conversations, membership) = converse(run, &communicators, &chosen, &mut notes);
-    let mut tasks = BTreeMap::new();
-    for (number, process, thread) in &chosen {
-        let stack = stack(run, thread);
-        let conversation = conversations.entry(*number).or_default();
-        conversation.state = state(process, conversation, &stack);
-        let activity = match conversation.state {
-            State::Running if stack.last().is_some_and(is_mpi) => Activity::Communication,
-            State::Running => Activity::Computation,
-            State::Waiting => Activity::Communication,
-            State::Finished => Activity::Finished,
-            State::Ended => Activity::Ended,
-        };
-        tasks.insert(
-            *number,
-            Task {
-                number: *number,
-                trace: thread.name,
-                end: process.end,
-                crashed: activity == Activity::Ended
-                    && (is_crash(&process.end) || ends_in(&stack, &CRASHES)),
-                stack,
-                activity,
-                events: match run.is_mpi {
-                    true => process.threads.iter().map(|it| it.events).sum(),
-                    false => thread.events,
-                },
-            },
-        );
-    }
-    lost_their_launcher(&mut tasks, &mut conversations);
-    let matching = Matching::new(&conversations);
-    let mismatches = match is_whole(&threads) {
-        true => mismatches(&conversations, &matching),
+    let mut observed = Observed::new(run);
+    let program = Program::new(&observed.forest, &observed.roots);
+    let roots = observed.roots.iter();
+    let coordinates: Vec<Coordinates> = roots.map(|root| program.coordinates(*root)).collect();
+    let (groups, places) = group(&observed.tasks, &coordinates, &program);
+    let order = Order::new(&program, &places);
+    let conversations = &observed.conversations;
+    let matching = Matching::new(conversations);
+    let mismatches = match observed.is_whole {
+        true => mismatches(conversations, &matching),
         false => {
-            notes.push(
+            observed.notes.push(
                 "calls or arguments are missing: collective operations are not compared".to_owned(),
             );
             Vec::new()
         }
     };
-    let waiting = Waiting::new(&conversations, &membership, &matching, &mismatches);
-    let program = Program::new(&forest, &roots);
-    let coordinates: Vec<Coordinates> = roots
-        .iter()
-        .map(|root| program.coordinates(*root))
-        .collect();
-    let (groups, places) = group(&tasks, &coordinates, &program);
-    let order = Order::new(&program, &places);
-    let least = held_up_by(&groups, &tasks, &order, &waiting, &mismatches)
+    let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
+    let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
+    let loose = match observed.is_whole {
+        true => loose_ends(conversations, &matching),
+        false => Vec::new(),
+    };
     let mut progress = Progress {
-        verdict: String::new(),
-        hang: false,
-        kind: Kind::None,
-        is_mpi: run.is_mpi,
-        tasks,
         edges: order.edges(),
         least,
         groups,
         waiting,
         mismatches,
-        mismatched: Vec::new(),
-        loose: match is_whole(&threads) {
-            true => loose_ends(&conversations, &matching),
-            false => Vec::new(),
-        },
-        potential: None,
-        notes,
+        loose,
+        ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
     (progress.hang, progress.kind) = judge(&progress);
     let facts = Facts {
         progress: &progress,
-        conversations: &conversations,
-        communicators: &communicators,
+        conversations,
+        communicators: &observed.communicators,
     };
     let sentence = |it| verdict::mismatched(&facts, it);
     let mismatched = progress
@@ -231,7 +178,7 @@ pub fn analyse(run: &Run) -> Progress {
         .take(MOST_MISMATCHES)
         .map(sentence)
         .collect();
-    let potential = without_buffers(&conversations, &membership, &matching)
+    let potential = without_buffers(conversations, &observed.membership, &matching)
         .filter(|_| facts.progress.waiting.stuck.is_empty())
         .map(|it| verdict::potential(&facts, &it));
     let sentence = verdict::sentence(&facts, potential.as_deref());
@@ -243,6 +190,26 @@ pub fn analyse(run: &Run) -> Progress {
 const MOST_MISMATCHES: usize = 10;
 
 impl Progress {
+    /// Tasks of which nothing is known yet.
+    pub(crate) fn of(is_mpi: bool, tasks: BTreeMap<u32, Task>, notes: Vec<String>) -> Self {
+        Self {
+            verdict: String::new(),
+            hang: false,
+            kind: Kind::None,
+            is_mpi,
+            tasks,
+            groups: Vec::new(),
+            edges: Vec::new(),
+            least: Vec::new(),
+            waiting: Waiting::default(),
+            mismatches: Vec::new(),
+            mismatched: Vec::new(),
+            loose: Vec::new(),
+            potential: None,
+            notes,
+        }
+    }
+
     /// Says what a watch found of a run that still goes on: whether a task hangs, how, and the sentence.
     pub fn settle(&mut self, standing: Standing) {
         match standing {
@@ -299,112 +266,6 @@ impl Progress {
             .map(|(text, tasks)| (tasks, text))
             .collect()
     }
-}
-
-/// The tasks: main threads of the ranks of one job, or all threads of a run without MPI.
-fn choose<'a>(run: &'a Run, notes: &mut Vec<String>) -> Vec<(u32, &'a Process, &'a Thread)> {
-    let visible = || {
-        run.processes
-            .iter()
-            .filter(|process| run.is_visible(process))
-    };
-    if !run.is_mpi {
-        notes.push("no process called MPI_Init: who waits for whom is not known".to_owned());
-        let threads =
-            visible().flat_map(|process| process.threads.iter().map(move |it| (process, it)));
-        return (0..)
-            .zip(threads.filter(|(_, it)| matches!(it.name.thread, ThreadName::Main(_))))
-            .map(|(number, (process, thread))| (number, process, thread))
-            .collect();
-    }
-    let job = visible().map(|process| process.name.job).min().unwrap_or(0);
-    if visible().any(|process| process.name.job != job) {
-        notes.push(format!("only the ranks of job {job} are looked at"));
-    }
-    let mut ranks: Vec<_> = visible()
-        .filter(|process| process.name.job == job && process.name.sibling == 0)
-        .filter_map(|process| Some((process.rank?, process, process.threads.first()?)))
-        .collect();
-    ranks.sort_by_key(|(rank, ..)| *rank);
-    ranks.dedup_by_key(|(rank, ..)| *rank);
-    ranks
-}
-
-/// What the tasks told each other, and who is in which communicator.
-fn converse(
-    run: &Run,
-    communicators: &Communicators,
-    chosen: &[(u32, &Process, &Thread)],
-    notes: &mut Vec<String>,
-) -> (BTreeMap<u32, Conversation>, Membership) {
-    let mut conversations = BTreeMap::new();
-    let mut members: Vec<Option<Arc<[u32]>>> = communicators
-        .all()
-        .iter()
-        .map(|it| match it.sides.as_slice() {
-            [side] if side.size.is_some() => side.ranks.iter().copied().collect(),
-            _ => None,
-        })
-        .collect();
-    if !run.is_mpi {
-        return (conversations, Membership { members });
-    }
-    let mut windows = Windows::new(members.len() as u32);
-    // That of the first job comes first.
-    let world = communicators
-        .all()
-        .iter()
-        .find(|it| it.origin == Origin::World)
-        .map(|it| it.id);
-    let size = world.and_then(|id| communicators.get(id)?.sides.first()?.size);
-    if let Some(missing) = size.and_then(|size| (size as usize).checked_sub(chosen.len()))
-        && missing > 0
-    {
-        notes.push(format!(
-            "{missing} ranks left no trace: whoever waits for them may go on"
-        ));
-    }
-    for (number, process, _) in chosen {
-        let mut all: Option<Conversation> = None;
-        for thread in &process.threads {
-            let reader = Reader::new(run, &mut windows, world);
-            let said = reader.read(communicators, thread);
-            match &mut all {
-                Some(all) => all.append(said),
-                None => all = Some(said),
-            }
-        }
-        conversations.insert(*number, all.unwrap_or_default());
-    }
-    for parent in &windows.parents {
-        let of = members.get(parent.0 as usize).cloned().flatten();
-        members.push(of);
-    }
-    if conversations.values().all(|it| it.parts.is_empty()) {
-        notes.push(
-            "no arguments of MPI calls were recorded: who waits for whom is not known".to_owned(),
-        );
-    }
-    (conversations, Membership { members })
-}
-
-fn is_whole(threads: &[&Thread]) -> bool {
-    threads
-        .iter()
-        .all(|it| it.arguments_lost == 0 && it.dropped == 0 && it.damage.is_none())
-}
-
-fn stack(run: &Run, thread: &Thread) -> Vec<Place> {
-    let place = |frame: &Frame| {
-        let function = run.function(frame.function);
-        Place {
-            function: function.name.clone(),
-            imported: function.imported,
-            called_at: frame.called_at.clone(),
-        }
-    };
-    let real = thread.open.iter().filter(|frame| !frame.handed_over);
-    real.map(place).collect()
 }
 
 /// Groups by place, and where each stands.

@@ -42,6 +42,11 @@ impl Order {
         Self { behind }
     }
 
+    /// As these pairs say (`behind[a][b]`: `a` is behind `b`), consistent or not.
+    pub fn pairs(behind: Vec<Vec<bool>>) -> Self {
+        Self { behind }
+    }
+
     /// Groups that no group of these is behind of.
     pub fn least(&self, of: &[usize]) -> Vec<usize> {
         let is_least = |group: &&usize| !of.iter().any(|other| self.behind[*other][**group]);

@@ -11,7 +11,7 @@
 //!   from their recorded arguments; what the pending calls need; and by a fixpoint of releases who is
 //!   stuck for ever.
 //!
-//! [`Watch`] tells a hang from what moves, by looks at a run that still goes on.
+//! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on.
 //!
 //! *Guarantees*: nothing is said that the trace does not show: incomparable places stay incomparable,
 //! and what an unknown argument may allow is taken as allowed. *Costs*: about the load of the run;
@@ -29,7 +29,9 @@ mod matching;
 mod message;
 mod mismatch;
 mod nesting;
+mod observe;
 mod place;
+pub mod published;
 mod replay;
 mod verdict;
 mod waits;

@@ -87,6 +87,31 @@ impl<'f> Program<'f> {
                 program.shown.entry(Some(frame.function)).or_default();
             }
         }
+        program.see();
+        program
+    }
+
+    /// The same, for every function: also of calls that are over the place can be asked.
+    pub fn of_all(forest: &'f Forest) -> Self {
+        let mut program = Self {
+            forest,
+            shown: FxHashMap::default(),
+        };
+        program.shown.entry(None).or_default();
+        for index in 0..forest.len() as u32 {
+            if let Label::Call(call) = forest.node(NodeId(index)).label
+                && counts(forest, call.function)
+            {
+                program.shown.entry(Some(call.function)).or_default();
+            }
+        }
+        program.see();
+        program
+    }
+
+    /// Takes in the whole forest.
+    fn see(&mut self) {
+        let forest = self.forest;
         for index in 0..forest.len() as u32 {
             let id = NodeId(index);
             let function = match forest.node(id).label {
@@ -94,14 +119,21 @@ impl<'f> Program<'f> {
                 Label::Trace => None,
                 _ => continue,
             };
-            if let Some(shown) = program.shown.get_mut(&function) {
+            if let Some(shown) = self.shown.get_mut(&function) {
                 shown.see(forest, id);
             }
         }
-        for shown in program.shown.values_mut() {
+        for shown in self.shown.values_mut() {
             shown.settle();
         }
-        program
+    }
+
+    /// At which place of a function a call is that follows a place.
+    pub fn after(&self, function: Option<FunctionKey>, at: At, callee: FunctionKey) -> At {
+        let shown = self.shown.get(&function);
+        shown
+            .and_then(|shown| shown.after(at, callee))
+            .unwrap_or(ENTRY)
     }
 
     /// Where a task stands at its end.
@@ -176,6 +208,11 @@ impl Shown {
     /// The function called at a place; none at the entry.
     fn function(&self, at: At) -> Option<FunctionKey> {
         self.functions.get((at as usize).checked_sub(1)?).copied()
+    }
+
+    fn after(&self, at: At, callee: FunctionKey) -> Option<At> {
+        let context = self.contexts.get(&(self.function(at), callee))?;
+        self.places.get(*context).copied()
     }
 
     fn context(&mut self, before: Option<usize>, function: FunctionKey) -> usize {
@@ -329,9 +366,8 @@ impl Shown {
         let node = forest.node(id);
         match node.label {
             Label::Call(call) if counts(forest, call.function) => {
-                let key = (self.function(walk.at), call.function);
-                if let Some(context) = self.contexts.get(&key) {
-                    walk.step(self.places[*context], &self.nesting);
+                if let Some(to) = self.after(walk.at, call.function) {
+                    walk.step(to, &self.nesting);
                 }
             }
             Label::Loop(_) | Label::Iteration => self.walk(forest, node.items, walk),
@@ -378,7 +414,7 @@ fn find(united: &[usize], mut context: usize) -> usize {
 }
 
 /// Whether calls of a function are places.
-fn counts(forest: &Forest, function: FunctionKey) -> bool {
+pub(crate) fn counts(forest: &Forest, function: FunctionKey) -> bool {
     let function = forest.function(function);
     let starts = |prefix: &&str| function.name.starts_with(prefix);
     !function.imported

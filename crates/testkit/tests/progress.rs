@@ -241,6 +241,29 @@ fn a_job_is_watched() {
 }
 
 #[test]
+fn the_published_methods_on_a_loop() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("progress-published");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let recording = recorded(mpi, &scratch, &CASES[0]);
+        let model = scratch.join("model.json").display().to_string();
+        for method in ["prodometer", "automaded"] {
+            let progress = recording.json(&["progress", "--method", method, "--model", &model]);
+            assert_eq!(progress["hang"], true, "{progress:#}");
+            let least = ranks_of(&progress, &progress["least_progressed"]);
+            assert!(least.contains(&1), "{method}: {progress:#}");
+        }
+        let text = std::fs::read_to_string(&model).expect("a model");
+        let model: Value = serde_json::from_str(&text).expect("JSON");
+        let states = model["states"].as_array().expect("states");
+        let ranks = states
+            .iter()
+            .flat_map(|it| it["tasks"].as_array().expect("ranges"));
+        assert!(ranks.count() >= 2, "{model:#}");
+    }
+}
+
+#[test]
 fn a_directory_that_is_no_run() {
     let scratch = Scratch::new("progress-bad");
     let outcome = command::run(

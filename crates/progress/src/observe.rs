@@ -1,0 +1,184 @@
+//! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
+
+use crate::analysis::{Activity, Place, Task};
+use crate::conversation::{Reader, Windows};
+use crate::ends::{CRASHES, ends_in, is_crash, is_mpi, lost_their_launcher, state};
+use crate::message::{Conversation, Membership, State};
+use lockstep_calltree::{Forest, NodeId};
+use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The tasks of a run.
+pub(crate) struct Observed {
+    pub is_mpi: bool,
+    pub tasks: BTreeMap<u32, Task>,
+    /// Their call trees, in the order of the tasks.
+    pub forest: Forest,
+    pub roots: Vec<NodeId>,
+    pub conversations: BTreeMap<u32, Conversation>,
+    pub membership: Membership,
+    pub communicators: Communicators,
+    /// Whether no call and no argument is missing.
+    pub is_whole: bool,
+    pub notes: Vec<String>,
+}
+
+impl Observed {
+    pub fn new(run: &Run) -> Self {
+        let mut notes = Vec::new();
+        let chosen = choose(run, &mut notes);
+        let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
+        let mut forest = Forest::new();
+        let functions = forest.add_functions(run);
+        let traces = forest.add_traces(&functions, &threads).into_iter();
+        let roots = traces.map(|trace| trace.root).collect();
+        let communicators = run.communicators();
+        let (mut conversations, membership) = converse(run, &communicators, &chosen, &mut notes);
+        let mut tasks = BTreeMap::new();
+        for (number, process, thread) in &chosen {
+            let stack = stack(run, thread);
+            let conversation = conversations.entry(*number).or_default();
+            conversation.state = state(process, conversation, &stack);
+            let activity = match conversation.state {
+                State::Running if stack.last().is_some_and(is_mpi) => Activity::Communication,
+                State::Running => Activity::Computation,
+                State::Waiting => Activity::Communication,
+                State::Finished => Activity::Finished,
+                State::Ended => Activity::Ended,
+            };
+            let task = Task {
+                number: *number,
+                trace: thread.name,
+                end: process.end,
+                crashed: activity == Activity::Ended
+                    && (is_crash(&process.end) || ends_in(&stack, &CRASHES)),
+                stack,
+                activity,
+                events: match run.is_mpi {
+                    true => process.threads.iter().map(|it| it.events).sum(),
+                    false => thread.events,
+                },
+            };
+            tasks.insert(*number, task);
+        }
+        lost_their_launcher(&mut tasks, &mut conversations);
+        Self {
+            is_mpi: run.is_mpi,
+            tasks,
+            roots,
+            is_whole: is_whole(&threads),
+            forest,
+            conversations,
+            membership,
+            communicators,
+            notes,
+        }
+    }
+}
+
+/// The tasks: main threads of the ranks of one job, or all threads of a run without MPI.
+fn choose<'a>(run: &'a Run, notes: &mut Vec<String>) -> Vec<(u32, &'a Process, &'a Thread)> {
+    let visible = || {
+        run.processes
+            .iter()
+            .filter(|process| run.is_visible(process))
+    };
+    if !run.is_mpi {
+        notes.push("no process called MPI_Init: who waits for whom is not known".to_owned());
+        let threads =
+            visible().flat_map(|process| process.threads.iter().map(move |it| (process, it)));
+        return (0..)
+            .zip(threads.filter(|(_, it)| matches!(it.name.thread, ThreadName::Main(_))))
+            .map(|(number, (process, thread))| (number, process, thread))
+            .collect();
+    }
+    let job = visible().map(|process| process.name.job).min().unwrap_or(0);
+    if visible().any(|process| process.name.job != job) {
+        notes.push(format!("only the ranks of job {job} are looked at"));
+    }
+    let mut ranks: Vec<_> = visible()
+        .filter(|process| process.name.job == job && process.name.sibling == 0)
+        .filter_map(|process| Some((process.rank?, process, process.threads.first()?)))
+        .collect();
+    ranks.sort_by_key(|(rank, ..)| *rank);
+    ranks.dedup_by_key(|(rank, ..)| *rank);
+    ranks
+}
+
+/// What the tasks told each other, and who is in which communicator.
+fn converse(
+    run: &Run,
+    communicators: &Communicators,
+    chosen: &[(u32, &Process, &Thread)],
+    notes: &mut Vec<String>,
+) -> (BTreeMap<u32, Conversation>, Membership) {
+    let mut conversations = BTreeMap::new();
+    let mut members: Vec<Option<Arc<[u32]>>> = communicators
+        .all()
+        .iter()
+        .map(|it| match it.sides.as_slice() {
+            [side] if side.size.is_some() => side.ranks.iter().copied().collect(),
+            _ => None,
+        })
+        .collect();
+    if !run.is_mpi {
+        return (conversations, Membership { members });
+    }
+    let mut windows = Windows::new(members.len() as u32);
+    // That of the first job comes first.
+    let world = communicators
+        .all()
+        .iter()
+        .find(|it| it.origin == Origin::World)
+        .map(|it| it.id);
+    let size = world.and_then(|id| communicators.get(id)?.sides.first()?.size);
+    if let Some(missing) = size.and_then(|size| (size as usize).checked_sub(chosen.len()))
+        && missing > 0
+    {
+        notes.push(format!(
+            "{missing} ranks left no trace: whoever waits for them may go on"
+        ));
+    }
+    for (number, process, _) in chosen {
+        let mut all: Option<Conversation> = None;
+        for thread in &process.threads {
+            let reader = Reader::new(run, &mut windows, world);
+            let said = reader.read(communicators, thread);
+            match &mut all {
+                Some(all) => all.append(said),
+                None => all = Some(said),
+            }
+        }
+        conversations.insert(*number, all.unwrap_or_default());
+    }
+    for parent in &windows.parents {
+        let of = members.get(parent.0 as usize).cloned().flatten();
+        members.push(of);
+    }
+    if conversations.values().all(|it| it.parts.is_empty()) {
+        notes.push(
+            "no arguments of MPI calls were recorded: who waits for whom is not known".to_owned(),
+        );
+    }
+    (conversations, Membership { members })
+}
+
+fn is_whole(threads: &[&Thread]) -> bool {
+    threads
+        .iter()
+        .all(|it| it.arguments_lost == 0 && it.dropped == 0 && it.damage.is_none())
+}
+
+fn stack(run: &Run, thread: &Thread) -> Vec<Place> {
+    let place = |frame: &Frame| {
+        let function = run.function(frame.function);
+        Place {
+            function: function.name.clone(),
+            imported: function.imported,
+            called_at: frame.called_at.clone(),
+        }
+    };
+    let real = thread.open.iter().filter(|frame| !frame.handed_over);
+    real.map(place).collect()
+}
