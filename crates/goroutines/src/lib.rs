@@ -13,6 +13,7 @@
 //! program is lost; the user's sources and toolchain are not touched.
 //! *Not for*: programs that are not built from source, other systems than Linux on x86-64.
 
+pub mod coverage;
 pub mod execution;
 mod known;
 mod livelock;
@@ -23,6 +24,7 @@ mod verdict;
 mod waits;
 mod words;
 
+pub use coverage::Coverage;
 pub use execution::Execution;
 pub use race::{Access, accesses};
 pub use replay::Hold;

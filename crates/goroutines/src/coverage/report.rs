@@ -1,0 +1,144 @@
+//! Coverage in values, and in text.
+
+use super::{Aspect, CaseOf, Coverage, Requirement, Totals, words};
+use crate::execution::Action;
+use crate::tree::Place;
+use crate::words::{count, short};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// One requirement of a usage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Covered {
+    /// Which case of a `select`.
+    pub case: Option<CaseOf>,
+    /// How it should behave.
+    pub aspect: Aspect,
+    /// In how many executions it did.
+    pub executions: u64,
+    /// What it means that it never did.
+    pub means: Option<&'static str>,
+}
+
+/// A usage in a node of the goroutine tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsageReport {
+    /// Its file.
+    pub file: String,
+    /// Its line.
+    pub line: u32,
+    /// What it does.
+    pub action: Action,
+    /// Where the node was made, from main on; `None` of a usage that no goroutine came to.
+    pub node: Option<Vec<Option<Place>>>,
+    /// What the node runs.
+    pub function: Option<String>,
+    /// Its requirements.
+    pub requirements: Vec<Covered>,
+}
+
+/// Everything that is known of a test's coverage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// How many executions it is of.
+    pub executions: u64,
+    /// Covered of all.
+    pub coverage: Totals,
+    /// By file and line.
+    pub usages: Vec<UsageReport>,
+}
+
+pub(super) fn report(coverage: &Coverage) -> Report {
+    let mut usages: BTreeMap<(super::Usage, Option<super::NodePath>), Vec<Covered>> =
+        BTreeMap::new();
+    for (requirement, executions) in coverage.requirements() {
+        let means = (executions == 0).then(|| words::means(&requirement));
+        let Requirement {
+            usage,
+            node,
+            case,
+            aspect,
+        } = requirement;
+        usages.entry((usage, node)).or_default().push(Covered {
+            case,
+            aspect,
+            executions,
+            means,
+        });
+    }
+    Report {
+        executions: coverage.executions(),
+        coverage: coverage.totals(),
+        usages: usages
+            .into_iter()
+            .map(|((usage, node), requirements)| UsageReport {
+                file: usage.place.file,
+                line: usage.place.line,
+                action: usage.action,
+                function: node.as_ref().and_then(|it| coverage.nodes.get(it)).cloned(),
+                node,
+                requirements,
+            })
+            .collect(),
+    }
+}
+
+impl Report {
+    /// For people: a line a usage and node, and below it what was never covered and what that means.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{} of {} requirements covered ({:.1} %) in {}\n",
+            self.coverage.covered,
+            self.coverage.total,
+            self.coverage.percent(),
+            count(self.executions as usize, "execution")
+        );
+        for usage in &self.usages {
+            let place = Place {
+                file: usage.file.clone(),
+                line: usage.line,
+            };
+            let covered = usage.requirements.iter().filter(|it| it.executions > 0);
+            // A string takes whatever is written to it.
+            let _ = writeln!(
+                text,
+                "\n{}  {}  {} of {}  {}",
+                short(&place),
+                words::name(usage.action),
+                covered.count(),
+                usage.requirements.len(),
+                node(usage)
+            );
+            for it in &usage.requirements {
+                let case = it.case.map_or_else(String::new, |case| {
+                    format!("case {} ({}) ", case.index + 1, words::name(case.action))
+                });
+                let _ = match it.means {
+                    Some(means) => writeln!(text, "  - {case}{}: {means}", it.aspect.name()),
+                    None => writeln!(
+                        text,
+                        "  + {case}{}, in {}",
+                        it.aspect.name(),
+                        count(it.executions as usize, "execution")
+                    ),
+                };
+            }
+        }
+        text
+    }
+}
+
+/// `in main.worker, made at main.go:8`
+fn node(usage: &UsageReport) -> String {
+    let Some(path) = &usage.node else {
+        return "never reached".to_owned();
+    };
+    let function = usage.function.as_deref().unwrap_or("main");
+    // The package's path says little beside the line.
+    let function = function.rsplit('/').next().unwrap_or(function);
+    match path.last() {
+        Some(Some(place)) => format!("in {function}, made at {}", short(place)),
+        _ => format!("in {function}"),
+    }
+}
