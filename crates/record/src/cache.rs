@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! plans/PATCHER/NAME        a plan by this very patcher (`lockstep_patch::patcher`)
+//! plans/PATCHER/asked-KEY   which plans the last run of a program asked for (`ahead`)
 //! ```
 //! An entry is put in place by a rename, checked whenever it is used, and removed where it does not
 //! hold. Together they take at most [`MOST`]; those that were not used for longest go first. A cache
@@ -88,7 +89,17 @@ impl Cache {
         }
     }
 
-    /// Keeps the plan at `place` as the entry `name`.
+    /// The text of the entry `name`, if there is one.
+    pub(crate) fn note(&self, name: &str) -> Option<String> {
+        let entry = self.own.join(name);
+        let found = fs::symlink_metadata(&entry).ok()?;
+        if !found.is_file() || !is_ours(&found) {
+            return None;
+        }
+        fs::read_to_string(&entry).ok()
+    }
+
+    /// Keeps a plan, or a text, as the entry `name`.
     pub(crate) fn keep(&self, name: &str, plan: &[u8]) {
         let entry = self.own.join(name);
         let _ = crate::put(&draft(&entry), &entry, plan);

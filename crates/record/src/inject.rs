@@ -74,25 +74,24 @@ pub fn inject(options: &Options, injection: &Injection) -> Result<Injected, Erro
     } else {
         directory::temporary()?
     };
+    let images = Images::default();
     let result = prepare(&directory, &program, &choice, injection).and_then(|()| {
+        plan::recall(&directory.path, &choice, &images, &options.command);
         let fault = Fault {
             order: injection.order,
             at: &injection.at,
             to: &injection.to,
         };
         execute(&probe, &directory, options.redact, None, |probe| {
-            let mut command = launch::command(
-                options,
-                &choice,
-                &Images::default(),
-                &program,
-                &directory,
-                probe,
-            );
+            let mut command =
+                launch::command(options, &choice, &images, &program, &directory, probe);
             command.env(VARIABLE, fault.to_string());
             command
         })
     });
+    if directory.elected {
+        plan::remember(&directory.path, &choice, &images, &options.command);
+    }
     let told = result
         .as_ref()
         .ok()

@@ -11,6 +11,7 @@
 //! one watches for ends, one looks up source lines at low priority.
 //! *Not for*: reading a run (that is `trace`), or printing (that is the command line's).
 
+mod ahead;
 mod cache;
 mod directory;
 mod error;
@@ -177,9 +178,13 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         }
         return Err(Error::untraceable(reason));
     }
+    plan::recall(&directory.path, &choice, &images, &options.command);
     let command =
         |probe: &_| launch::command(options, &choice, &images, &program, &directory, probe);
     let status = execute(&probe, &directory, options.redact, watcher, command)?;
+    if directory.elected {
+        plan::remember(&directory.path, &choice, &images, &options.command);
+    }
     let summary = directory.elected.then(|| summary(&directory));
     let is_empty = summary
         .as_ref()

@@ -1,6 +1,7 @@
 //! Plans of images, there once a run: put there ahead by the recorder, or for the probe by `__plan`;
 //! from the user's cache where they were made before.
 
+use crate::ahead;
 use crate::cache::{Cache, draft};
 use crate::images::Images;
 use lockstep_binary::{Image, debug_file};
@@ -120,6 +121,7 @@ pub fn plan_command(arguments: &[OsString]) -> u8 {
             path: PathBuf::from(path),
         });
     }
+    ahead::note(&planner.plans, &jobs);
     match planner.provide(jobs) {
         Ok(()) => 0,
         Err(_) => 1,
@@ -146,6 +148,39 @@ pub(crate) fn ensure(
     }])
 }
 
+/// Puts plans into the run that a former run of `command` asked for, as far as they were kept.
+pub(crate) fn recall(
+    run: &Path,
+    choice: &lockstep_patch::Options,
+    images: &Images,
+    command: &[OsString],
+) {
+    let Some(cache) = Cache::open() else {
+        return;
+    };
+    let jobs = ahead::recall(&cache, &ahead::key(command, images, choice));
+    let planner = Planner {
+        plans: run.join("plans"),
+        choice: choice.clone(),
+        images: images.clone(),
+        cache: Some(cache),
+    };
+    ahead::note(&planner.plans, &planner.fetch_all(jobs));
+}
+
+/// Keeps what processes of the run asked for, for the next run of `command`.
+pub(crate) fn remember(
+    run: &Path,
+    choice: &lockstep_patch::Options,
+    images: &Images,
+    command: &[OsString],
+) {
+    let asked = ahead::asked(&run.join("plans"));
+    if let Some(cache) = Cache::open() {
+        ahead::keep(&cache, &ahead::key(command, images, choice), &asked);
+    }
+}
+
 /// The name of the plan of the file at `path`.
 fn name_of(
     path: &Path,
@@ -165,11 +200,13 @@ fn name_of(
 }
 
 /// A plan to put into the run.
-#[derive(Debug)]
-struct Job {
-    role: Role,
-    name: String,
-    path: PathBuf,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub role: Role,
+    /// Name of its file.
+    pub name: String,
+    /// The image.
+    pub path: PathBuf,
 }
 
 /// Puts plans into a run.
@@ -202,6 +239,16 @@ impl Planner {
         }
         drop(cache_lock);
         result
+    }
+
+    /// Puts what the cache has into the run; those that are there then.
+    fn fetch_all(&self, mut jobs: Vec<Job>) -> Vec<Job> {
+        let lock = File::open(&self.plans);
+        if let Ok(lock) = &lock {
+            let _ = flock(lock, FlockOperation::LockExclusive);
+        }
+        jobs.retain(|job| self.is_there(job) || self.fetch(job));
+        jobs
     }
 
     fn is_there(&self, job: &Job) -> bool {

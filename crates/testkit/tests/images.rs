@@ -101,6 +101,26 @@ fn a_thousand_times_in_one_place_or_another_and_in_a_namespace_of_its_own() {
     }
 }
 
+/// What one run asked for is there when the next one begins: it needs no planner.
+#[test]
+fn the_second_run_finds_its_plans() {
+    let scratch = Scratch::new("images-ahead");
+    let (program, plugin) = (Recipe::new("c/loads.c").flag("-O1").build(), plugin());
+    let program = [text(&program), text(&plugin), "1"];
+    let plugin_calls = |planner: &str| {
+        let words = [&["env", planner][..], &program].concat();
+        let run = record(&scratch, &["--images", "plugin"], &words);
+        let processes = &run.json(&["info"])["processes"];
+        let events = run.text(&["events", "-t", "0.0"]);
+        let calls = events.matches("call plugin_").count();
+        assert_eq!(run.outcome.status, 0, "{processes:#}");
+        calls
+    };
+    let first = plugin_calls("NOTHING=1");
+    assert!(first > 0);
+    assert_eq!(plugin_calls("LOCKSTEP_PLANNER=/nowhere"), first);
+}
+
 #[test]
 fn what_matches_nothing_is_said_and_harms_nobody() {
     let scratch = Scratch::new("images-nothing");
