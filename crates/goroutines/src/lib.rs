@@ -17,6 +17,7 @@ pub mod coverage;
 pub mod execution;
 mod known;
 mod livelock;
+pub mod prediction;
 mod race;
 mod replay;
 mod tree;
@@ -26,6 +27,7 @@ mod words;
 
 pub use coverage::Coverage;
 pub use execution::Execution;
+pub use prediction::predict;
 pub use race::{Access, accesses};
 pub use replay::Hold;
 pub use tree::{Node, NodeId, Place, Tree};

@@ -1,0 +1,282 @@
+use super::locks::{Edge, circles};
+use super::*;
+use crate::execution::ObjectKind;
+use crate::sample::{MAIN, Sample};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn suspicions(sample: &Sample) -> Vec<Suspicion> {
+    predict(&sample.execution)
+        .iter()
+        .map(|it| it.suspicion)
+        .collect()
+}
+
+/// Locks `first` and `second` one within the other, and gives them back.
+fn nested(
+    it: &mut Sample,
+    by: GoroutineId,
+    line: u32,
+    first: crate::execution::ObjectId,
+    second: crate::execution::ObjectId,
+) {
+    it.does(by, line, Action::Lock, first);
+    it.does(by, line + 1, Action::Lock, second);
+    it.does(by, line + 2, Action::Unlock, second);
+    it.does(by, line + 3, Action::Unlock, first);
+}
+
+#[test]
+fn two_orders_are_found_without_a_deadlock() {
+    let mut it = Sample::new();
+    let (a, b) = (it.mutex(10), it.mutex(20));
+    let one = it.go(MAIN, 2);
+    let two = it.go(MAIN, 3);
+    nested(&mut it, one, 10, a, b);
+    nested(&mut it, two, 20, b, a);
+    let findings = predict(&it.execution);
+    assert_eq!(findings.len(), 1);
+    insta::assert_snapshot!(findings[0].sentence, @"locks are taken in a circle of orders: goroutine 18 holds the mutex first used at main.go:10 since main.go:10 and wants the mutex first used at main.go:20 at main.go:11; goroutine 19 holds the mutex first used at main.go:20 since main.go:20 and wants the mutex first used at main.go:10 at main.go:21");
+    let steer: Vec<u32> = findings[0].steer.iter().map(|it| it.place.line).collect();
+    assert_eq!(steer, [11, 21]);
+}
+
+#[test]
+fn a_lock_over_both_orders_is_a_gate() {
+    let mut it = Sample::new();
+    let (gate, a, b) = (it.mutex(1), it.mutex(10), it.mutex(20));
+    for (line, first, second) in [(10, a, b), (20, b, a)] {
+        let one = it.go(MAIN, line + 100);
+        it.does(one, line + 50, Action::Lock, gate);
+        nested(&mut it, one, line, first, second);
+        it.does(one, line + 60, Action::Unlock, gate);
+    }
+    assert_eq!(suspicions(&it), []);
+}
+
+#[test]
+fn orders_one_after_the_other_are_no_circle() {
+    let mut it = Sample::new();
+    let (a, b) = (it.mutex(10), it.mutex(20));
+    nested(&mut it, MAIN, 10, a, b);
+    let child = it.go(MAIN, 3);
+    nested(&mut it, child, 20, b, a);
+    assert_eq!(suspicions(&it), []);
+    // Joined by a wait group, and begun again by another.
+    let group = it.object(ObjectKind::WaitGroup, 4);
+    it.does(child, 25, Action::Done, group);
+    it.does(MAIN, 5, Action::Wait, group);
+    let other = it.go(MAIN, 6);
+    nested(&mut it, other, 10, a, b);
+    assert_eq!(suspicions(&it), []);
+}
+
+#[test]
+fn a_second_read_lock_needs_a_writer() {
+    let mut it = Sample::new();
+    let lock = it.object(ObjectKind::RwMutex, 10);
+    let other = it.go(MAIN, 3);
+    it.does(MAIN, 10, Action::RLock, lock);
+    it.does(MAIN, 11, Action::RLock, lock);
+    it.does(MAIN, 12, Action::RUnlock, lock);
+    it.does(MAIN, 13, Action::RUnlock, lock);
+    assert_eq!(suspicions(&it), []);
+    it.does(other, 20, Action::Lock, lock);
+    it.does(other, 21, Action::Unlock, lock);
+    assert_eq!(suspicions(&it), [Suspicion::ReadTwice]);
+}
+
+#[test]
+fn a_goroutine_that_ends_with_a_lock() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Lock, lock);
+    it.ends(child, 12);
+    assert_eq!(suspicions(&it), [Suspicion::MissedUnlock]);
+    // Handed over, it is none.
+    it.does(MAIN, 5, Action::Unlock, lock);
+    assert_eq!(suspicions(&it), []);
+}
+
+#[test]
+fn a_send_with_the_lock_that_its_receiver_needs() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let channel = it.channel(MAIN, 2, 0);
+    let receiver = it.go(MAIN, 3);
+    it.does(receiver, 20, Action::Lock, lock);
+    it.does(receiver, 21, Action::Unlock, lock);
+    it.does(MAIN, 10, Action::Lock, lock);
+    it.meets(
+        (receiver, 22, Action::Receive),
+        (MAIN, 11, Action::Send),
+        channel,
+    );
+    it.does(MAIN, 12, Action::Unlock, lock);
+    let findings = predict(&it.execution);
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].suspicion, Suspicion::LockAndWait);
+    let lines: Vec<u32> = findings[0].places.iter().map(|it| it.line).collect();
+    assert_eq!(lines, [11, 10, 20]);
+}
+
+#[test]
+fn a_lock_that_was_needed_only_before_is_no_danger() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let (channel, started) = (it.channel(MAIN, 2, 0), it.channel(MAIN, 2, 0));
+    let receiver = it.go(MAIN, 3);
+    it.does(receiver, 20, Action::Lock, lock);
+    it.does(receiver, 21, Action::Unlock, lock);
+    it.meets(
+        (MAIN, 4, Action::Receive),
+        (receiver, 22, Action::Send),
+        started,
+    );
+    it.does(MAIN, 10, Action::Lock, lock);
+    it.meets(
+        (receiver, 23, Action::Receive),
+        (MAIN, 11, Action::Send),
+        channel,
+    );
+    it.does(MAIN, 12, Action::Unlock, lock);
+    assert_eq!(suspicions(&it), []);
+}
+
+#[test]
+fn an_answer_that_may_find_nobody() {
+    let mut it = Sample::new();
+    let (channel, quit) = (it.channel(MAIN, 2, 0), it.channel(MAIN, 2, 0));
+    let child = it.go(MAIN, 3);
+    it.request(child, 10, Action::Send, Some(channel));
+    it.selects(
+        MAIN,
+        5,
+        &[
+            (Action::Receive, Some(channel)),
+            (Action::Receive, Some(quit)),
+        ],
+    );
+    assert_eq!(suspicions(&it), [Suspicion::NoReceiver]);
+}
+
+#[test]
+fn a_close_that_may_overtake_a_send() {
+    let mut it = Sample::new();
+    let channel = it.channel(MAIN, 2, 4);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Send, channel);
+    it.does(MAIN, 5, Action::Close, channel);
+    assert_eq!(suspicions(&it), [Suspicion::CloseAndSend]);
+    // What was received was sent.
+    let mut it = Sample::new();
+    let channel = it.channel(MAIN, 2, 4);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Send, channel);
+    it.does(MAIN, 4, Action::Receive, channel);
+    it.does(MAIN, 5, Action::Close, channel);
+    assert_eq!(suspicions(&it), []);
+}
+
+#[test]
+fn an_add_within_the_goroutine_comes_late_and_one_by_a_counted_one_does_not() {
+    let mut it = Sample::new();
+    let group = it.object(ObjectKind::WaitGroup, 2);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Add, group);
+    it.does(child, 11, Action::Done, group);
+    it.does(MAIN, 5, Action::Wait, group);
+    assert_eq!(suspicions(&it), [Suspicion::LateAdd]);
+    let mut it = Sample::new();
+    let group = it.object(ObjectKind::WaitGroup, 2);
+    it.does(MAIN, 2, Action::Add, group);
+    let child = it.go(MAIN, 3);
+    it.does(child, 10, Action::Add, group);
+    let grandchild = it.go(child, 11);
+    it.does(grandchild, 20, Action::Done, group);
+    it.does(child, 12, Action::Done, group);
+    it.does(MAIN, 5, Action::Wait, group);
+    assert_eq!(suspicions(&it), []);
+}
+
+/// The lock lines of each circle, whatever its beginning.
+fn names(found: &[Vec<&Edge>]) -> BTreeSet<BTreeSet<usize>> {
+    found
+        .iter()
+        .map(|it| it.iter().map(|edge| edge.step.event).collect())
+        .collect()
+}
+
+/// All circles, by trying every sequence of two to four edges.
+fn by_brute_force(edges: &[Edge]) -> BTreeSet<BTreeSet<usize>> {
+    fn circle(path: &[&Edge]) -> bool {
+        let follows = (0..path.len()).all(|at| {
+            let (edge, next) = (path[at], path[(at + 1) % path.len()]);
+            edge.wanted == next.held && !(edge.wanted_reading && next.held_reading)
+        });
+        let apart = (0..path.len()).all(|one| {
+            (0..one).all(|two| {
+                let (one, two) = (path[one], path[two]);
+                let gate = one.gates.iter().any(|(lock, reading)| {
+                    two.gates
+                        .get(lock)
+                        .is_some_and(|other| !(*reading && *other))
+                });
+                one.held != two.held && !gate && one.step.beside(&two.step)
+            })
+        });
+        path.len() > 1 && follows && apart
+    }
+    fn all<'e>(path: &mut Vec<&'e Edge>, edges: &'e [Edge], found: &mut BTreeSet<BTreeSet<usize>>) {
+        if circle(path) {
+            found.insert(path.iter().map(|it| it.step.event).collect());
+        }
+        if path.len() < 4 {
+            for edge in edges {
+                path.push(edge);
+                all(path, edges, found);
+                path.pop();
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    all(&mut Vec::new(), edges, &mut found);
+    found
+}
+
+proptest! {
+    /// Circles are those that trying everything finds.
+    #[test]
+    fn circles_are_all_circles(
+        blocks in prop::collection::vec((0u32..4, 0usize..4, 0usize..4, 0usize..5, any::<bool>(), any::<bool>()), 0..7),
+    ) {
+        let mut it = Sample::new();
+        let locks: Vec<_> = (0..5).map(|at| it.object(ObjectKind::RwMutex, at + 1)).collect();
+        for _ in 0..3 {
+            it.go(MAIN, 50);
+        }
+        for (at, (who, first, second, gate, read, reads)) in blocks.into_iter().enumerate() {
+            let (who, line) = (GoroutineId(who), 100 + 10 * at as u32);
+            if first == second || gate == first || gate == second {
+                continue;
+            }
+            let lock = |read| if read { Action::RLock } else { Action::Lock };
+            let unlock = |read| if read { Action::RUnlock } else { Action::Unlock };
+            if gate < 4 {
+                it.does(who, line, Action::Lock, locks[gate]);
+            }
+            it.does(who, line + 1, lock(read), locks[first]);
+            it.does(who, line + 2, lock(reads), locks[second]);
+            it.does(who, line + 3, unlock(reads), locks[second]);
+            it.does(who, line + 4, unlock(read), locks[first]);
+            if gate < 4 {
+                it.does(who, line + 5, Action::Unlock, locks[gate]);
+            }
+        }
+        let record = Record::of(&it.execution);
+        let edges = record.locks.edges();
+        prop_assume!(edges.len() <= 12);
+        prop_assert_eq!(names(&circles(edges)), by_brute_force(edges));
+    }
+}
