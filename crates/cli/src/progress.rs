@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_progress::published::{Method, analyse_by, model_of};
 use lockstep_progress::{
-    Activity, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse,
+    Activity, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse_against,
 };
 use lockstep_trace::{EndKind, Run, ranges};
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ use std::time::Duration;
 #[command(
     before_help = "EXAMPLES
   lockstep progress hung
+  lockstep progress hung --normal healthy
   lockstep progress hung --dot groups.dot && dot -Tsvg groups.dot > groups.svg
 ",
     after_help = "On a finished, killed or still running run. Ends with 1 if a task hangs."
@@ -29,6 +30,9 @@ use std::time::Duration;
 pub struct Progress {
     /// Directory of the run
     run: PathBuf,
+    /// A run in which all went well: tasks that left out what they did there are named as the cause
+    #[arg(long, value_name = "DIR", conflicts_with = "method")]
+    normal: Option<PathBuf>,
     /// How tasks are compared: by our own analysis, or as published (Prodometer, PLDI 2014, or AutomaDeD)
     ///
     /// The published methods know MPI calls and no messages: they name the least progressed tasks of a job that is taken
@@ -56,9 +60,14 @@ impl Progress {
         if run.traces().next().is_none() {
             bail!("{}: expected traces, found none", self.run.display());
         }
-        let mut found = analyse_by(&run, self.method);
+        let normal = self.normal.as_deref().map(run::open).transpose()?;
+        let look = |run: &Run| match self.method {
+            Method::Lockstep => analyse_against(run, normal.as_ref()),
+            method => analyse_by(run, method),
+        };
+        let mut found = look(&run);
         if found.hang && is_running(&run) && self.method == Method::Lockstep {
-            found = look_again(found, &self.run)?;
+            found = look_again(found, &self.run, look)?;
         }
         if let Some(path) = &self.dot {
             write(path, &dot(&found))?;
@@ -97,11 +106,11 @@ fn is_running(run: &Run) -> bool {
 }
 
 /// The ranks were not read at one moment: who hangs has to hang the second time, too.
-fn look_again(found: Found, run: &Path) -> Result<Found> {
+fn look_again(found: Found, run: &Path, look: impl Fn(&Run) -> Found) -> Result<Found> {
     let mut watch = Watch::new(BETWEEN_LOOKS);
     watch.look(&found, Duration::ZERO);
     std::thread::sleep(BETWEEN_LOOKS);
-    let mut again = analyse(&Run::open(run)?);
+    let mut again = look(&Run::open(run)?);
     match watch.look(&again, BETWEEN_LOOKS) {
         // Half a second of calls is no livelock.
         Standing::Hangs(Kind::Livelock) | Standing::Silent(_) => again.settle(Standing::No),
@@ -151,6 +160,20 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
         for (who, why) in found.reasons() {
             let verb = if who.len() == 1 { "waits" } else { "wait" };
             writeln!(out, "  {} {verb} {why}", found.who(&who))?;
+        }
+    }
+    for cause in &found.causes {
+        writeln!(out)?;
+        let (who, victims) = (found.who(&[cause.task]), found.who(&cause.victims));
+        write!(
+            out,
+            "{who} {}",
+            output::printable(&cause.departure.sentence())
+        )?;
+        match (cause.victims.len(), cause.by_normal) {
+            (0, _) => writeln!(out)?,
+            (1, _) => writeln!(out, "; {victims} waits for it")?,
+            _ => writeln!(out, "; {victims} wait for it")?,
         }
     }
     let loose: Vec<String> = found.loose.iter().map(Loose::sentence).collect();
@@ -211,6 +234,21 @@ fn document(found: &Found) -> Value {
         .iter()
         .map(|wait| json!({"from": wait.from, "to": wait.to, "why": found.reason(wait)}))
         .collect();
+    let causes: Vec<Value> = found
+        .causes
+        .iter()
+        .map(|it| {
+            json!({
+                "task": it.task,
+                "victims": it.victims,
+                "what": it.departure.sentence(),
+                "left_out": it.departure.left_out,
+                "instead": it.departure.instead,
+                "frames": it.departure.frames,
+                "by_normal": it.by_normal,
+            })
+        })
+        .collect();
     json!({
         "verdict": found.verdict,
         "hang": found.hang,
@@ -224,6 +262,7 @@ fn document(found: &Found) -> Value {
         "mismatches": found.mismatched,
         "loose_ends": found.loose.iter().map(Loose::sentence).collect::<Vec<_>>(),
         "potential_deadlock": found.potential,
+        "causes": causes,
         "notes": found.notes,
     })
 }

@@ -1,5 +1,6 @@
 //! A run's progress: the whole of it, in plain values.
 
+use crate::cause::{Cause, causes};
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends};
@@ -14,7 +15,7 @@ use crate::waits::{Wait, Waiting};
 use crate::watch::Standing;
 use lockstep_trace::{Communicators, End, Run, SourceLine, TraceName};
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What kind of standstill it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -118,6 +119,8 @@ pub struct Progress {
     pub loose: Vec<Loose>,
     /// A deadlock that only buffering prevented, in a sentence.
     pub potential: Option<String>,
+    /// Tasks that did something else than is normal, and made the others wait.
+    pub causes: Vec<Cause>,
     /// Which answers are lost, and why.
     pub notes: Vec<String>,
 }
@@ -132,7 +135,14 @@ pub(crate) struct Facts<'a> {
 /// Where the tasks of a run stand, and what it waits for.
 #[must_use]
 pub fn analyse(run: &Run) -> Progress {
+    analyse_against(run, None)
+}
+
+/// The same, and which tasks departed from what they did in a normal run.
+#[must_use]
+pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     let mut observed = Observed::new(run);
+    let normal = normal.map(|run| observed.add(run));
     let program = Program::new(&observed.forest, &observed.roots);
     let roots = observed.roots.iter();
     let coordinates: Vec<Coordinates> = roots.map(|root| program.coordinates(*root)).collect();
@@ -156,6 +166,9 @@ pub fn analyse(run: &Run) -> Progress {
         true => loose_ends(conversations, &matching),
         false => Vec::new(),
     };
+    let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
+    let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
+    let causes = causes(&observed, normal.as_ref(), &waiting, &held_up);
     let mut progress = Progress {
         edges: order.edges(),
         least,
@@ -166,6 +179,9 @@ pub fn analyse(run: &Run) -> Progress {
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
     (progress.hang, progress.kind) = judge(&progress);
+    // A task that has yet to come may still do what it left out.
+    let is_cause = |it: &Cause| progress.hang && (it.by_normal || progress.kind == Kind::Deadlock);
+    progress.causes = causes.into_iter().filter(is_cause).collect();
     let facts = Facts {
         progress: &progress,
         conversations,
@@ -206,6 +222,7 @@ impl Progress {
             mismatched: Vec::new(),
             loose: Vec::new(),
             potential: None,
+            causes: Vec::new(),
             notes,
         }
     }
@@ -215,6 +232,7 @@ impl Progress {
         match standing {
             Standing::No if self.hang => {
                 (self.hang, self.kind) = (false, Kind::None);
+                self.causes.clear();
                 self.verdict = verdict::moving();
             }
             Standing::No | Standing::Hangs(Kind::Deadlock) => {}

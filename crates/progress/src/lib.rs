@@ -20,7 +20,9 @@
 
 mod analysis;
 mod call;
+mod cause;
 mod conversation;
+mod departure;
 mod ends;
 mod group;
 mod judgement;
@@ -37,7 +39,9 @@ mod verdict;
 mod waits;
 mod watch;
 
-pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse};
+pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse, analyse_against};
+pub use cause::Cause;
+pub use departure::{Departure, MOST};
 pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
@@ -53,3 +57,5 @@ pub use watch::{Standing, Watch};
 mod message_tests;
 #[cfg(test)]
 mod place_tests;
+#[cfg(test)]
+mod tree_tests;

@@ -75,6 +75,24 @@ impl Observed {
             notes,
         }
     }
+
+    /// Adds the trees of another run's tasks, by number; says where these are not the same.
+    pub fn add(&mut self, run: &Run) -> BTreeMap<u32, NodeId> {
+        let chosen = choose(run, &mut Vec::new());
+        let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
+        let functions = self.forest.add_functions(run);
+        let traces = self.forest.add_traces(&functions, &threads).into_iter();
+        let numbers = chosen.iter().map(|(number, ..)| *number);
+        let added: BTreeMap<u32, NodeId> = numbers.zip(traces.map(|it| it.root)).collect();
+        if !added.keys().eq(self.tasks.keys()) {
+            self.notes.push(format!(
+                "expected the tasks of the run in the normal one, found {} there and {} here",
+                added.len(),
+                self.tasks.len()
+            ));
+        }
+        added
+    }
 }
 
 /// The tasks: main threads of the ranks of one job, or all threads of a run without MPI.

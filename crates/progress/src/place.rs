@@ -422,3 +422,10 @@ pub(crate) fn counts(forest: &Forest, function: FunctionKey) -> bool {
             .iter()
             .any(starts)
 }
+
+/// Whether it is a function of MPI.
+pub(crate) fn is_mpi(forest: &Forest, function: FunctionKey) -> bool {
+    let function = forest.function(function);
+    let name = lockstep_trace::c_name(&function.name);
+    function.imported && (name.starts_with("MPI_") || name.starts_with("PMPI_"))
+}

@@ -2,39 +2,9 @@
 //! Tasks made of calls, and which of them is behind.
 
 use crate::place::Program;
-use lockstep_calltree::{Builder, Forest, Function, NodeId};
+use crate::tree_tests::tree;
+use lockstep_calltree::Forest;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
-
-/// A tree from words: `name` a call that returns at once, `name(` one that stays open until `)`.
-fn tree(forest: &mut Forest, text: &str) -> NodeId {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let keys: Vec<_> = words
-        .iter()
-        .map(|word| {
-            let name = word.trim_end_matches(['(', '!']).to_owned();
-            forest.add_function(Function {
-                linkage: name.clone(),
-                name,
-                image: String::new(),
-                imported: false,
-            })
-        })
-        .collect();
-    let mut builder = Builder::new(forest);
-    for (word, key) in words.iter().zip(keys) {
-        match *word {
-            ")" => builder.ret(),
-            word => {
-                builder.call(key);
-                // `!` is where the task hangs.
-                if !word.ends_with(['(', '!']) {
-                    builder.ret();
-                }
-            }
-        }
-    }
-    builder.finish()
-}
 
 fn compare(a: &str, b: &str, others: &[&str]) -> Option<Ordering> {
     let mut forest = Forest::new();

@@ -1,6 +1,7 @@
 //! One sentence: who holds the others up, where, and why.
 
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
+use crate::cause::Cause;
 use crate::ends::crashed;
 use crate::mismatch::{Aspect, Mismatch};
 use crate::waits::{Wait, Why};
@@ -23,10 +24,23 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     if !left.is_empty() {
         return ended(progress, &left);
     }
-    match progress.kind {
+    let text = match progress.kind {
         Kind::None => quiet(facts, potential),
         Kind::Deadlock => deadlock(progress),
         Kind::Livelock | Kind::Slow => held_up(progress),
+    };
+    match progress.causes.first() {
+        Some(cause) => caused(progress, cause, &text),
+        None => text,
+    }
+}
+
+/// `rank 2 went ahead: it left out MPI_Isend in exchange() (call 21), unlike in a normal run; ...`.
+fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
+    let (who, what) = (who(progress, &[cause.task]), cause.departure.sentence());
+    match cause.by_normal {
+        true => format!("{who} went ahead: it {what}, unlike in a normal run; {text}"),
+        false => format!("{text}; {who} {what}, unlike in all its calls before"),
     }
 }
 

@@ -69,6 +69,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         mismatched: Vec::new(),
         loose: Vec::new(),
         potential: None,
+        causes: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -241,6 +241,40 @@ fn a_job_is_watched() {
 }
 
 #[test]
+fn who_left_something_out_is_the_cause() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("progress-normal");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
+        let mut words = mpi.launch(RANKS);
+        words.push(program.display().to_string());
+        let normal = record(&scratch, &[], &words)
+            .directory
+            .display()
+            .to_string();
+        let by_bug = |bug: &str| CASES.iter().find(|it| it.bug == bug).expect("a case");
+        let dropped = recorded(mpi, &scratch, by_bug("dropped"));
+        // Its own habit tells, too.
+        let said = "rank 2 left out MPI_Isend in exchange() (call 21)";
+        let progress = dropped.json(&["progress"]);
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        assert!(verdict.contains(said), "{progress:#}");
+        let progress = dropped.json(&["progress", "--normal", &normal]);
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        let said = "rank 2 went ahead: it left out MPI_Isend in exchange() (call 21)";
+        assert!(verdict.starts_with(said), "{progress:#}");
+        assert_eq!(progress["causes"][0]["victims"], json!([3]), "{progress:#}");
+        // Who is only late left nothing out.
+        let part = recorded(mpi, &scratch, by_bug("part"));
+        let progress = part.json(&["progress", "--normal", &normal]);
+        assert_eq!(progress["causes"][0]["task"], 2, "{progress:#}");
+        let endless = recorded(mpi, &scratch, by_bug("loop"));
+        let progress = endless.json(&["progress", "--normal", &normal]);
+        assert_eq!(progress["causes"], json!([]), "{progress:#}");
+    }
+}
+
+#[test]
 fn the_published_methods_on_a_loop() {
     let _one = one_at_a_time();
     let scratch = Scratch::new("progress-published");

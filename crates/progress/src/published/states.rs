@@ -5,7 +5,7 @@
 
 use super::model::{StateId, Walked};
 use crate::nesting::{ENTRY, Place as At};
-use crate::place::{Program, counts};
+use crate::place::{Program, counts, is_mpi};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::FxHashMap;
 
@@ -185,12 +185,6 @@ impl States {
             })
             .collect()
     }
-}
-
-fn is_mpi(forest: &Forest, function: FunctionKey) -> bool {
-    let function = forest.function(function);
-    let name = lockstep_trace::c_name(&function.name);
-    function.imported && (name.starts_with("MPI_") || name.starts_with("PMPI_"))
 }
 
 /// For each node the MPI calls in it.

@@ -1,0 +1,112 @@
+//! What tasks left out, by their trees and those of normal ones.
+
+use super::{Departure, departure, unlike_before};
+use crate::tree_tests::tree;
+use lockstep_calltree::Forest;
+
+fn between(normal: &str, other: &str) -> Option<Departure> {
+    let mut forest = Forest::new();
+    let (a, b) = (tree(&mut forest, normal), tree(&mut forest, other));
+    departure(&forest, a, b)
+}
+
+fn words(found: Option<Departure>) -> Option<(String, String, String)> {
+    found.map(|it| {
+        let frames: Vec<String> = it
+            .frames
+            .iter()
+            .map(|(name, nth)| format!("{name}#{nth}"))
+            .collect();
+        (
+            frames.join(" "),
+            it.left_out.join(" "),
+            it.instead.join(" "),
+        )
+    })
+}
+
+fn some(frames: &str, left_out: &str, instead: &str) -> Option<(String, String, String)> {
+    Some((frames.to_owned(), left_out.to_owned(), instead.to_owned()))
+}
+
+#[test]
+fn who_only_stopped_left_nothing_out() {
+    let normal = "main( step( send receive ) step( send receive ) end )";
+    assert_eq!(
+        between(normal, "main( step( send receive ) step( send!"),
+        None
+    );
+    assert_eq!(between(normal, "main( step( send receive ) step("), None);
+    assert_eq!(between(normal, "main("), None);
+    assert_eq!(between(normal, normal), None);
+}
+
+#[test]
+fn what_was_left_out_is_named_with_its_place() {
+    let normal = "main( step( post MPI_Isend wait ) step( post MPI_Isend wait ) MPI_Barrier )";
+    let found = between(
+        normal,
+        "main( step( post MPI_Isend wait ) step( post wait ) MPI_Barrier(",
+    );
+    assert_eq!(words(found), some("main#1 step#2", "MPI_Isend", ""));
+    let found = between(normal, "main( step( post MPI_Isend wait ) MPI_Barrier(");
+    assert_eq!(words(found), some("main#1", "step", ""));
+    let found = between(
+        normal,
+        "main( step( post MPI_Isend wait ) step( post ) MPI_Barrier(",
+    );
+    assert_eq!(words(found), some("main#1 step#2", "MPI_Isend", ""));
+    let found = between(
+        normal,
+        "main( step( post MPI_Isend wait ) step( post MPI_Recv(",
+    );
+    assert_eq!(words(found), some("main#1 step#2", "MPI_Isend", "MPI_Recv"));
+}
+
+#[test]
+fn own_calls_may_be_fewer_and_messages_may_not() {
+    let normal = "main( work work work MPI_Send MPI_Send MPI_Send end )";
+    assert_eq!(
+        between(normal, "main( work MPI_Send MPI_Send MPI_Send end )"),
+        None
+    );
+    assert_eq!(
+        between(
+            normal,
+            "main( work work work work MPI_Send MPI_Send MPI_Send end )"
+        ),
+        None
+    );
+    let found = between(normal, "main( work work work MPI_Send MPI_Send end )");
+    assert_eq!(words(found), some("main#1", "MPI_Send", ""));
+}
+
+#[test]
+fn a_polling_loop_is_as_long_as_it_is() {
+    let normal = "main( MPI_Test MPI_Test MPI_Test use )";
+    assert_eq!(between(normal, "main( MPI_Test use )"), None);
+}
+
+#[test]
+fn habits_tell_without_a_normal_run() {
+    let before = "step( post MPI_Isend wait ) MPI_Barrier ".repeat(5);
+    let mut forest = Forest::new();
+    let skipped = tree(
+        &mut forest,
+        &format!("main( {before} step( post wait ) MPI_Barrier("),
+    );
+    let found = unlike_before(&forest, skipped);
+    assert_eq!(words(found), some("main#1 step#6", "MPI_Isend", ""));
+    let same = tree(
+        &mut forest,
+        &format!("main( {before} step( post MPI_Isend wait ) MPI_Barrier("),
+    );
+    assert_eq!(unlike_before(&forest, same), None);
+    // Every second call is another: no habit.
+    let varied = "step( a MPI_Isend ) step( a ) ".repeat(4);
+    let varied = tree(
+        &mut forest,
+        &format!("main( {varied} step( a MPI_Isend ) step( a ) MPI_Barrier("),
+    );
+    assert_eq!(unlike_before(&forest, varied), None);
+}
