@@ -1,0 +1,47 @@
+// Consumers range over a channel that is closed only by a producer that has seen the last item.
+package chan_range_unclosed
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+type feed struct {
+	items chan int
+	left  atomic.Int32
+}
+
+func (f *feed) produce(n int) {
+	for i := range n {
+		f.items <- i
+	}
+	// Two that look at the same time both see that the other is there.
+	if f.left.Load() == 1 {
+		close(f.items)
+	}
+	f.left.Add(-1)
+}
+
+func (f *feed) produceRepaired(n int) {
+	for i := range n {
+		f.items <- i
+	}
+	if f.left.Add(-1) == 0 {
+		close(f.items)
+	}
+}
+
+func run(produce func(*feed, int)) {
+	f := &feed{items: make(chan int, 8)}
+	f.left.Store(2)
+	var group sync.WaitGroup
+	group.Go(func() { produce(f, 2) })
+	group.Go(func() { produce(f, 2) })
+	for range f.items { // cause
+	}
+	group.Wait()
+}
+
+func TestBug(t *testing.T)      { run((*feed).produce) }
+func TestRepaired(t *testing.T) { run((*feed).produceRepaired) }

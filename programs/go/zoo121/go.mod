@@ -1,0 +1,3 @@
+module zoo121
+
+go 1.21
