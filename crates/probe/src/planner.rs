@@ -100,12 +100,13 @@ pub fn is_missing(environment: Environment, candidate: &Candidate) -> bool {
 
 /// The plan of a candidate.
 pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, &'static str> {
+    const NONE: &str = "no plan could be made for it";
     const UNREADABLE: &str = "its plan cannot be read";
     let name = plan_name(environment, candidate)?;
-    let file = open(&name).map_err(|_| "no plan could be made for it")?;
+    let file = open(&name).map_err(|_| NONE)?;
     let size = file.stat().map_err(|_| UNREADABLE)?.size as usize;
     if size == 0 {
-        return Err(UNREADABLE);
+        return Err(NONE);
     }
     let at = file.map_private(size).map_err(|_| UNREADABLE)?;
     // SAFETY: mapped until `Found` is dropped; a plan in place is never written to.

@@ -312,10 +312,15 @@ impl Planner {
         };
         let work = || {
             while let Some(job) = lock(&jobs) {
-                if let Err(error) = self.make(&job)
-                    && let Ok(mut failure) = failure.lock()
-                {
-                    failure.get_or_insert(error);
+                if let Err(error) = self.make(&job) {
+                    if matches!(error, PlanError::Image(_)) {
+                        // An empty one says that there is none: nobody asks again in this run.
+                        let place = self.plans.join(&job.name);
+                        let _ = crate::put(&draft(&place), &place, &[]);
+                    }
+                    if let Ok(mut failure) = failure.lock() {
+                        failure.get_or_insert(error);
+                    }
                 }
             }
         };
@@ -349,5 +354,34 @@ impl Planner {
             cache.keep(&self.entry(job), &plan);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_planned_is_asked_for_once() {
+        let plans = std::env::temp_dir().join(format!("lockstep-plan-{}", std::process::id()));
+        fs::create_dir_all(&plans).unwrap();
+        let path = plans.join("no-image.so");
+        fs::write(&path, "text").unwrap();
+        let planner = Planner {
+            plans: plans.clone(),
+            choice: lockstep_patch::Options::default(),
+            images: Images::default(),
+            cache: None,
+        };
+        let job = Job {
+            role: Role::Library,
+            name: "00-library.plan".to_owned(),
+            path,
+        };
+        assert!(planner.provide(vec![job.clone()]).is_err());
+        assert_eq!(fs::read(plans.join(&job.name)).unwrap(), b"");
+        assert!(planner.provide(vec![job]).is_ok());
+        fs::remove_dir_all(&plans).unwrap();
     }
 }
