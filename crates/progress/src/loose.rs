@@ -134,6 +134,17 @@ fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
     })
 }
 
+impl LooseEnd {
+    /// The receiver of a message that does not fit its receive.
+    #[must_use]
+    pub fn misfit_of(&self) -> Option<u32> {
+        match self {
+            Self::OtherDatatype { to, .. } | Self::TooLarge { to, .. } => Some(*to),
+            Self::NeverReceived { .. } | Self::NeverCompleted { .. } => None,
+        }
+    }
+}
+
 impl std::fmt::Display for LooseEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -74,7 +74,8 @@ impl Matching {
                 _ => {}
             }
         }
-        // Those whose sender is known first; then those that took something; then those that may.
+        // Those whose sender is known first; then those that took something; then those that may, and those of
+        // the calls that their tasks are in: they were begun last.
         for round in 0..3 {
             for (task, id, part) in parts(tasks) {
                 let PartKind::Receive {
@@ -86,7 +87,12 @@ impl Matching {
                 else {
                     continue;
                 };
+                let is_last = || {
+                    let conversation = tasks.get(&task);
+                    conversation.is_some_and(|it| it.pending.contains(&part.operation))
+                };
                 let mine = match (from, part.complete) {
+                    (Peer::Task(_), false) if is_last() => 2,
                     (Peer::Task(_), _) => 0,
                     (Peer::Any, true) => 1,
                     (Peer::Any, false) => 2,

@@ -193,6 +193,45 @@ fn collectives_in_another_order() {
     assert_eq!(job.waiting().stuck, [0, 1].into());
 }
 
+/// Two messages, three receives: those from anybody took both, though one could be the last one's.
+#[test]
+fn a_receive_from_anybody_took_what_the_last_one_waits_for() {
+    let mut job = Job::default();
+    for from in [1, 2] {
+        job.call(from, "MPI_Send", vec![send(0, 0, Mode::Standard)], true);
+        job.call(0, "MPI_Recv", vec![receive(Peer::Any, None)], true);
+        job.end(from, State::Finished);
+    }
+    job.call(0, "MPI_Recv", vec![receive(Peer::Task(1), None)], false);
+    assert_eq!(job.waiting().stuck, [0].into());
+}
+
+/// A size that not all say, of an operation that somebody is still in.
+#[test]
+fn another_size_may_be_why_it_does_not_complete() {
+    let share = |count, complete| {
+        let mut job = Job::default();
+        for (task, count) in [(0, 4), (1, count), (2, 4)] {
+            let PartKind::Collective(mut share) = collective("MPI_Allreduce", Shape::All, None)
+            else {
+                unreachable!("a collective operation");
+            };
+            share.size = Size {
+                count: Some(count),
+                datatype: Some("MPI_INT".into()),
+            };
+            let part = vec![PartKind::Collective(share)];
+            job.call(task, "MPI_Allreduce", part, complete || task == 1);
+        }
+        let matching = Matching::new(&job.0);
+        let found = mismatches(&job.0, &matching);
+        found.first().map(|it| (it.aspect, it.prevents()))
+    };
+    assert_eq!(share(4, false), None);
+    assert_eq!(share(2, false), Some((Aspect::Size, true)));
+    assert_eq!(share(2, true), Some((Aspect::Size, false)));
+}
+
 #[test]
 fn a_leaf_waits_for_its_root_only() {
     let mut job = Job::default();

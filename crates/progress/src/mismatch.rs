@@ -28,13 +28,19 @@ pub struct Mismatch {
     pub aspect: Aspect,
     /// What they said, and who: most first.
     pub sides: Vec<(String, Vec<PartId>)>,
+    /// Whether it did not complete for some of them.
+    pub open: bool,
 }
 
 impl Mismatch {
-    /// Whether such an operation cannot complete.
+    /// Whether such an operation cannot complete: libraries may let another size pass.
     #[must_use]
     pub fn prevents(&self) -> bool {
-        matches!(self.aspect, Aspect::Function | Aspect::Root)
+        match self.aspect {
+            Aspect::Function | Aspect::Root => true,
+            Aspect::Size => self.open,
+            Aspect::Reduction => false,
+        }
     }
 }
 
@@ -46,9 +52,11 @@ type Say = fn(&Collective) -> Option<String>;
 pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Mismatch> {
     let mut found = Vec::new();
     for (communicator, order, shares) in matching.collectives() {
+        let part = |id: &PartId| tasks.get(&id.task)?.parts.get(id.part);
+        let open = shares.iter().filter_map(part).any(|part| !part.complete);
         let shares: Vec<(PartId, &Collective)> = shares
             .iter()
-            .filter_map(|id| match &tasks.get(&id.task)?.parts.get(id.part)?.kind {
+            .filter_map(|id| match &part(id)?.kind {
                 PartKind::Collective(share) => Some((*id, share)),
                 _ => None,
             })
@@ -74,6 +82,7 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
                 order,
                 aspect,
                 sides,
+                open,
             });
         }
     }

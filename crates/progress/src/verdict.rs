@@ -3,6 +3,7 @@
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
 use crate::cause::Cause;
 use crate::ends::crashed;
+use crate::loose::Loose;
 use crate::mismatch::{Aspect, Mismatch};
 use crate::waits::{Wait, Why};
 use lockstep_trace::{SourceLine, ranges};
@@ -15,22 +16,44 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let progress = facts.progress;
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
-        return ended(progress, &crashed);
+        return with_misfit(facts, ended(progress, &crashed), &crashed);
     }
     if let Some(mismatch) = progress.mismatches.iter().find(|it| it.prevents()) {
         return mismatched(facts, mismatch);
     }
     let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
-        return ended(progress, &left);
+        return with_misfit(facts, ended(progress, &left), &left);
     }
+    let least = progress
+        .least
+        .iter()
+        .flat_map(|it| &progress.groups[*it].tasks);
+    let least: Vec<u32> = least.copied().collect();
     let text = match progress.kind {
         Kind::None => quiet(facts, potential),
-        Kind::Deadlock => deadlock(progress),
-        Kind::Livelock | Kind::Slow => held_up(progress),
+        Kind::Deadlock => with_misfit(facts, deadlock(progress), &least),
+        Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
     };
     match progress.causes.first() {
         Some(cause) => caused(progress, cause, &text),
+        None => text,
+    }
+}
+
+/// What these tasks got that did not fit may be why they came no further.
+fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
+    let progress = facts.progress;
+    let takes_part = |it: &&Mismatch| {
+        let mut parts = it.sides.iter().flat_map(|(_, parts)| parts);
+        it.open && parts.any(|part| tasks.contains(&part.task))
+    };
+    if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
+        return format!("{text}; {}", mismatched(facts, mismatch));
+    }
+    let receives = |it: &&Loose| it.end.misfit_of().is_some_and(|to| tasks.contains(&to));
+    match progress.loose.iter().find(receives) {
+        Some(loose) => format!("{text}; {}", loose.sentence()),
         None => text,
     }
 }
