@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod debug;
+mod frames;
 mod image;
 mod imports;
 mod lines;
@@ -23,6 +24,7 @@ mod ranges;
 mod unwind;
 
 pub use debug::debug_file;
+pub use frames::{DebugSections, Frame, Frames};
 pub use image::{Image, Section, Segment};
 pub use imports::Import;
 pub use lines::Lines;

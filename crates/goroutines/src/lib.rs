@@ -13,14 +13,20 @@
 //! program is lost; the user's sources and toolchain are not touched.
 //! *Not for*: programs that are not built from source, other systems than Linux on x86-64.
 
+pub mod build;
+pub mod capture;
 pub mod coverage;
 pub mod execution;
 mod known;
+pub mod launch;
 mod livelock;
+pub mod output;
 pub mod overlay;
 pub mod prediction;
 mod race;
 mod replay;
+pub mod ring;
+pub mod symbols;
 pub mod toolchain;
 mod tree;
 mod verdict;

@@ -13,7 +13,8 @@
 pub mod edits;
 
 use crate::toolchain::Toolchain;
-use edits::{Class, Edit, How, METHODS, Method, RUNTIME, apply};
+pub use edits::Class;
+use edits::{Edit, How, METHODS, Method, RUNTIME, apply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -125,7 +126,13 @@ pub fn generate(
     }
     // First all are tried, then those of whole classes are made.
     let mut missing: BTreeMap<Class, String> = BTreeMap::new();
-    for Edit { file, class, function, how } in RUNTIME {
+    for Edit {
+        file,
+        class,
+        function,
+        how,
+    } in RUNTIME
+    {
         if let Err(reason) = apply(&sources[file], function, *how) {
             missing.entry(*class).or_insert(format!("{file}: {reason}"));
         }
@@ -141,7 +148,10 @@ pub fn generate(
                 .or_insert(format!("{}: {reason}", method.file));
         }
     }
-    if let Some(reason) = missing.get(&Class::Core).or(missing.get(&Class::Goroutines)) {
+    if let Some(reason) = missing
+        .get(&Class::Core)
+        .or(missing.get(&Class::Goroutines))
+    {
         return Err(OverlayError::Unknown {
             version: version.to_owned(),
             reason: reason.clone(),
@@ -153,7 +163,13 @@ pub fn generate(
         .replace("LOCKSTEP_MAGIC", &MAGIC.to_string())
         .replace("LOCKSTEP_VERSION", &VERSION.to_string())
         .replace("LOCKSTEP_REASONS", &reasons(&read("runtime/runtime2.go")?));
-    for Edit { file, class, function, how } in RUNTIME {
+    for Edit {
+        file,
+        class,
+        function,
+        how,
+    } in RUNTIME
+    {
         if missing.contains_key(class) {
             continue;
         }
@@ -226,14 +242,25 @@ fn rename(source: &str, function: &str, new: &str) -> Result<String, String> {
 }
 
 fn write_method(file: &mut String, method: &Method) {
-    let Method { receiver, name, parameters, kind, tries, .. } = method;
+    let Method {
+        receiver,
+        name,
+        parameters,
+        kind,
+        tries,
+        ..
+    } = method;
     let letter = receiver_letter(receiver);
     let argument = parameters.split(' ').next().unwrap_or_default();
     let result = if *tries { " (ok bool)" } else { "" };
     let call = format!("{letter}.lockstep{name}({argument})");
     let begin = match (*receiver, *name) {
-        ("WaitGroup", "Add") => format!("lockstepBeginAdd({kind}, uintptr(unsafe.Pointer({letter})), sys.GetCallerPC(), delta)"),
-        ("WaitGroup", "Go") => format!("lockstepBeginAdd({kind}, uintptr(unsafe.Pointer({letter})), sys.GetCallerPC(), 1)"),
+        ("WaitGroup", "Add") => format!(
+            "lockstepBeginAdd({kind}, uintptr(unsafe.Pointer({letter})), sys.GetCallerPC(), delta)"
+        ),
+        ("WaitGroup", "Go") => format!(
+            "lockstepBeginAdd({kind}, uintptr(unsafe.Pointer({letter})), sys.GetCallerPC(), 1)"
+        ),
         _ => format!("lockstepBegin({kind}, uintptr(unsafe.Pointer({letter})), sys.GetCallerPC())"),
     };
     let finish = |ok: &str| format!("\tif counts {{\n\t\tlockstepFinish({kind}, {ok})\n\t}}\n");
@@ -313,7 +340,11 @@ pub fn prepare(
     for file in generated.files.keys() {
         replace.insert(
             sources.join(file).to_string_lossy().into_owned(),
-            directory.join("src").join(file).to_string_lossy().into_owned(),
+            directory
+                .join("src")
+                .join(file)
+                .to_string_lossy()
+                .into_owned(),
         );
     }
     let overlay = Overlay {
@@ -351,11 +382,7 @@ pub fn prepare(
     Ok(overlay)
 }
 
-fn key(
-    toolchain: &Toolchain,
-    generated: &Generated,
-    foreign: &BTreeMap<String, String>,
-) -> String {
+fn key(toolchain: &Toolchain, generated: &Generated, foreign: &BTreeMap<String, String>) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), VERSION, &toolchain.root).hash(&mut hasher);
@@ -364,7 +391,13 @@ fn key(
     let version: String = toolchain
         .version
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        })
         .collect();
     format!("{version}-{:016x}", hasher.finish())
 }

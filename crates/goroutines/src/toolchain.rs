@@ -63,7 +63,11 @@ impl Toolchain {
         let (system, machine) = (next(), next());
         let minor = version
             .strip_prefix("go1.")
-            .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>())
+            .map(|rest| {
+                rest.chars()
+                    .take_while(char::is_ascii_digit)
+                    .collect::<String>()
+            })
             .and_then(|digits| digits.parse().ok())
             .unwrap_or(0);
         if minor < OLDEST || system != "linux" || machine != "amd64" {

@@ -100,7 +100,12 @@ const SELECT: &str = "runtime/select.go";
 
 /// The edits of package runtime.
 pub const RUNTIME: &[Edit] = &[
-    edit(PROC, Class::Core, "func schedinit() {", How::Top("\tlockstepInit()")),
+    edit(
+        PROC,
+        Class::Core,
+        "func schedinit() {",
+        How::Top("\tlockstepInit()"),
+    ),
     edit(
         PROC,
         Class::Core,
@@ -170,9 +175,24 @@ pub const RUNTIME: &[Edit] = &[
         "func goexit1() {",
         How::Top("\tif lockstepOn {\n\t\tlockstepEnds()\n\t}"),
     ),
-    edit(CHAN, Class::Channels, "func chansend1(", How::Rename("lockstepChansend1")),
-    edit(CHAN, Class::Channels, "func chanrecv1(", How::Rename("lockstepChanrecv1")),
-    edit(CHAN, Class::Channels, "func chanrecv2(", How::Rename("lockstepChanrecv2")),
+    edit(
+        CHAN,
+        Class::Channels,
+        "func chansend1(",
+        How::Rename("lockstepChansend1"),
+    ),
+    edit(
+        CHAN,
+        Class::Channels,
+        "func chanrecv1(",
+        How::Rename("lockstepChanrecv1"),
+    ),
+    edit(
+        CHAN,
+        Class::Channels,
+        "func chanrecv2(",
+        How::Rename("lockstepChanrecv2"),
+    ),
     edit(
         CHAN,
         Class::Channels,
@@ -194,8 +214,18 @@ pub const RUNTIME: &[Edit] = &[
         "func closechan(",
         How::Bottom("\tif lockstepCounts {\n\t\tlockstepFinish(lockstepKindClose, true)\n\t}"),
     ),
-    edit(CHAN, Class::Selects, "func selectnbsend(", How::Rename("lockstepSelectnbsend")),
-    edit(CHAN, Class::Selects, "func selectnbrecv(", How::Rename("lockstepSelectnbrecv")),
+    edit(
+        CHAN,
+        Class::Selects,
+        "func selectnbsend(",
+        How::Rename("lockstepSelectnbsend"),
+    ),
+    edit(
+        CHAN,
+        Class::Selects,
+        "func selectnbrecv(",
+        How::Rename("lockstepSelectnbrecv"),
+    ),
     edit(
         SELECT,
         Class::Selects,
@@ -276,7 +306,13 @@ const fn method(
     }
 }
 
-const fn tries(file: &'static str, class: Class, receiver: &'static str, name: &'static str, kind: u8) -> Method {
+const fn tries(
+    file: &'static str,
+    class: Class,
+    receiver: &'static str,
+    name: &'static str,
+    kind: u8,
+) -> Method {
     let mut it = method(file, class, receiver, name, kind);
     it.tries = true;
     it
@@ -363,9 +399,9 @@ pub fn apply(source: &str, function: &str, how: How) -> Result<String, String> {
 
 /// Where the function begins, and where the brace that ends it stands.
 fn body(source: &str, function: &str) -> Result<(usize, usize), String> {
-    let mut starts = source.match_indices(function).filter(|(at, _)| {
-        *at == 0 || source.as_bytes().get(at - 1) == Some(&b'\n')
-    });
+    let mut starts = source
+        .match_indices(function)
+        .filter(|(at, _)| *at == 0 || source.as_bytes().get(at - 1) == Some(&b'\n'));
     let (Some((start, _)), None) = (starts.next(), starts.next()) else {
         return Err(format!("`{function}` is not there exactly once"));
     };

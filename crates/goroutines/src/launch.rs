@@ -1,0 +1,265 @@
+//! Runs a program that was built with the overlay, and sees how it ends.
+//!
+//! ```text
+//!  parent                                          program
+//!  memory file ◄─── /proc/PARENT/fd/N, mapped ───► hooks write, the watching thread says "quiet"
+//!  each 2 ms: ended? quiet? out of time?
+//! ```
+//! The file has no name and is gone with the two processes. What was committed to it is there whatever ended the
+//! program.
+//!
+//! *Guarantees*: no longer than the limit and a second; nothing that was committed is lost. *Costs*: a header read
+//! every two milliseconds. *Not for*: programs that replace themselves (`exec`).
+
+use crate::execution::End;
+use crate::ring::{self, ASKED_AT, HEADER, Policy};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often the program is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+/// How long states are waited for.
+const ANSWER: Duration = Duration::from_millis(500);
+/// How long output is waited for once the program has ended: something it started may hold the pipe.
+const DRAIN: Duration = Duration::from_millis(300);
+/// Output that is kept.
+const MOST_OUTPUT: usize = 8 << 20;
+/// The variable that names the ring.
+const VARIABLE: &str = "LOCKSTEP_GO_RING";
+
+/// What is run, and how.
+#[derive(Debug, Clone)]
+pub struct Launch<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// Its arguments.
+    pub arguments: &'a [OsString],
+    /// Where it runs.
+    pub directory: &'a Path,
+    /// Whose code is where: `Program::classes`.
+    pub classes: &'a [u8],
+    /// The schedule.
+    pub policy: Policy,
+    /// `GOMAXPROCS`, where it is not left to the program.
+    pub processors: Option<u32>,
+    /// How long it may take.
+    pub limit: Duration,
+    /// Most bytes of the ring.
+    pub most: u64,
+    /// Whether its output is shown as it comes, besides being kept. Its input is ours then.
+    pub shows: bool,
+}
+
+/// How it went.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// What it printed, both streams as they came.
+    pub text: String,
+    /// The ring, as far as it was used.
+    pub ring: Vec<u8>,
+    /// How long it took.
+    pub took: Duration,
+    /// Its process id.
+    pub pid: u32,
+    /// What it said last of itself.
+    pub standing: ring::Standing,
+}
+
+/// Why it was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// No memory file.
+    #[error("no memory for a ring of {bytes} bytes: {reason}")]
+    Ring {
+        /// How much was asked for.
+        bytes: u64,
+        /// Why not.
+        reason: String,
+    },
+    /// The program was not started.
+    #[error("{} was not started: {source}", program.display())]
+    Start {
+        /// Which.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Launch<'_> {
+    /// Runs it to its end, or ends it.
+    ///
+    /// # Errors
+    /// Where it was not started.
+    pub fn run(&self) -> Result<Outcome, LaunchError> {
+        let (first, size) = ring::prepare(&self.policy, self.classes, self.most);
+        let file = memory_file(&first, size).map_err(|error| LaunchError::Ring {
+            bytes: size,
+            reason: error.to_string(),
+        })?;
+        let mut command = Command::new(self.program);
+        command
+            .args(self.arguments)
+            .current_dir(self.directory)
+            .env(
+                VARIABLE,
+                format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()),
+            )
+            .stdin(if self.shows {
+                Stdio::inherit()
+            } else {
+                Stdio::null()
+            })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(processors) = self.processors {
+            command.env("GOMAXPROCS", processors.to_string());
+        }
+        let started = Instant::now();
+        let mut child = command.spawn().map_err(|source| LaunchError::Start {
+            program: self.program.to_owned(),
+            source,
+        })?;
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let readers = [
+            child.stdout.take().map(|it| {
+                keep(
+                    it,
+                    &kept,
+                    self.shows
+                        .then(|| Box::new(io::stdout()) as Box<dyn Write + Send>),
+                )
+            }),
+            child.stderr.take().map(|it| {
+                keep(
+                    it,
+                    &kept,
+                    self.shows
+                        .then(|| Box::new(io::stderr()) as Box<dyn Write + Send>),
+                )
+            }),
+        ];
+        let end = self.watch(&mut child, &file, started);
+        let took = started.elapsed();
+        let drained = Instant::now();
+        for reader in readers.into_iter().flatten() {
+            while !reader.is_finished() && drained.elapsed() < DRAIN {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let text = kept
+            .lock()
+            .map(|it| String::from_utf8_lossy(&it).into_owned());
+        let header = header(&file);
+        Ok(Outcome {
+            end: end.map_err(|source| LaunchError::Start {
+                program: self.program.to_owned(),
+                source,
+            })?,
+            text: text.unwrap_or_default(),
+            ring: used(&file, &header),
+            took,
+            pid: child.id(),
+            standing: ring::standing(&header),
+        })
+    }
+
+    fn watch(&self, child: &mut Child, file: &File, started: Instant) -> io::Result<End> {
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(end_of(status));
+            }
+            let standing = ring::standing(&header(file));
+            if standing.quiet {
+                return stop(child, End::Quiescent);
+            }
+            if started.elapsed() >= self.limit {
+                if standing.began {
+                    file.write_all_at(&1_u64.to_le_bytes(), ASKED_AT)?;
+                    let asked = Instant::now();
+                    while asked.elapsed() < ANSWER && ring::standing(&header(file)).answered != 1 {
+                        if let Some(status) = child.try_wait()? {
+                            return Ok(end_of(status));
+                        }
+                        thread::sleep(LOOK);
+                    }
+                }
+                return stop(child, End::TimedOut);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+/// Ends the child, which may have been faster.
+fn stop(child: &mut Child, end: End) -> io::Result<End> {
+    if let Some(status) = child.try_wait()? {
+        return Ok(end_of(status));
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(end)
+}
+
+fn end_of(status: ExitStatus) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, signal) => End::Signalled(signal.unwrap_or(0)),
+    }
+}
+
+fn memory_file(first: &[u8], size: u64) -> io::Result<File> {
+    let file = File::from(memfd_create("lockstep-go", MemfdFlags::CLOEXEC)?);
+    file.set_len(size)?;
+    file.write_all_at(first, 0)?;
+    Ok(file)
+}
+
+fn header(file: &File) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER];
+    // The file is ours and larger; what cannot be read counts as nothing said.
+    let _ = file.read_exact_at(&mut bytes, 0);
+    bytes
+}
+
+/// The header and the chunks that were begun.
+fn used(file: &File, header: &[u8]) -> Vec<u8> {
+    let (mut bytes, from, length) = ring::used(header);
+    let kept = bytes.len();
+    bytes.resize(kept + usize::try_from(length).unwrap_or(0), 0);
+    let _ = file.read_exact_at(&mut bytes[kept..], from);
+    bytes
+}
+
+/// Keeps what comes, and shows it where that is wanted.
+fn keep(
+    mut from: impl Read + Send + 'static,
+    kept: &Arc<Mutex<Vec<u8>>>,
+    mut shown: Option<Box<dyn Write + Send>>,
+) -> thread::JoinHandle<()> {
+    let kept = Arc::clone(kept);
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 14];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            if let Some(out) = &mut shown {
+                let _ = out.write_all(&buffer[..count]).and_then(|()| out.flush());
+            }
+            if let Ok(mut kept) = kept.lock() {
+                let room = MOST_OUTPUT.saturating_sub(kept.len());
+                kept.extend_from_slice(&buffer[..count.min(room)]);
+            }
+        }
+    })
+}

@@ -1,0 +1,86 @@
+//! What a Go program's own output says of its end.
+
+use crate::execution::{End, Output};
+
+/// The status of a program that the runtime ended.
+const CRASHED: i32 = 2;
+
+/// Reads the text that a program printed before it ended so.
+#[must_use]
+pub fn read(text: &str, end: &End) -> Output {
+    let crashed = matches!(end, End::Exited(CRASHED) | End::Signalled(_));
+    let fatal = text
+        .lines()
+        .find(|line| is_fatal(line))
+        .filter(|_| crashed)
+        .map(|line| line.trim_end().to_owned());
+    let mut failed_tests: Vec<String> = Vec::new();
+    for line in text.lines() {
+        // Whatever a test printed without a newline stands before it.
+        let name = line
+            .find("--- FAIL: ")
+            .and_then(|at| line[at..].split(' ').nth(2));
+        if let Some(name) = name
+            && !failed_tests.iter().any(|it| it == name)
+        {
+            failed_tests.push(name.to_owned());
+        }
+    }
+    Output {
+        races: races(text),
+        fatal,
+        failed_tests,
+    }
+}
+
+fn is_fatal(line: &str) -> bool {
+    ["panic: ", "fatal error: ", "runtime: ", "SIG"]
+        .iter()
+        .any(|it| line.starts_with(it))
+        && (!line.starts_with("SIG") || line.contains(": "))
+        && (!line.starts_with("runtime: ") || line.contains("goroutine stack exceeds"))
+}
+
+/// The race detector's reports, between their rules.
+fn races(text: &str) -> Vec<String> {
+    const RULE: &str = "==================";
+    let mut found = Vec::new();
+    let mut report: Option<String> = None;
+    for line in text.lines() {
+        if line == RULE {
+            found.extend(
+                report
+                    .take()
+                    .filter(|it| it.starts_with("WARNING: DATA RACE")),
+            );
+            report = Some(String::new());
+        } else if let Some(report) = &mut report {
+            report.push_str(line);
+            report.push('\n');
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_the_end_only_where_the_runtime_ended_the_program() {
+        let text = "panic: broken\n\ngoroutine 1 [running]:\n";
+        assert_eq!(
+            read(text, &End::Exited(2)).fatal.as_deref(),
+            Some("panic: broken")
+        );
+        assert_eq!(read(text, &End::Exited(0)).fatal, None);
+    }
+
+    #[test]
+    fn failed_tests_and_races() {
+        let text = "==================\nWARNING: DATA RACE\nRead at\n==================\n--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\nFAIL\n";
+        let output = read(text, &End::Exited(1));
+        assert_eq!(output.failed_tests, ["TestA", "TestA/b"]);
+        assert_eq!(output.races, ["WARNING: DATA RACE\nRead at\n"]);
+    }
+}

@@ -1,0 +1,447 @@
+//! The ring: the file that the overlaid runtime writes, how it is made, and what stands in it.
+//!
+//! ```text
+//! 0      words that we write: sizes, seed, policy     256  words that the program writes: chunks taken, state, clock
+//! 4096   class of each 32 bytes of text               then chunks of 512 slots, each of one thread
+//! slot   time | text offset << 32, goroutine | value << 16, extra << 8, kind        (time 0: not committed)
+//! ```
+//! *Guarantees*: the reader is total: any bytes give records or none, never a panic, and never more memory than a
+//! small multiple of the file. *Costs*: 24 bytes a record.
+
+use crate::overlay::{MAGIC, VERSION};
+
+/// Bytes of a slot.
+pub const SLOT: usize = 24;
+/// Bytes of a chunk.
+pub const CHUNK: usize = 512 * SLOT;
+/// Where the classes begin.
+const CLASSES_AT: u64 = 4096;
+/// The bit of a kind that says that more slots belong to it.
+const WIDE: u8 = 0x80;
+
+/// Words of the header.
+mod at {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 1;
+    pub const SIZE: usize = 2;
+    pub const CLASSES: usize = 3;
+    pub const CLASSES_COUNT: usize = 4;
+    pub const CHUNKS: usize = 5;
+    pub const CHUNK_SIZE: usize = 6;
+    pub const CHUNK_COUNT: usize = 7;
+    pub const SEED: usize = 8;
+    pub const MODE: usize = 9;
+    pub const CHANCE: usize = 10;
+    pub const LONGEST: usize = 11;
+    pub const BOUND: usize = 12;
+    pub const SETTLE: usize = 13;
+    pub const STEADY: usize = 14;
+    pub const OWNER: usize = 32;
+    pub const CLAIMED: usize = 40;
+    pub const LOST: usize = 48;
+    pub const STATE: usize = 49;
+    pub const TICK0: usize = 52;
+    pub const NANO0: usize = 53;
+    pub const TICK1: usize = 54;
+    pub const NANO1: usize = 55;
+    pub const TIMERS: usize = 56;
+    pub const ASKED: usize = 57;
+    pub const ANSWERED: usize = 58;
+    pub const USAGES: usize = 64;
+    pub const DELAYS: usize = 72;
+}
+
+/// Kinds of records; usages have numbers below these.
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const SEND: u8 = 1;
+    pub const RECEIVE: u8 = 2;
+    pub const CLOSE: u8 = 3;
+    pub const SELECT: u8 = 4;
+    pub const LOCK: u8 = 5;
+    pub const TRY_LOCK: u8 = 6;
+    pub const UNLOCK: u8 = 7;
+    pub const R_LOCK: u8 = 8;
+    pub const TRY_R_LOCK: u8 = 9;
+    pub const R_UNLOCK: u8 = 10;
+    pub const RW_LOCK: u8 = 11;
+    pub const RW_TRY_LOCK: u8 = 12;
+    pub const RW_UNLOCK: u8 = 13;
+    pub const ADD: u8 = 14;
+    pub const DONE: u8 = 15;
+    pub const WAIT: u8 = 16;
+    pub const ONCE: u8 = 17;
+    pub const COND_WAIT: u8 = 18;
+    pub const SLEEP: u8 = 19;
+    pub const BLOCK: u8 = 20;
+    pub const SIGNAL: u8 = 21;
+    pub const BROADCAST: u8 = 22;
+    pub const COMPLETE: u8 = 32;
+    pub const PARK: u8 = 33;
+    pub const READY: u8 = 34;
+    pub const MAKE: u8 = 35;
+    pub const CREATE: u8 = 36;
+    pub const END: u8 = 37;
+    pub const PANIC: u8 = 38;
+    pub const STATE: u8 = 39;
+    pub const EXIT: u8 = 40;
+    pub const MAIN_ENDED: u8 = 41;
+}
+
+/// How delays are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// None are.
+    None,
+    /// The thread sleeps, and its processor with it.
+    Spin,
+    /// The goroutine sleeps, its processor goes on.
+    Sleep,
+    /// The goroutine lets others run first, one to four times.
+    Yield,
+    /// Any of these, by chance.
+    Mixed,
+}
+
+/// What the program is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Policy {
+    /// What all chances follow from.
+    pub seed: u64,
+    /// How delays are made.
+    pub mode: Mode,
+    /// In how many of 256 places there is one.
+    pub chance: u8,
+    /// Nanoseconds that one takes at most.
+    pub longest: u64,
+    /// How many there may be; 0: any number.
+    pub bound: u64,
+    /// Nanoseconds that goroutines have at the end to come to theirs.
+    pub settle: u64,
+    /// No preemption, and the runtime's own random numbers from the seed, so that it is the same once more.
+    pub steady: bool,
+}
+
+/// The first bytes of a new ring, and how large the whole file is.
+#[must_use]
+pub fn prepare(policy: &Policy, classes: &[u8], most: u64) -> (Vec<u8>, u64) {
+    let chunks_at = (CLASSES_AT + classes.len() as u64).next_multiple_of(4096);
+    let count = (most / CHUNK as u64).clamp(16, 1 << 20);
+    let size = chunks_at + count * CHUNK as u64;
+    let mut words = [0_u64; 32];
+    words[at::MAGIC] = MAGIC;
+    words[at::VERSION] = VERSION;
+    words[at::SIZE] = size;
+    words[at::CLASSES] = CLASSES_AT;
+    words[at::CLASSES_COUNT] = classes.len() as u64;
+    words[at::CHUNKS] = chunks_at;
+    words[at::CHUNK_SIZE] = CHUNK as u64;
+    words[at::CHUNK_COUNT] = count;
+    words[at::SEED] = policy.seed;
+    words[at::MODE] = match policy.mode {
+        Mode::None => 0,
+        Mode::Spin => 1,
+        Mode::Sleep => 2,
+        Mode::Yield => 3,
+        Mode::Mixed => 4,
+    };
+    words[at::CHANCE] = u64::from(policy.chance);
+    words[at::LONGEST] = policy.longest;
+    words[at::BOUND] = policy.bound;
+    words[at::SETTLE] = policy.settle;
+    words[at::STEADY] = u64::from(policy.steady);
+    let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+    bytes.resize(CLASSES_AT as usize, 0);
+    bytes.extend_from_slice(classes);
+    (bytes, size)
+}
+
+/// Where in the file the parent writes a number to ask for states, and reads it back when they are there.
+pub const ASKED_AT: u64 = at::ASKED as u64 * 8;
+
+/// What the program says of itself while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// It mapped the ring.
+    pub began: bool,
+    /// Nothing can move any more, and the states are there.
+    pub quiet: bool,
+    /// It is about to exit, and the states are there.
+    pub ended: bool,
+    /// The number that was asked last and is answered.
+    pub answered: u64,
+    /// Chunks that were begun.
+    pub chunks: u64,
+    /// Places at which a delay was weighed.
+    pub usages: u64,
+    /// Delays.
+    pub delays: u64,
+}
+
+/// Bytes of the header that [`standing`] looks at.
+pub const HEADER: usize = 4096;
+
+fn word(bytes: &[u8], index: usize) -> u64 {
+    let found = bytes.get(index * 8..index * 8 + 8);
+    found
+        .and_then(|it| it.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
+}
+
+/// Reads the header of a ring that may be written to meanwhile.
+#[must_use]
+pub fn standing(header: &[u8]) -> Standing {
+    let state = word(header, at::STATE);
+    Standing {
+        began: word(header, at::OWNER) != 0,
+        quiet: state == 1,
+        ended: state == 2,
+        answered: word(header, at::ANSWERED),
+        chunks: word(header, at::CLAIMED),
+        usages: word(header, at::USAGES),
+        delays: word(header, at::DELAYS),
+    }
+}
+
+/// The header of a ring whose chunks alone are kept, and where they were: (offset, bytes).
+#[must_use]
+pub fn used(header: &[u8]) -> (Vec<u8>, u64, u64) {
+    let count = word(header, at::CLAIMED)
+        .min(word(header, at::CHUNK_COUNT))
+        .min(1 << 20);
+    let mut kept = header.to_vec();
+    kept.resize(HEADER, 0);
+    for (index, value) in [
+        (at::SIZE, HEADER as u64 + count * CHUNK as u64),
+        (at::CLASSES, 0),
+        (at::CLASSES_COUNT, 0),
+        (at::CHUNKS, HEADER as u64),
+        (at::CHUNK_COUNT, count),
+    ] {
+        kept[index * 8..index * 8 + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    (kept, word(header, at::CHUNKS), count * CHUNK as u64)
+}
+
+/// A record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Ticks of the processor's counter.
+    pub time: u64,
+    /// What it is.
+    pub kind: u8,
+    /// What its kind says.
+    pub extra: u8,
+    /// The goroutine, 0 for none.
+    pub goroutine: u32,
+    /// Where in the text, as a return address; 0 for nowhere.
+    pub place: u32,
+    /// What its kind says.
+    pub value: u64,
+    /// Words that belong to it.
+    pub more: &'a [u8],
+}
+
+impl Record<'_> {
+    /// A word of those that belong to it.
+    #[must_use]
+    pub fn word(&self, index: usize) -> u64 {
+        word(self.more, index)
+    }
+
+    /// Half a word of those that belong to it.
+    #[must_use]
+    pub fn half(&self, index: usize) -> u32 {
+        (self.word(index / 2) >> (index % 2 * 32)) as u32
+    }
+}
+
+/// A ring that was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ring<'a> {
+    /// All committed records, in order.
+    pub records: Vec<Record<'a>>,
+    /// The counter when the program began.
+    pub tick: u64,
+    /// Nanoseconds of a tick.
+    pub tick_worth: f64,
+    /// Pending timers that run functions, when states were told last.
+    pub timers: u64,
+    /// Records that found no room.
+    pub lost: u64,
+}
+
+/// Why bytes are no ring.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RingError {
+    /// Another file.
+    #[error("expected a ring of version {VERSION}, found another file")]
+    Other,
+    /// Another version.
+    #[error("expected a ring of version {VERSION}, found version {0}")]
+    Version(u64),
+}
+
+impl<'a> Ring<'a> {
+    /// Reads the records of a whole ring, or of what is there of one.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, RingError> {
+        if word(bytes, at::MAGIC) != MAGIC {
+            return Err(RingError::Other);
+        }
+        if word(bytes, at::VERSION) != VERSION {
+            return Err(RingError::Version(word(bytes, at::VERSION)));
+        }
+        let chunk_size = word(bytes, at::CHUNK_SIZE);
+        let count = word(bytes, at::CLAIMED).min(word(bytes, at::CHUNK_COUNT));
+        let start = usize::try_from(word(bytes, at::CHUNKS)).unwrap_or(usize::MAX);
+        let chunks = bytes.get(start..).unwrap_or_default();
+        let mut records = Vec::new();
+        if chunk_size == CHUNK as u64 {
+            for chunk in chunks
+                .chunks(CHUNK)
+                .take(usize::try_from(count).unwrap_or(usize::MAX))
+            {
+                read_chunk(chunk, &mut records);
+            }
+        }
+        records.sort_by_key(|it| it.time);
+        let ticks = word(bytes, at::TICK1).wrapping_sub(word(bytes, at::TICK0));
+        let nanos = word(bytes, at::NANO1).wrapping_sub(word(bytes, at::NANO0));
+        let sane = |it: u64| it > 0 && it < 1 << 60;
+        Ok(Self {
+            records,
+            tick: word(bytes, at::TICK0),
+            // Where the program ended before a second reading: as on most machines.
+            tick_worth: if sane(ticks) && sane(nanos) {
+                nanos as f64 / ticks as f64
+            } else {
+                0.4
+            },
+            timers: word(bytes, at::TIMERS),
+            lost: word(bytes, at::LOST),
+        })
+    }
+
+    /// Nanoseconds since the program began.
+    #[must_use]
+    pub fn nanoseconds(&self, time: u64) -> u64 {
+        (time.saturating_sub(self.tick) as f64 * self.tick_worth) as u64
+    }
+}
+
+fn read_chunk<'a>(chunk: &'a [u8], records: &mut Vec<Record<'a>>) {
+    let mut from = SLOT;
+    while let Some(slot) = chunk.get(from..from + SLOT) {
+        let time = word(slot, 0);
+        // Not committed: nothing behind it in this chunk is.
+        if time == 0 {
+            return;
+        }
+        let (who, what) = (word(slot, 1), word(slot, 2));
+        let (number, value) = (what as u8, what >> 16);
+        let more = if number & WIDE == 0 {
+            0
+        } else {
+            match number & !WIDE {
+                kind::SELECT => (value as usize & 0xffff).div_ceil(3),
+                kind::STATE => (value as usize >> 8 & 0xff).div_ceil(6),
+                _ => 1,
+            }
+        };
+        from += SLOT;
+        let Some(payload) = chunk.get(from..from + more * SLOT) else {
+            return;
+        };
+        from += more * SLOT;
+        records.push(Record {
+            time,
+            kind: number & !WIDE,
+            extra: (what >> 8) as u8,
+            goroutine: who as u32,
+            place: (who >> 32) as u32,
+            value,
+            more: payload,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> Policy {
+        Policy {
+            seed: 1,
+            mode: Mode::None,
+            chance: 0,
+            longest: 0,
+            bound: 0,
+            settle: 0,
+            steady: false,
+        }
+    }
+
+    fn sample() -> Vec<u8> {
+        let (mut bytes, size) = prepare(&policy(), &[0; 100], 0);
+        bytes.resize(size as usize, 0);
+        let mut put = |index: usize, value: u64| {
+            bytes[index * 8..index * 8 + 8].copy_from_slice(&value.to_le_bytes());
+        };
+        put(at::CLAIMED, 2);
+        let chunks = 8192 / 8;
+        for chunk in 0..2 {
+            let base = chunks + chunk * CHUNK / 8;
+            put(base, 1);
+            for slot in 1..512 {
+                let at = base + slot * 3;
+                put(at, (1000 * slot + chunk) as u64);
+                put(at + 1, 5 << 32 | 7);
+                put(at + 2, 0xabc << 16 | u64::from(kind::LOCK));
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    fn every_cut_gives_a_prefix_of_each_thread() {
+        let bytes = sample();
+        let whole = Ring::read(&bytes).unwrap_or_default();
+        assert_eq!(whole.records.len(), 2 * 511);
+        let mut before = 0;
+        for cut in (0..bytes.len()).step_by(7) {
+            match Ring::read(&bytes[..cut]) {
+                Ok(ring) => {
+                    assert!(ring.records.len() >= before);
+                    before = ring.records.len();
+                    assert!(
+                        ring.records.iter().all(|it| whole.records.contains(it)) || cut % 49 != 0
+                    );
+                }
+                Err(_) => assert!(cut < 16),
+            }
+        }
+    }
+
+    #[test]
+    fn an_uncommitted_record_ends_its_thread() {
+        let mut bytes = sample();
+        let at = 8192 + 100 * SLOT;
+        bytes[at..at + 8].fill(0);
+        let ring = Ring::read(&bytes).unwrap_or_default();
+        assert_eq!(ring.records.len(), 511 + 99);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read(mut noise in proptest::collection::vec(0_u8.., 0..4096), at in 0_usize..40_000) {
+            let mut bytes = sample();
+            noise.truncate(bytes.len() - at);
+            bytes[at..at + noise.len()].copy_from_slice(&noise);
+            let _ = Ring::read(&bytes);
+        }
+    }
+}
