@@ -93,7 +93,8 @@ impl Forest {
     }
 
     /// How often each node stands in these traces, all told; outer before inner.
-    fn occurrences(&self, roots: &[NodeId]) -> Vec<(NodeId, u64)> {
+    #[must_use]
+    pub fn occurrences(&self, roots: &[NodeId]) -> Vec<(NodeId, u64)> {
         let mut times: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut heap: std::collections::BTreeSet<NodeId> = roots.iter().copied().collect();
         for root in roots {

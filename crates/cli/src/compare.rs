@@ -129,7 +129,8 @@ impl Compare {
         }
         for suspect in found.suspects.iter().take(SUSPECTS) {
             let name = styled(Style::Faulty, suspect.trace);
-            writeln!(text, "  {name}  (confidence {:.2})", suspect.confidence)?;
+            let p = suspect.p.map_or_else(String::new, |p| format!(", p = {p:.3}"));
+            writeln!(text, "  {name}  (confidence {:.2}{p})", suspect.confidence)?;
             for reason in &suspect.reasons {
                 writeln!(
                     text,

@@ -13,9 +13,18 @@ use rustc_hash::FxHashMap;
 
 /// An entry, whether its call is open or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Entry {
+pub(crate) enum Entry {
     Function(u32),
     Loop(BodyId),
+}
+
+impl Entry {
+    pub(crate) fn of(element: &Element) -> Self {
+        match element {
+            Element::Symbol(symbol) => Self::Function(plain(*symbol)),
+            Element::Loop(looped) => Self::Loop(looped.body()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,9 +51,9 @@ impl Kind {
 }
 
 fn attributes(sequence: &[Element], kind: Kind) -> Vec<Attribute> {
-    let entry = |element: &Element| match element {
-        Element::Symbol(symbol) => (Entry::Function(plain(*symbol)), 1),
-        Element::Loop(looped) => (Entry::Loop(looped.body()), looped.count()),
+    let trips = |element: &Element| match element {
+        Element::Symbol(_) => 1,
+        Element::Loop(looped) => looped.count(),
     };
     let mut order = Vec::new();
     let mut counts: FxHashMap<(Entry, Option<Entry>), u64> = FxHashMap::default();
@@ -58,13 +67,12 @@ fn attributes(sequence: &[Element], kind: Kind) -> Vec<Attribute> {
     match kind.attributes {
         Attributes::Single => {
             for element in sequence {
-                let (entry, by) = entry(element);
-                count((entry, None), by);
+                count((Entry::of(element), None), trips(element));
             }
         }
         Attributes::Double => {
             for pair in sequence.windows(2) {
-                count((entry(&pair[0]).0, Some(entry(&pair[1]).0)), 1);
+                count((Entry::of(&pair[0]), Some(Entry::of(&pair[1]))), 1);
             }
         }
     }

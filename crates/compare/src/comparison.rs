@@ -1,12 +1,13 @@
 //! `lockstep compare`: whether a run differs from normal ones, who fell out of step, and why.
 
 use crate::attribute::Kind;
+use crate::disagreement;
 use crate::findings::findings;
+use crate::normality::{Normality, Role};
 use crate::notes;
-use crate::novelty::Novelty;
 use crate::object::serialize_traces;
 use crate::sequence::{Lens, Trees};
-use crate::suspect::{Finding, Reason, Suspect, rank};
+use crate::suspect::{Finding, Reason, Suspect, rank, weigh};
 use crate::sweep::{self, Pair};
 use crate::verdict::Case;
 use crate::{Dendrogram, Error, Options, Row, Similarity};
@@ -21,8 +22,11 @@ pub struct Comparison {
     pub differs: bool,
     /// One sentence: who, where, what.
     pub verdict: String,
-    /// Empirical p-value; `None` with one normal run.
+    /// With several normal runs: how often one of them, beside the others, is as unusual as the faulty
+    /// run; `None` with one.
     pub p: Option<f64>,
+    /// With several normal runs: the roles that traces play in them.
+    pub roles: Vec<Role>,
     /// Traces that differ, most suspicious first.
     pub suspects: Vec<Suspect>,
     /// The ranking table, lowest B-score first.
@@ -66,8 +70,8 @@ pub struct View {
 ///
 /// The first normal run is the one that similarities, pictures and notes refer to. The others widen
 /// what is normal: what a trace does is accepted if one of them does it, and a p-value tells whether it
-/// is more unusual than they are among themselves. Where they are too few for a p-value below the
-/// level, structure alone decides, and a note says so.
+/// is more unusual than they are among themselves, in what it calls, how often, in what order, and in
+/// what its MPI calls are given. Then that value decides, not structure.
 ///
 /// # Errors
 /// No normal run; a pattern that does not parse; a filter that keeps nothing; runs without a common
@@ -96,6 +100,7 @@ pub fn compare(
     }
     let (mut findings, commons) = findings(&mut trees, &runs, options);
     findings.extend(unmatched(&trees, &missing, &extra));
+    let mismatch = pass_arguments(&mut findings, &trees, normals, faulty);
 
     let ranking = sweep::sweep(&trees, (0, last), options, progress);
     let given = Pair::new(&trees, 0, last, Lens::of(options));
@@ -112,28 +117,25 @@ pub fn compare(
             None => {}
         }
     }
-    let novelty = Novelty::new(&trees, options);
     let some_alone = findings.iter().any(|finding| !finding.shared);
     findings.retain(|finding| !(finding.shared && some_alone));
-    let suspects = rank(&mut findings, &ranking, novelty.as_ref());
+    // What all traces do otherwise is no sign of one of them, and all that there is if there is no other.
+    let left_out: Vec<String> = commons.iter().map(|it| it.left_out.clone()).collect();
+    let left_out = if some_alone { left_out.as_slice() } else { &[] };
+    let normality = Normality::new(&mut trees, &runs, options, left_out);
+    if let Some(normality) = &normality {
+        weigh(&mut findings, normality, &trees, faulty, options.level);
+    }
+    let suspects = rank(&mut findings, &ranking);
+    let p = normality.as_ref().map(Normality::smallest);
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra);
-    let changed = findings
-        .iter()
-        .any(|finding| finding.reason != Reason::Counts || options.counts);
-    let differs = match &novelty {
-        Some(novelty) if novelty.resolution() < options.level => {
-            changed && novelty.smallest() < options.level
-        }
-        Some(novelty) => {
-            notes.push(format!(
-                "{} normal runs of {compared} traces can give no p-value below {:.3}: structure alone decides",
-                normals.len(),
-                novelty.resolution()
-            ));
-            changed
-        }
-        None => changed,
+    let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
+    let differs = match p {
+        Some(p) => p < options.level || unmatched || mismatch,
+        None => findings
+            .iter()
+            .any(|finding| finding.reason != Reason::Counts || options.counts),
     };
     let case = Case {
         faulty,
@@ -148,7 +150,8 @@ pub fn compare(
     Ok(Comparison {
         differs,
         verdict,
-        p: novelty.map(|novelty| novelty.smallest()),
+        p,
+        roles: normality.map_or_else(Vec::new, |it| it.roles),
         suspects,
         table: ranking.rows,
         notes,
@@ -157,6 +160,32 @@ pub fn compare(
         extra,
         view: view(&given, options),
     })
+}
+
+/// Adds what is wrong in the arguments of MPI calls; gives whether ranks disagree within one call.
+fn pass_arguments(
+    findings: &mut Vec<Finding>,
+    trees: &Trees,
+    normals: &[&Run],
+    faulty: &Run,
+) -> bool {
+    let compared = trees.runs.last().map_or(&[][..], Vec::as_slice);
+    let wrong = disagreement::wrong(normals, faulty).into_iter();
+    // Without one in the normal run, a trace is told as new.
+    let wrong = wrong.filter(|wrong| compared.iter().any(|trace| trace.name == wrong.trace));
+    let mut mismatch = false;
+    for wrong in wrong {
+        mismatch |= wrong.is_mismatch;
+        let place = findings
+            .iter()
+            .position(|finding| finding.trace == wrong.trace);
+        let place = place.unwrap_or_else(|| {
+            findings.push(Finding::without_place(wrong.trace, Reason::Arguments, None));
+            findings.len() - 1
+        });
+        findings[place].pass(wrong);
+    }
+    mismatch
 }
 
 /// Traces of one run only. Of several normal runs one that agrees is enough.
@@ -173,16 +202,8 @@ fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<F
         .map(|name| (*name, "is new: the normal run does not have it"));
     missing
         .chain(extra)
-        .map(|(trace, what)| Finding {
-            trace,
-            reason: Reason::Unmatched,
-            divergence: None,
-            by_mpi: None,
-            stuck: None,
-            shared: false,
-            progress: 0.0,
-            parting: None,
-            unmatched: Some(what),
+        .map(|(trace, what)| {
+            Finding::without_place(trace, Reason::Unmatched, Some(what.to_owned()))
         })
         .collect()
 }

@@ -112,7 +112,9 @@ pub(crate) fn findings(
             progress: divergence.normal_event as f64 / events as f64,
             divergence: Some(divergence),
             parting: None,
-            unmatched: None,
+            told: None,
+            wrong: None,
+            standing: None,
         });
     }
     for common in &mut commons {

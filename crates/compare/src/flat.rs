@@ -70,6 +70,11 @@ pub(crate) fn parting(
     })
 }
 
+/// A loop body in words.
+pub(crate) fn body(body: BodyId, folding: &Folding, trees: &Trees) -> String {
+    Words { folding, trees }.body(body, 0)
+}
+
 struct Words<'a> {
     folding: &'a Folding,
     trees: &'a Trees,

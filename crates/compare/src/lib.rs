@@ -14,11 +14,13 @@
 //! similarity is quadratic in the number of traces, clustering at worst cubic.
 //! *Not for*: who waits for whom, or who is behind (`progress`).
 
+mod arguments;
 mod attribute;
 mod b_score;
 mod cluster;
 mod comparison;
 mod diff;
+mod disagreement;
 mod divergence;
 mod error;
 mod filter;
@@ -26,8 +28,8 @@ mod findings;
 mod flat;
 mod lattice;
 mod loops;
+mod normality;
 mod notes;
-mod novelty;
 mod object;
 mod options;
 mod pairing;
@@ -45,6 +47,7 @@ pub use error::Error;
 pub use filter::{Filter, FilterName};
 pub use lattice::{Concept, Lattice, context, lattice};
 pub use loops::{LoopBody, Loops, TraceLoops, loops};
+pub use normality::{Evidence, Role};
 pub use object::ObjectName;
 pub use options::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
 pub use similarity::{Similarity, similarity};

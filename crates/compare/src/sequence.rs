@@ -140,17 +140,28 @@ impl Trees {
 
     /// One run under a lens: every trace, or every piece of one, with its folded sequence.
     pub(crate) fn objects(&self, run: usize, lens: &Lens, folding: &mut Folding) -> Objects {
-        let projection = self.projection(lens);
-        let mut names = Vec::new();
+        self.objects_without(run, lens, &[], folding)
+    }
+
+    /// The same without functions of these names.
+    pub(crate) fn objects_without(
+        &self,
+        run: usize,
+        lens: &Lens,
+        names: &[String],
+        folding: &mut Folding,
+    ) -> Objects {
+        let projection = self.projection_without(Some(lens), names);
+        let mut objects = Vec::new();
         let mut sequences = Vec::new();
         for trace in &self.runs[run] {
             if self.part.is_whole() {
-                names.push(trace.name.into());
+                objects.push(trace.name.into());
                 sequences.push(folding.add_tree(self, trace, lens, &projection));
             } else {
                 let split = self.part.split_at.is_some();
                 for (tokens, piece) in self.pieces(trace, lens, &projection).into_iter().zip(0..) {
-                    names.push(ObjectName {
+                    objects.push(ObjectName {
                         trace: trace.name,
                         piece: split.then_some(piece),
                     });
@@ -158,7 +169,10 @@ impl Trees {
                 }
             }
         }
-        Objects { names, sequences }
+        Objects {
+            names: objects,
+            sequences,
+        }
     }
 
     /// The parts of a trace that are looked at, token by token: markers count whether they are kept or

@@ -1,13 +1,14 @@
 //! Who differs, how, and in what order of suspicion.
 
+use crate::disagreement::Wrong;
 use crate::flat::{self, Iterations, Parting};
-use crate::novelty::Novelty;
+use crate::normality::{Evidence, Normality};
 use crate::object::{serialize_process, serialize_trace};
 use crate::sequence::Trees;
 use crate::sweep::{Pair, Ranking};
 use crate::verdict;
 use crate::{Divergence, DivergenceKind, ObjectName};
-use lockstep_trace::{ProcessName, SourceLine, TraceName};
+use lockstep_trace::{ProcessName, Run, SourceLine, TraceName};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -21,11 +22,21 @@ pub struct Suspect {
     /// Its process.
     #[serde(serialize_with = "serialize_process")]
     pub process: ProcessName,
-    /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (another
-    /// call 0.95, in one run only 0.8, ends early 0.5, trip counts 0.2), divided by the number of
+    /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (wrong
+    /// arguments 0.97, another call 0.95, in one run only 0.8, ends early 0.5, trip counts 0.2), divided by the number of
     /// traces of that kind which diverge as early; a quarter of it where all traces diverge alike; with
     /// several normal runs times 1 - p.
     pub confidence: f64,
+    /// With several normal runs: how often a normal run has a trace as unusual as this one.
+    pub p: Option<f64>,
+    /// With several normal runs: how unusual it is, in standard deviations of its role.
+    pub score: Option<f64>,
+    /// With several normal runs: the share of resamples of them in which it is among the first three.
+    pub stability: Option<f64>,
+    /// With several normal runs: the role that it plays in them.
+    pub role: Option<String>,
+    /// With several normal runs: what is unusual in it.
+    pub evidence: Vec<Evidence>,
     /// Why, strongest first, in sentences.
     pub reasons: Vec<String>,
     /// The kind of the strongest reason.
@@ -40,12 +51,16 @@ pub struct Suspect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
+    /// It passes what the others of a collective do not, or a reduction or datatype that is new.
+    Arguments,
     /// It makes another call than before.
     OtherCall,
     /// It exists in one run only.
     Unmatched,
     /// It ends early: perhaps a victim of another.
     EndsEarly,
+    /// It is nowhere unlike all normal runs, and unusual as a whole.
+    Unusual,
     /// Only trip counts differ.
     Counts,
 }
@@ -59,11 +74,22 @@ impl Reason {
         }
     }
 
+    /// In a program that never does the same twice, another call is a matter of chance; an early end, or a trace that is
+    /// not there, is not.
+    const fn apart_from_noise(self) -> Self {
+        match self {
+            Self::Unusual | Self::Counts => Self::OtherCall,
+            other => other,
+        }
+    }
+
     const fn weight(self) -> f64 {
         match self {
+            Self::Arguments => 0.97,
             Self::OtherCall => 0.95,
             Self::Unmatched => 0.8,
             Self::EndsEarly => 0.5,
+            Self::Unusual => 0.5,
             Self::Counts => 0.2,
         }
     }
@@ -92,9 +118,29 @@ pub(crate) struct Finding {
     pub(crate) progress: f64,
     /// The filter of the short diffNLR, and itself.
     pub(crate) parting: Option<(String, Parting)>,
-    /// What an unmatched trace is.
-    pub(crate) unmatched: Option<&'static str>,
+    /// An argument that is wrong, in words, and its event.
+    pub(crate) wrong: Option<Wrong>,
+    /// Instead of a divergence: what the trace does, in words.
+    pub(crate) told: Option<String>,
+    /// Beside several normal runs: how unusual it is.
+    pub(crate) standing: Option<Standing>,
 }
+
+/// A trace beside several normal runs.
+pub(crate) struct Standing {
+    pub(crate) p: f64,
+    /// Whether normal runs have traces as unusual, by the level.
+    pub(crate) is_usual: bool,
+    /// Whether normal runs do the same each time: then its first divergence is no chance.
+    pub(crate) is_steady: bool,
+    pub(crate) score: f64,
+    pub(crate) stability: f64,
+    pub(crate) role: Option<String>,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+/// How many traces have evidence: it is looked for in the events.
+const WITH_EVIDENCE: usize = 8;
 
 impl Finding {
     /// Where in its loops the trace was, as far as traces can be compared in that: iterations, outermost
@@ -116,6 +162,49 @@ impl Finding {
     pub(crate) fn loops(&self) -> &[(String, u64)] {
         let divergence = self.by_mpi.as_ref().or(self.divergence.as_ref());
         divergence.map_or(&[], |divergence| &divergence.loops)
+    }
+
+    /// A trace that differs without a place at which it does.
+    pub(crate) fn without_place(trace: TraceName, reason: Reason, told: Option<String>) -> Self {
+        Self {
+            trace,
+            reason,
+            divergence: None,
+            by_mpi: None,
+            stuck: None,
+            shared: false,
+            progress: 0.0,
+            parting: None,
+            told,
+            wrong: None,
+            standing: None,
+        }
+    }
+
+    /// Whether normal runs differ from each other as much.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.standing.as_ref().is_some_and(|it| it.is_usual)
+    }
+
+    /// What is most unusual in a trace that never does the same: its first divergence says nothing.
+    pub(crate) fn oddity(&self) -> Option<&Evidence> {
+        let standing = self.standing.as_ref()?;
+        let without = self.divergence.is_none() && self.told.is_none();
+        (without || !standing.is_steady)
+            .then(|| standing.evidence.first())
+            .flatten()
+    }
+
+    /// Takes in a wrong argument; what comes before it stays the reason.
+    pub(crate) fn pass(&mut self, wrong: Wrong) {
+        let before = self.divergence.as_ref().is_some_and(|divergence| {
+            self.reason == Reason::OtherCall && divergence.event < wrong.event
+        });
+        if !before || wrong.is_mismatch {
+            self.reason = Reason::Arguments;
+            self.shared = false;
+        }
+        self.wrong = Some(wrong);
     }
 
     fn weight(&self) -> f64 {
@@ -145,12 +234,46 @@ impl Finding {
     }
 }
 
+/// Adds traces that are unusual as a whole, and how unusual each one is.
+pub(crate) fn weigh(
+    findings: &mut Vec<Finding>,
+    normality: &Normality,
+    trees: &Trees,
+    faulty: &Run,
+    level: f64,
+) {
+    for trace in normality.beyond(level) {
+        if findings.iter().all(|finding| finding.trace != trace) {
+            findings.push(Finding::without_place(trace, Reason::Unusual, None));
+        }
+    }
+    findings.sort_by(|a, b| {
+        let score = |finding: &Finding| normality.score(finding.trace.into());
+        score(b).total_cmp(&score(a)).then(a.trace.cmp(&b.trace))
+    });
+    for (place, finding) in findings.iter_mut().enumerate() {
+        let object = finding.trace.into();
+        let p = normality.p(object);
+        let evidence = match place {
+            0..WITH_EVIDENCE => normality.evidence(trees, faulty, finding.trace),
+            _ => Vec::new(),
+        };
+        finding.standing = Some(Standing {
+            p,
+            // A trace that no normal run has cannot be judged.
+            is_usual: p >= level
+                && !matches!(finding.reason, Reason::Unmatched | Reason::Arguments),
+            is_steady: normality.is_steady(object),
+            score: normality.score(object),
+            stability: normality.stability(object),
+            role: normality.role(object).map(str::to_owned),
+            evidence,
+        });
+    }
+}
+
 /// Puts the findings in order and gives the reasons in words.
-pub(crate) fn rank(
-    findings: &mut [Finding],
-    ranking: &Ranking,
-    novelty: Option<&Novelty>,
-) -> Vec<Suspect> {
+pub(crate) fn rank(findings: &mut [Finding], ranking: &Ranking) -> Vec<Suspect> {
     let mut row_sums: FxHashMap<TraceName, f64> = FxHashMap::default();
     for (object, sum) in &ranking.row_sums {
         let most = row_sums.entry(object.trace).or_default();
@@ -161,28 +284,54 @@ pub(crate) fn rank(
     for trace in ranking.rows.iter().flat_map(|row| &row.threads) {
         *candidates.entry(*trace).or_default() += 1;
     }
+    // Where normal runs differ from each other, where one first leaves them is chance.
+    let by_score = findings
+        .iter()
+        .any(|finding| finding.standing.as_ref().is_some_and(|it| !it.is_steady));
     findings.sort_by_cached_key(|finding| {
+        let standing = finding.standing.as_ref();
+        let score = standing.filter(|_| by_score).map_or(0.0, |it| it.score);
         (
             finding.shared,
-            finding.reason,
+            finding.is_usual(),
+            if by_score {
+                finding.reason.apart_from_noise()
+            } else {
+                finding.reason
+            },
+            Reverse((score * 1e6) as u64),
             finding.coordinate(),
             Reverse((row_sum(finding) * 1e9) as u64),
             finding.trace,
         )
     });
     findings
-        .chunk_by(|a, b| (a.shared, a.reason) == (b.shared, b.reason))
+        .chunk_by(|a, b| {
+            let kind = |it: &Finding| (it.shared, it.is_usual(), it.reason);
+            kind(a) == kind(b)
+        })
         .flat_map(|kind| {
-            kind.iter().map(|finding| {
+            kind.iter().enumerate().map(|(place, finding)| {
                 let coordinate = finding.coordinate();
-                let as_early = kind.partition_point(|other| other.coordinate() <= coordinate);
-                let p = novelty.map_or(0.0, |novelty| novelty.p(finding.trace.into()));
+                let earlier = |other: &&Finding| other.coordinate() <= coordinate;
+                let as_early = if by_score {
+                    place + 1
+                } else {
+                    kind.iter().filter(earlier).count()
+                };
+                let standing = finding.standing.as_ref();
+                let p = standing.map_or(0.0, |it| it.p);
                 let row_sum = row_sum(finding);
                 let candidate = candidates.get(&finding.trace).copied().unwrap_or_default();
                 Suspect {
                     trace: finding.trace,
                     process: finding.trace.process,
                     confidence: finding.weight() / as_early.max(1) as f64 * (1.0 - p),
+                    p: standing.map(|it| it.p),
+                    score: standing.map(|it| it.score),
+                    stability: standing.map(|it| it.stability),
+                    role: standing.and_then(|it| it.role.clone()),
+                    evidence: standing.map_or_else(Vec::new, |it| it.evidence.clone()),
                     reasons: reasons(finding, row_sum, candidate, ranking.rows.len()),
                     reason: finding.reason,
                     row_sum,
@@ -196,6 +345,30 @@ pub(crate) fn rank(
 fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.push(verdict::clause(finding));
+    if let Some(standing) = &finding.standing {
+        let told = standing.evidence.iter().map(Evidence::clause);
+        reasons.extend(
+            told.filter(|clause| *clause != reasons[0])
+                .collect::<Vec<_>>(),
+        );
+        let role = match &standing.role {
+            Some(role) => format!(", of the role {role}"),
+            None => String::new(),
+        };
+        reasons.push(format!(
+            "p = {:.3}: so often a normal run has a trace as unusual (score {:.1}{role}); it is among the first three in {:.0} % of resamples of the normal runs",
+            standing.p,
+            standing.score,
+            100.0 * standing.stability
+        ));
+    }
+    match &finding.wrong {
+        Some(_) if finding.reason == Reason::Arguments && finding.divergence.is_some() => {
+            reasons.push(verdict::parts(finding));
+        }
+        Some(wrong) if wrong.told != reasons[0] => reasons.push(wrong.told.clone()),
+        _ => {}
+    }
     if let Some((filter, parting)) = &finding.parting {
         reasons.push(format!(
             "under the filter {filter} it was `{}` and is `{}`",

@@ -50,7 +50,7 @@ impl Case<'_> {
         };
         if changed > 0 {
             return format!(
-                "the runs differ no more than the normal runs differ among themselves ({changed} of {} traces changed)",
+                "no thread differs more than the normal runs differ among themselves ({changed} of {} traces changed)",
                 self.compared
             );
         }
@@ -108,7 +108,8 @@ impl Case<'_> {
     fn others(&self, first: TraceName) -> String {
         let mut by_fate: BTreeMap<Reason, Vec<&Finding>> = BTreeMap::new();
         let own = || self.findings.iter().filter(|finding| !finding.shared);
-        for finding in own().filter(|finding| finding.trace != first) {
+        let is_told = |finding: &&Finding| finding.trace != first && !finding.is_usual();
+        for finding in own().filter(is_told) {
             by_fate.entry(finding.reason).or_default().push(finding);
         }
         let mut parts = Vec::new();
@@ -116,15 +117,24 @@ impl Case<'_> {
             let who = self.group(findings);
             let verb = |one, many| if findings.len() == 1 { one } else { many };
             parts.push(match fate {
+                Reason::Arguments => {
+                    format!("{who} {} wrong arguments, too", verb("passes", "pass"))
+                }
                 Reason::OtherCall => format!("{who} {} another call, too", verb("makes", "make")),
                 Reason::Unmatched => format!("{who} {} in one run only", verb("is", "are")),
                 Reason::EndsEarly => {
                     format!("{who} {} early{}", verb("ends", "end"), ends_in(findings))
                 }
+                Reason::Unusual => format!("{who} {} unusual, too", verb("is", "are")),
                 Reason::Counts => {
                     format!("{who} {} in trip counts alone", verb("differs", "differ"))
                 }
             });
+        }
+        match own().filter(|finding| finding.is_usual()).count() {
+            0 => {}
+            1 => parts.push("1 differs no more than in normal runs".to_owned()),
+            many => parts.push(format!("{many} differ no more than in normal runs")),
         }
         let changed = own()
             .filter(|finding| finding.reason != Reason::Unmatched)
@@ -171,8 +181,19 @@ impl Case<'_> {
 
 /// What a trace does instead of what, and where.
 pub(crate) fn clause(finding: &Finding) -> String {
+    if let (Reason::Arguments, Some(wrong)) = (finding.reason, &finding.wrong) {
+        return wrong.told.clone();
+    }
+    if let Some(oddity) = finding.oddity() {
+        return oddity.clause();
+    }
+    parts(finding)
+}
+
+/// Where a trace parts from the normal run.
+pub(crate) fn parts(finding: &Finding) -> String {
     let Some(divergence) = &finding.divergence else {
-        return finding.unmatched.unwrap_or("differs").to_owned();
+        return finding.told.clone().unwrap_or_else(|| "differs".to_owned());
     };
     let iterations = iterations(finding);
     let by_mpi = finding

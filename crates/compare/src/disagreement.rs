@@ -1,0 +1,362 @@
+//! Arguments that are wrong whatever the rest of the run does: ranks that disagree within one collective
+//! call, and reductions and datatypes that no normal run ever used there.
+//!
+//! Calls of one collective are found as MPI does: the n-th on a communicator. What the ranks must agree on
+//! is the function, the reduction, the root and, where the datatype is the same, the count. Who says what
+//! fewer say is named; of two equal parties, that which does not say what normal runs say.
+
+use crate::arguments::{Call, Said, calls};
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{CommunicatorId, Run, SourceLine, TraceName};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// Collective calls that are compared at most; about 200 bytes each.
+const MOST: usize = 1 << 20;
+
+/// A trace that passed what it should not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) trace: TraceName,
+    /// The event of the call.
+    pub(crate) event: u64,
+    /// `calls MPI_Allreduce with op=MPI_MAX where the 7 others of that call say MPI_MIN`, and where.
+    pub(crate) told: String,
+    /// Whether the ranks of one call disagree; else it is only that normal runs never did so.
+    pub(crate) is_mismatch: bool,
+}
+
+/// What the ranks of a collective must agree on: the function, then arguments by name.
+type Agreed = Vec<(&'static str, Said)>;
+
+/// One rank in a collective.
+struct Voice {
+    trace: TraceName,
+    event: u64,
+    function: String,
+    agreed: Agreed,
+}
+
+/// A trace, and the event of its first such call.
+type Caller = (TraceName, u64);
+
+/// What a run's collectives and reductions say.
+#[derive(Default)]
+struct Sayings {
+    collectives: BTreeMap<(CommunicatorId, u64), Vec<Voice>>,
+    /// By function and argument: reductions and datatypes.
+    fixed: BTreeMap<(String, &'static str), FxHashMap<Said, Vec<Caller>>>,
+    /// By function and argument, all that must be agreed on.
+    usual: FxHashSet<(String, &'static str, Said)>,
+}
+
+/// The first wrong argument of each trace of a run, in the order of the traces.
+pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
+    let now = read(faulty);
+    if now.fixed.is_empty() && now.collectives.is_empty() {
+        return Vec::new();
+    }
+    let before: Vec<Sayings> = normals.iter().map(|run| read(run)).collect();
+    let mut found: BTreeMap<TraceName, Wrong> = BTreeMap::new();
+    let mut tell = |wrong: Wrong| {
+        let first = found.entry(wrong.trace).or_insert_with(|| wrong.clone());
+        // Of one call, that the ranks disagree says more.
+        if (wrong.event, !wrong.is_mismatch) < (first.event, !first.is_mismatch) {
+            *first = wrong;
+        }
+    };
+    // Disagreements that normal runs have, too, are this program's way.
+    let usual: FxHashSet<(String, &'static str)> = before
+        .iter()
+        .flat_map(|run| run.collectives.values())
+        .filter_map(|voices| disagreement(voices))
+        .collect();
+    let is_usual = |function: &str, argument, said: &Said| {
+        let key = (function.to_owned(), argument, said.clone());
+        before.iter().any(|run| run.usual.contains(&key))
+    };
+    for voices in now.collectives.values() {
+        let Some((function, argument)) = disagreement(voices) else {
+            continue;
+        };
+        if !usual.contains(&(function, argument)) {
+            minority(voices, argument, &is_usual, faulty, &mut tell);
+        }
+    }
+    if before.iter().all(|run| !run.fixed.is_empty()) {
+        for ((function, argument), said) in &now.fixed {
+            let usual = before.iter().filter_map(|run| {
+                let fixed = run.fixed.get(&(function.clone(), *argument))?;
+                Some(fixed.keys())
+            });
+            let usual: FxHashSet<&Said> = usual.flatten().collect();
+            for (said, callers) in said {
+                if usual.is_empty() || usual.contains(said) {
+                    continue;
+                }
+                let mut others: Vec<String> = usual.iter().map(ToString::to_string).collect();
+                others.sort_unstable();
+                for (trace, event) in callers {
+                    tell(Wrong {
+                        trace: *trace,
+                        event: *event,
+                        told: format!(
+                            "calls {function} with {argument}={said} where the normal run says {}{}",
+                            others.join(" or "),
+                            place(faulty, *trace, *event)
+                        ),
+                        is_mismatch: false,
+                    });
+                }
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+fn read(run: &Run) -> Sayings {
+    let communicators = run.communicators();
+    let mut read = Sayings::default();
+    let mut left = MOST;
+    for thread in run.traces() {
+        let mut counts: FxHashMap<CommunicatorId, u64> = FxHashMap::default();
+        for call in calls(run, &communicators, thread) {
+            for given in call
+                .given
+                .iter()
+                .filter(|it| matches!(it.kind, Kind::Op | Kind::Datatype))
+            {
+                let key = (call.name.clone(), given.name);
+                let said = read.fixed.entry(key).or_default();
+                let callers = said.entry(given.said.clone()).or_default();
+                if callers.last().is_none_or(|(last, _)| *last != thread.name) {
+                    callers.push((thread.name, call.event));
+                }
+            }
+            let (Some(agreed), Some(communicator)) = (agreed(&call), call.resolved.communicator())
+            else {
+                continue;
+            };
+            for (argument, said) in &agreed {
+                read.usual
+                    .insert((call.name.clone(), argument, said.clone()));
+            }
+            let count = counts.entry(communicator).or_default();
+            if left > 0 {
+                left -= 1;
+                read.collectives
+                    .entry((communicator, *count))
+                    .or_default()
+                    .push(Voice {
+                        trace: thread.name,
+                        event: call.event,
+                        function: call.name,
+                        agreed,
+                    });
+            }
+            *count += 1;
+        }
+    }
+    read
+}
+
+/// What the caller says that all others of the collective must say too; `None` for other calls.
+fn agreed(call: &Call) -> Option<Agreed> {
+    let name = call.name.strip_prefix("MPI_")?;
+    let count: &[&str] = match name {
+        "Bcast" | "Reduce" | "Allreduce" | "Scan" | "Exscan" => &["count"],
+        "Reduce_scatter_block" => &["recvcount"],
+        "Allgather" | "Alltoall" => &["sendcount"],
+        "Barrier" | "Gather" | "Gatherv" | "Scatter" | "Scatterv" | "Allgatherv" | "Alltoallv"
+        | "Alltoallw" | "Reduce_scatter" => &[],
+        _ => return None,
+    };
+    let said = call.given.iter().filter(|given| {
+        matches!(given.kind, Kind::Op | Kind::Root)
+            || count.contains(&given.name)
+            || (!count.is_empty() && given.kind == Kind::Datatype && given.name != "recvtype")
+    });
+    Some(said.map(|given| (given.name, given.said.clone())).collect())
+}
+
+/// The function and the argument that the ranks of a collective disagree in; the argument is empty where
+/// it is the function.
+fn disagreement(voices: &[Voice]) -> Option<(String, &'static str)> {
+    let (first, others) = voices.split_first()?;
+    if others.iter().any(|other| other.function != first.function) {
+        return Some((first.function.clone(), ""));
+    }
+    let differ = |kind: &str| {
+        let of = |voice: &Voice| voice.agreed.iter().find(|(name, _)| *name == kind).cloned();
+        others.iter().any(|other| of(other) != of(first))
+    };
+    let types = first
+        .agreed
+        .iter()
+        .any(|(name, _)| is_type(name) && differ(name));
+    let name = first.agreed.iter().map(|(name, _)| *name).find(|name| {
+        // So many of one datatype may be so many of another.
+        let may_differ = is_type(name) || types && name.ends_with("count");
+        !may_differ && differ(name)
+    })?;
+    Some((first.function.clone(), name))
+}
+
+fn is_type(name: &str) -> bool {
+    name.ends_with("type")
+}
+
+/// Tells those who say what fewer say.
+fn minority(
+    voices: &[Voice],
+    argument: &'static str,
+    is_usual: &dyn Fn(&str, &'static str, &Said) -> bool,
+    run: &Run,
+    tell: &mut dyn FnMut(Wrong),
+) {
+    let word = |voice: &Voice| match argument {
+        "" => Said::Name(voice.function.clone().into()),
+        _ => {
+            let said = voice.agreed.iter().find(|(name, _)| *name == argument);
+            said.map_or(Said::Name("nothing".into()), |(_, said)| said.clone())
+        }
+    };
+    let mut parties: BTreeMap<Said, Vec<&Voice>> = BTreeMap::new();
+    for voice in voices {
+        parties.entry(word(voice)).or_default().push(voice);
+    }
+    let right = parties.iter().max_by_key(|(said, party)| {
+        let usual = argument.is_empty() || is_usual(&party[0].function, argument, said);
+        (party.len(), usual)
+    });
+    let Some((right, most)) = right else { return };
+    for (said, party) in parties.iter().filter(|(said, _)| *said != right) {
+        for voice in party {
+            let others = match most.len() {
+                1 => "the other says".to_owned(),
+                many => format!("{many} others of that call say"),
+            };
+            let what = match argument {
+                "" => format!("calls {}", voice.function),
+                _ => format!("calls {} with {argument}={said}", voice.function),
+            };
+            tell(Wrong {
+                trace: voice.trace,
+                event: voice.event,
+                told: format!(
+                    "{what} where {others} {right}{}",
+                    place(run, voice.trace, voice.event)
+                ),
+                is_mismatch: true,
+            });
+        }
+    }
+}
+
+/// `, in main() at ilcs.c:240`.
+fn place(run: &Run, trace: TraceName, event: u64) -> String {
+    let Some(stack) = run.trace(trace).and_then(|thread| thread.stack_at(event)) else {
+        return String::new();
+    };
+    let [.., caller, callee] = stack.as_slice() else {
+        return String::new();
+    };
+    let caller = run.function(caller.function);
+    let mut lines: Vec<&SourceLine> = match &callee.called_at {
+        Some(line) => vec![line],
+        None => {
+            let calls = caller.calls.iter().filter(|(id, _)| *id == callee.function);
+            calls.map(|(_, line)| line).collect()
+        }
+    };
+    lines.dedup();
+    let file = |line: &SourceLine| line.file.rsplit('/').next().unwrap_or_default().to_owned();
+    let at = match lines.as_slice() {
+        [] => String::new(),
+        [one] => format!(" at {}:{}", file(one), one.line),
+        [one, two] => format!(" at {}:{} or {}", file(one), one.line, two.line),
+        [one, more @ ..] => {
+            format!(
+                " at {}:{} or {} other places",
+                file(one),
+                one.line,
+                more.len()
+            )
+        }
+    };
+    format!(", in {}(){at}", caller.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn voice(rank: u32, function: &str, agreed: &[(&'static str, i64)]) -> Voice {
+        Voice {
+            trace: TraceName::new(rank, 0),
+            event: 7,
+            function: function.into(),
+            agreed: agreed
+                .iter()
+                .map(|(name, it)| (*name, Said::Number(*it)))
+                .collect(),
+        }
+    }
+
+    fn told(voices: &[Voice]) -> Vec<(u32, String)> {
+        let mut all = Vec::new();
+        if let Some((_, argument)) = disagreement(voices) {
+            let usual = |_: &str, _: &'static str, said: &Said| *said == Said::Number(1);
+            let run = Run {
+                directory: "run".into(),
+                codec: lockstep_format::codec::Kind::None,
+                functions: Vec::new(),
+                processes: Vec::new(),
+                is_mpi: true,
+                notes: Vec::new(),
+            };
+            minority(voices, argument, &usual, &run, &mut |wrong| {
+                all.push((wrong.trace.process.rank, wrong.told));
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn who_says_what_fewer_say_is_named() {
+        let say =
+            |count| move |rank| voice(rank, "MPI_Allreduce", &[("count", count), ("datatype", 3)]);
+        let mut voices: Vec<Voice> = (0..4).map(say(1)).collect();
+        assert_eq!(told(&voices), []);
+        voices[2] = say(5)(2);
+        let expected = "calls MPI_Allreduce with count=5 where 3 others of that call say 1";
+        assert_eq!(told(&voices), [(2, expected.to_owned())]);
+    }
+
+    #[test]
+    fn of_two_it_is_the_one_that_normal_runs_do_not_know() {
+        let voices = [
+            voice(0, "MPI_Reduce", &[("root", 1)]),
+            voice(1, "MPI_Reduce", &[("root", 0)]),
+        ];
+        assert_eq!(told(&voices)[0].0, 1);
+    }
+
+    #[test]
+    fn another_function_is_told_and_another_datatype_with_another_count_is_not() {
+        let mut voices: Vec<Voice> = (0..3).map(|rank| voice(rank, "MPI_Barrier", &[])).collect();
+        voices[1].function = "MPI_Bcast".into();
+        assert_eq!(
+            told(&voices),
+            [(
+                1,
+                "calls MPI_Bcast where 2 others of that call say MPI_Barrier".to_owned()
+            )]
+        );
+        let voices = [
+            voice(0, "MPI_Bcast", &[("count", 1), ("datatype", 3)]),
+            voice(1, "MPI_Bcast", &[("count", 4), ("datatype", 5)]),
+        ];
+        assert_eq!(told(&voices), []);
+    }
+}

@@ -1,0 +1,244 @@
+//! With several normal runs: how unusual each trace is, measured by how the normal runs differ among
+//! themselves.
+//!
+//! ```text
+//!  traces of all runs ─features─► sets of attributes, family by family
+//!  normal runs ─roles─► who does the same work       ┐
+//!  every run against all others ─surprisal─► scores  ┴─► the greatest one of each run ─tail─► p
+//! ```
+//!
+//! The score of a trace is the greatest over all families, that of a run the greatest over its traces,
+//! so that looking through hundreds of families and thousands of traces is paid for: a healthy run is as
+//! likely to have the greatest score as any other.
+
+use crate::sequence::Trees;
+use crate::{ObjectName, Options};
+use lockstep_trace::{Run, TraceName};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+mod evidence;
+mod features;
+mod roles;
+mod surprisal;
+mod tail;
+
+pub use evidence::Evidence;
+use features::Features;
+pub use roles::Role;
+use surprisal::{Object, Population, judge};
+
+/// Resamples of the normal runs.
+const RESAMPLES: usize = 20;
+/// A trace is stable in a resample if it is among the first so many.
+const FIRST: usize = 3;
+
+/// The last run beside those before it.
+pub(crate) struct Normality {
+    features: Features,
+    population: Population,
+    /// For each name of the features its object in the population.
+    object_of: Vec<usize>,
+    /// The greatest score of each normal run.
+    normals: Vec<f64>,
+    /// The scores of the last run's objects, one list a family.
+    faulty: Vec<Vec<Option<f64>>>,
+    /// For each object its score.
+    scores: Vec<f64>,
+    /// For each object the share of resamples in which it is among the first; not computed (0) where no
+    /// trace is unusual.
+    stability: Vec<f64>,
+    pub(crate) roles: Vec<Role>,
+    role_of: Vec<usize>,
+}
+
+impl Normality {
+    /// Of the last run of `trees` against those before it, without functions of these names; `None` with
+    /// fewer than two of these.
+    pub(crate) fn new(
+        trees: &mut Trees,
+        runs: &[&Run],
+        options: &Options,
+        left_out: &[String],
+    ) -> Option<Self> {
+        let normals = runs.len().checked_sub(1).filter(|count| *count >= 2)?;
+        let features = Features::new(trees, runs, options, left_out);
+        let role_of = roles::roles(&features, normals);
+        let (population, object_of) = population(&features, &role_of, runs.len());
+        let everyone = vec![1; runs.len()];
+        let of_run = |run: usize| judge(&population, &features.families, run, &everyone);
+        let normal_scores: Vec<f64> = (0..normals)
+            .into_par_iter()
+            .map(|run| greatest(&greatest_of_each(&of_run(run), population.objects.len())))
+            .collect();
+        let faulty = of_run(normals);
+        let scores = greatest_of_each(&faulty, population.objects.len());
+        let is_usual = tail::p_value(&normal_scores, greatest(&scores)) >= options.level;
+        let stability = if is_usual {
+            vec![0.0; population.objects.len()]
+        } else {
+            stability(&population, &features, normals)
+        };
+        let names: Vec<TraceName> = features.names.iter().map(|name| name.trace).collect();
+        Some(Self {
+            roles: roles::named(&names, &role_of),
+            features,
+            population,
+            object_of,
+            normals: normal_scores,
+            faulty,
+            scores,
+            stability,
+            role_of,
+        })
+    }
+
+    fn place(&self, object: ObjectName) -> Option<usize> {
+        self.features.names.binary_search(&object).ok()
+    }
+
+    fn object(&self, object: ObjectName) -> Option<usize> {
+        Some(self.object_of[self.place(object)?])
+    }
+
+    /// How unusual a trace is; 0 for one that is not compared.
+    pub(crate) fn score(&self, object: ObjectName) -> f64 {
+        self.object(object)
+            .map_or(0.0, |object| self.scores[object])
+    }
+
+    /// The p-value of a trace: how often a normal run has a trace as unusual. 1 for one that is not
+    /// compared.
+    pub(crate) fn p(&self, object: ObjectName) -> f64 {
+        tail::p_value(&self.normals, self.score(object))
+    }
+
+    /// That of the most unusual trace.
+    pub(crate) fn smallest(&self) -> f64 {
+        tail::p_value(&self.normals, greatest(&self.scores))
+    }
+
+    /// The share of resamples of the normal runs in which a trace is among the first.
+    pub(crate) fn stability(&self, object: ObjectName) -> f64 {
+        self.object(object)
+            .map_or(0.0, |object| self.stability[object])
+    }
+
+    /// The role of a trace.
+    pub(crate) fn role(&self, object: ObjectName) -> Option<&str> {
+        Some(&self.roles[self.role_of[self.place(object)?]].name)
+    }
+
+    /// Whether a trace does the same in all normal runs, but for how often.
+    pub(crate) fn is_steady(&self, object: ObjectName) -> bool {
+        let Some(name) = self.place(object) else {
+            return true;
+        };
+        let classes = &self.features.classes[name][..self.normals.len()];
+        let mut classes = classes.iter().flatten();
+        let Some(first) = classes.next() else {
+            return true;
+        };
+        let kinds = || self.features.families.iter().zip(&self.features.meanings);
+        classes.all(|other| {
+            kinds().all(|(family, meaning)| {
+                meaning.counts || family.of_class[*first] == family.of_class[*other]
+            })
+        })
+    }
+
+    /// The traces of the last run that are as unusual as this p-value says.
+    pub(crate) fn beyond(&self, level: f64) -> Vec<TraceName> {
+        let names = self.features.names.iter();
+        let mut traces: Vec<TraceName> = names
+            .filter(|name| self.p(**name) < level)
+            .map(|name| name.trace)
+            .collect();
+        traces.dedup();
+        traces
+    }
+
+    /// The strongest evidence against a trace of the last run.
+    pub(crate) fn evidence(&self, trees: &Trees, run: &Run, trace: TraceName) -> Vec<Evidence> {
+        evidence::evidence(self, trees, run, trace)
+    }
+}
+
+/// Objects that play one role and are alike in every run, once.
+fn population(features: &Features, roles: &[usize], runs: usize) -> (Population, Vec<usize>) {
+    let mut population = Population {
+        runs,
+        objects: Vec::new(),
+    };
+    let mut known: FxHashMap<(usize, &[Option<usize>]), usize> = FxHashMap::default();
+    let places = features.classes.iter().zip(roles).map(|(classes, role)| {
+        let objects = &mut population.objects;
+        let place = *known.entry((*role, classes)).or_insert_with(|| {
+            objects.push(Object {
+                role: *role,
+                weight: 0,
+                classes: classes.clone(),
+            });
+            objects.len() - 1
+        });
+        objects[place].weight += 1;
+        place
+    });
+    let places = places.collect();
+    (population, places)
+}
+
+fn greatest_of_each(families: &[Vec<Option<f64>>], objects: usize) -> Vec<f64> {
+    let of = |object: usize| families.iter().filter_map(move |scores| scores[object]);
+    (0..objects)
+        .map(|object| of(object).fold(0.0, f64::max))
+        .collect()
+}
+
+fn greatest(scores: &[f64]) -> f64 {
+    scores.iter().copied().fold(0.0, f64::max)
+}
+
+/// With the normal runs drawn again, with replacement, from themselves.
+fn stability(population: &Population, features: &Features, normals: usize) -> Vec<f64> {
+    let count = population.objects.len();
+    // A fixed sequence: the same input gives the same output.
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut draw = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % normals
+    };
+    let samples: Vec<Vec<u32>> = (0..RESAMPLES)
+        .map(|_| {
+            let mut weights = vec![0; normals + 1];
+            for _ in 0..normals {
+                weights[draw()] += 1;
+            }
+            weights
+        })
+        // A single run has nothing to be judged by.
+        .filter(|weights| weights.iter().filter(|weight| **weight > 0).count() > 1)
+        .collect();
+    let drawn: Vec<Vec<bool>> = samples
+        .par_iter()
+        .map(|weights| {
+            let scores = judge(population, &features.families, normals, weights);
+            let scores = greatest_of_each(&scores, count);
+            let mut order: Vec<usize> = (0..count).collect();
+            order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+            let least = order.get(FIRST - 1).map_or(0.0, |object| scores[*object]);
+            scores
+                .iter()
+                .map(|score| *score > 0.0 && *score >= least)
+                .collect()
+        })
+        .collect();
+    (0..count)
+        .map(|object| {
+            let among = drawn.iter().filter(|drawn| drawn[object]).count();
+            among as f64 / drawn.len().max(1) as f64
+        })
+        .collect()
+}

@@ -1,0 +1,312 @@
+//! Why a trace is unusual, in words, with the place.
+
+use crate::attribute::Entry;
+use crate::flat;
+use crate::normality::Normality;
+use crate::normality::features::{Key, Meaning, Often};
+use crate::normality::surprisal::{Oddity, oddities};
+use crate::sequence::Trees;
+use lockstep_calltree::FunctionKey;
+use lockstep_loops::Names;
+use lockstep_trace::{Event, Run, SourceLine, Thread, TraceName};
+use serde::Serialize;
+
+/// Something that a trace does and comparable ones do not, or the other way round.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The family of attributes, of sequences with the filter: `callers`, `double under mpi`.
+    pub family: String,
+    /// What it is: `a call of memcpy from worker`.
+    pub what: String,
+    /// Whether the trace has it.
+    pub present: bool,
+    /// How many comparable traces of the normal runs (of the same role) have it.
+    pub seen: u32,
+    /// How many there are.
+    pub of: u32,
+    /// How unusual the trace is in this family: standard deviations (and one nat) beyond the normal runs.
+    pub z: f64,
+    /// Lines of the source where it happens, as far as known.
+    pub source: Vec<String>,
+    /// The first event of the trace that shows it.
+    pub event: Option<u64>,
+}
+
+impl Evidence {
+    /// `lacks what all 40 comparable traces of the normal runs have: a call of ...`
+    pub(crate) fn clause(&self) -> String {
+        let Self { what, seen, of, .. } = self;
+        let place = match self.source.as_slice() {
+            [] => String::new(),
+            [one] => format!(" at {}", short(one)),
+            [one, ..] => format!(" at {} or elsewhere", short(one)),
+        };
+        let compared = |count: u32| match count {
+            1 => "the one comparable trace of the normal runs".to_owned(),
+            _ => format!("the {count} comparable traces of the normal runs"),
+        };
+        match (self.present, *seen) {
+            (true, 0) => format!("does what none of {} does: {what}{place}", compared(*of)),
+            (false, all) if all == *of => {
+                format!("lacks what each of {} has: {what}{place}", compared(*of))
+            }
+            (true, _) => format!("does what {seen} of {} do: {what}{place}", compared(*of)),
+            (false, _) => format!("lacks what {seen} of {} have: {what}{place}", compared(*of)),
+        }
+    }
+}
+
+/// Without directories.
+fn short(place: &str) -> &str {
+    place.rsplit('/').next().unwrap_or(place)
+}
+
+/// How many pieces of evidence are told of a trace.
+const TOLD: usize = 3;
+
+/// The strongest evidence against a trace, from several families.
+pub(crate) fn evidence(
+    normality: &Normality,
+    trees: &Trees,
+    run: &Run,
+    trace: TraceName,
+) -> Vec<Evidence> {
+    let Some(name) = normality.place(trace.into()) else {
+        return Vec::new();
+    };
+    let object = normality.object_of[name];
+    let mut families: Vec<(usize, f64)> = (normality.faulty.iter().enumerate())
+        .filter_map(|(family, scores)| Some((family, scores[object]?)))
+        .filter(|(_, z)| *z > 0.0)
+        .collect();
+    families.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut told: Vec<Evidence> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for (family, z) in families {
+        let meaning = &normality.features.meanings[family];
+        if told.len() == TOLD {
+            break;
+        }
+        if names.contains(&meaning.name) {
+            continue;
+        }
+        let found = oddities(
+            &normality.population,
+            &normality.features.families[family],
+            normality.population.runs - 1,
+            object,
+        );
+        let Some(first) = found.first() else { continue };
+        let equal = found
+            .iter()
+            .take_while(|other| other.surprisal > first.surprisal - 1e-9);
+        // What is there can be looked at; calls say more than loops and sequences of many.
+        let Some(shown) = equal.clone().max_by_key(|other| rank(other, meaning)) else {
+            continue;
+        };
+        let words = Words { normality, trees };
+        let mut told_now = words.evidence(run, trace, meaning, shown, z);
+        if let Key::Edge(..) = meaning.keys[shown.attribute as usize] {
+            let others = equal.filter(|it| it.present == shown.present && *it != shown);
+            let mut others: Vec<String> = others
+                .map(|it| words.what(&meaning.keys[it.attribute as usize], meaning.lens))
+                .collect();
+            others.sort_unstable();
+            others.truncate(TOLD - 1);
+            for other in others {
+                told_now.what.push_str(&format!(", {other}"));
+            }
+        }
+        if told.iter().all(|other| other.what != told_now.what) {
+            names.push(meaning.name);
+            told.push(told_now);
+        }
+    }
+    told
+}
+
+/// Of equally surprising attributes, which to show: calls before loops and sequences of many.
+fn rank(oddity: &Oddity, meaning: &Meaning) -> (bool, bool, std::cmp::Reverse<u32>) {
+    let plain = match &meaning.keys[oddity.attribute as usize] {
+        Key::Entries(entries, _) => {
+            (entries.iter()).all(|entry| matches!(entry, Entry::Function(_)))
+        }
+        _ => true,
+    };
+    (plain, oddity.present, std::cmp::Reverse(oddity.attribute))
+}
+
+struct Words<'a> {
+    normality: &'a Normality,
+    trees: &'a Trees,
+}
+
+impl Words<'_> {
+    fn evidence(
+        &self,
+        run: &Run,
+        trace: TraceName,
+        meaning: &Meaning,
+        oddity: &Oddity,
+        z: f64,
+    ) -> Evidence {
+        let key = &meaning.keys[oddity.attribute as usize];
+        let family = match meaning.lens {
+            Some(lens) => {
+                let (lens, _) = &self.normality.features.lenses[lens];
+                format!("{} under {}", meaning.name, lens.filter)
+            }
+            None => meaning.name.to_owned(),
+        };
+        let call = self.call(key);
+        let thread = run.trace(trace).filter(|_| oddity.present);
+        Evidence {
+            family,
+            what: self.what(key, meaning.lens),
+            present: oddity.present,
+            seen: oddity.seen,
+            of: oddity.of,
+            z,
+            source: call.map_or_else(Vec::new, |(caller, callee)| self.lines(run, caller, callee)),
+            event: thread
+                .zip(call)
+                .and_then(|(thread, (caller, callee))| self.first(thread, caller, callee)),
+        }
+    }
+
+    fn name(&self, function: FunctionKey) -> &str {
+        &self.trees.forest.function(function).name
+    }
+
+    /// The call that an attribute is about.
+    fn call(&self, key: &Key) -> Option<(FunctionKey, FunctionKey)> {
+        match key {
+            Key::Edge(Some(caller), callee, _) => Some((*caller, *callee)),
+            Key::Path(path) => {
+                let paths = &self.normality.features.paths;
+                let (above, callee) = paths[*path as usize];
+                Some((paths[above? as usize].1, callee))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where a function calls another in the source.
+    fn lines(&self, run: &Run, caller: FunctionKey, callee: FunctionKey) -> Vec<String> {
+        let Some(functions) = self.trees.functions.last() else {
+            return Vec::new();
+        };
+        let Some(caller) = functions.id(caller) else {
+            return Vec::new();
+        };
+        let mut lines: Vec<String> = Vec::new();
+        for (other, SourceLine { file, line }) in &run.function(caller).calls {
+            let line = format!("{file}:{line}");
+            if functions.key(*other) == callee && !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// The first event of a trace in which a function calls another.
+    fn first(&self, thread: &Thread, caller: FunctionKey, callee: FunctionKey) -> Option<u64> {
+        let functions = self.trees.functions.last()?;
+        let mut open: Vec<FunctionKey> = Vec::new();
+        for (event, at) in thread.events().zip(0..) {
+            match event {
+                Event::Call(function) => {
+                    let function = functions.key(function);
+                    // Callers that are not compared stand between.
+                    if function == callee && open.contains(&caller) {
+                        return Some(at);
+                    }
+                    open.push(function);
+                }
+                Event::Return => drop(open.pop()),
+                Event::Tail => {}
+            }
+        }
+        None
+    }
+
+    fn what(&self, key: &Key, lens: Option<usize>) -> String {
+        match key {
+            Key::Entries(entries, often) => {
+                let words: Vec<String> = entries.iter().map(|it| self.entry(*it, lens)).collect();
+                match words.as_slice() {
+                    [one] if matches!(entries[0], Entry::Loop(_)) => {
+                        format!("the loop {one}{}", with(*often, "iterations"))
+                    }
+                    [one] => format!("a call of {one}{}", times(*often)),
+                    several => several.join(", then "),
+                }
+            }
+            Key::Edge(caller, callee, often) => {
+                let from = caller.map_or_else(String::new, |it| format!(" from {}", self.name(it)));
+                format!("a call of {}{from}{}", self.name(*callee), times(*often))
+            }
+            Key::Path(path) => {
+                let paths = &self.normality.features.paths;
+                let mut names = Vec::new();
+                let mut next = Some(*path);
+                while let Some(path) = next {
+                    names.push(self.name(paths[path as usize].1));
+                    next = paths[path as usize].0;
+                }
+                names.reverse();
+                format!("the calls {}", names.join(" > "))
+            }
+            Key::Loop(caller, example, often) => {
+                let mut names = Names::new();
+                self.trees.forest.name_loops(*example, &mut names);
+                let body = self.trees.forest.body_names(*example, &names).join(" ");
+                let within = caller.map_or_else(String::new, |it| format!(" in {}", self.name(it)));
+                format!("a loop [{body}]{within}{}", with(*often, "iterations"))
+            }
+            Key::Open(stack) => {
+                let names: Vec<&str> = stack.iter().map(|it| self.name(*it)).collect();
+                format!("an end within {}", names.join(" > "))
+            }
+            Key::Argument(function, name, said) => format!("{function} with {name}={said}"),
+            Key::Length(often) => with(*often, "events")
+                .trim_start_matches(" with ")
+                .to_owned(),
+        }
+    }
+
+    fn entry(&self, entry: Entry, lens: Option<usize>) -> String {
+        let Some(lens) = lens else {
+            return String::new();
+        };
+        let (_, folding) = &self.normality.features.lenses[lens];
+        match entry {
+            Entry::Function(symbol) => self.trees.name(symbol).to_owned(),
+            Entry::Loop(body) => flat::body(body, folding, self.trees),
+        }
+    }
+}
+
+fn times(often: Often) -> String {
+    match often {
+        Often::Any => String::new(),
+        Often::Times(1) => ", once".to_owned(),
+        Often::Times(times) => format!(", {times} times"),
+        Often::AtLeast(_) => format!(", {} times", range(often)),
+    }
+}
+
+fn with(often: Often, what: &str) -> String {
+    match often {
+        Often::Any => String::new(),
+        _ => format!(" with {} {what}", range(often)),
+    }
+}
+
+fn range(often: Often) -> String {
+    match often {
+        Often::Any => String::new(),
+        Often::Times(times) => times.to_string(),
+        Often::AtLeast(power) => format!("at least {}", 1u64 << power.min(63)),
+    }
+}

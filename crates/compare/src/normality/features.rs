@@ -1,0 +1,516 @@
+//! The attributes of every trace of every run, family by family.
+//!
+//! Families: entries, pairs and triples of the folded sequence under each filter, with and without how
+//! often; caller and callee; call paths; loop bodies and trip counts where they stand; what is open at
+//! the end; what MPI calls were given; how long the trace is. Equal trees are looked at once.
+
+use crate::arguments::{self, Said};
+use crate::attribute::Entry;
+use crate::normality::surprisal::Family;
+use crate::sequence::{Folding, Lens, Trees};
+use crate::{ObjectName, Options, Part, sweep};
+use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Projection};
+use lockstep_loops::Element;
+use lockstep_trace::Run;
+use lockstep_trace::mpi::Kind;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::hash::Hash;
+
+/// Places on call paths that are looked at in a trace; beyond them its paths are not compared.
+const PATHS: usize = 1 << 16;
+
+/// What an attribute is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    /// Entries in a row of a folded sequence, under a filter.
+    Entries(Vec<Entry>, Often),
+    /// A call, by its caller; none of the outermost.
+    Edge(Option<FunctionKey>, FunctionKey, Often),
+    /// A call path, as its number.
+    Path(u32),
+    /// A loop in a function, given by one such loop.
+    Loop(Option<FunctionKey>, NodeId, Often),
+    /// Calls open at the end.
+    Open(Vec<FunctionKey>),
+    /// A function, an argument of it, and what it was.
+    Argument(String, &'static str, Said),
+    /// The number of events.
+    Length(Often),
+}
+
+/// How often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Often {
+    /// At all.
+    Any,
+    /// So often.
+    Times(u64),
+    /// At least two to the power of this: what is an order of magnitude off differs in many attributes.
+    AtLeast(u32),
+}
+
+/// What the attributes of a family are.
+#[derive(Debug, Clone)]
+pub(crate) struct Meaning {
+    /// `single`, `callers`, `arguments`.
+    pub(crate) name: &'static str,
+    /// The filter, of sequences.
+    pub(crate) lens: Option<usize>,
+    /// Whether it is about how often alone.
+    pub(crate) counts: bool,
+    pub(crate) keys: Vec<Key>,
+}
+
+/// The attributes of all objects of all runs.
+pub(crate) struct Features {
+    pub(crate) names: Vec<ObjectName>,
+    /// For each name its class in each run.
+    pub(crate) classes: Vec<Vec<Option<usize>>>,
+    pub(crate) families: Vec<Family>,
+    /// One for each family.
+    pub(crate) meanings: Vec<Meaning>,
+    /// The filters and their sequences.
+    pub(crate) lenses: Vec<(Lens, Folding)>,
+    /// Call paths: the one above, and the function.
+    pub(crate) paths: Vec<(Option<u32>, FunctionKey)>,
+}
+
+/// Items in the order of their first occurrence.
+struct Numbered<K> {
+    numbers: FxHashMap<K, u32>,
+    items: Vec<K>,
+}
+
+impl<K: Clone + Eq + Hash> Numbered<K> {
+    fn new() -> Self {
+        Self {
+            numbers: FxHashMap::default(),
+            items: Vec::new(),
+        }
+    }
+
+    fn number(&mut self, item: K) -> u32 {
+        if let Some(number) = self.numbers.get(&item) {
+            return *number;
+        }
+        let number = self.items.len() as u32;
+        self.numbers.insert(item.clone(), number);
+        self.items.push(item);
+        number
+    }
+}
+
+/// A family as it is read: for each object and run the number of a set.
+struct Draft {
+    meaning: Meaning,
+    sets: Numbered<Vec<u32>>,
+    of: Vec<Vec<Option<u32>>>,
+}
+
+impl Draft {
+    /// From the keys of each behaviour, and the behaviour of each object in each run.
+    fn new(
+        (name, lens, counts): (&'static str, Option<usize>, bool),
+        behaviours: Vec<Vec<Key>>,
+        of: &[Vec<Option<usize>>],
+    ) -> Self {
+        let mut keys = Numbered::new();
+        let mut sets = Numbered::new();
+        let numbers: Vec<u32> = behaviours
+            .into_iter()
+            .map(|behaviour| {
+                let mut set: Vec<u32> = behaviour.into_iter().map(|key| keys.number(key)).collect();
+                set.sort_unstable();
+                set.dedup();
+                sets.number(set)
+            })
+            .collect();
+        let of = of
+            .iter()
+            .map(|runs| runs.iter().map(|it| it.map(|it| numbers[it])).collect())
+            .collect();
+        Self {
+            meaning: Meaning {
+                name,
+                lens,
+                counts,
+                keys: keys.items,
+            },
+            sets,
+            of,
+        }
+    }
+}
+
+impl Features {
+    /// Of all runs of `trees`, without functions of these names.
+    pub(crate) fn new(
+        trees: &mut Trees,
+        runs: &[&Run],
+        options: &Options,
+        left_out: &[String],
+    ) -> Self {
+        let lens = (!options.sweep).then(|| Lens::of(options));
+        let mut projection = trees.projection_without(lens.as_ref(), left_out);
+        let roots: Vec<Vec<NodeId>> = trees
+            .runs
+            .iter()
+            .map(|run| {
+                let forest = &mut trees.forest;
+                run.iter()
+                    .map(|it| forest.project(it.root, &mut projection))
+                    .collect()
+            })
+            .collect();
+        let lenses: Vec<Lens> = sweep::lenses(options)
+            .into_iter()
+            .filter(|lens| !(options.sweep && lens.keep_returns))
+            .collect();
+        let trees: &Trees = trees;
+        let sequences: Vec<(Lens, Folding, Vec<Drafted>)> = lenses
+            .into_par_iter()
+            .map(|lens| {
+                let mut folding = Folding::default();
+                let objects: Drafted = (0..trees.runs.len())
+                    .map(|run| {
+                        let objects = trees.objects_without(run, &lens, left_out, &mut folding);
+                        objects.names.into_iter().zip(objects.sequences).collect()
+                    })
+                    .collect();
+                (lens, folding, vec![objects])
+            })
+            .collect();
+        // Every lens has the same objects.
+        let mut names: Vec<ObjectName> = sequences
+            .iter()
+            .flat_map(|(_, _, objects)| &objects[0])
+            .flat_map(|run| run.iter().map(|(name, _)| *name))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut features = Self {
+            names,
+            classes: Vec::new(),
+            families: Vec::new(),
+            meanings: Vec::new(),
+            lenses: Vec::new(),
+            paths: Vec::new(),
+        };
+        let mut drafts = Vec::new();
+        for (lens, folding, objects) in sequences {
+            if folding.sequences.iter().all(Vec::is_empty) {
+                continue;
+            }
+            let of = features.places(&objects[0]);
+            drafts.extend(of_sequences(features.lenses.len(), &folding, &of));
+            features.lenses.push((lens, folding));
+        }
+        if options.part == Part::default() {
+            let mut behaviours = Numbered::new();
+            let objects: Drafted = (trees.runs.iter().zip(&roots))
+                .map(|(run, roots)| {
+                    let number = |root: &NodeId| behaviours.number(*root) as usize;
+                    let names = run.iter().map(|trace| trace.name.into());
+                    names.zip(roots.iter().map(number)).collect()
+                })
+                .collect();
+            let of = features.places(&objects);
+            drafts.extend(features.of_trees(&trees.forest, &behaviours.items, &of));
+            drafts.extend(features.of_arguments(trees, runs, &projection));
+        }
+        features.finish(drafts);
+        features
+    }
+
+    /// For each name what it is in each run.
+    fn places(&self, objects: &Drafted) -> Vec<Vec<Option<usize>>> {
+        let mut of = vec![vec![None; objects.len()]; self.names.len()];
+        for (run, objects) in objects.iter().enumerate() {
+            for (name, item) in objects {
+                if let Ok(place) = self.names.binary_search(name) {
+                    of[place][run] = Some(*item);
+                }
+            }
+        }
+        of
+    }
+
+    fn of_trees(
+        &mut self,
+        forest: &Forest,
+        roots: &[NodeId],
+        of: &[Vec<Option<usize>>],
+    ) -> Vec<Draft> {
+        let all: Vec<Calls> = roots
+            .par_iter()
+            .map(|root| Calls::new(forest, *root))
+            .collect();
+        let each = |of: &dyn Fn(&Calls) -> Vec<Key>| all.iter().map(of).collect::<Vec<_>>();
+        let mut paths = Numbered::new();
+        let on_paths = roots
+            .iter()
+            .map(|root| call_paths(forest, *root, &mut paths));
+        let on_paths: Vec<Vec<Key>> = on_paths.collect();
+        self.paths = paths.items;
+        let mut bodies: FxHashMap<_, NodeId> = FxHashMap::default();
+        let mut body = |id: NodeId| *bodies.entry(forest.shape(id)).or_insert(id);
+        let mut loops: [Vec<Vec<Key>>; 3] = Default::default();
+        for calls in &all {
+            let mut keys: [Vec<Key>; 3] = Default::default();
+            for (caller, id) in &calls.loops {
+                let (example, trips) = (body(*id), forest.trip_count(*id));
+                for (keys, often) in keys.iter_mut().zip([any, exactly, at_least]) {
+                    let key = |often| Key::Loop(*caller, example, often);
+                    keys.extend(often(trips).into_iter().map(key));
+                }
+            }
+            for (loops, keys) in loops.iter_mut().zip(keys) {
+                loops.push(keys);
+            }
+        }
+        let [bodies, trips, trips_about] = loops;
+        let edges = |often: fn(u64) -> Vec<Often>| {
+            each(&|calls: &Calls| {
+                let keys = |((caller, callee), times): (&(_, _), &u64)| {
+                    let (caller, callee) = (*caller, *callee);
+                    let key = move |often| Key::Edge(caller, callee, often);
+                    often(*times).into_iter().map(key)
+                };
+                calls.edges.iter().flat_map(keys).collect()
+            })
+        };
+        let open = roots.iter().map(|root| {
+            let stack: Vec<FunctionKey> = forest.open(*root).iter().map(|it| it.function).collect();
+            if stack.is_empty() {
+                vec![]
+            } else {
+                vec![Key::Open(stack)]
+            }
+        });
+        let length = roots.iter().map(|root| {
+            let events = forest.node(*root).events;
+            at_least(events).into_iter().map(Key::Length).collect()
+        });
+        let (open, length) = (open.collect(), length.collect());
+        let kinds = [
+            ("callers", false, edges(any)),
+            ("calls-about", true, edges(at_least)),
+            ("calls", true, edges(exactly)),
+            ("paths", false, on_paths),
+            ("loops", false, bodies),
+            ("trips", true, trips),
+            ("trips-about", true, trips_about),
+            ("open", false, open),
+            ("length", true, length),
+        ];
+        let draft = |(name, counts, keys)| Draft::new((name, None, counts), keys, of);
+        kinds.map(draft).into()
+    }
+
+    /// What MPI calls were given; nothing where nothing was recorded.
+    fn of_arguments(&self, trees: &Trees, runs: &[&Run], projection: &Projection) -> Vec<Draft> {
+        let read = |(place, run): (usize, &&Run)| {
+            let communicators = run.communicators();
+            let keep = |id| projection.keeps(trees.functions[place].key(id));
+            let traces = trees.runs[place].par_iter().map(|trace| {
+                let mut keys = [FxHashSet::default(), FxHashSet::default()];
+                // Threads of processes that are matched by program go by another's name; MPI's do not.
+                let thread = run.trace(trace.name).into_iter();
+                for call in thread.flat_map(|it| arguments::calls(run, &communicators, it)) {
+                    if keep(call.function) {
+                        for it in call.given {
+                            let counts = usize::from(it.kind == Kind::Int);
+                            keys[counts].insert((call.name.clone(), it.name, it.said));
+                        }
+                    }
+                }
+                (trace.name.into(), keys)
+            });
+            traces.collect::<Vec<(ObjectName, _)>>()
+        };
+        let all: Vec<_> = runs.iter().enumerate().map(read).collect();
+        // A run without recorded arguments is not one whose calls had none.
+        if all
+            .iter()
+            .any(|run| run.iter().all(|(_, keys)| keys[0].is_empty()))
+        {
+            return Vec::new();
+        }
+        let mut behaviours = [Vec::new(), Vec::new()];
+        let objects: Drafted = all
+            .into_iter()
+            .map(|run| {
+                let number = |(name, keys): (ObjectName, [FxHashSet<_>; 2])| {
+                    for (behaviours, keys) in behaviours.iter_mut().zip(keys) {
+                        let mut keys: Vec<_> = keys.into_iter().collect();
+                        keys.sort_unstable();
+                        let key = |(function, name, said)| Key::Argument(function, name, said);
+                        behaviours.push(keys.into_iter().map(key).collect());
+                    }
+                    (name, behaviours[0].len() - 1)
+                };
+                run.into_iter().map(number).collect()
+            })
+            .collect();
+        let of = self.places(&objects);
+        let [arguments, counts] = behaviours;
+        vec![
+            Draft::new(("arguments", None, false), arguments, &of),
+            Draft::new(("argument-counts", None, true), counts, &of),
+        ]
+    }
+
+    /// Objects that are alike in all families are of one class.
+    fn finish(&mut self, drafts: Vec<Draft>) {
+        let mut classes: Numbered<Vec<u32>> = Numbered::new();
+        let runs = drafts
+            .first()
+            .and_then(|it| it.of.first())
+            .map_or(0, Vec::len);
+        self.classes = (0..self.names.len())
+            .map(|name| {
+                let of = (0..runs).map(|run| {
+                    let sets: Vec<u32> = drafts.iter().filter_map(|it| it.of[name][run]).collect();
+                    (!sets.is_empty()).then(|| classes.number(sets) as usize)
+                });
+                of.collect()
+            })
+            .collect();
+        for (place, draft) in drafts.into_iter().enumerate() {
+            self.families.push(Family {
+                sets: draft.sets.items,
+                of_class: classes
+                    .items
+                    .iter()
+                    .map(|sets| sets[place] as usize)
+                    .collect(),
+            });
+            self.meanings.push(draft.meaning);
+        }
+    }
+}
+
+/// For each run its objects, and the number of what each of them is.
+type Drafted = Vec<Vec<(ObjectName, usize)>>;
+
+fn any(_: u64) -> Vec<Often> {
+    vec![Often::Any]
+}
+
+fn exactly(times: u64) -> Vec<Often> {
+    vec![Often::Times(times)]
+}
+
+fn at_least(times: u64) -> Vec<Often> {
+    (0..=times.max(1).ilog2()).map(Often::AtLeast).collect()
+}
+
+/// The families of one filter.
+fn of_sequences(lens: usize, folding: &Folding, of: &[Vec<Option<usize>>]) -> Vec<Draft> {
+    let grams = |length: usize, often: fn(u64) -> Vec<Often>| -> Vec<Vec<Key>> {
+        let keys = folding.sequences.iter().map(|sequence| {
+            let mut counts: FxHashMap<Vec<Entry>, u64> = FxHashMap::default();
+            for window in sequence.windows(length) {
+                let by = match window {
+                    [Element::Loop(looped)] => looped.count(),
+                    _ => 1,
+                };
+                let count = counts
+                    .entry(window.iter().map(Entry::of).collect())
+                    .or_default();
+                *count = count.saturating_add(by);
+            }
+            let keys = |(entries, times): (Vec<Entry>, u64)| {
+                let key = move |often| Key::Entries(entries.clone(), often);
+                often(times).into_iter().map(key)
+            };
+            counts.into_iter().flat_map(keys).collect()
+        });
+        keys.collect()
+    };
+    [
+        ("single", false, grams(1, any)),
+        ("double", false, grams(2, any)),
+        ("triple", false, grams(3, any)),
+        ("single-times", true, grams(1, exactly)),
+        ("single-about", true, grams(1, at_least)),
+    ]
+    .map(|(name, counts, keys)| Draft::new((name, Some(lens), counts), keys, of))
+    .into()
+}
+
+/// Who calls whom in a trace, and how often; and its loops, each by the function around it.
+struct Calls {
+    edges: FxHashMap<(Option<FunctionKey>, FunctionKey), u64>,
+    loops: FxHashSet<(Option<FunctionKey>, NodeId)>,
+}
+
+impl Calls {
+    fn new(forest: &Forest, root: NodeId) -> Self {
+        let (mut edges, mut loops) = (FxHashMap::default(), FxHashSet::default());
+        for (id, times) in forest.occurrences(&[root]) {
+            let caller = match forest.node(id).label {
+                Label::Call(caller) => Some(caller.function),
+                Label::Trace => None,
+                Label::Loop(_) | Label::Iteration | Label::Return => continue,
+            };
+            // Down to the calls that this one makes, through loops but not into the calls.
+            let mut open: Vec<(NodeId, u64)> = vec![(id, times)];
+            while let Some((around, times)) = open.pop() {
+                for item in forest.node(around).items {
+                    let times = times.saturating_mul(item.times);
+                    match forest.node(item.node).label {
+                        Label::Call(callee) => {
+                            let sum: &mut u64 = edges.entry((caller, callee.function)).or_default();
+                            *sum = sum.saturating_add(times);
+                        }
+                        Label::Loop(_) => {
+                            loops.insert((caller, item.node));
+                            open.push((item.node, times));
+                        }
+                        Label::Iteration => open.push((item.node, times)),
+                        Label::Trace | Label::Return => {}
+                    }
+                }
+            }
+        }
+        Self { edges, loops }
+    }
+}
+
+/// The call paths of a trace; a call of a function that is open already goes on from there, so that
+/// recursion has no depth. None where there are too many.
+fn call_paths(
+    forest: &Forest,
+    root: NodeId,
+    paths: &mut Numbered<(Option<u32>, FunctionKey)>,
+) -> Vec<Key> {
+    let mut seen: FxHashSet<(NodeId, Option<u32>)> = FxHashSet::default();
+    let mut found = FxHashSet::default();
+    let mut open: Vec<(NodeId, Option<u32>)> = vec![(root, None)];
+    while let Some((id, above)) = open.pop() {
+        if !seen.insert((id, above)) {
+            continue;
+        }
+        if seen.len() > PATHS {
+            return Vec::new();
+        }
+        let path = match forest.node(id).label {
+            Label::Call(call) => {
+                let mut before = above;
+                while let Some(number) = before
+                    && paths.items[number as usize].1 != call.function
+                {
+                    before = paths.items[number as usize].0;
+                }
+                let path = before.unwrap_or_else(|| paths.number((above, call.function)));
+                found.insert(path);
+                Some(path)
+            }
+            _ => above,
+        };
+        open.extend(forest.node(id).items.iter().map(|item| (item.node, path)));
+    }
+    found.into_iter().map(Key::Path).collect()
+}

@@ -1,0 +1,278 @@
+//! Several normal runs of a program that never does the same twice: who is named, when nobody is, and
+//! how often somebody is named for nothing.
+#![allow(clippy::unwrap_used)]
+
+mod odd_even;
+
+use lockstep_compare::{Comparison, Options, compare};
+use lockstep_trace::{Event, Function, FunctionId, Run, Thread, TraceName};
+
+const NAMES: [&str; 14] = [
+    "main",
+    "MPI_Init",
+    "worker",
+    "exec",
+    "GOMP_critical_start",
+    "memcpy",
+    "GOMP_critical_end",
+    "master",
+    "MPI_Allreduce",
+    "MPI_Bcast",
+    "MPI_Finalize",
+    "try",
+    "swap",
+    "GOMP_parallel",
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bug {
+    None,
+    /// Thread 4 of rank 6 copies its champion without a critical section.
+    MissingCritical,
+    /// It copies before it executes.
+    WrongOrder,
+    /// It stops after a few seeds.
+    StopsEarly,
+    /// Nobody enters the critical section.
+    MissingEverywhere,
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn call(events: &mut Vec<Event>, name: &str, within: impl FnOnce(&mut Vec<Event>)) {
+    let function = NAMES.iter().position(|other| *other == name).unwrap();
+    events.push(Event::Call(FunctionId(function as u32)));
+    within(events);
+    events.push(Event::Return);
+}
+
+fn leaf(events: &mut Vec<Event>, name: &str) {
+    call(events, name, |_| {});
+}
+
+/// One iterative local champion search: 8 ranks of a master and 4 workers.
+fn search(seed: u64, bug: Bug) -> Run {
+    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut model = odd_even::run(&["main"], vec![Vec::new(); 8]);
+    model.functions = NAMES
+        .iter()
+        .map(|name| Function {
+            name: (*name).into(),
+            linkage: (*name).into(),
+            image: "search".into(),
+            imported: false,
+            source: None,
+            calls: Vec::new(),
+        })
+        .collect();
+    for (rank, process) in model.processes.iter_mut().enumerate() {
+        process.threads = (0..5)
+            .map(|thread| {
+                let mut events = Vec::new();
+                let is_bad = (rank, thread) == (6, 4) || bug == Bug::MissingEverywhere;
+                if thread == 0 {
+                    master(&mut events, &mut random);
+                } else {
+                    worker(
+                        &mut events,
+                        &mut random,
+                        if is_bad { bug } else { Bug::None },
+                    );
+                }
+                Thread::from_events(TraceName::new(rank as u32, thread), events)
+            })
+            .collect();
+    }
+    model
+}
+
+fn master(events: &mut Vec<Event>, random: &mut Random) {
+    let rounds = 20 + random.below(10);
+    call(events, "main", |events| {
+        leaf(events, "MPI_Init");
+        call(events, "GOMP_parallel", |events| {
+            call(events, "master", |events| {
+                for _ in 0..rounds {
+                    leaf(events, "MPI_Allreduce");
+                    leaf(events, "MPI_Allreduce");
+                    if random.below(3) == 0 {
+                        leaf(events, "GOMP_critical_start");
+                        leaf(events, "memcpy");
+                        leaf(events, "GOMP_critical_end");
+                    }
+                    leaf(events, "MPI_Bcast");
+                }
+            });
+        });
+        leaf(events, "MPI_Finalize");
+    });
+}
+
+fn worker(events: &mut Vec<Event>, random: &mut Random, bug: Bug) {
+    let seeds = match bug {
+        Bug::StopsEarly => 3,
+        _ => 40 + random.below(40),
+    };
+    call(events, "worker", |events| {
+        for seed in 0..seeds {
+            if bug == Bug::WrongOrder {
+                leaf(events, "memcpy");
+            }
+            call(events, "exec", |events| {
+                for _ in 0..1 + random.below(4) {
+                    leaf(events, "try");
+                    if random.below(2) == 0 {
+                        leaf(events, "swap");
+                    }
+                }
+            });
+            if random.below(1 + seed) == 0 && bug != Bug::WrongOrder {
+                let critical = !matches!(bug, Bug::MissingCritical | Bug::MissingEverywhere);
+                if critical {
+                    leaf(events, "GOMP_critical_start");
+                }
+                leaf(events, "memcpy");
+                if critical {
+                    leaf(events, "GOMP_critical_end");
+                }
+            }
+        }
+    });
+}
+
+fn against(normals: u64, first: u64, faulty: &Run) -> Comparison {
+    let normals: Vec<Run> = (first..first + normals)
+        .map(|it| search(it, Bug::None))
+        .collect();
+    // One set of options: the table is not what is tested here.
+    let mut options = Options {
+        sweep: false,
+        ..Options::default()
+    };
+    options.set_filter("everything").unwrap();
+    compare(
+        &normals.iter().collect::<Vec<_>>(),
+        faulty,
+        &options,
+        &|_, _| {},
+    )
+    .unwrap()
+}
+
+#[test]
+fn the_worker_without_its_lock_is_named_and_why() {
+    for normals in [2, 3, 5, 10] {
+        let found = against(normals, 100, &search(7, Bug::MissingCritical));
+        assert!(found.differs, "{normals}: {:?} {}", found.p, found.verdict);
+        let first = &found.suspects[0];
+        assert_eq!(
+            first.trace,
+            TraceName::new(6, 4),
+            "{normals}: {}",
+            found.verdict
+        );
+        assert!(
+            first
+                .reasons
+                .iter()
+                .any(|it| it.contains("GOMP_critical_start") || it.contains("memcpy from worker")),
+            "{:#?}",
+            first.reasons
+        );
+        assert_eq!(first.role.as_deref(), Some("worker"), "{:?}", found.roles);
+        assert!(first.stability.unwrap() >= 0.9);
+    }
+}
+
+#[test]
+fn roles_are_found() {
+    let found = against(4, 1, &search(9, Bug::None));
+    let roles: Vec<(&str, usize)> = found
+        .roles
+        .iter()
+        .map(|role| (role.name.as_str(), role.traces.len()))
+        .collect();
+    assert_eq!(roles, [("master", 8), ("worker", 32)]);
+}
+
+#[test]
+fn other_faults_are_found_too() {
+    for bug in [Bug::WrongOrder, Bug::StopsEarly] {
+        let found = against(5, 200, &search(11, bug));
+        assert!(found.differs, "{}", found.verdict);
+        assert_eq!(
+            found.suspects[0].trace,
+            TraceName::new(6, 4),
+            "{}",
+            found.verdict
+        );
+    }
+    let found = against(5, 200, &search(11, Bug::MissingEverywhere));
+    assert!(found.differs);
+    let role = found.suspects[0].role.as_deref();
+    assert_eq!(role, Some("worker"));
+}
+
+#[test]
+fn healthy_runs_are_seldom_called_different() {
+    let (mut alarms, mut trials) = (0, 0);
+    for normals in [3, 6] {
+        for trial in 0..6 {
+            let first = 1000 + 100 * trial;
+            let found = against(normals, first, &search(first + 50, Bug::None));
+            let p = found.p.unwrap();
+            assert_eq!(found.differs, p < 0.05);
+            if !found.differs {
+                assert!(
+                    found.verdict.starts_with("no thread differs more than"),
+                    "{}",
+                    found.verdict
+                );
+            }
+            alarms += usize::from(found.differs);
+            trials += 1;
+        }
+    }
+    // At the level of 5 % three or more have a chance of 2 %.
+    assert!(alarms <= 2, "{alarms} of {trials}");
+}
+
+#[test]
+fn the_same_input_gives_the_same_output() {
+    let faulty = search(3, Bug::MissingCritical);
+    let once = serde_json::to_string(&against(3, 40, &faulty)).unwrap();
+    assert_eq!(
+        once,
+        serde_json::to_string(&against(3, 40, &faulty)).unwrap()
+    );
+}
+
+#[test]
+fn deterministic_programs_need_two_normal_runs_only() {
+    let make = |bug| odd_even::odd_even(16, bug);
+    let normal = make(odd_even::Bug::None);
+    let normals = [&normal, &normal];
+    let of = |faulty: &Run| compare(&normals, faulty, &Options::default(), &|_, _| {}).unwrap();
+    let alike = of(&normal);
+    assert_eq!((alike.differs, alike.p), (false, Some(1.0)));
+    for bug in [odd_even::Bug::Swap, odd_even::Bug::Deadlock] {
+        let found = of(&make(bug));
+        assert!(found.differs && found.p.unwrap() < 0.05, "{:?}", found.p);
+        assert_eq!(
+            found.suspects[0].trace,
+            TraceName::new(5, 0),
+            "{}",
+            found.verdict
+        );
+    }
+}
