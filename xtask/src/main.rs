@@ -31,6 +31,9 @@ Usage: cargo xtask COMMAND
   campaign programs      real programs, untraced and recorded, must say and write the same
   campaign kill [COUNT] [--seed N]
                          SIGKILL at random moments: what had happened must be in the trace
+  campaign go [--seed N] [KERNEL]...
+                         the zoo of concurrency bugs in Go: found in how many runs, and what is said of the
+                         repaired twins
 ";
 
 fn main() -> Result<ExitCode> {

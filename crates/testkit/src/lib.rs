@@ -38,6 +38,7 @@ pub mod recording;
 mod scratch;
 pub mod stepper;
 pub mod tools;
+pub mod zoo;
 
 pub use hazard::{Hazard, Unharmed};
 pub use recipe::Recipe;

@@ -1,6 +1,8 @@
-//! `cargo xtask campaign kill [COUNT] [--seed N]`: the kill campaign, with a table of all its rows in
-//! `target/campaign`. A campaign that was broken off goes on where it stopped.
+//! `cargo xtask campaign kill [COUNT] [--seed N]`: the kill campaign, and `cargo xtask campaign go`: the zoo of bugs
+//! in Go, each with a table of all its rows in `target/campaign`. A campaign that was broken off goes on where it stopped.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod go;
 
 use anyhow::{Context, Result, bail, ensure};
 use lockstep_testkit::kill::Trial;
@@ -10,11 +12,18 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
+       cargo xtask campaign go [--seed N] [--runs N] [--twins N] [KERNEL]...
 
-  COUNT     how many kills (1500)
-  --seed N  which campaign: the same number gives the same trials (1)
+kill: SIGKILL at random moments
+  COUNT      how many kills (1500)
+go: the zoo of concurrency bugs in Go, each kernel until its bug is found
+  --runs N   at most so many runs of the bug (30)
+  --twins N  so many runs of the repaired twin (10)
+  KERNEL     only kernels whose names contain this
 
-Rows are kept in target/campaign/kill-N.csv; a campaign that was broken off goes on there.
+  --seed N   which campaign: the same number gives the same trials (1)
+
+Rows are kept in target/campaign/; a campaign that was broken off goes on there.
 ";
 
 fn main() -> Result<ExitCode> {
@@ -25,9 +34,13 @@ fn main() -> Result<ExitCode> {
     }
     let (mut count, mut seed) = (1500, 1);
     let mut rest = words.iter();
+    let what = rest.next().map(String::as_str);
+    if what == Some("go") {
+        return go::run(rest.as_slice());
+    }
     ensure!(
-        rest.next().map(String::as_str) == Some("kill"),
-        "expected: campaign kill [COUNT] [--seed N]"
+        what == Some("kill"),
+        "expected: campaign kill or campaign go; `--help` says more"
     );
     while let Some(word) = rest.next() {
         match word.as_str() {

@@ -1,0 +1,189 @@
+//! The zoo of concurrency bugs in Go: what each kernel is, and runs of it under seeded delays.
+//!
+//! A kernel is a directory of `programs/go/zoo` (or `zoo121`) with `TestBug` and `TestRepaired`; `expected.txt` says its class and the verdicts
+//! that are right, and a comment `cause` marks each line that may be named as the one to look at.
+
+use crate::{Scratch, artifacts};
+use anyhow::{Context, Result, ensure};
+use lockstep_goroutines::build::Builder;
+use lockstep_goroutines::execution::Execution;
+use lockstep_goroutines::launch::Launch;
+use lockstep_goroutines::ring::{Mode, Policy, Ring};
+use lockstep_goroutines::symbols::{Program, Symbols};
+use lockstep_goroutines::{Judgement, Place, capture, output};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longer than any kernel takes; what still moves then is judged as it stands.
+pub const LIMIT: Duration = Duration::from_millis(1500);
+
+/// One kernel.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// Its directory's name.
+    pub name: String,
+    /// `ab-ba`, `data-race`, ...
+    pub class: String,
+    /// Names of verdicts that are right for its bug.
+    pub verdicts: Vec<String>,
+    /// Lines with a comment `cause`.
+    pub causes: Vec<u32>,
+    module: PathBuf,
+}
+
+/// All kernels of all modules.
+///
+/// # Errors
+/// Where a table or a source cannot be read.
+pub fn kernels() -> Result<Vec<Kernel>> {
+    let mut all = Vec::new();
+    for module in ["zoo", "zoo121"] {
+        let module = artifacts::repository().join("programs/go").join(module);
+        let table = module.join("expected.txt");
+        let text = std::fs::read_to_string(&table).with_context(|| table.display().to_string())?;
+        for line in text.lines().filter(|it| !it.starts_with('#')) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [name, class, verdicts] = words[..] else {
+                anyhow::bail!(
+                    "{}: expected name, class, verdicts; found `{line}`",
+                    table.display()
+                );
+            };
+            let source = module.join(name).join("kernel_test.go");
+            let source =
+                std::fs::read_to_string(&source).with_context(|| source.display().to_string())?;
+            let causes = (1..)
+                .zip(source.lines())
+                .filter(|(_, line)| line.contains("// cause"))
+                .map(|(number, _)| number)
+                .collect();
+            all.push(Kernel {
+                name: name.to_owned(),
+                class: class.to_owned(),
+                verdicts: verdicts.split(',').map(str::to_owned).collect(),
+                causes,
+                module: module.clone(),
+            });
+        }
+    }
+    Ok(all)
+}
+
+impl Kernel {
+    /// Whether its bug shows only to the race detector.
+    pub fn needs_race(&self) -> bool {
+        self.verdicts.iter().any(|it| it == "race")
+    }
+
+    /// Whether a verdict is right for its bug.
+    pub fn is_right(&self, judgement: &Judgement) -> bool {
+        self.verdicts
+            .iter()
+            .any(|it| it == judgement.verdict.name())
+    }
+
+    /// Whether a place is one of the lines to look at.
+    pub fn is_cause(&self, place: Option<&Place>) -> bool {
+        place.is_some_and(|it| {
+            it.file.ends_with(&format!("{}/kernel_test.go", self.name))
+                && self.causes.contains(&it.line)
+        })
+    }
+}
+
+/// A kernel's test binary.
+pub struct Built {
+    program: Program,
+    file: PathBuf,
+    directory: PathBuf,
+    classes: Vec<u8>,
+    _scratch: Scratch,
+}
+
+impl Built {
+    /// Builds a kernel, with the race detector where it needs it.
+    ///
+    /// # Errors
+    /// Where the go command or the overlay fails.
+    pub fn of(kernel: &Kernel) -> Result<Self> {
+        let flags: Vec<OsString> = kernel
+            .needs_race()
+            .then(|| "-race".into())
+            .into_iter()
+            .collect();
+        let builder = Builder::new(&kernel.module, &flags)?;
+        ensure!(
+            builder.missing().is_empty(),
+            "the overlay misses {:?}",
+            builder.missing()
+        );
+        let scratch = Scratch::new("zoo");
+        let file = scratch.join(&kernel.name);
+        builder.test(&format!("./{}", kernel.name), &file)?;
+        let program = Program::open(&file, &builder.toolchain.root, None)?;
+        Ok(Self {
+            classes: program.classes(),
+            program,
+            file,
+            directory: kernel.module.join(&kernel.name),
+            _scratch: scratch,
+        })
+    }
+
+    /// Runs one of its tests under a schedule; also says how long that took.
+    ///
+    /// # Errors
+    /// Where it was not started, or left no ring.
+    pub fn run(&self, test: &str, policy: Policy) -> Result<(Execution, Duration)> {
+        let started = Instant::now();
+        let arguments = [
+            OsString::from(format!("-test.run=^{test}$")),
+            "-test.timeout=0".into(),
+        ];
+        let outcome = Launch {
+            program: &self.file,
+            arguments: &arguments,
+            directory: &self.directory,
+            classes: &self.classes,
+            policy,
+            processors: None,
+            limit: LIMIT,
+            most: 64 << 20,
+            shows: false,
+        }
+        .run()?;
+        let ring = Ring::read(&outcome.ring)?;
+        let said = output::read(&outcome.text, &outcome.end);
+        let symbols = Symbols::of(&self.program);
+        let execution = capture::execution(&ring, &symbols, outcome.end, said);
+        Ok((execution, started.elapsed()))
+    }
+
+    /// Where the binary is.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+}
+
+/// The schedule of run `number` (from 0) of a campaign: several kinds of delays in turn.
+pub fn policy(seed: u64, number: u64) -> Policy {
+    let (mode, chance, bound) = match number % 8 {
+        0 | 5 => (Mode::Sleep, 64, 100),
+        1 => (Mode::Spin, 64, 0),
+        2 => (Mode::Mixed, 32, 100),
+        3 => (Mode::Sleep, 128, 10),
+        4 => (Mode::Yield, 128, 0),
+        6 => (Mode::Sleep, 64, 3),
+        _ => (Mode::Spin, 128, 100),
+    };
+    Policy {
+        seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number,
+        mode,
+        chance,
+        longest: 128_000,
+        bound,
+        settle: 100_000_000,
+        steady: false,
+    }
+}
