@@ -260,6 +260,9 @@ pub struct Output {
     pub fatal: Option<String>,
     /// Names of the tests that failed.
     pub failed_tests: Vec<String>,
+    /// What these tests said of it, each with its place: `x_test.go:31: no result`.
+    #[serde(default)]
+    pub failures: Vec<String>,
 }
 
 /// One execution of a program.

@@ -26,11 +26,26 @@ pub fn read(text: &str, end: &End) -> Output {
             failed_tests.push(name.to_owned());
         }
     }
+    let failures = match failed_tests.is_empty() {
+        true => Vec::new(),
+        false => text.lines().filter_map(failure).collect(),
+    };
     Output {
         races: races(text),
         fatal,
         failed_tests,
+        failures,
     }
+}
+
+/// `    x_test.go:31: no result`, as the testing package prints what a test logs.
+fn failure(line: &str) -> Option<String> {
+    let said = line.trim_start();
+    let (file, rest) = said.split_once(".go:")?;
+    let number = rest.split_once(": ")?.0;
+    let is_place = !file.contains(char::is_whitespace) && number.parse::<u32>().is_ok();
+    let is_ours = !said.ends_with("race detected during execution of test");
+    (is_place && is_ours && said.len() < line.len()).then(|| said.to_owned())
 }
 
 fn is_fatal(line: &str) -> bool {
@@ -82,5 +97,18 @@ mod tests {
         let output = read(text, &End::Exited(1));
         assert_eq!(output.failed_tests, ["TestA", "TestA/b"]);
         assert_eq!(output.races, ["WARNING: DATA RACE\nRead at\n"]);
+        assert_eq!(output.failures, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn what_a_failing_test_said() {
+        let text =
+            "--- FAIL: TestA (0.00s)\n    a_test.go:31: no result\n    see b.go: there\nFAIL\n";
+        let said = ["a_test.go:31: no result"];
+        assert_eq!(read(text, &End::Exited(1)).failures, said);
+        assert_eq!(
+            read("    a_test.go:31: fine\nPASS\n", &End::Exited(0)).failures,
+            [] as [&str; 0]
+        );
     }
 }

@@ -371,7 +371,39 @@ impl<'a> Judge<'_, 'a> {
             ([], _) => return None,
             (tests, _) => format!("{} failed", tests.join(", ")),
         };
-        Some(self.plain(Verdict::Fail, sentence))
+        let mut judgement = self.plain(Verdict::Fail, sentence);
+        if let Some((place, message)) = self.failure() {
+            let said = format!(", at {}: {message}", short(&place));
+            judgement.sentence.push_str(&said);
+            judgement.cause = Some(place);
+        }
+        // Why it failed may be what was suspicious anyway.
+        if let Some(finding) = crate::prediction::predict(self.execution)
+            .into_iter()
+            .next()
+        {
+            let said = format!("; suspicious: {}", finding.sentence);
+            judgement.sentence.push_str(&said);
+            let cause = judgement.cause.take();
+            let mut places = finding.places.into_iter();
+            judgement.cause = places.next();
+            judgement.related = cause.into_iter().chain(places).collect();
+        }
+        Some(judgement)
+    }
+
+    /// Where a test says that it fails, and what it says: `x_test.go:31: no result`.
+    fn failure(&self) -> Option<(Place, &'a str)> {
+        let line = self.execution.output.failures.first()?;
+        let (place, message) = line.split_once(": ")?;
+        let (file, line) = place.rsplit_once(':')?;
+        let line = line.parse().ok()?;
+        let full = |it: &&crate::execution::Site| {
+            it.file == file || it.file.ends_with(&format!("/{file}"))
+        };
+        let known = self.execution.sites.iter().find(full);
+        let file = known.map_or(file, |it| &it.file).to_owned();
+        Some((Place { file, line }, message))
     }
 
     /// Of goroutines that are stuck while `main` has not ended.
@@ -517,10 +549,12 @@ impl<'a> Judge<'_, 'a> {
             !self.replay.held_by(**it).is_empty()
                 && wait(it).is_some_and(|it| !waits_for_a_lock(it))
         });
-        // Else who closed the circle: the last to begin its wait.
-        let last = root
-            .iter()
-            .max_by_key(|it| wait(it).and_then(|it| it.since));
+        // Else who closed the circle: the last to begin its wait. Whoever only waits for others to end did not.
+        let last = root.iter().max_by_key(|it| {
+            let wait = wait(it);
+            let joins = wait.is_none_or(|it| it.reason == WaitReason::WaitGroup);
+            (!joins, wait.and_then(|it| it.since))
+        });
         let Some(who) = keeper.or(last) else {
             return (None, None);
         };

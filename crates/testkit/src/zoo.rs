@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Longer than any kernel takes; what still moves then is judged as it stands.
-pub const LIMIT: Duration = Duration::from_millis(1500);
+pub const LIMIT: Duration = Duration::from_millis(2500);
 
 /// One kernel.
 #[derive(Debug, Clone)]

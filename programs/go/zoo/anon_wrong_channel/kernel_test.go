@@ -7,7 +7,7 @@ func fan(n int) []chan int {
 	channels := make([]chan int, 0, n)
 	var c chan int
 	for i := range n {
-		c = make(chan int, n)
+		c = make(chan int, n) // cause
 		channels = append(channels, c)
 		go func() {
 			c <- i // cause

@@ -14,8 +14,8 @@ type poller struct {
 func (p *poller) loop(ctx context.Context) {
 	defer close(p.gone)
 	for {
-		select {
-		case <-p.ticks: // cause
+		select { // cause
+		case <-p.ticks:
 		case <-ctx.Done():
 			return
 		}

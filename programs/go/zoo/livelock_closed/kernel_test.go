@@ -5,8 +5,8 @@ import "testing"
 
 func drain(jobs chan int, stop chan struct{}) (done int) {
 	for {
-		select {
-		case job := <-jobs: // cause
+		select { // cause
+		case job := <-jobs:
 			if job == 0 {
 				continue
 			}

@@ -18,10 +18,10 @@ func (e *exchange) trade() int {
 	default: // the other side is not there yet
 	}
 	for {
-		select {
-		case reply := <-e.replies:
+		select { // cause
+		case reply := <-e.replies: // cause
 			return reply
-		default: // cause
+		default:
 		}
 	}
 }

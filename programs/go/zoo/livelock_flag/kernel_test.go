@@ -13,7 +13,7 @@ type turn struct {
 }
 
 func (t *turn) is(me int) bool {
-	t.mu.Lock()
+	t.mu.Lock() // cause
 	defer t.mu.Unlock()
 	return t.next == me
 }

@@ -14,7 +14,7 @@ type spoon struct {
 // eat wants both; whoever is hungry keeps the spoon for the other in mind and gives way.
 func eat(own, other *spoon, me int, hungry *sync.Map) {
 	for {
-		own.mu.Lock()
+		own.mu.Lock() // cause
 		if _, waits := hungry.Load(1 - me); waits {
 			own.mu.Unlock() // cause
 			continue

@@ -8,7 +8,7 @@ func run(n int, bug bool) {
 	for i := range done {
 		done[i] = make(chan struct{}, n)
 	}
-	for i := 0; i < n; i++ {
+	for i := 0; i < n; i++ { // cause
 		if bug {
 			go func() {
 				done[i%n] <- struct{}{} // cause

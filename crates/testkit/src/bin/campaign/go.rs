@@ -216,7 +216,7 @@ fn summary(rows: &[Row], runs: u64) -> String {
         "class",
         "kernels",
         "run 1",
-        "runs <10",
+        "<=10",
         format!("<={runs}"),
         "class",
         "line",
