@@ -47,6 +47,12 @@ impl Order {
         Self { behind }
     }
 
+    /// Whether `a` is behind `b`.
+    #[cfg(test)]
+    pub fn is_behind(&self, a: usize, b: usize) -> bool {
+        self.behind[a][b]
+    }
+
     /// Groups that no group of these is behind of.
     pub fn least(&self, of: &[usize]) -> Vec<usize> {
         let is_least = |group: &&usize| !of.iter().any(|other| self.behind[*other][**group]);

@@ -56,6 +56,8 @@ pub use watch::{Standing, Watch};
 #[cfg(test)]
 mod message_tests;
 #[cfg(test)]
+mod order_tests;
+#[cfg(test)]
 mod place_tests;
 #[cfg(test)]
 mod tree_tests;

@@ -2,12 +2,23 @@
 //!
 //! A loop is a strongly connected part; its headers are the nodes through which it is entered. What
 //! remains of it without the edges into its headers may hold loops again (Steensgaard's definition:
-//! an irreducible loop is one loop with several headers). No circuit is ever enumerated, so a ladder
-//! of thirty conditionals costs thirty nodes and not 2^30 circuits. O(edges x depth).
+//! an irreducible loop is one loop with several headers).
+//!
+//! ```text
+//!  for { for { a } b }     a a a b a a b     two loops, or one with a condition in it: which, nobody
+//!  for { a; if (c) b }     a a a b a a b     can tell from the calls
+//! ```
+//!
+//! Where circuits of fewer nodes lead back to the same header, they are taken for an inner loop
+//! ([`Loop::inner`], [`Loop::is_shared`]). A loop that is entered at several headers begins with a
+//! condition ([`Loop::is_alternative`]: all its headers follow the same nodes), or a `goto` leads into it.
+//! How often headers were passed stays known for each reading ([`Turn`]), so that one can ask whether all
+//! readings agree. No circuit is ever enumerated, so a ladder of thirty conditionals costs thirty nodes
+//! and not 2^30 circuits. O(edges x depth).
 
 use petgraph::algo::kosaraju_scc;
 use petgraph::graphmap::DiGraphMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node.
 pub(crate) type Place = u32;
@@ -19,6 +30,7 @@ pub(crate) const ENTRY: Place = 0;
 pub(crate) struct Flow {
     edges: BTreeSet<(Place, Place)>,
     successors: Vec<Vec<Place>>,
+    before: BTreeMap<Place, Vec<Place>>,
 }
 
 /// A loop.
@@ -30,11 +42,25 @@ pub(crate) struct Loop {
     pub headers: Vec<Place>,
     /// Its nodes, in order, those of loops within it included.
     pub members: Vec<Place>,
+    /// Loops within it that have a header in common with it: headers and nodes of each.
+    pub inner: Vec<(Vec<Place>, Vec<Place>)>,
+    /// Whether it is such an inner loop.
+    pub is_shared: bool,
+    /// Whether its headers are arms of one condition.
+    pub is_alternative: bool,
 }
 
 impl Loop {
     pub fn contains(&self, place: Place) -> bool {
         self.members.binary_search(&place).is_ok()
+    }
+
+    /// Whether an edge begins an iteration: one into a header, but for those of an inner loop.
+    fn is_back(&self, from: Place, to: Place) -> bool {
+        let is_in = |list: &[Place], it| list.binary_search(&it).is_ok();
+        let mut inner = self.inner.iter();
+        self.is_header(to)
+            && !inner.any(|(headers, nodes)| is_in(headers, to) && is_in(nodes, from))
     }
 
     pub fn is_header(&self, place: Place) -> bool {
@@ -61,16 +87,25 @@ impl Flow {
             self.successors.resize(needed, Vec::new());
         }
         self.successors[from as usize].push(to);
+        self.before.entry(to).or_default().push(from);
     }
 
-    /// Whether a walk leads from one node to another (not by standing still), by nodes of `within`
-    /// and not by an edge into `without`. Everything is within where nothing is given.
-    pub fn reaches(&self, from: Place, to: Place, within: Option<&Loop>) -> bool {
+    /// Whether a walk leads from one node to another (not by standing still) within one iteration of a
+    /// loop (`flat`: passing its header begins another, whatever loop that is of). Everything is within
+    /// where none is given.
+    pub fn reaches(&self, from: Place, to: Place, within: Option<&Loop>, flat: bool) -> bool {
         let mut seen = vec![false; self.successors.len()];
         let mut next = vec![from];
         while let Some(place) = next.pop() {
             for &successor in self.successors.get(place as usize).into_iter().flatten() {
-                if within.is_some_and(|it| !it.contains(successor) || it.is_header(successor)) {
+                let leaves = |it: &Loop| {
+                    let again = match flat {
+                        true => it.is_header(successor),
+                        false => it.is_back(place, successor),
+                    };
+                    again || !it.contains(successor)
+                };
+                if within.is_some_and(leaves) {
                     continue;
                 }
                 if successor == to {
@@ -82,6 +117,15 @@ impl Flow {
             }
         }
         false
+    }
+
+    /// Whether a loop is nothing but one circuit.
+    pub fn is_circuit(&self, it: &Loop) -> bool {
+        let inside = |from: &Place| -> usize {
+            let all = self.successors.get(*from as usize).into_iter().flatten();
+            all.filter(|to| it.contains(**to)).count()
+        };
+        it.members.iter().all(|from| inside(from) == 1)
     }
 
     /// Its loops.
@@ -128,19 +172,106 @@ impl Flow {
                 } else {
                     entered.into_iter().collect()
                 };
-                let index = nesting.loops.len();
-                for &member in &members {
-                    nesting.around[member as usize].push(index);
-                }
-                nesting.loops.push(Loop {
-                    parent,
-                    headers,
-                    members: members.clone(),
-                });
-                parts.push((Some(index), members));
+                self.add(&mut nesting, &mut parts, parent, headers, members);
             }
         }
         nesting
+    }
+
+    /// Adds a loop, and those within it that share headers with it; what is to be looked into next.
+    fn add(
+        &self,
+        nesting: &mut Nesting,
+        parts: &mut Vec<(Option<usize>, Vec<Place>)>,
+        parent: Option<usize>,
+        headers: Vec<Place>,
+        members: Vec<Place>,
+    ) {
+        let mut next = vec![(parent, headers, members, false)];
+        while let Some((parent, headers, members, is_shared)) = next.pop() {
+            let index = nesting.loops.len();
+            let inner = self.inner(&headers, &members);
+            for &member in &members {
+                nesting.around[member as usize].push(index);
+            }
+            let is_inner = |it: &Place| inner.iter().any(|(_, nodes)| nodes.contains(it));
+            let rest = members.iter().copied().filter(|it| !is_inner(it));
+            parts.push((Some(index), rest.collect()));
+            for (headers, nodes) in &inner {
+                next.push((Some(index), headers.clone(), nodes.clone(), true));
+            }
+            let mut found = Loop {
+                parent,
+                headers,
+                members,
+                inner,
+                is_shared,
+                is_alternative: false,
+            };
+            found.is_alternative = self.is_alternative(&found);
+            nesting.loops.push(found);
+        }
+    }
+
+    /// Whether all headers of a loop follow the same of its nodes.
+    fn is_alternative(&self, it: &Loop) -> bool {
+        let sources = |header: &Place| -> BTreeSet<Place> {
+            let before = self.before.get(header).into_iter().flatten().copied();
+            let before = before.filter(|from| it.contains(*from) && it.is_back(*from, *header));
+            before.collect()
+        };
+        let mut all = it.headers.iter().map(sources);
+        let first = all.next();
+        it.headers.len() > 1 && all.all(|other| Some(&other) == first.as_ref())
+    }
+
+    /// Parts of a loop that lie on circuits of fewer nodes than others through its headers.
+    fn inner(&self, headers: &[Place], members: &[Place]) -> Vec<(Vec<Place>, Vec<Place>)> {
+        // For each edge back: the nodes from which its beginning can be reached, not by a header.
+        let mut circuits: Vec<(Place, BTreeSet<Place>)> = Vec::new();
+        let is_in = |list: &[Place], it: Place| list.binary_search(&it).is_ok();
+        let backs = members
+            .iter()
+            .flat_map(|from| headers.iter().map(move |to| (*from, *to)));
+        for (source, header) in backs.filter(|edge| self.edges.contains(edge)) {
+            let mut circuit = BTreeSet::from([header, source]);
+            let mut next = vec![source];
+            while let Some(place) = next.pop() {
+                if is_in(headers, place) {
+                    continue;
+                }
+                for &before in self.before.get(&place).into_iter().flatten() {
+                    if is_in(members, before) && circuit.insert(before) {
+                        next.push(before);
+                    }
+                }
+            }
+            circuits.push((header, circuit));
+        }
+        let is_smaller = |(_, circuit): &&(Place, BTreeSet<Place>)| {
+            let mut others = circuits.iter();
+            others.any(|(_, other)| circuit.len() < other.len() && circuit.is_subset(other))
+        };
+        // Those that have nodes in common are one.
+        let mut inner: Vec<(BTreeSet<Place>, BTreeSet<Place>)> = Vec::new();
+        for (header, circuit) in circuits.iter().filter(is_smaller) {
+            let (mut headers, mut nodes) = (BTreeSet::from([*header]), circuit.clone());
+            inner.retain(|(others, other)| {
+                let apart = other.is_disjoint(&nodes);
+                if !apart {
+                    headers.extend(others);
+                    nodes.extend(other);
+                }
+                apart
+            });
+            inner.push((headers, nodes));
+        }
+        inner.retain(|(_, nodes)| nodes.len() < members.len());
+        let list = |set: BTreeSet<Place>| set.into_iter().collect::<Vec<Place>>();
+        inner
+            .into_iter()
+            .map(|(headers, nodes)| (list(headers), list(nodes)))
+            .collect()
     }
 }
 
@@ -163,8 +294,12 @@ pub(crate) struct Walk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Turn {
     pub index: usize,
-    /// The iteration, from 1.
+    /// The iteration, from 1: how often it came to where it entered (of an alternative, to any header).
     pub iteration: u64,
+    /// How often it came to any header.
+    pub passes: u64,
+    /// The same, counting those of inner loops of the same header, too.
+    pub total: u64,
     /// Through which header it was entered: an iteration begins there. (A task that does `b a` where
     /// another does `a b` enters by `b`; both are then in the same iteration.)
     pub entered: Place,
@@ -188,15 +323,39 @@ impl Walk {
             .take_while(|(turn, index)| turn.index == **index)
             .count();
         self.loops.truncate(common);
-        if let Some(turned) = self.loops.iter().position(|turn| turn.entered == to) {
-            self.loops[turned].iteration += 1;
-            self.loops.truncate(turned + 1);
+        let of = |turn: &Turn| &nesting.loops[turn.index];
+        // The innermost loop that the edge leads back in.
+        let at = self.at;
+        let is_back = |it: &Loop| it.contains(at) && it.is_header(to);
+        if let Some(innermost) = self.loops.iter().rposition(|turn| is_back(of(turn))) {
+            let mut first = innermost;
+            while first > 0
+                && of(&self.loops[first]).is_shared
+                && of(&self.loops[first - 1]).is_header(to)
+            {
+                first -= 1;
+            }
+            for turn in &mut self.loops[first..=innermost] {
+                turn.total += 1;
+            }
+            let turn = &mut self.loops[innermost];
+            let around = &nesting.loops[turn.index];
+            turn.passes += 1;
+            if around.is_alternative || turn.entered == to {
+                turn.iteration += 1;
+            }
+            self.loops.truncate(innermost + 1);
         }
         for &index in &around[self.loops.len()..] {
             self.loops.push(Turn {
                 index,
                 iteration: 1,
-                entered: to,
+                passes: 1,
+                total: 1,
+                entered: match nesting.loops[index].is_alternative {
+                    true => nesting.loops[index].headers[0],
+                    false => to,
+                },
             });
         }
         self.at = to;
@@ -247,6 +406,28 @@ mod tests {
     }
 
     #[test]
+    fn loops_that_share_a_header_are_told_apart() {
+        // 1 1 1 2 1 1 2: a loop of 1 in a loop of 1 and 2.
+        let flow = flow(&[(0, 1), (1, 1), (1, 2), (2, 1), (2, 3)]);
+        let nesting = flow.nesting();
+        assert_eq!(nesting.around(1), [0, 1]);
+        assert_eq!(nesting.around(2), [0]);
+        let mut walk = Walk::new();
+        for to in [1, 1, 1, 2, 1, 1] {
+            walk.step(to, &nesting);
+        }
+        let counts: Vec<(u64, u64)> = walk
+            .loops
+            .iter()
+            .map(|it| (it.iteration, it.total))
+            .collect();
+        assert_eq!(counts, [(2, 5), (2, 2)]);
+        // Two arms that lead back are no inner loops.
+        let arms = self::flow(&[(0, 1), (1, 2), (1, 3), (2, 1), (3, 1), (2, 4)]);
+        assert_eq!(arms.nesting().loops.len(), 1);
+    }
+
+    #[test]
     fn a_ladder_of_conditionals_is_no_work() {
         // 30 times: one of two arms; 2^30 circuits.
         let mut edges = vec![(0, 1)];
@@ -260,7 +441,8 @@ mod tests {
         let nesting = flow.nesting();
         assert_eq!(nesting.loops.len(), 1);
         let around = Some(&nesting.loops[0]);
-        assert!(flow.reaches(2, 91, around) && !flow.reaches(91, 2, around));
-        assert!(!flow.reaches(2, 3, around) && !flow.reaches(3, 2, around));
+        let reaches = |from, to| flow.reaches(from, to, around, false);
+        assert!(reaches(2, 91) && !reaches(91, 2));
+        assert!(!reaches(2, 3) && !reaches(3, 2));
     }
 }

@@ -227,7 +227,8 @@ impl Shown {
     fn see(&mut self, forest: &Forest, id: NodeId) {
         let mut last = None;
         self.see_list(forest, forest.node(id).items, &mut last);
-        let is_over = !matches!(forest.node(id).label, Label::Call(call) if call.open);
+        // A thread's first list of calls may go on for ever.
+        let is_over = matches!(forest.node(id).label, Label::Call(call) if !call.open);
         if is_over && last.is_some() {
             self.followed.insert((last, None));
         }
@@ -350,11 +351,16 @@ impl Shown {
                     && before.at == walk.at
                     && before.loops.len() == walk.loops.len()
                     && before.loops.iter().zip(&walk.loops).all(|(a, b)| {
-                        (a.index, a.entered) == (b.index, b.entered) && a.iteration <= b.iteration
+                        (a.index, a.entered) == (b.index, b.entered)
+                            && a.iteration <= b.iteration
+                            && a.passes <= b.passes
+                            && a.total <= b.total
                     });
                 if alike {
                     for (turn, before) in walk.loops.iter_mut().zip(&before.loops) {
                         turn.iteration += left * (turn.iteration - before.iteration);
+                        turn.passes += left * (turn.passes - before.passes);
+                        turn.total += left * (turn.total - before.total);
                     }
                     break;
                 }
@@ -375,7 +381,42 @@ impl Shown {
         }
     }
 
+    /// Where loops share a header, or have several, what is said has to be right in every reading.
     fn compare(&self, a: &Level, b: &Level) -> Option<Ordering> {
+        let of = |turn: &Turn| &self.nesting.loops[turn.index];
+        let common = || {
+            let turns = a.loops.iter().zip(&b.loops);
+            turns.take_while(|(a, b)| a.index == b.index)
+        };
+        // Who entered elsewhere may be a part of an iteration ahead, whatever the counts say: that is
+        // certain where a loop is one circuit, which everybody passes.
+        let counts = |it: &Turn| (it.iteration, it.passes, it.total);
+        if let Some((a, b)) =
+            common().find(|(a, b)| counts(a) != counts(b) || a.entered != b.entered)
+            && a.entered != b.entered
+        {
+            let apart = a.passes.abs_diff(b.passes) >= of(a).headers.len() as u64;
+            let by = a.passes.cmp(&b.passes);
+            return Some(by).filter(|_| apart && self.flow.is_circuit(of(a)));
+        }
+        let is_unsure = |turn: &Turn| of(turn).headers.len() > 1 || !of(turn).inner.is_empty();
+        let nested = self.compare_as(a, b, |it| it.iteration, false)?;
+        if !common().any(|(a, _)| is_unsure(a)) {
+            return Some(nested);
+        }
+        let passes = self.compare_as(a, b, |it| it.passes, false)?;
+        let flat = self.compare_as(a, b, |it| it.total, true)?;
+        (nested == passes && nested == flat).then_some(nested)
+    }
+
+    /// With these counts; `flat`: loops that share a header are one.
+    fn compare_as(
+        &self,
+        a: &Level,
+        b: &Level,
+        count: fn(&Turn) -> u64,
+        flat: bool,
+    ) -> Option<Ordering> {
         let common = a
             .loops
             .iter()
@@ -383,8 +424,12 @@ impl Shown {
             .take_while(|(a, b)| a.index == b.index);
         let mut innermost = None;
         for (a, b) in common {
-            match a.iteration.cmp(&b.iteration) {
-                Ordering::Equal => innermost = Some(&self.nesting.loops[a.index]),
+            let around = &self.nesting.loops[a.index];
+            if flat && around.is_shared {
+                continue;
+            }
+            match count(a).cmp(&count(b)) {
+                Ordering::Equal => innermost = Some(around),
                 other => return Some(other),
             }
         }
@@ -392,8 +437,8 @@ impl Shown {
             // In the call, or after it.
             return Some(b.inside.cmp(&a.inside));
         }
-        let there = self.flow.reaches(a.at, b.at, innermost);
-        let back = self.flow.reaches(b.at, a.at, innermost);
+        let there = self.flow.reaches(a.at, b.at, innermost, flat);
+        let back = self.flow.reaches(b.at, a.at, innermost, flat);
         match (there, back) {
             (true, false) => Some(Ordering::Less),
             (false, true) => Some(Ordering::Greater),
