@@ -53,8 +53,20 @@ impl Words<'_, '_> {
             ObjectKind::Once => ("once", false),
         };
         let how = if made { "made at" } else { "first used at" };
+        // Where a line makes several, they are told apart by their number.
+        let alike = || {
+            let objects = self.execution().objects.iter().enumerate();
+            objects.filter(|(_, other)| other.first == it.first && same_kind(other.kind, it.kind))
+        };
+        let number = match alike().nth(1) {
+            Some(_) => {
+                let before = alike().take_while(|(at, _)| *at < object.0 as usize);
+                format!(" (number {})", before.count() + 1)
+            }
+            None => String::new(),
+        };
         match it.first {
-            Some(first) => format!("the {kind} {how} {}", self.at(Some(first))),
+            Some(first) => format!("the {kind} {how} {}{number}", self.at(Some(first))),
             None => format!("a {kind}"),
         }
     }
@@ -191,7 +203,7 @@ impl Words<'_, '_> {
         };
         if !partners.is_empty() {
             let all: Vec<String> = partners.iter().map(|it| self.who(*it)).collect();
-            return format!(", which {} could {verb}", all.join(" or "));
+            return format!(", and {} could {verb}", all.join(" or "));
         }
         let before: Vec<String> = self
             .replay
@@ -209,6 +221,10 @@ impl Words<'_, '_> {
             ),
         }
     }
+}
+
+fn same_kind(one: ObjectKind, other: ObjectKind) -> bool {
+    std::mem::discriminant(&one) == std::mem::discriminant(&other)
 }
 
 /// `main.go:12`

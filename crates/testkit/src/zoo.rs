@@ -71,6 +71,14 @@ pub fn kernels() -> Result<Vec<Kernel>> {
 }
 
 impl Kernel {
+    /// Its source.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn source(&self) -> std::io::Result<String> {
+        std::fs::read_to_string(self.module.join(&self.name).join("kernel_test.go"))
+    }
+
     /// Whether its bug shows only to the race detector.
     pub fn needs_race(&self) -> bool {
         self.verdicts.iter().any(|it| it == "race")
