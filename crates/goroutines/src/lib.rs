@@ -16,6 +16,7 @@
 pub mod build;
 pub mod capture;
 pub mod coverage;
+pub mod dot;
 pub mod execution;
 mod known;
 pub mod launch;

@@ -675,15 +675,9 @@ impl<'a> Judge<'_, 'a> {
         let waits_for = wait.map_or_else(Vec::new, |wait| {
             wait.ways
                 .iter()
-                .map(|way| {
-                    let alone = Wait {
-                        ways: vec![way.clone()],
-                        ..wait.clone()
-                    };
-                    WaitsFor {
-                        goroutines: alone.on().iter().map(number).collect(),
-                        why: self.words.want(way.action, way.object),
-                    }
+                .map(|way| WaitsFor {
+                    goroutines: way.on().iter().map(number).collect(),
+                    why: self.words.want(way.action, way.object),
                 })
                 .collect()
         });

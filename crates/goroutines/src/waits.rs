@@ -70,18 +70,21 @@ pub struct Wait {
     pub stuck: bool,
 }
 
-impl Wait {
+impl Way {
     /// Those whose doing it waits for, as far as they can be named.
     pub fn on(&self) -> BTreeSet<GoroutineId> {
-        let mut on = BTreeSet::new();
-        for way in &self.ways {
-            match &way.need {
-                Need::Release(holds) => on.extend(holds.iter().map(|it| it.goroutine)),
-                Need::Behind(writers) => on.extend(writers),
-                _ => on.extend(&way.partners),
-            }
+        match &self.need {
+            Need::Release(holds) => holds.iter().map(|it| it.goroutine).collect(),
+            Need::Behind(writers) => writers.iter().copied().collect(),
+            _ => self.partners.iter().copied().collect(),
         }
-        on
+    }
+}
+
+impl Wait {
+    /// Those whose doing it waits for, on any of its ways.
+    pub fn on(&self) -> BTreeSet<GoroutineId> {
+        self.ways.iter().flat_map(Way::on).collect()
     }
 }
 

@@ -139,25 +139,60 @@ impl Built {
         })
     }
 
+    /// Builds the tests of a package of the standard library.
+    ///
+    /// # Errors
+    /// Where the go command or the overlay fails.
+    pub fn standard(package: &str) -> Result<Self> {
+        let builder = Builder::new(&artifacts::repository().join("programs/go/zoo"), &[])?;
+        let scratch = Scratch::new("zoo");
+        let file = scratch.join("standard.test");
+        builder.test(package, &file)?;
+        let root = &builder.toolchain.root;
+        let program = Program::open(&file, root, Some(package))?;
+        Ok(Self {
+            classes: program.classes(),
+            program,
+            file,
+            directory: root.join("src").join(package),
+            _scratch: scratch,
+        })
+    }
+
     /// Runs one of its tests under a schedule; also says how long that took.
     ///
     /// # Errors
     /// Where it was not started, or left no ring.
     pub fn run(&self, test: &str, policy: Policy) -> Result<(Execution, Duration)> {
+        let only = OsString::from(format!("-test.run=^{test}$"));
+        self.launch(&[only, "-test.timeout=0".into()], policy, LIMIT)
+    }
+
+    /// Runs all its tests in one process.
+    ///
+    /// # Errors
+    /// Where it was not started, or left no ring.
+    pub fn run_all(&self, policy: Policy, limit: Duration) -> Result<(Execution, Duration)> {
+        let words = ["-test.short", "-test.timeout=0"].map(OsString::from);
+        self.launch(&words, policy, limit)
+    }
+
+    fn launch(
+        &self,
+        arguments: &[OsString],
+        policy: Policy,
+        limit: Duration,
+    ) -> Result<(Execution, Duration)> {
         let started = Instant::now();
-        let arguments = [
-            OsString::from(format!("-test.run=^{test}$")),
-            "-test.timeout=0".into(),
-        ];
         let outcome = Launch {
             program: &self.file,
-            arguments: &arguments,
+            arguments,
             directory: &self.directory,
             classes: &self.classes,
             policy,
             processors: None,
-            limit: LIMIT,
-            most: 64 << 20,
+            limit,
+            most: 256 << 20,
             shows: false,
         }
         .run()?;

@@ -12,13 +12,14 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
-       cargo xtask campaign go [--seed N] [--runs N] [--twins N] [KERNEL]...
+       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N] [KERNEL]...
 
 kill: SIGKILL at random moments
   COUNT      how many kills (1500)
 go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --runs N   at most so many runs of the bug (30)
   --twins N  so many runs of the repaired twin (10)
+  --standard N  instead: N runs of the tests of some standard packages, for false verdicts
   KERNEL     only kernels whose names contain this
 
   --seed N   which campaign: the same number gives the same trials (1)
