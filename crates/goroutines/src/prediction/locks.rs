@@ -107,11 +107,16 @@ impl Steps {
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
+
+    /// Requests of write locks.
+    pub fn writers(&self) -> &[(ObjectId, Step)] {
+        &self.writers
+    }
 }
 
 pub(super) fn findings(context: &Context<'_, '_>, found: &mut Vec<Finding>) {
     let steps = &context.record.locks;
-    for circle in circles(steps.edges()) {
+    for circle in circles(steps.edges(), steps.writers()) {
         found.push(lock_order(context, &circle));
     }
     for (hold, step) in &steps.again {
@@ -132,59 +137,74 @@ pub(super) fn findings(context: &Context<'_, '_>, found: &mut Vec<Finding>) {
     }
 }
 
-/// Circles of edges by different goroutines, each wanting what the next holds.
-pub(super) fn circles(edges: &[Edge]) -> Vec<Vec<&Edge>> {
+/// Circles of edges by different goroutines, each wanting what the next holds. Readers keep readers out where a
+/// writer may wait between them.
+pub(super) fn circles<'e>(edges: &'e [Edge], writers: &[(ObjectId, Step)]) -> Vec<Vec<&'e Edge>> {
     let mut by_held: BTreeMap<ObjectId, Vec<&Edge>> = BTreeMap::new();
     for edge in edges {
         by_held.entry(edge.held).or_default().push(edge);
     }
-    let mut found = Vec::new();
+    let mut search = Search {
+        by_held,
+        writers,
+        found: Vec::new(),
+    };
     for first in edges {
-        extend(&mut vec![first], &by_held, &mut found);
+        search.extend(&mut vec![first]);
     }
-    found
+    search.found
 }
 
-fn extend<'e>(
-    path: &mut Vec<&'e Edge>,
-    by_held: &BTreeMap<ObjectId, Vec<&'e Edge>>,
-    found: &mut Vec<Vec<&'e Edge>>,
-) {
-    if found.len() >= super::MOST * 4 {
-        return;
+struct Search<'e, 'w> {
+    by_held: BTreeMap<ObjectId, Vec<&'e Edge>>,
+    writers: &'w [(ObjectId, Step)],
+    found: Vec<Vec<&'e Edge>>,
+}
+
+impl<'e> Search<'e, '_> {
+    fn extend(&mut self, path: &mut Vec<&'e Edge>) {
+        if self.found.len() >= super::MOST * 4 {
+            return;
+        }
+        let (first, last) = (path[0], path[path.len() - 1]);
+        for next in self.by_held.get(&last.wanted).cloned().unwrap_or_default() {
+            // Each circle is found once, from its smallest lock.
+            if path.len() == LONGEST || next.held <= first.held || !self.fits(path, next) {
+                continue;
+            }
+            path.push(next);
+            if next.wanted == first.held {
+                if excludes(next, first, self.writers) {
+                    self.found.push(path.clone());
+                }
+            } else {
+                self.extend(path);
+            }
+            path.pop();
+        }
     }
-    let (first, last) = (path[0], path[path.len() - 1]);
-    for next in by_held.get(&last.wanted).into_iter().flatten() {
-        // Each circle is found once, from its smallest lock.
-        if path.len() == LONGEST || next.held <= first.held || !fits(path, next) {
-            continue;
-        }
-        let closes = next.wanted == first.held && excludes(next, first);
-        path.push(next);
-        if closes {
-            found.push(path.clone());
-        } else if next.wanted != first.held {
-            extend(path, by_held, found);
-        }
-        path.pop();
+
+    /// Whether `next` can stand in a circle behind `path`.
+    fn fits(&self, path: &[&Edge], next: &Edge) -> bool {
+        path.last()
+            .is_none_or(|last| excludes(last, next, self.writers))
+            && path.iter().all(|it| {
+                let gate = it.gates.iter().any(|(lock, reading)| {
+                    next.gates
+                        .get(lock)
+                        .is_some_and(|other| !(*reading && *other))
+                });
+                it.held != next.held && !gate && it.step.beside(&next.step)
+            })
     }
 }
 
 /// Whether what `edge` wants cannot be had while `next` holds it.
-fn excludes(edge: &Edge, next: &Edge) -> bool {
-    !(edge.wanted_reading && next.held_reading)
-}
-
-/// Whether `next` can stand in a circle behind `path`.
-fn fits(path: &[&Edge], next: &Edge) -> bool {
-    path.last().is_none_or(|last| excludes(last, next))
-        && path.iter().all(|it| {
-            let gate = it.gates.iter().any(|(lock, reading)| {
-                next.gates
-                    .get(lock)
-                    .is_some_and(|other| !(*reading && *other))
-            });
-            it.held != next.held && !gate && it.step.beside(&next.step)
+pub(super) fn excludes(edge: &Edge, next: &Edge, writers: &[(ObjectId, Step)]) -> bool {
+    let read = edge.wanted_reading && next.held_reading;
+    !read
+        || writers.iter().any(|(lock, writer)| {
+            *lock == edge.wanted && writer.beside(&edge.step) && writer.beside(&next.step)
         })
 }
 

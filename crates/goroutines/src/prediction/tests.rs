@@ -1,4 +1,4 @@
-use super::locks::{Edge, circles};
+use super::locks::{Edge, circles, excludes};
 use super::*;
 use crate::execution::ObjectKind;
 use crate::sample::{MAIN, Sample};
@@ -84,6 +84,27 @@ fn a_second_read_lock_needs_a_writer() {
     it.does(other, 20, Action::Lock, lock);
     it.does(other, 21, Action::Unlock, lock);
     assert_eq!(suspicions(&it), [Suspicion::ReadTwice]);
+}
+
+#[test]
+fn readers_in_two_orders_need_a_writer_at_each_lock() {
+    let mut it = Sample::new();
+    let a = it.object(ObjectKind::RwMutex, 10);
+    let b = it.object(ObjectKind::RwMutex, 20);
+    let (one, two) = (it.go(MAIN, 2), it.go(MAIN, 3));
+    for (who, line, first, second) in [(one, 10, a, b), (two, 20, b, a)] {
+        it.does(who, line, Action::RLock, first);
+        it.does(who, line + 1, Action::RLock, second);
+        it.does(who, line + 2, Action::RUnlock, second);
+        it.does(who, line + 3, Action::RUnlock, first);
+    }
+    for (line, lock) in [(30, a), (31, b)] {
+        assert_eq!(suspicions(&it), []);
+        let writer = it.go(MAIN, line);
+        it.does(writer, line + 10, Action::Lock, lock);
+        it.does(writer, line + 20, Action::Unlock, lock);
+    }
+    assert_eq!(suspicions(&it), [Suspicion::LockOrder]);
 }
 
 #[test]
@@ -209,11 +230,11 @@ fn names(found: &[Vec<&Edge>]) -> BTreeSet<BTreeSet<usize>> {
 }
 
 /// All circles, by trying every sequence of two to four edges.
-fn by_brute_force(edges: &[Edge]) -> BTreeSet<BTreeSet<usize>> {
-    fn circle(path: &[&Edge]) -> bool {
+fn by_brute_force(edges: &[Edge], writers: &Writers) -> BTreeSet<BTreeSet<usize>> {
+    fn circle(path: &[&Edge], writers: &Writers) -> bool {
         let follows = (0..path.len()).all(|at| {
             let (edge, next) = (path[at], path[(at + 1) % path.len()]);
-            edge.wanted == next.held && !(edge.wanted_reading && next.held_reading)
+            edge.wanted == next.held && excludes(edge, next, writers)
         });
         let apart = (0..path.len()).all(|one| {
             (0..one).all(|two| {
@@ -228,22 +249,29 @@ fn by_brute_force(edges: &[Edge]) -> BTreeSet<BTreeSet<usize>> {
         });
         path.len() > 1 && follows && apart
     }
-    fn all<'e>(path: &mut Vec<&'e Edge>, edges: &'e [Edge], found: &mut BTreeSet<BTreeSet<usize>>) {
-        if circle(path) {
+    fn all<'e>(
+        path: &mut Vec<&'e Edge>,
+        edges: &'e [Edge],
+        writers: &Writers,
+        found: &mut BTreeSet<BTreeSet<usize>>,
+    ) {
+        if circle(path, writers) {
             found.insert(path.iter().map(|it| it.step.event).collect());
         }
         if path.len() < 4 {
             for edge in edges {
                 path.push(edge);
-                all(path, edges, found);
+                all(path, edges, writers, found);
                 path.pop();
             }
         }
     }
     let mut found = BTreeSet::new();
-    all(&mut Vec::new(), edges, &mut found);
+    all(&mut Vec::new(), edges, writers, &mut found);
     found
 }
+
+type Writers = [(crate::execution::ObjectId, Step)];
 
 proptest! {
     /// Circles are those that trying everything finds.
@@ -277,6 +305,7 @@ proptest! {
         let record = Record::of(&it.execution);
         let edges = record.locks.edges();
         prop_assume!(edges.len() <= 12);
-        prop_assert_eq!(names(&circles(edges)), by_brute_force(edges));
+        let writers = record.locks.writers();
+        prop_assert_eq!(names(&circles(edges, writers)), by_brute_force(edges, writers));
     }
 }
