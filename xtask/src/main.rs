@@ -1,4 +1,4 @@
-//! The repository's own commands: `cargo xtask demo | test | bench | campaign`.
+//! The repository's own commands: `cargo xtask demo | test | bench | campaign | fuzz`.
 //!
 //! *Guarantees*: says what it does before it does it, and installs nothing but Debian packages, and
 //! those only as root or with a `sudo` that asks no password; otherwise it says what to install and
@@ -10,6 +10,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod demo;
+mod fuzz;
 mod setup;
 mod shell;
 mod test;
@@ -34,6 +35,8 @@ Usage: cargo xtask COMMAND
   campaign go [--seed N] [KERNEL]...
                          the zoo of concurrency bugs in Go: found in how many runs, and what is said of the
                          repaired twins
+  fuzz [TARGET]... [--seconds N]
+                         libFuzzer on every decoder and importer
 ";
 
 fn main() -> Result<ExitCode> {
@@ -45,6 +48,7 @@ fn main() -> Result<ExitCode> {
     match command.as_str() {
         "demo" => demo::run(),
         "test" => test::everything(rest),
+        "fuzz" => fuzz::run_targets(rest),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
         "campaign" if rest.first().is_some_and(|word| word == "programs") => {
             test::harness("lockstep-bench", "lockstep-bench", rest)

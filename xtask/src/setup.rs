@@ -29,6 +29,9 @@ pub const DEMO: &[Need] = &[
     ),
 ];
 
+/// For libFuzzer.
+pub const FUZZ: &[Need] = &[need("g++", "g++", "compiles libFuzzer")];
+
 /// For the tests, beyond the demo's.
 pub const TEST: &[Need] = &[
     need("g++", "g++", "C++ programs"),

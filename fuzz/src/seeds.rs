@@ -1,0 +1,137 @@
+//! Bytes that readers accept: what our own writers write.
+
+use crate::directory::Directory;
+use lockstep_calltree::trees;
+use lockstep_format::codec::{AnyEncoder, Kind};
+use lockstep_format::plan::Role;
+use lockstep_format::{sealed, side};
+use lockstep_patch::{Options, Scope};
+use lockstep_trace::Sealable;
+use lockstep_trace::sealed::seal;
+use lockstep_writer::{Builder, Named, ProcessFacts};
+use std::fs;
+
+/// Something small of the system's.
+const PROGRAM: &str = "/bin/true";
+
+/// Symbols of a program with loops: 16 calls 17 and 18 in turn, again and again.
+fn symbols() -> Vec<u32> {
+    let body = [17, 0, 18, 17, 0, 0];
+    let mut symbols = vec![16];
+    for round in 0..40 {
+        symbols.extend(body.repeat(1 + round % 3));
+        symbols.extend([19 + round as u32 % 5, 0]);
+    }
+    symbols.push(0);
+    symbols
+}
+
+pub(crate) fn streams() -> Vec<Vec<u8>> {
+    let encoded = |kind| {
+        let mut encoder = Box::<AnyEncoder<crate::Words, crate::Words>>::default();
+        let mut bytes = crate::Bytes::default();
+        encoder.push_batch(kind, &symbols(), &mut bytes);
+        let tail = encoder.tail(kind);
+        bytes.0.extend_from_slice(&tail.bytes[..tail.length]);
+        bytes.0
+    };
+    Kind::ALL.map(encoded).into()
+}
+
+pub(crate) fn arguments() -> Vec<Vec<u8>> {
+    let mut encoder = Box::new(side::Encoder::NEW);
+    // The run that is going on stands in front.
+    let mut bytes = crate::Bytes(vec![0, 0]);
+    for index in 0..200 {
+        let open = encoder.push(index % 3, &[i64::from(index / 50), 7], &mut bytes);
+        bytes.0[..2].copy_from_slice(&(open as u16).to_le_bytes());
+    }
+    vec![bytes.0]
+}
+
+pub(crate) fn programs() -> Vec<Vec<u8>> {
+    fs::read(PROGRAM).into_iter().collect()
+}
+
+pub(crate) fn plans() -> Vec<Vec<u8>> {
+    let made = |role, own_functions| {
+        let scope = Scope {
+            role,
+            own_functions,
+        };
+        lockstep_patch::plan(&fs::read(PROGRAM).ok()?, scope, &Options::default()).ok()
+    };
+    let both = [made(Role::Main, false), made(Role::Library, true)];
+    both.into_iter().flatten().collect()
+}
+
+/// A run of two threads in a directory of its own.
+fn run() -> Option<Directory> {
+    let directory = Directory::empty();
+    let mut builder = Builder::new(directory.path()).ok()?;
+    let names = ["main", "step", "MPI_Send", "MPI_Recv"];
+    let functions = names.map(|name| {
+        builder.function(&Named {
+            image: "/app",
+            name,
+            imported: name.starts_with("MPI_"),
+            source: Some(("app.c", 7)),
+        })
+    });
+    let process = builder.process(ProcessFacts::default()).ok()?;
+    for thread in 0..2 {
+        builder.begin(process, thread).ok()?;
+        let [main, step, send, receive] = &functions;
+        builder.call(*main.as_ref().ok()?, Some(1)).ok()?;
+        for round in 0..30 {
+            for function in [step, if round % 7 == 3 { receive } else { send }] {
+                builder
+                    .call(*function.as_ref().ok()?, Some(2 + round))
+                    .ok()?;
+                builder.ret(None).ok()?;
+            }
+        }
+        builder.ret(Some(99)).ok()?;
+        builder.end().ok()?;
+    }
+    builder.finish(&serde_json::json!({})).ok()?;
+    Some(directory)
+}
+
+pub(crate) fn processes() -> Vec<Vec<u8>> {
+    let Some(run) = run() else { return Vec::new() };
+    let files = fs::read_dir(run.path().join("processes"))
+        .into_iter()
+        .flatten();
+    files
+        .flatten()
+        .filter_map(|file| fs::read(file.path()).ok())
+        .collect()
+}
+
+pub(crate) fn sealed() -> Vec<Vec<u8>> {
+    let file = || {
+        let run = run()?;
+        let sealable = Sealable::open(run.path()).ok()?;
+        let trees = trees(&[&sealable.run], None).ok()?;
+        seal(&[&sealable], &trees, None, false).ok()?;
+        fs::read(run.path().join(sealed::FILE)).ok()
+    };
+    file().into_iter().collect()
+}
+
+pub(crate) fn contexts() -> Vec<Vec<u8>> {
+    vec![b"B\n\n3\n2\n\nduck\ncarp\nreed\nswims\nflies\nXX\nX.\n..\n".to_vec()]
+}
+
+pub(crate) fn selections() -> Vec<Vec<u8>> {
+    ["6.4", "6.*", "*.0", "0-3.1-4", "5~1.0", "1:6.4", "6.h1"]
+        .map(|text| text.as_bytes().to_vec())
+        .into()
+}
+
+pub(crate) fn chrome() -> Vec<Vec<u8>> {
+    let text = r#"{"traceEvents":[{"ph":"B","name":"f","pid":1,"tid":2,"ts":1.5},{"ph":"X","name":"g","pid":1,"tid":2,"ts":2,"dur":1},
+        {"ph":"E","pid":1,"tid":2,"ts":4},{"ph":"M","name":"process_name","pid":1,"args":{"name":"app"}}]}"#;
+    vec![text.as_bytes().to_vec()]
+}

@@ -1,0 +1,101 @@
+//! Every body, with noise, and with damaged bytes of our own writers.
+#![allow(clippy::unwrap_used)]
+
+use crate::{TARGETS, Target};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+fn targets() -> impl Strategy<Value = Target> {
+    prop::sample::select(TARGETS.to_vec())
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Set(u8),
+    Remove,
+    Insert(u8),
+    Cut,
+    /// A word of ones, zeros, or something small.
+    Word(u32),
+}
+
+fn changes() -> impl Strategy<Value = Vec<(Index, Change)>> {
+    let change = prop_oneof![
+        6 => any::<u8>().prop_map(Change::Set),
+        1 => Just(Change::Remove),
+        1 => any::<u8>().prop_map(Change::Insert),
+        1 => Just(Change::Cut),
+        3 => prop_oneof![Just(0), Just(u32::MAX), Just(1 << 31), 0..70_000u32].prop_map(Change::Word),
+    ];
+    prop::collection::vec((any::<Index>(), change), 0..8)
+}
+
+fn damaged(mut bytes: Vec<u8>, changes: &[(Index, Change)]) -> Vec<u8> {
+    for (at, change) in changes {
+        if bytes.is_empty() {
+            break;
+        }
+        let at = at.index(bytes.len());
+        match change {
+            Change::Set(byte) => bytes[at] = *byte,
+            Change::Remove => drop(bytes.remove(at)),
+            Change::Insert(byte) => bytes.insert(at, *byte),
+            Change::Cut => bytes.truncate(at),
+            Change::Word(word) => {
+                let at = at & !3;
+                let end = bytes.len().min(at + 4);
+                bytes[at..end].copy_from_slice(&word.to_le_bytes()[..end - at]);
+            }
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn noise(target in targets(), bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
+        (target.body)(&bytes);
+    }
+
+    #[test]
+    fn damage(target in targets(), seed in any::<Index>(), changes in changes()) {
+        let seeds = (target.seeds)();
+        if !seeds.is_empty() {
+            (target.body)(&damaged(seeds[seed.index(seeds.len())].clone(), &changes));
+        }
+    }
+}
+
+#[test]
+fn seeds_are_accepted() {
+    for target in TARGETS {
+        for seed in (target.seeds)() {
+            assert!(!seed.is_empty(), "{}", target.name);
+            (target.body)(&seed);
+        }
+    }
+    let with: Vec<&str> = TARGETS
+        .iter()
+        .filter(|it| !(it.seeds)().is_empty())
+        .map(|it| it.name)
+        .collect();
+    let programs = ["plan", "elf"];
+    let needed = [
+        "codecs",
+        "side",
+        "process",
+        "sealed",
+        "context",
+        "selection",
+        "chrome",
+    ];
+    for name in needed.iter().chain(
+        programs
+            .iter()
+            .filter(|_| std::path::Path::new("/bin/true").exists()),
+    ) {
+        assert!(with.contains(name), "{name} has none");
+    }
+}
