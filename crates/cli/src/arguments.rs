@@ -2,8 +2,8 @@
 //! `LOCKSTEP_OPTIONS`.
 
 use crate::{
-    calls, compare, completions, diff, events, export, import, info, inject, lattice, loops, man,
-    output, plan, progress, record, report, runs, seal, similarity, stack, tree, words,
+    calls, compare, completions, diff, events, export, go, import, info, inject, lattice, loops,
+    man, output, plan, progress, record, report, runs, seal, similarity, stack, tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -50,6 +50,7 @@ pub enum Command {
     Export(export::Export),
     Import(import::Import),
     Seal(seal::Seal),
+    Go(go::Go),
     Runs(runs::Runs),
     Rm(runs::Rm),
     Completions(completions::Completions),
@@ -79,6 +80,7 @@ impl Command {
             Self::Export(it) => it.run(),
             Self::Import(it) => it.run(),
             Self::Seal(it) => it.run(),
+            Self::Go(it) => it.run(),
             Self::Runs(it) => it.run(),
             Self::Rm(it) => it.run(),
             Self::Completions(it) => it.run(),
@@ -91,6 +93,7 @@ impl Command {
     pub fn failure_status(&self) -> u8 {
         match self {
             Self::Record(_) | Self::Inject(_) => WRAPPER_FAILED,
+            Self::Go(it) if it.wraps() => WRAPPER_FAILED,
             _ => FAILED,
         }
     }
@@ -102,7 +105,7 @@ const WRAPPER_FAILED: u8 = 125;
 const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
-const NOT_YET: &[&str] = &["baseline", "doctor", "go", "outliers"];
+const NOT_YET: &[&str] = &["baseline", "doctor", "outliers"];
 
 /// The command with examples before its options, in this and every subcommand's help.
 pub fn command() -> clap::Command {

@@ -8,9 +8,9 @@
 //! | status | meaning |
 //! |---|---|
 //! | 0 | done; nothing wrong found |
-//! | 1 | done; runs or traces differ (`compare`, `diff`), or a task hangs (`progress`, `record --on-hang stop`) |
+//! | 1 | done; runs or traces differ (`compare`, `diff`), a task hangs (`progress`, `record --on-hang stop`), or a bug was found (`go test`) |
 //! | 2 | it could not be done |
-//! | 125, 126, 127, 128 + n | of `record` and `inject`: not started, not executable, not found, killed by signal n |
+//! | 125, 126, 127, 128 + n | of `record`, `inject`, `go run` and `go replay`: not started, not executable, not found, killed by signal n |
 
 mod arguments;
 mod hang;
@@ -24,6 +24,7 @@ mod completions;
 mod diff;
 mod events;
 mod export;
+mod go;
 mod import;
 mod info;
 mod inject;

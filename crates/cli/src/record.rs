@@ -108,7 +108,7 @@ fn codecs() -> impl TypedValueParser<Value = Kind> {
 }
 
 /// Bytes as people write them.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let expected = || format!("expected a size such as 500M or 2G, found '{text}'");
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let power = match text[digits.len()..].to_ascii_uppercase().as_str() {

@@ -2,6 +2,7 @@
 
 use crate::overlay::{Class, Overlay, OverlayError, prepare};
 use crate::toolchain::{Toolchain, ToolchainError};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -112,6 +113,39 @@ impl Builder {
         go.arg("-overlay").arg(&self.overlay.file);
         go.arg("-o").arg(file).arg(package);
         self.output(command, go).map(drop)
+    }
+
+    /// Builds the test binaries of all `packages` as `place/0`, `place/1`, ...: at once, where their names differ.
+    ///
+    /// # Errors
+    /// What the compiler said.
+    pub fn tests(&self, packages: &[Package], place: &Path) -> Result<(), BuildError> {
+        let together = place.join("together");
+        let failed = |error: std::io::Error| BuildError::Place {
+            path: together.clone(),
+            reason: error.to_string(),
+        };
+        let base = |it: &Package| it.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let names: BTreeSet<String> = packages.iter().map(base).collect();
+        if names.len() == packages.len() && packages.len() > 1 {
+            std::fs::create_dir_all(&together).map_err(failed)?;
+            let mut go = Command::new("go");
+            go.args(["test", "-c"]).args(&self.flags);
+            go.arg("-overlay").arg(&self.overlay.file);
+            go.arg("-o")
+                .arg(together.join(""))
+                .args(packages.iter().map(|it| &it.path));
+            self.output("test", go)?;
+        }
+        for (index, package) in packages.iter().enumerate() {
+            let file = place.join(index.to_string());
+            let built = together.join(format!("{}.test", base(package)));
+            if std::fs::rename(built, &file).is_err() {
+                self.test(&package.path, &file)?;
+            }
+        }
+        let _ = std::fs::remove_dir_all(&together);
+        Ok(())
     }
 
     /// The packages that patterns name, in the order of the go command.

@@ -14,6 +14,7 @@
 //! *Not for*: programs that are not built from source, other systems than Linux on x86-64.
 
 pub mod build;
+pub mod campaign;
 pub mod capture;
 pub mod coverage;
 pub mod dot;
@@ -27,10 +28,14 @@ pub mod prediction;
 mod race;
 mod replay;
 pub mod ring;
+pub mod schedule;
+pub mod store;
 pub mod symbols;
 pub mod toolchain;
+pub mod trace;
 mod tree;
-mod verdict;
+pub mod usages;
+pub mod verdict;
 mod waits;
 mod words;
 

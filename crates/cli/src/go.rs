@@ -1,0 +1,53 @@
+//! `lockstep go`: concurrent Go programs, their tests and their usages.
+
+mod options;
+mod replay;
+mod run;
+mod test;
+mod usages;
+mod words;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Find deadlocks, leaks and races of Go programs and their tests, with an untouched toolchain
+///
+/// A program is built with the runtime's own sources edited on the way to the compiler, runs under seeded schedules,
+/// and is judged by the states of its goroutines.
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep go test ./...
+  lockstep go test --runs 100 -o found ./server -- -run TestShutdown
+  lockstep go run ./cmd/pipeline input.txt
+  lockstep go replay found --run 7
+  lockstep go usages ./...
+")]
+pub struct Go {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Test(test::Test),
+    Run(run::Run),
+    Replay(replay::Replay),
+    Usages(usages::Usages),
+}
+
+impl Go {
+    pub fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Test(it) => it.run(),
+            Command::Run(it) => it.run(),
+            Command::Replay(it) => it.run(),
+            Command::Usages(it) => it.run(),
+        }
+    }
+
+    /// Whether the status is the program's own.
+    pub fn wraps(&self) -> bool {
+        matches!(self.command, Command::Run(_) | Command::Replay(_))
+    }
+}

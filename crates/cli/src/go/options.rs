@@ -1,0 +1,326 @@
+//! Options that `go test` and `go run` share, and the flags of the go command behind `--`.
+
+use crate::output;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lockstep_goroutines::build::{BuildError, Builder};
+use lockstep_goroutines::campaign;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often and how a program is run.
+#[derive(Debug, Args)]
+pub struct Schedule {
+    /// Most runs of each test, or of the program [default: 10 of a test, 1 of a program]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Run until something is found (at most 10,000 times, or --runs)
+    #[arg(long)]
+    until_failure: bool,
+    /// Go on behind a bug: all runs are made
+    #[arg(long, conflicts_with = "until_failure")]
+    keep_going: bool,
+    /// Most delays of a run; 0 leaves the schedule as it is [default: by the portfolio]
+    #[arg(long, value_name = "D")]
+    delays: Option<u64>,
+    /// What all schedules follow from
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// How long a run may take: 10s, 2m, 1h30m or seconds
+    #[arg(long, value_name = "T", default_value = "30s", value_parser = duration)]
+    timeout: Duration,
+    /// Build with the race detector
+    #[arg(long)]
+    race: bool,
+    /// Enough once PERCENT of the coverage requirements are met
+    #[arg(long, value_name = "PERCENT")]
+    coverage: Option<f64>,
+    /// Most bytes of a run's records
+    #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = crate::record::size)]
+    max_size: u64,
+    /// Keep every run there; it must not exist or be empty
+    #[arg(short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const UNTIL_FAILURE: u32 = 10_000;
+
+impl Schedule {
+    /// For campaigns that make `usual` runs where nothing is said.
+    pub fn options(&self, usual: u32, flags: &Flags, shows: bool) -> campaign::Options {
+        let most = if self.until_failure {
+            UNTIL_FAILURE
+        } else {
+            usual
+        };
+        campaign::Options {
+            runs: self.runs.or(flags.count).unwrap_or(most),
+            goes_on: self.keep_going,
+            delays: self.delays,
+            seed: self.seed,
+            limit: self.timeout,
+            coverage: self.coverage,
+            most: self.max_size,
+            shows,
+        }
+    }
+
+    /// How the programs of the module around here are built.
+    pub fn builder(&self, flags: &Flags) -> Result<Builder> {
+        let mut build = flags.build.clone();
+        if self.race {
+            build.push("-race".into());
+        }
+        let here = std::env::current_dir().context("no working directory")?;
+        let builder = Builder::new(&here, &build)?;
+        let missing = builder.missing().iter().map(|(class, reason)| {
+            format!(
+                "{} are not recorded with {}: {reason}",
+                class.name(),
+                builder.toolchain.version
+            )
+        });
+        output::remark(&missing.collect::<Vec<_>>());
+        Ok(builder)
+    }
+
+    /// The directory of the campaign, made where it was not there.
+    pub fn place(&self) -> Result<Option<PathBuf>> {
+        let Some(path) = &self.output else {
+            return Ok(None);
+        };
+        std::fs::create_dir_all(path.join("bin"))
+            .with_context(|| format!("{} cannot be made", path.display()))?;
+        let others = std::fs::read_dir(path)
+            .with_context(|| format!("{} cannot be read", path.display()))?
+            .filter_map(Result::ok)
+            .any(|it| it.file_name() != "bin");
+        if others {
+            bail!(
+                "expected a directory that is not there or empty, found {}",
+                path.display()
+            );
+        }
+        Ok(Some(path.clone()))
+    }
+}
+
+/// What stood behind `--`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// For the compiler.
+    pub build: Vec<OsString>,
+    /// For the test binary.
+    pub test: Vec<OsString>,
+    /// `-run`
+    pub run: Option<String>,
+    /// `-count`
+    pub count: Option<u32>,
+}
+
+/// Flags of test binaries that have a value.
+const VALUED: &[&str] = &[
+    "skip",
+    "parallel",
+    "cpu",
+    "bench",
+    "benchtime",
+    "shuffle",
+    "fuzz",
+    "fuzztime",
+    "v",
+    "short",
+];
+/// Build flags that have a value in a word of its own.
+const BUILD_VALUED: &[&str] = &[
+    "asmflags",
+    "buildmode",
+    "compiler",
+    "gccgoflags",
+    "gcflags",
+    "installsuffix",
+    "ldflags",
+    "mod",
+    "modfile",
+    "overlay",
+    "p",
+    "pgo",
+    "pkgdir",
+    "tags",
+    "toolexec",
+    "covermode",
+    "coverpkg",
+];
+
+impl Flags {
+    /// Tells them apart.
+    pub fn of(words: &[OsString]) -> Result<Self> {
+        let mut flags = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let text = word.to_string_lossy();
+            let Some(name) = text.strip_prefix('-') else {
+                bail!("expected flags of go test behind --, found '{text}'");
+            };
+            let name = name.strip_prefix('-').unwrap_or(name);
+            if name == "args" {
+                flags.test.extend(words.cloned());
+                break;
+            }
+            let (name, value) = match name.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (name, None),
+            };
+            let name = name.strip_prefix("test.").unwrap_or(name);
+            let mut needed = || -> Result<String> {
+                match &value {
+                    Some(value) => Ok(value.clone()),
+                    None => words
+                        .next()
+                        .map(|it| it.to_string_lossy().into_owned())
+                        .with_context(|| format!("expected a value behind -{name}")),
+                }
+            };
+            match name {
+                "run" => flags.run = Some(needed()?),
+                "count" => {
+                    let value = needed()?;
+                    let count = value.parse().ok().filter(|it| *it > 0);
+                    flags.count =
+                        Some(count.with_context(|| format!("expected -count=N, found '{value}'"))?);
+                }
+                "timeout" => {
+                    needed()?;
+                    output::complain("-timeout is not passed on: --timeout is for each run");
+                }
+                "json" => bail!("-json is not for here: lockstep go test has --json"),
+                "c" | "o" | "exec" | "list" => bail!(
+                    "-{name} is not for here: lockstep builds and starts test binaries itself"
+                ),
+                "v" | "short" | "failfast" if value.is_none() => {
+                    flags.test.push(format!("-test.{name}").into());
+                }
+                _ if VALUED.contains(&name) => {
+                    let value = needed()?;
+                    flags.test.push(format!("-test.{name}={value}").into());
+                }
+                _ => {
+                    flags.build.push(word.clone());
+                    if value.is_none() && BUILD_VALUED.contains(&name) {
+                        flags.build.push(needed()?.into());
+                    }
+                }
+            }
+        }
+        Ok(flags)
+    }
+}
+
+/// The go command's own words on stderr, before the line that says that nothing was built.
+pub fn built<T>(result: Result<T, BuildError>) -> Result<T> {
+    result.map_err(|error| match error {
+        BuildError::Failed { command, said } => {
+            let _ = writeln!(std::io::stderr(), "{}", output_lines(&said));
+            anyhow::anyhow!("expected packages that build, but go {command} failed (above)")
+        }
+        other => other.into(),
+    })
+}
+
+fn output_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(output::printable).collect();
+    lines.join("\n")
+}
+
+/// The arguments of one test's binary.
+pub fn arguments(flags: &Flags, test: &str) -> Vec<OsString> {
+    let mut pattern = format!("^{test}$");
+    if let Some((_, sub)) = flags.run.as_deref().and_then(|it| it.split_once('/')) {
+        pattern = format!("{pattern}/{sub}");
+    }
+    let mut arguments: Vec<OsString> = vec![
+        format!("-test.run={pattern}").into(),
+        "-test.timeout=0".into(),
+        "-test.paniconexit0".into(),
+    ];
+    arguments.extend(flags.test.iter().cloned());
+    arguments
+}
+
+/// A path as the user would write it from here.
+pub fn from_here(path: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = Path::new(path);
+    path.strip_prefix(&here)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+/// `10s`, `1h30m`, `250ms` or seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("expected a time such as 30s or 2m, found '{text}'");
+    let mut seconds = 0.0;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let units = [("ms", 0.001), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+        let unit = units.iter().find(|(unit, _)| rest.starts_with(unit));
+        let (unit, worth) = match unit {
+            Some(unit) => *unit,
+            None if rest.is_empty() => ("", 1.0),
+            None => return Err(wrong()),
+        };
+        rest = &rest[unit.len()..];
+        seconds += number * worth;
+    }
+    if seconds > 0.0 && seconds < 1e9 {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(wrong())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn flags_go_where_they_belong() {
+        let words = [
+            "-run", "TestA/b", "-tags=x", "-mod", "vendor", "-short", "-count=3", "-race", "-args",
+            "y",
+        ];
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        let flags = Flags::of(&words).unwrap();
+        assert_eq!(flags.run.as_deref(), Some("TestA/b"));
+        assert_eq!(flags.count, Some(3));
+        assert_eq!(
+            flags.build,
+            ["-tags=x", "-mod", "vendor", "-race"].map(OsString::from)
+        );
+        assert_eq!(flags.test, ["-test.short", "y"].map(OsString::from));
+        assert_eq!(arguments(&flags, "TestA")[0], "-test.run=^TestA$/b");
+        assert!(Flags::of(&["-json".into()]).is_err());
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("1m30s").unwrap(), Duration::from_secs(90));
+        assert_eq!(duration("250ms").unwrap(), Duration::from_millis(250));
+        assert_eq!(duration("7").unwrap(), Duration::from_secs(7));
+        for wrong in ["", "x", "1d", "0s", "-3s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

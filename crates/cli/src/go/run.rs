@@ -1,0 +1,127 @@
+//! `lockstep go run`: a Go program under many schedules.
+
+use super::options::{Flags, Schedule, built};
+use super::test::{Scratch, Stopped, row};
+use super::words;
+use anyhow::Result;
+use clap::Args;
+use lockstep_goroutines::campaign::Subject;
+use lockstep_goroutines::execution::End;
+use lockstep_goroutines::store::{Campaign, Stored};
+use lockstep_goroutines::symbols::{Program, Symbols};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Run a main package, once or under many schedules, and judge what its goroutines did
+///
+/// The program's input and output are its own; the verdict goes to stderr (with --json too). Ends with the program's
+/// status, 128 + n when signal n ended it, 137 where it was ended because nothing could move any more.
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep go run ./cmd/pipeline input.txt
+  lockstep go run --runs 50 -o found . --verbose
+")]
+pub struct Run {
+    #[command(flatten)]
+    schedule: Schedule,
+    /// The main package
+    package: String,
+    /// Arguments of the program
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS"
+    )]
+    arguments: Vec<OsString>,
+}
+
+impl Run {
+    pub fn run(self) -> Result<ExitCode> {
+        let flags = Flags::default();
+        let builder = self.schedule.builder(&flags)?;
+        let place = self.schedule.place()?;
+        let scratch = Scratch::new()?;
+        let file = place
+            .as_ref()
+            .map_or_else(|| scratch.0.join("0"), |it| it.join("bin/0"));
+        built(builder.program(&self.package, &file))?;
+        let program = Program::open(&file, &builder.toolchain.root, None)?;
+        let symbols = Symbols::of(&program);
+        let classes = program.classes();
+        let here = std::env::current_dir()?;
+        let subject = Subject {
+            file: &file,
+            symbols: &symbols,
+            classes: &classes,
+            arguments: self.arguments.clone(),
+            directory: &here,
+        };
+        let options = self.schedule.options(1, &flags, true);
+        let mut campaign = Campaign {
+            version: 1,
+            seed: options.seed,
+            directory: here.clone(),
+            root: builder.toolchain.root.clone(),
+            programs: vec![Stored {
+                package: self.package.clone(),
+                directory: here.clone(),
+            }],
+            runs: Vec::new(),
+        };
+        let mut last = End::Exited(0);
+        let found = subject.campaign(&options, |run| {
+            last = run.outcome.end.clone();
+            if let Some(place) = &place {
+                let number = campaign.runs.len() + 1;
+                campaign
+                    .keep(place, number, 0, run)
+                    .map_err(Stopped::Store)?;
+                campaign
+                    .runs
+                    .push(row(0, None, &self.arguments, &options, run));
+            }
+            Ok::<(), Stopped>(())
+        })?;
+        if let Some(place) = &place {
+            campaign.write(place)?;
+        }
+        if let Some((judgement, number, plan)) = &found.worst {
+            let mut text = Vec::new();
+            if self.schedule.json {
+                let totals = found.coverage.totals();
+                let value = serde_json::json!({
+                    "package": self.package,
+                    "verdict": judgement.verdict.name(),
+                    "runs": found.runs,
+                    "first_run": number,
+                    "seed": plan.policy.seed,
+                    "sentence": judgement.sentence,
+                    "goroutines": words::goroutines(judgement),
+                    "coverage": {"covered": totals.covered, "total": totals.total},
+                });
+                writeln!(text, "{value}")?;
+            } else {
+                writeln!(
+                    text,
+                    "lockstep: {} in run {number} of {}, seed {}",
+                    judgement.verdict, found.runs, plan.policy.seed
+                )?;
+                words::explain(&mut text, judgement)?;
+            }
+            // A closed stderr takes the verdict, not the status.
+            let _ = std::io::stderr().write_all(&text);
+        }
+        Ok(status(&last))
+    }
+}
+
+/// The program's status as a shell has it.
+pub fn status(end: &End) -> ExitCode {
+    let code = match end {
+        End::Exited(code) => *code,
+        End::Signalled(signal) => 128 + signal,
+        End::Quiescent | End::TimedOut => 128 + 9,
+    };
+    ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
+}

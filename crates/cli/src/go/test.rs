@@ -1,0 +1,466 @@
+//! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
+
+use super::options::{Flags, Schedule, arguments, built};
+use super::words;
+use crate::output;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lockstep_goroutines::build::{Builder, Package};
+use lockstep_goroutines::campaign::{self, Found, Subject, tests};
+use lockstep_goroutines::coverage::Coverage;
+use lockstep_goroutines::launch::LaunchError;
+use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
+use lockstep_goroutines::symbols::{Program, Symbols};
+use lockstep_goroutines::verdict::{Judgement, Verdict};
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Run the tests of packages under many schedules, and judge each run by what its goroutines did
+///
+/// Every test function is run in a process of its own, so that what is left behind is its own. Packages run side by
+/// side, tests of a package one after another, as with go test. Stops a test at its first bug. Ends with 1 where
+/// there is a bug or a failing test.
+#[derive(Debug, Args)]
+#[command(before_help = "EXAMPLES
+  lockstep go test ./...
+  lockstep go test --runs 100 --race ./server
+  lockstep go test --until-failure -o found . -- -run TestShutdown -tags integration
+  lockstep go test --baseline known.txt ./...      in CI: only what is not in the list counts
+")]
+pub struct Test {
+    #[command(flatten)]
+    schedule: Schedule,
+    /// Verdicts that are known, one a line as this command prints them (`leak server.go:12`): they do not count
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Packages, as for the go command
+    #[arg(value_name = "PACKAGES", default_value = ".")]
+    packages: Vec<String>,
+    /// Flags of go test
+    #[arg(last = true, value_name = "GO TEST FLAGS")]
+    flags: Vec<OsString>,
+}
+
+/// A package that was built.
+struct Built {
+    package: Package,
+    file: PathBuf,
+    program: Program,
+    classes: Vec<u8>,
+    tests: Vec<String>,
+}
+
+/// What came of a test.
+struct Tested {
+    test: String,
+    found: Found,
+    is_known: bool,
+}
+
+/// What came of a package.
+struct Outcome {
+    package: String,
+    tests: Vec<Tested>,
+    coverage: Coverage,
+}
+
+/// Runs that are kept.
+struct Keeper<'a> {
+    directory: &'a Path,
+    campaign: Mutex<Campaign>,
+}
+
+impl Test {
+    pub fn run(self) -> Result<ExitCode> {
+        let flags = Flags::of(&self.flags)?;
+        let known = self.known()?;
+        let builder = self.schedule.builder(&flags)?;
+        let packages = built(builder.packages(&self.packages))?;
+        let (with, without): (Vec<_>, Vec<_>) = packages.into_iter().partition(|it| it.has_tests);
+        if with.is_empty() {
+            let what = if without.is_empty() {
+                "no package"
+            } else {
+                "none with tests"
+            };
+            bail!(
+                "expected packages with tests, found {what} in {}",
+                self.packages.join(" ")
+            );
+        }
+        let place = self.schedule.place()?;
+        let scratch = Scratch::new()?;
+        let bin = place
+            .as_ref()
+            .map_or_else(|| scratch.0.clone(), |it| it.join("bin"));
+        built(builder.tests(&with, &bin))?;
+        let mut all = Vec::new();
+        for (index, package) in with.into_iter().enumerate() {
+            let file = bin.join(index.to_string());
+            all.push(look(&builder, package, &file, &flags)?);
+        }
+        let options = self.schedule.options(10, &flags, false);
+        let keeper = place.as_ref().map(|directory| Keeper {
+            directory,
+            campaign: Mutex::new(Campaign {
+                version: 1,
+                seed: options.seed,
+                directory: std::env::current_dir().unwrap_or_default(),
+                root: builder.toolchain.root.clone(),
+                programs: all
+                    .iter()
+                    .map(|it| Stored {
+                        package: it.package.path.clone(),
+                        directory: it.package.directory.clone(),
+                    })
+                    .collect(),
+                runs: Vec::new(),
+            }),
+        });
+        let outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &known)?;
+        if let Some(keeper) = &keeper
+            && let Ok(campaign) = keeper.campaign.lock()
+        {
+            campaign.write(keeper.directory)?;
+        }
+        let worst = outcomes
+            .iter()
+            .map(Outcome::verdict)
+            .max()
+            .unwrap_or(Verdict::Pass);
+        if self.schedule.json {
+            let packages: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
+            output::json(
+                &json!({"packages": packages, "verdict": worst.name(), "seed": options.seed}),
+            )?;
+        } else {
+            output::print(|out| {
+                for package in &without {
+                    writeln!(
+                        out,
+                        "-     {}  no test files",
+                        output::printable(&package.path)
+                    )?;
+                }
+                outcomes.iter().try_for_each(|it| it.text(out))
+            })?;
+        }
+        Ok(output::found(worst.is_bug()))
+    }
+
+    fn known(&self) -> Result<Vec<String>> {
+        let Some(path) = &self.baseline else {
+            return Ok(Vec::new());
+        };
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "expected a list of known verdicts, found {}",
+                path.display()
+            )
+        })?;
+        let lines = text.lines().map(str::trim);
+        Ok(lines
+            .filter(|it| !it.is_empty() && !it.starts_with('#'))
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
+/// What a test binary holds.
+fn look(builder: &Builder, package: Package, file: &Path, flags: &Flags) -> Result<Built> {
+    let program = Program::open(file, &builder.toolchain.root, Some(&package.path))?;
+    let pattern = flags.run.as_deref().unwrap_or(".");
+    let pattern = pattern.split('/').next().unwrap_or(".");
+    let tests = tests(file, &package.directory, pattern).map_err(|said| {
+        anyhow::anyhow!(
+            "expected the tests of {}, but its test binary said: {said}",
+            package.path
+        )
+    })?;
+    Ok(Built {
+        classes: program.classes(),
+        file: file.to_owned(),
+        program,
+        tests,
+        package,
+    })
+}
+
+/// Packages side by side, as many as there are processors.
+fn run_all(
+    all: &[Built],
+    options: &campaign::Options,
+    flags: &Flags,
+    keeper: Option<&Keeper<'_>>,
+    known: &[String],
+) -> Result<Vec<Outcome>> {
+    let workers = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(all.len());
+    let next = AtomicUsize::new(0);
+    let outcomes: Mutex<Vec<Option<Result<Outcome>>>> =
+        Mutex::new(all.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(built) = all.get(index) else { return };
+                    let outcome = run_package(index, built, options, flags, keeper, known);
+                    if let Ok(mut outcomes) = outcomes.lock() {
+                        outcomes[index] = Some(outcome);
+                    }
+                }
+            });
+        }
+    });
+    let outcomes = outcomes.into_inner().unwrap_or_default();
+    outcomes.into_iter().flatten().collect()
+}
+
+fn run_package(
+    index: usize,
+    built: &Built,
+    options: &campaign::Options,
+    flags: &Flags,
+    keeper: Option<&Keeper<'_>>,
+    known: &[String],
+) -> Result<Outcome> {
+    let symbols = Symbols::of(&built.program);
+    let mut outcome = Outcome {
+        package: built.package.path.clone(),
+        tests: Vec::new(),
+        coverage: Coverage::new(),
+    };
+    for test in &built.tests {
+        let subject = Subject {
+            file: &built.file,
+            symbols: &symbols,
+            classes: &built.classes,
+            arguments: arguments(flags, test),
+            directory: &built.package.directory,
+        };
+        let found = subject.campaign(options, |run| match keeper {
+            Some(keeper) => keeper.keep(index, Some(test), &subject.arguments, options, run),
+            None => Ok(()),
+        })?;
+        outcome.coverage.merge(&found.coverage);
+        let is_known = found
+            .worst
+            .as_ref()
+            .is_some_and(|it| known.iter().any(|line| *line == label(&it.0)));
+        outcome.tests.push(Tested {
+            test: test.clone(),
+            found,
+            is_known,
+        });
+    }
+    Ok(outcome)
+}
+
+/// Why a campaign was given up.
+#[derive(Debug)]
+pub enum Stopped {
+    Launch(LaunchError),
+    Store(StoreError),
+}
+
+impl From<LaunchError> for Stopped {
+    fn from(error: LaunchError) -> Self {
+        Self::Launch(error)
+    }
+}
+
+impl From<Stopped> for anyhow::Error {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Launch(error) => error.into(),
+            Stopped::Store(error) => error.into(),
+        }
+    }
+}
+
+impl Keeper<'_> {
+    fn keep(
+        &self,
+        program: usize,
+        test: Option<&str>,
+        arguments: &[OsString],
+        options: &campaign::Options,
+        run: &campaign::Run,
+    ) -> Result<(), Stopped> {
+        let Ok(mut campaign) = self.campaign.lock() else {
+            return Ok(());
+        };
+        let row = row(program, test, arguments, options, run);
+        campaign.runs.push(row);
+        let number = campaign.runs.len();
+        campaign
+            .keep(self.directory, number, program, run)
+            .map_err(Stopped::Store)
+    }
+}
+
+/// The row of a run.
+pub fn row(
+    program: usize,
+    test: Option<&str>,
+    arguments: &[OsString],
+    options: &campaign::Options,
+    run: &campaign::Run,
+) -> Row {
+    Row {
+        program,
+        test: test.map(str::to_owned),
+        arguments: arguments
+            .iter()
+            .map(|it| it.to_string_lossy().into_owned())
+            .collect(),
+        plan: run.plan.clone(),
+        limit: options.limit.as_secs_f64(),
+        end: run.outcome.end.clone(),
+        verdict: run.judgement.verdict,
+        sentence: run.judgement.sentence.clone(),
+        seconds: run.outcome.took.as_secs_f64(),
+    }
+}
+
+/// `leak server.go:12`
+fn label(judgement: &Judgement) -> String {
+    let place = judgement.cause.as_ref().map(|it| {
+        let file = Path::new(&it.file).file_name().unwrap_or_default();
+        format!(" {}:{}", file.to_string_lossy(), it.line)
+    });
+    format!("{}{}", judgement.verdict, place.unwrap_or_default())
+}
+
+impl Outcome {
+    /// The test that is worst.
+    fn worst(&self) -> Option<&Tested> {
+        // The first of several.
+        self.tests.iter().rev().max_by_key(|it| it.verdict())
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.worst().map_or(Verdict::Pass, Tested::verdict)
+    }
+
+    fn json(&self) -> Value {
+        let worst = self.worst();
+        let first = worst.and_then(Tested::bug);
+        let totals = self.coverage.totals();
+        json!({
+            "package": self.package,
+            "verdict": self.verdict().name(),
+            "runs": worst.map_or(0, |it| it.found.runs),
+            "first_run": first.map(|it| it.1),
+            "seed": first.map(|it| it.2.policy.seed),
+            "goroutines": first.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
+            "coverage": {"covered": totals.covered, "total": totals.total},
+            "test": worst.map(|it| it.test.as_str()),
+            "sentence": first.map(|it| it.0.sentence.as_str()),
+            "cause": first.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
+            "tests": self.tests.iter().map(Tested::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn text(&self, out: &mut output::Out<'_>) -> std::io::Result<()> {
+        let totals = self.coverage.totals();
+        let runs: u32 = self.tests.iter().map(|it| it.found.runs).sum();
+        let verdict = self.verdict();
+        writeln!(
+            out,
+            "{}  {}  {} tests, {runs} runs, {} of {} requirements covered",
+            if verdict == Verdict::Pass {
+                "ok  "
+            } else {
+                verdict.name()
+            },
+            output::printable(&self.package),
+            self.tests.len(),
+            totals.covered,
+            totals.total
+        )?;
+        for tested in &self.tests {
+            let Some((judgement, number, plan)) = &tested.found.worst else {
+                continue;
+            };
+            if judgement.verdict == Verdict::Pass {
+                continue;
+            }
+            let known = if tested.is_known { " (known)" } else { "" };
+            writeln!(
+                out,
+                "  {}: {}{known} in run {number} of {}, seed {}",
+                output::printable(&tested.test),
+                label(judgement),
+                tested.found.runs,
+                plan.policy.seed
+            )?;
+            if !tested.is_known {
+                words::explain(out, judgement)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tested {
+    fn verdict(&self) -> Verdict {
+        match &self.found.worst {
+            Some(worst) if !self.is_known => worst.0.verdict,
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// The run that showed it.
+    fn bug(&self) -> Option<&(Judgement, u32, lockstep_goroutines::schedule::Plan)> {
+        self.found
+            .worst
+            .as_ref()
+            .filter(|it| it.0.verdict != Verdict::Pass && !self.is_known)
+    }
+
+    fn json(&self) -> Value {
+        let bug = self.bug();
+        json!({
+            "test": self.test,
+            "verdict": self.verdict().name(),
+            "runs": self.found.runs,
+            "first_run": bug.map(|it| it.1),
+            "seed": bug.map(|it| it.2.policy.seed),
+            "sentence": bug.map(|it| it.0.sentence.as_str()),
+            "cause": bug.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
+            "known": self.is_known,
+            "goroutines": bug.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
+        })
+    }
+}
+
+/// A directory for programs that are not kept.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new() -> Result<Self> {
+        let place = std::env::temp_dir().join(format!("lockstep-go-{}", std::process::id()));
+        std::fs::create_dir_all(&place)
+            .with_context(|| format!("{} cannot be made", place.display()))?;
+        Ok(Self(place))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The file of a program of a campaign that was kept.
+pub fn kept_program(directory: &Path, index: usize) -> PathBuf {
+    store::program(directory, index)
+}

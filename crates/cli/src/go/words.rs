@@ -1,0 +1,55 @@
+//! A judgement as text and JSON.
+
+use super::options::from_here;
+use crate::output;
+use lockstep_goroutines::verdict::Judgement;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The goroutines that a judgement is about, as in the contract.
+pub fn goroutines(judgement: &Judgement) -> Vec<Value> {
+    let one = |it: &lockstep_goroutines::verdict::Concerned| {
+        let waits: Vec<_> = it
+            .waits_for
+            .iter()
+            .map(|it| json!({"goroutines": it.goroutines, "why": it.why}))
+            .collect();
+        json!({
+            "id": it.id,
+            "created_at": it.created_at,
+            "state": it.state,
+            "blocked_at": it.blocked_at,
+            "waits_for": waits,
+        })
+    };
+    judgement.goroutines.iter().map(one).collect()
+}
+
+/// The sentence and a line for each goroutine.
+pub fn explain(out: &mut impl Write, judgement: &Judgement) -> io::Result<()> {
+    writeln!(
+        out,
+        "  {}",
+        output::wrapped(&output::printable(&judgement.sentence), 2)
+    )?;
+    for goroutine in &judgement.goroutines {
+        let mut line = format!("goroutine {} {}", goroutine.id, goroutine.state);
+        if let Some(at) = &goroutine.blocked_at {
+            line.push_str(&format!(" at {}", from_here(at)));
+        }
+        if let Some(at) = &goroutine.created_at {
+            line.push_str(&format!(", made at {}", from_here(at)));
+        }
+        writeln!(out, "    {}", output::printable(&line))?;
+        for wait in &goroutine.waits_for {
+            let whom: Vec<String> = wait.goroutines.iter().map(u64::to_string).collect();
+            let whom = if whom.is_empty() {
+                String::new()
+            } else {
+                format!(" (goroutine {})", whom.join(", "))
+            };
+            writeln!(out, "      {}{whom}", output::printable(&wait.why))?;
+        }
+    }
+    Ok(())
+}

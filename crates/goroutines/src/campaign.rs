@@ -1,0 +1,252 @@
+//! Runs a program again and again under different schedules until something is found.
+//!
+//! ```text
+//! run 1 ─► Execution ─► judge ─► bug? stop
+//!              │
+//!              └─► predict ─► where to delay ─► every second of the later runs
+//! ```
+
+use crate::capture;
+use crate::coverage::Coverage;
+use crate::execution::Execution;
+use crate::launch::{Launch, LaunchError, Outcome};
+use crate::output;
+use crate::prediction::{Delay, predict};
+use crate::ring::{Ring, kind};
+use crate::schedule::{Plan, plan};
+use crate::symbols::{Symbols, USER};
+use crate::verdict::{Judgement, judge};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+/// How many of the longest delays a place to steer by waits.
+const STEERED: u8 = 16;
+
+/// What is run.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    /// The program.
+    pub file: &'a Path,
+    /// What it holds.
+    pub symbols: &'a Symbols<'a>,
+    /// Whose code is where: `Program::classes`.
+    pub classes: &'a [u8],
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Where it runs.
+    pub directory: &'a Path,
+}
+
+/// How often and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Most runs.
+    pub runs: u32,
+    /// Whether it goes on behind a bug.
+    pub goes_on: bool,
+    /// Most delays of a run.
+    pub delays: Option<u64>,
+    /// What all schedules follow from.
+    pub seed: u64,
+    /// How long a run may take.
+    pub limit: Duration,
+    /// Percent of the requirements at which it is enough.
+    pub coverage: Option<f64>,
+    /// Most bytes of a ring.
+    pub most: u64,
+    /// Whether the program's output is shown as it comes.
+    pub shows: bool,
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Run {
+    /// From 1.
+    pub number: u32,
+    /// How it was made.
+    pub plan: Plan,
+    /// How it went.
+    pub outcome: Outcome,
+    /// What happened.
+    pub execution: Execution,
+    /// What that was.
+    pub judgement: Judgement,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Found {
+    /// Runs that were made.
+    pub runs: u32,
+    /// The worst judgement, the run where it was first, and that run's plan.
+    pub worst: Option<(Judgement, u32, Plan)>,
+    /// What all runs together covered.
+    pub coverage: Coverage,
+}
+
+impl Subject<'_> {
+    /// One run as planned.
+    ///
+    /// # Errors
+    /// Where the program was not started.
+    pub fn run(&self, number: u32, plan: Plan, options: &Options) -> Result<Run, LaunchError> {
+        let mut classes = self.classes.to_vec();
+        for offset in &plan.steer {
+            if let Some(class) = classes.get_mut((*offset as usize).saturating_sub(1) / 32)
+                && *class == USER
+            {
+                *class |= STEERED << 2;
+            }
+        }
+        let outcome = Launch {
+            program: self.file,
+            arguments: &self.arguments,
+            directory: self.directory,
+            classes: &classes,
+            policy: plan.policy,
+            processors: plan.processors,
+            limit: options.limit,
+            most: options.most,
+            shows: options.shows,
+        }
+        .run()?;
+        let execution = read(&outcome, self.symbols);
+        let judgement = judge(&execution);
+        Ok(Run {
+            number,
+            plan,
+            outcome,
+            execution,
+            judgement,
+        })
+    }
+
+    /// Runs until there is a bug or enough; `each` sees every run.
+    ///
+    /// # Errors
+    /// Where the program was not started, or `each` says so.
+    pub fn campaign<E: From<LaunchError>>(
+        &self,
+        options: &Options,
+        mut each: impl FnMut(&Run) -> Result<(), E>,
+    ) -> Result<Found, E> {
+        let mut found = Found {
+            runs: 0,
+            worst: None,
+            coverage: Coverage::new(),
+        };
+        let mut suspicions: Vec<Vec<u32>> = Vec::new();
+        for number in 1..=options.runs {
+            let mut plan = plan(options.seed, number, options.delays);
+            if number % 2 == 0 && !suspicions.is_empty() && options.delays != Some(0) {
+                plan.steer = suspicions[(number as usize / 2 - 1) % suspicions.len()].clone();
+                // Steering is all there is, and both places wait.
+                plan.policy.longest = plan.policy.longest.max(100_000);
+                if plan.policy.mode != crate::ring::Mode::Sleep {
+                    plan.policy.mode = crate::ring::Mode::Sleep;
+                }
+            }
+            let run = self.run(number, plan, options)?;
+            found.runs = number;
+            found.coverage.add(&run.execution);
+            let is_worse = found
+                .worst
+                .as_ref()
+                .is_none_or(|it| it.0.verdict < run.judgement.verdict);
+            if is_worse {
+                found.worst = Some((run.judgement.clone(), number, run.plan.clone()));
+            }
+            each(&run)?;
+            if run.judgement.verdict.is_bug() && !options.goes_on {
+                break;
+            }
+            let enough = |percent: f64| found.coverage.totals().percent() >= percent;
+            if options.coverage.is_some_and(enough) {
+                break;
+            }
+            if number == 1 {
+                suspicions = self.suspicions(&run);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where each suspicion of a healthy run says that delays may show it.
+    fn suspicions(&self, run: &Run) -> Vec<Vec<u32>> {
+        let Ok(ring) = Ring::read(&run.outcome.ring) else {
+            return Vec::new();
+        };
+        let mut wanted: Vec<BTreeSet<Delay>> = Vec::new();
+        for finding in predict(&run.execution) {
+            let steer: BTreeSet<Delay> = finding.steer.into_iter().collect();
+            if !steer.is_empty() && !wanted.contains(&steer) {
+                wanted.push(steer);
+            }
+        }
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let places: BTreeSet<u32> = ring
+            .records
+            .iter()
+            .filter(|it| it.kind <= kind::BROADCAST || it.kind == kind::CREATE)
+            .map(|it| {
+                if it.kind == kind::CREATE {
+                    it.word(1) as u32
+                } else {
+                    it.place
+                }
+            })
+            .collect();
+        let matches = |delays: &BTreeSet<Delay>| -> Vec<u32> {
+            let is_there = |offset: &u32| {
+                self.symbols.place(*offset).is_some_and(|site| {
+                    delays
+                        .iter()
+                        .any(|it| it.place.line == site.line && it.place.file == site.file)
+                })
+            };
+            places.iter().copied().filter(is_there).collect()
+        };
+        wanted
+            .iter()
+            .map(matches)
+            .filter(|it| !it.is_empty())
+            .collect()
+    }
+}
+
+/// What a run's ring and output tell.
+#[must_use]
+pub fn read(outcome: &Outcome, symbols: &Symbols<'_>) -> Execution {
+    // A program that ended before its runtime began has a ring without records.
+    let ring = Ring::read(&outcome.ring).unwrap_or_default();
+    let said = output::read(&outcome.text, &outcome.end);
+    capture::execution(&ring, symbols, outcome.end.clone(), said)
+}
+
+/// The tests that `file`, a test binary, has: those whose name `pattern` finds.
+///
+/// # Errors
+/// What it said instead.
+pub fn tests(file: &Path, directory: &Path, pattern: &str) -> Result<Vec<String>, String> {
+    let output = std::process::Command::new(file)
+        .arg(format!("-test.list={pattern}"))
+        .current_dir(directory)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        return Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr))
+            .trim()
+            .to_owned());
+    }
+    let is_test = |it: &&str| {
+        ["Test", "Example", "Fuzz"]
+            .iter()
+            .any(|kind| it.starts_with(kind))
+    };
+    Ok(text.lines().filter(is_test).map(str::to_owned).collect())
+}

@@ -1,0 +1,184 @@
+//! The directory of a campaign: what was run, each run as an ordinary run, and what a replay needs.
+//!
+//! ```text
+//! DIR/lockstep-go.json    what was asked for, and a row for each run
+//! DIR/bin/N               the programs
+//! DIR/run-N/              a run; beside its files: execution.json, output.txt
+//! ```
+
+use crate::campaign::Run;
+use crate::execution::{End, Execution};
+use crate::schedule::Plan;
+use crate::trace;
+use crate::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file that says what a directory is.
+pub const MARKER: &str = "lockstep-go.json";
+/// In the directory of a run.
+pub const EXECUTION: &str = "execution.json";
+
+/// What was asked for.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Campaign {
+    /// Version of this file.
+    pub version: u32,
+    /// The seed that all follows from.
+    pub seed: u64,
+    /// Where the go command ran.
+    pub directory: PathBuf,
+    /// The module's `GOROOT`.
+    pub root: PathBuf,
+    /// Programs that were run.
+    pub programs: Vec<Stored>,
+    /// Runs, in order: `run-1` is the first.
+    pub runs: Vec<Row>,
+}
+
+/// A program.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Stored {
+    /// Its package.
+    pub package: String,
+    /// Where it runs.
+    pub directory: PathBuf,
+}
+
+/// A run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Row {
+    /// Index of its program.
+    pub program: usize,
+    /// The test, where it was one.
+    pub test: Option<String>,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// How it was made.
+    pub plan: Plan,
+    /// Seconds that it was given.
+    pub limit: f64,
+    /// How it ended.
+    pub end: End,
+    /// What that was.
+    pub verdict: Verdict,
+    /// In one sentence.
+    pub sentence: String,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// Why a campaign cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A run could not be written.
+    #[error(transparent)]
+    Run(#[from] lockstep_writer::Error),
+    /// It is something else.
+    #[error("expected a directory that lockstep go wrote, found {}: {reason}", path.display())]
+    Other {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn file(path: &Path) -> impl FnOnce(io::Error) -> StoreError + '_ {
+    |source| StoreError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Where program `index` of a campaign lies.
+#[must_use]
+pub fn program(directory: &Path, index: usize) -> PathBuf {
+    directory.join("bin").join(index.to_string())
+}
+
+/// Where run `number` lies, from 1.
+#[must_use]
+pub fn run(directory: &Path, number: usize) -> PathBuf {
+    directory.join(format!("run-{number}"))
+}
+
+impl Campaign {
+    /// Writes run `number` beside the others.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn keep(
+        &self,
+        directory: &Path,
+        number: usize,
+        program: usize,
+        of: &Run,
+    ) -> Result<(), StoreError> {
+        let place = run(directory, number);
+        fs::create_dir(&place).map_err(file(&place))?;
+        let status = match of.outcome.end {
+            End::Exited(status) => u32::try_from(status).ok(),
+            _ => None,
+        };
+        let name = self
+            .programs
+            .get(program)
+            .map_or("program", |it| it.package.as_str());
+        trace::write(&of.execution, name, of.outcome.pid, status, &place)?;
+        let path = place.join("output.txt");
+        fs::write(&path, &of.outcome.text).map_err(file(&path))?;
+        let path = place.join(EXECUTION);
+        let text = serde_json::to_vec(&of.execution).map_err(io::Error::from);
+        text.and_then(|it| fs::write(&path, it))
+            .map_err(file(&path))
+    }
+
+    /// Writes what was asked for.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), StoreError> {
+        let path = directory.join(MARKER);
+        let draft = directory.join(".lockstep-go.json");
+        let text = serde_json::to_vec_pretty(self).map_err(io::Error::from);
+        text.and_then(|it| fs::write(&draft, it))
+            .and_then(|()| fs::rename(&draft, &path))
+            .map_err(file(&path))
+    }
+
+    /// Reads what was asked for.
+    ///
+    /// # Errors
+    /// Where it is no such directory.
+    pub fn read(directory: &Path) -> Result<Self, StoreError> {
+        parse(&directory.join(MARKER), directory)
+    }
+}
+
+/// The execution of run `number`.
+///
+/// # Errors
+/// Where it is not there.
+pub fn execution(directory: &Path, number: usize) -> Result<Execution, StoreError> {
+    parse(&run(directory, number).join(EXECUTION), directory)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, directory: &Path) -> Result<T, StoreError> {
+    let other = |reason: String| StoreError::Other {
+        path: directory.to_owned(),
+        reason,
+    };
+    let bytes = fs::read(path).map_err(|error| other(format!("{}: {error}", path.display())))?;
+    serde_json::from_slice(&bytes).map_err(|error| other(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,138 @@
+//! The static table of concurrency usages, by a helper in Go that the user's own toolchain builds and runs: it knows
+//! build tags, cgo, generics, vendoring and test variants as the compiler does.
+//!
+//! *Costs*: the helper is compiled once for a toolchain; `go list -export` compiles what is not in the build cache.
+
+use crate::build::BuildError;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SOURCE: &str = include_str!("usages/main.go.txt");
+
+/// A case of a `select`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
+    /// `send` or `receive`.
+    pub kind: String,
+    /// The channel, as the source has it.
+    pub object: String,
+    /// Its line.
+    pub line: u32,
+}
+
+/// A usage in the source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in bytes, from 1.
+    pub column: u32,
+    /// `send`, `lock`, `go`, `atomic`, `cancel`, ...
+    pub kind: String,
+    /// The object, as the source has it.
+    pub object: String,
+    /// The function around it.
+    pub function: String,
+    /// The package.
+    pub package: String,
+    /// Whether it is deferred.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deferred: bool,
+    /// Of a `select`: whether it has a `default`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default: bool,
+    /// Of a `select`: its other cases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<Case>,
+}
+
+/// The usages of packages, tests included, in the module around `directory`. `version` is the toolchain's.
+///
+/// # Errors
+/// What the go command said.
+pub fn usages(
+    directory: &Path,
+    version: &str,
+    flags: &[OsString],
+    packages: &[String],
+) -> Result<Vec<Usage>, BuildError> {
+    let helper = helper(version)?;
+    let output = Command::new(&helper)
+        .args(flags)
+        .arg("--")
+        .args(packages)
+        .current_dir(directory)
+        .output()
+        .map_err(|error| BuildError::Start(error.to_string()))?;
+    let failed = |said: String| BuildError::Failed {
+        command: "list".to_owned(),
+        said,
+    };
+    if !output.status.success() {
+        return Err(failed(
+            String::from_utf8_lossy(&output.stderr)
+                .trim_end()
+                .to_owned(),
+        ));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut found = text
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(|error| failed(error.to_string())))
+        .collect::<Result<Vec<Usage>, _>>()?;
+    found.sort_by(|a, b| {
+        (&a.file, a.line, a.column, &a.kind).cmp(&(&b.file, b.line, b.column, &b.kind))
+    });
+    Ok(found)
+}
+
+/// The helper of this toolchain, built where it was not.
+fn helper(version: &str) -> Result<PathBuf, BuildError> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (SOURCE, version).hash(&mut hasher);
+    let place = crate::build::cache()?.join(format!("usages-{:016x}", hasher.finish()));
+    let file = place.join("usages");
+    if file.is_file() {
+        return Ok(file);
+    }
+    let failed = |path: &Path, error: std::io::Error| BuildError::Place {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    fs::create_dir_all(&place).map_err(|error| failed(&place, error))?;
+    for (name, text) in [
+        ("main.go", SOURCE),
+        ("go.mod", "module lockstep/usages\n\ngo 1.25\n"),
+    ] {
+        let path = place.join(name);
+        fs::write(&path, text).map_err(|error| failed(&path, error))?;
+    }
+    let draft = place.join(format!("draft-{}", std::process::id()));
+    let output = Command::new("go")
+        .args(["build", "-o"])
+        .arg(&draft)
+        .arg(".")
+        .env("GOFLAGS", "")
+        .env("GOWORK", "off")
+        .env_remove("GOOS")
+        .env_remove("GOARCH")
+        .current_dir(&place)
+        .output()
+        .map_err(|error| BuildError::Start(error.to_string()))?;
+    if !output.status.success() {
+        return Err(BuildError::Failed {
+            command: "build".to_owned(),
+            said: String::from_utf8_lossy(&output.stderr)
+                .trim_end()
+                .to_owned(),
+        });
+    }
+    fs::rename(&draft, &file).map_err(|error| failed(&file, error))?;
+    Ok(file)
+}
