@@ -2,8 +2,9 @@
 //! `LOCKSTEP_OPTIONS`.
 
 use crate::{
-    calls, compare, completions, diff, events, export, go, import, info, inject, lattice, loops,
-    man, output, plan, progress, record, report, runs, seal, similarity, stack, tree, words,
+    baseline, calls, compare, completions, diff, events, export, go, import, info, inject, lattice,
+    loops, man, outliers, output, plan, progress, record, report, runs, seal, similarity, stack,
+    tree, words,
 };
 use anyhow::Result;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -45,6 +46,8 @@ pub enum Command {
     Similarity(similarity::Similarity),
     Compare(compare::Compare),
     Diff(diff::Diff),
+    Outliers(outliers::Outliers),
+    Baseline(baseline::Baseline),
     Progress(progress::Progress),
     Report(report::Report),
     Export(export::Export),
@@ -75,6 +78,8 @@ impl Command {
             Self::Similarity(it) => it.run(),
             Self::Compare(it) => it.run(),
             Self::Diff(it) => it.run(),
+            Self::Outliers(it) => it.run(),
+            Self::Baseline(it) => it.run(),
             Self::Progress(it) => it.run(),
             Self::Report(it) => it.run(),
             Self::Export(it) => it.run(),
@@ -105,7 +110,7 @@ const WRAPPER_FAILED: u8 = 125;
 const VARIABLE: &str = "LOCKSTEP_OPTIONS";
 
 /// Subcommands of the contract that this version does not have.
-const NOT_YET: &[&str] = &["baseline", "doctor", "outliers"];
+const NOT_YET: &[&str] = &["doctor"];
 
 /// The command with examples before its options, in this and every subcommand's help.
 pub fn command() -> clap::Command {

@@ -5,8 +5,9 @@ use crate::output::{Style, styled};
 use crate::{output, report, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_compare::{Comparison, Row, compare};
+use lockstep_compare::{CausalOrder, Comparison, Row, compare_in_order};
 use lockstep_trace::{Run, TraceName, in_short};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -32,6 +33,13 @@ pub struct Compare {
     /// Another normal run (repeatable)
     #[arg(long = "normal", value_name = "DIR")]
     more: Vec<PathBuf>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// What `compare` and `baseline check` can be told.
+#[derive(Debug, Args)]
+pub struct Options {
     /// Try all sets of options (what happens unless one of them is given)
     #[arg(long, conflicts_with_all = [
         "filter", "keep_returns", "keep_plt", "k", "attributes", "frequency", "linkage", "distance", "clusters", "b_score",
@@ -67,32 +75,58 @@ fn probability(text: &str) -> Result<f64, String> {
 /// How much of long lists is printed; `--json` has all.
 const SUSPECTS: usize = 3;
 const ROWS: usize = 10;
+const TOP: usize = 5;
+
+/// The order of the faulty run's events by its messages.
+struct ByMessages(lockstep_exchange::Order);
+
+impl CausalOrder for ByMessages {
+    fn time(&self, trace: TraceName, event: u64) -> u64 {
+        self.0.time(trace, event)
+    }
+
+    fn heard_of(&self, trace: TraceName, event: u64) -> BTreeMap<TraceName, u64> {
+        self.0.heard_of(trace, event)
+    }
+}
 
 impl Compare {
+    /// Of these runs.
+    pub fn new(normal: PathBuf, faulty: PathBuf, more: Vec<PathBuf>, options: Options) -> Self {
+        Self {
+            normal,
+            faulty,
+            more,
+            options,
+        }
+    }
+
     pub fn run(self) -> Result<ExitCode> {
         let normals = std::iter::once(&self.normal)
             .chain(&self.more)
-            .map(|directory| run::open_with(directory, self.analysis.all_processes))
+            .map(|directory| run::open_with(directory, self.options.analysis.all_processes))
             .collect::<Result<Vec<Run>>>()?;
         let normals: Vec<&Run> = normals.iter().collect();
-        let faulty = run::open_with(&self.faulty, self.analysis.all_processes)?;
+        let faulty = run::open_with(&self.faulty, self.options.analysis.all_processes)?;
         let all: Vec<&Run> = normals.iter().copied().chain([&faulty]).collect();
-        let mut options = self.analysis.options(&all)?;
-        options.sweep = self.sweep || !self.analysis.is_single_set();
-        options.ignore.clone_from(&self.ignore);
-        options.counts = self.counts;
-        options.level = self.level;
+        let mut options = self.options.analysis.options(&all)?;
+        options.sweep = self.options.sweep || !self.options.analysis.is_single_set();
+        options.ignore.clone_from(&self.options.ignore);
+        options.counts = self.options.counts;
+        options.level = self.options.level;
         let bar = output::progress("comparing");
-        let found = compare(&normals, &faulty, &options, &|done, of| {
+        let order = lockstep_exchange::Order::new(&faulty).map(ByMessages);
+        let order = order.as_ref().map(|order| order as &dyn CausalOrder);
+        let found = compare_in_order(&normals, &faulty, &options, order, &|done, of| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         });
         bar.finish_and_clear();
         let found = found?;
-        if let Some(file) = &self.html {
+        if let Some(file) = &self.options.html {
             report::write_comparison(file, normals[0], &faulty, &options, &found)?;
         }
-        if self.json {
+        if self.options.json {
             output::json(&found)?;
         } else {
             let text = self.text(&found);
@@ -129,7 +163,9 @@ impl Compare {
         }
         for suspect in found.suspects.iter().take(SUSPECTS) {
             let name = styled(Style::Faulty, suspect.trace);
-            let p = suspect.p.map_or_else(String::new, |p| format!(", p = {p:.3}"));
+            let p = suspect
+                .p
+                .map_or_else(String::new, |p| format!(", p = {p:.3}"));
             writeln!(text, "  {name}  (confidence {:.2}{p})", suspect.confidence)?;
             for reason in &suspect.reasons {
                 writeln!(
@@ -157,6 +193,19 @@ impl Compare {
                 found.table.len()
             )?;
             writeln!(text, "{}", ranking(&found.table[..shown]))?;
+            for (what, all) in [
+                ("processes", &found.top.processes),
+                ("threads", &found.top.threads),
+            ] {
+                let first: Vec<String> = all
+                    .iter()
+                    .take(TOP)
+                    .map(|(name, rows)| format!("{name} ({rows} rows)"))
+                    .collect();
+                if !first.is_empty() {
+                    writeln!(text, "Top suspicious {what}: {}", first.join(", "))?;
+                }
+            }
         }
         if let (Some(first), true) = (found.suspects.first(), found.differs) {
             let mut next = format!(
@@ -170,7 +219,7 @@ impl Compare {
             }
             writeln!(text, "\nNext: {}", output::printable(&next))?;
         }
-        if let Some(file) = &self.html {
+        if let Some(file) = &self.options.html {
             writeln!(
                 text,
                 "Page: {}",

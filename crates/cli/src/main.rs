@@ -18,6 +18,7 @@ mod output;
 mod run;
 mod words;
 
+mod baseline;
 mod calls;
 mod compare;
 mod completions;
@@ -32,6 +33,7 @@ mod lattice;
 mod loops;
 mod man;
 mod options;
+mod outliers;
 mod plan;
 mod progress;
 mod record;

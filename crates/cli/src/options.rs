@@ -74,6 +74,9 @@ pub struct Analysis {
     /// How two clusterings are compared [default: cut]
     #[arg(long, value_parser = word_of!(BScore), help_heading = "How it is analysed")]
     b_score: Option<BScore>,
+    /// Members of clusters with at most one trace in so many are candidates [default: 8]
+    #[arg(long, value_name = "NUMBER", value_parser = at_least(2), help_heading = "How it is analysed")]
+    few: Option<usize>,
 }
 
 impl Analysis {
@@ -101,6 +104,7 @@ impl Analysis {
         options.distance = self.distance;
         options.clusters = self.clusters.unwrap_or(options.clusters);
         options.b_score = self.b_score.unwrap_or(options.b_score);
+        options.few = self.few.unwrap_or(options.few);
         options.traces = run::selected(runs, &self.traces)?;
         options.part = Part {
             from: self.from.clone(),

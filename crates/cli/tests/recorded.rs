@@ -150,3 +150,54 @@ fn a_reader_that_goes_away_is_no_failure() {
         );
     }
 }
+
+#[test]
+fn a_baseline_lets_the_same_pass_and_stops_what_changed() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("baseline");
+    let program = Recipe::new("threads/odd_even.c")
+        .flags(&["-g", "-pthread"])
+        .build();
+    let program = program.display().to_string();
+    let run = |arguments: &[&str]| {
+        let words: Vec<&str> = [program.as_str()]
+            .into_iter()
+            .chain(arguments.iter().copied())
+            .collect();
+        let recording = record(&scratch, &[], &words);
+        assert_eq!(recording.outcome.status, 0, "{recording:#?}");
+        recording
+    };
+    let (first, second, faulty) = (run(&[]), run(&[]), run(&["--bug", "swap"]));
+    let kept = scratch.join("expected");
+    let baseline = |words: &[&std::path::Path]| {
+        let mut command = lockstep_testkit::recording::lockstep(&["baseline"]);
+        command::run(command.args(words))
+    };
+    let set = std::path::Path::new("set");
+    let check = std::path::Path::new("check");
+    let missing = baseline(&[check, &kept, &first.directory]);
+    assert_eq!(missing.status, 2, "{missing:#?}");
+    assert!(
+        missing.stderr.contains("expected a baseline"),
+        "{missing:#?}"
+    );
+    let no_run = baseline(&[set, &kept, scratch.path()]);
+    assert_eq!(no_run.status, 2, "{no_run:#?}");
+    assert!(!kept.exists(), "nothing is begun with what is no run");
+
+    assert_eq!(baseline(&[set, &kept, &first.directory]).status, 0);
+    // Copies: the run itself may go.
+    std::fs::remove_dir_all(&first.directory).ok();
+    let same = baseline(&[check, &kept, &second.directory]);
+    assert_eq!(same.status, 0, "{same:#?}");
+    let changed = baseline(&[check, &kept, &faulty.directory, "--json".as_ref()]);
+    assert_eq!(changed.status, 1, "{changed:#?}");
+    assert!(changed.stdout.contains("\"differs\":true"), "{changed:#?}");
+    let added = baseline(&[set, &kept, "--add".as_ref(), &second.directory]);
+    assert!(added.stdout.contains("2 runs kept"), "{added:#?}");
+    let again = baseline(&[set, &kept, &second.directory]);
+    assert!(again.stdout.contains("1 run kept"), "{again:#?}");
+}

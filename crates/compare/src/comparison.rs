@@ -8,9 +8,9 @@ use crate::notes;
 use crate::object::serialize_traces;
 use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Suspect, rank, weigh};
-use crate::sweep::{self, Pair};
+use crate::sweep::{self, Pair, Top};
 use crate::verdict::Case;
-use crate::{Dendrogram, Error, Options, Row, Similarity};
+use crate::{CausalOrder, Dendrogram, Error, Options, Row, Similarity};
 use lockstep_calltree::Trace;
 use lockstep_trace::{Run, TraceName};
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub struct Comparison {
     pub suspects: Vec<Suspect>,
     /// The ranking table, lowest B-score first.
     pub table: Vec<Row>,
+    /// Its closing row: who is a candidate most often.
+    pub top: Top,
     /// What could not be compared, or should be known when reading the rest.
     pub notes: Vec<String>,
     /// Functions that were left out of the search for the first divergence, since all traces call them
@@ -82,6 +84,22 @@ pub fn compare(
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Comparison, Error> {
+    compare_in_order(normals, faulty, options, None, progress)
+}
+
+/// [`compare`], with the causal order of the faulty run's events: of traces that differ in the same way
+/// the earliest in that order comes first, and those that can have heard of it are called its
+/// consequences.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_in_order(
+    normals: &[&Run],
+    faulty: &Run,
+    options: &Options,
+    order: Option<&dyn CausalOrder>,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Comparison, Error> {
     let Some(normal) = normals.first() else {
         return Err(Error::Nothing("expected a normal run, found none".into()));
     };
@@ -126,7 +144,7 @@ pub fn compare(
     if let Some(normality) = &normality {
         weigh(&mut findings, normality, &trees, faulty, options.level);
     }
-    let suspects = rank(&mut findings, &ranking);
+    let suspects = rank(&mut findings, &ranking, order);
     let p = normality.as_ref().map(Normality::smallest);
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra);
@@ -153,6 +171,7 @@ pub fn compare(
         p,
         roles: normality.map_or_else(Vec::new, |it| it.roles),
         suspects,
+        top: Top::of(&ranking.rows),
         table: ranking.rows,
         notes,
         left_out: commons.into_iter().map(|common| common.left_out).collect(),

@@ -113,6 +113,8 @@ pub(crate) fn findings(
             divergence: Some(divergence),
             parting: None,
             told: None,
+            time: None,
+            heard: false,
             wrong: None,
             standing: None,
         });

@@ -17,16 +17,16 @@ use lockstep_trace::{Run, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-mod evidence;
-mod features;
+pub(crate) mod evidence;
+pub(crate) mod features;
 mod roles;
-mod surprisal;
+pub(crate) mod surprisal;
 mod tail;
 
 pub use evidence::Evidence;
 use features::Features;
 pub use roles::Role;
-use surprisal::{Object, Population, judge};
+use surprisal::{Object, Population, judge, oddities};
 
 /// Resamples of the normal runs.
 const RESAMPLES: usize = 20;
@@ -160,7 +160,22 @@ impl Normality {
 
     /// The strongest evidence against a trace of the last run.
     pub(crate) fn evidence(&self, trees: &Trees, run: &Run, trace: TraceName) -> Vec<Evidence> {
-        evidence::evidence(self, trees, run, trace)
+        let Some(object) = self.object(trace.into()) else {
+            return Vec::new();
+        };
+        let families = self.faulty.iter().enumerate();
+        let families = families.filter_map(|(family, scores)| Some((family, scores[object]?)));
+        evidence::evidence(
+            &self.features,
+            trees,
+            run,
+            trace,
+            families.collect(),
+            &|family| {
+                let family = &self.features.families[family];
+                oddities(&self.population, family, self.population.runs - 1, object)
+            },
+        )
     }
 }
 

@@ -43,6 +43,14 @@ pub(crate) fn serialize_trace<S: Serializer>(
     serializer.collect_str(trace)
 }
 
+/// A trace as its name, if there is one.
+pub(crate) fn serialize_maybe_trace<S: Serializer>(
+    trace: &Option<TraceName>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    trace.map(ObjectName::from).serialize(serializer)
+}
+
 /// Several traces as their names.
 pub(crate) fn serialize_traces<S: Serializer>(
     traces: &[TraceName],

@@ -29,6 +29,9 @@ pub struct Options {
     pub clusters: usize,
     /// How two clusterings are compared.
     pub b_score: BScore,
+    /// Members of clusters that have at most one object in so many are candidates (a single object always
+    /// is); at least 2.
+    pub few: usize,
     /// The traces to look at; all that [`lockstep_trace::Run::traces`] gives where `None`.
     pub traces: Option<Vec<TraceName>>,
     /// The part of each trace to look at.
@@ -43,6 +46,9 @@ pub struct Options {
     pub sweep: bool,
 }
 
+/// The papers list clusters of 5 among 40 traces, and none of 6.
+const FEW: usize = 8;
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -56,6 +62,7 @@ impl Default for Options {
             distance: None,
             clusters: 4,
             b_score: BScore::Cut,
+            few: FEW,
             traces: None,
             part: Part::default(),
             ignore: Vec::new(),

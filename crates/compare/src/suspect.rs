@@ -3,11 +3,11 @@
 use crate::disagreement::Wrong;
 use crate::flat::{self, Iterations, Parting};
 use crate::normality::{Evidence, Normality};
-use crate::object::{serialize_process, serialize_trace};
+use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
 use crate::sequence::Trees;
 use crate::sweep::{Pair, Ranking};
 use crate::verdict;
-use crate::{Divergence, DivergenceKind, ObjectName};
+use crate::{CausalOrder, Divergence, DivergenceKind, ObjectName};
 use lockstep_trace::{ProcessName, Run, SourceLine, TraceName};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -27,6 +27,10 @@ pub struct Suspect {
     /// traces of that kind which diverge as early; a quarter of it where all traces diverge alike; with
     /// several normal runs times 1 - p.
     pub confidence: f64,
+    /// The first suspect, where this trace differs only after it can have heard of that: perhaps a
+    /// consequence. Known where arguments of MPI calls are recorded.
+    #[serde(serialize_with = "serialize_maybe_trace")]
+    pub after: Option<TraceName>,
     /// With several normal runs: how often a normal run has a trace as unusual as this one.
     pub p: Option<f64>,
     /// With several normal runs: how unusual it is, in standard deviations of its role.
@@ -120,6 +124,9 @@ pub(crate) struct Finding {
     pub(crate) parting: Option<(String, Parting)>,
     /// An argument that is wrong, in words, and its event.
     pub(crate) wrong: Option<Wrong>,
+    /// The logical time of the place where it differs, and whether it can have heard of the first suspect's.
+    pub(crate) time: Option<u64>,
+    pub(crate) heard: bool,
     /// Instead of a divergence: what the trace does, in words.
     pub(crate) told: Option<String>,
     /// Beside several normal runs: how unusual it is.
@@ -143,10 +150,23 @@ pub(crate) struct Standing {
 const WITH_EVIDENCE: usize = 8;
 
 impl Finding {
-    /// Where in its loops the trace was, as far as traces can be compared in that: iterations, outermost
+    /// The event at which it differs.
+    pub(crate) fn event(&self) -> Option<u64> {
+        let wrong = self
+            .wrong
+            .as_ref()
+            .filter(|_| self.reason == Reason::Arguments);
+        let divergence = self.divergence.as_ref().map(|it| it.event);
+        wrong.map(|it| it.event).or(divergence)
+    }
+
+    /// Its logical time, where messages were matched. Else where in its loops the trace was, as far as traces can be compared in that: iterations, outermost
     /// loop first. What lies outside of loops comes before all of them or after, by how far the
     /// normal trace was.
     fn coordinate(&self) -> Vec<u64> {
+        if let Some(time) = self.time {
+            return vec![time];
+        }
         match (self.loops().is_empty(), self.progress < 0.5) {
             (false, _) => self
                 .loops()
@@ -176,6 +196,8 @@ impl Finding {
             progress: 0.0,
             parting: None,
             told,
+            time: None,
+            heard: false,
             wrong: None,
             standing: None,
         }
@@ -273,7 +295,23 @@ pub(crate) fn weigh(
 }
 
 /// Puts the findings in order and gives the reasons in words.
-pub(crate) fn rank(findings: &mut [Finding], ranking: &Ranking) -> Vec<Suspect> {
+pub(crate) fn rank(
+    findings: &mut [Finding],
+    ranking: &Ranking,
+    order: Option<&dyn CausalOrder>,
+) -> Vec<Suspect> {
+    if let Some(order) = order {
+        // Some have no place: then loops are all that they can be compared by.
+        let times: Vec<Option<u64>> = findings
+            .iter()
+            .map(|it| Some(order.time(it.trace, it.event()?)))
+            .collect();
+        if times.iter().all(Option::is_some) {
+            for (finding, time) in findings.iter_mut().zip(times) {
+                finding.time = time;
+            }
+        }
+    }
     let mut row_sums: FxHashMap<TraceName, f64> = FxHashMap::default();
     for (object, sum) in &ranking.row_sums {
         let most = row_sums.entry(object.trace).or_default();
@@ -305,6 +343,16 @@ pub(crate) fn rank(findings: &mut [Finding], ranking: &Ranking) -> Vec<Suspect> 
             finding.trace,
         )
     });
+    if let (Some(order), Some((first, others))) = (order, findings.split_first_mut())
+        && let Some(event) = first.event()
+    {
+        let heard = order.heard_of(first.trace, event);
+        for other in others {
+            let since = heard.get(&other.trace);
+            other.heard = since.is_some_and(|since| other.event().is_some_and(|it| it >= *since));
+        }
+    }
+    let first = findings.first().map(|finding| finding.trace);
     findings
         .chunk_by(|a, b| {
             let kind = |it: &Finding| (it.shared, it.is_usual(), it.reason);
@@ -332,7 +380,16 @@ pub(crate) fn rank(findings: &mut [Finding], ranking: &Ranking) -> Vec<Suspect> 
                     stability: standing.map(|it| it.stability),
                     role: standing.and_then(|it| it.role.clone()),
                     evidence: standing.map_or_else(Vec::new, |it| it.evidence.clone()),
-                    reasons: reasons(finding, row_sum, candidate, ranking.rows.len()),
+                    reasons: {
+                        let mut told = reasons(finding, row_sum, candidate, ranking.rows.len());
+                        if let Some(first) = first.filter(|_| finding.heard) {
+                            told.push(format!(
+                                "messages from {first} can have told it before of what is wrong there: perhaps a consequence"
+                            ));
+                        }
+                        told
+                    },
+                    after: first.filter(|_| finding.heard),
                     reason: finding.reason,
                     row_sum,
                     divergence: finding.divergence.clone(),

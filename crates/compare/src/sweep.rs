@@ -10,6 +10,8 @@ use crate::{Attributes, Dendrogram, Frequency, Linkage, ObjectName, Options};
 use lockstep_trace::{ProcessName, ThreadName, TraceName};
 use rayon::prelude::*;
 use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One set of options, and whom it suspects.
@@ -37,6 +39,39 @@ pub struct Row {
     pub threads: Vec<TraceName>,
 }
 
+/// The closing row of the papers' tables: who is a candidate in the most rows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Top {
+    /// Candidate processes, and in how many rows, most first.
+    pub processes: Vec<(String, usize)>,
+    /// Candidates, likewise.
+    pub threads: Vec<(String, usize)>,
+}
+
+impl Top {
+    /// Of these rows.
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        Self {
+            processes: most(rows.iter().flat_map(|row| &row.processes).copied()),
+            threads: most(rows.iter().flat_map(|row| &row.threads).copied()),
+        }
+    }
+}
+
+/// How often each occurs, most often first, then in their order.
+fn most<T: Ord + ToString>(items: impl Iterator<Item = T>) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<T, usize> = BTreeMap::new();
+    for item in items {
+        *counts.entry(item).or_default() += 1;
+    }
+    let mut counts: Vec<(T, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    counts
+        .into_iter()
+        .map(|(item, count)| (item.to_string(), count))
+        .collect()
+}
+
 /// The filters of a sweep, those that keep nothing included.
 const FILTERS: [FilterName; 10] = [
     FilterName::Mpi,
@@ -52,10 +87,6 @@ const FILTERS: [FilterName; 10] = [
 ];
 
 const CLUSTERS: [usize; 3] = [2, 3, 4];
-
-/// A candidate's cluster has at most one object in this many (and one object always is few): the
-/// papers list clusters of 5 among 40 traces, and none of 6.
-const FEW: usize = 8;
 
 /// Two runs under one lens: the objects that both have, and their sequences over one table of bodies.
 pub(crate) struct Pair {
@@ -225,7 +256,7 @@ fn row(
     for label in &labels {
         sizes[*label] += 1;
     }
-    let few = (labels.len() / FEW).max(1);
+    let few = (labels.len() / options.few.max(2)).max(1);
     let mut candidates: Vec<usize> = (0..labels.len())
         .filter(|object| sizes[labels[*object]] <= few)
         // A cluster that did not change is small by chance.

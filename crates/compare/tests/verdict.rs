@@ -41,6 +41,37 @@ fn swap_names_rank_5() {
         (first.processes[0].rank, first.cluster_sizes.last()),
         (5, Some(&1))
     );
+    // The closing row: who is a candidate most often.
+    assert_eq!(found.top.processes[0].0, "5");
+    assert_eq!(found.top.threads[0].0, "5.0");
+    let rows = found
+        .table
+        .iter()
+        .filter(|row| row.threads.contains(&TraceName::new(5, 0)));
+    assert_eq!(found.top.threads[0].1, rows.count());
+}
+
+#[test]
+fn the_threshold_of_candidates_can_be_told() {
+    let (normal, faulty) = (odd_even(16, Bug::None), odd_even(16, Bug::Swap));
+    let most = |few| {
+        let found = with(
+            &[&normal],
+            &faulty,
+            &Options {
+                few,
+                ..Options::default()
+            },
+        );
+        found
+            .table
+            .iter()
+            .map(|row| row.threads.len())
+            .max()
+            .unwrap()
+    };
+    // Of 16 at most one, two, or eight.
+    assert!(most(16) <= 3 && most(8) <= 6 && most(2) >= most(8));
 }
 
 #[test]

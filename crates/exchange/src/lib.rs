@@ -42,6 +42,7 @@ mod uftrace;
 
 pub use draft::Draft;
 pub use error::{Error, Place};
+pub use messages::Order;
 
 use lockstep_trace::{Run, Thread};
 use lockstep_writer::Builder;

@@ -13,7 +13,7 @@ use lockstep_trace::{
     CommunicatorId, Event, Handle, Meaning, Peer, Resolved, Run, Thread, TraceName, Value, c_name,
 };
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Calls that are matched at most; 64 bytes each.
 const MOST: usize = 1 << 22;
@@ -44,6 +44,78 @@ enum Takes {
     Something,
 }
 
+/// The messages of a run, read once: logical times, and who can know of what.
+#[derive(Debug)]
+pub struct Order {
+    names: Vec<TraceName>,
+    steps: Vec<Vec<(u64, Step)>>,
+    shifts: Vec<Vec<(u64, u64)>>,
+}
+
+/// Later than any event of a run.
+const MARK: u64 = 1 << 60;
+
+impl Order {
+    /// Of all visible traces; `None` where no message was matched (no recorded arguments), or there are too many.
+    #[must_use]
+    pub fn new(run: &Run) -> Option<Self> {
+        let threads: Vec<&Thread> = run.traces().collect();
+        let names: Vec<TraceName> = threads.iter().map(|thread| thread.name).collect();
+        let steps = Messages::steps(run, &threads)?;
+        let places: Vec<(u32, u32)> = names.iter().map(place).collect();
+        let mut found = Matching::new(&steps, &places);
+        found.run();
+        let matched = found.matched;
+        let shifts = found.clocks.into_iter().map(|clock| clock.shifts).collect();
+        (matched > 0).then_some(Self {
+            names,
+            steps,
+            shifts,
+        })
+    }
+
+    /// The logical time of an event: its number, where the trace is not known.
+    #[must_use]
+    pub fn time(&self, trace: TraceName, event: u64) -> u64 {
+        let shift = self.place(trace).and_then(|place| {
+            let shifts = &self.shifts[place];
+            let before = shifts.partition_point(|(from, _)| *from <= event);
+            Some(shifts.get(before.checked_sub(1)?)?.1)
+        });
+        event.saturating_add(shift.unwrap_or(0))
+    }
+
+    /// For each other trace its first event that can know of this one. O(messages).
+    ///
+    /// The clock of the trace is put far ahead at the event: whose clock is far ahead has heard of it.
+    #[must_use]
+    pub fn heard_of(&self, trace: TraceName, event: u64) -> BTreeMap<TraceName, u64> {
+        let Some(own) = self.place(trace) else {
+            return BTreeMap::new();
+        };
+        let places: Vec<(u32, u32)> = self.names.iter().map(place).collect();
+        let mut found = Matching::new(&self.steps, &places);
+        found.mark = Some((own, event));
+        found.run();
+        let clocks = self.names.iter().zip(&found.clocks).enumerate();
+        clocks
+            .filter(|(place, _)| *place != own)
+            .filter_map(|(_, (name, clock))| {
+                let (first, _) = clock.shifts.iter().find(|(_, shift)| *shift >= MARK / 2)?;
+                Some((*name, *first))
+            })
+            .collect()
+    }
+
+    fn place(&self, trace: TraceName) -> Option<usize> {
+        self.names.iter().position(|name| *name == trace)
+    }
+}
+
+fn place(name: &TraceName) -> (u32, u32) {
+    (name.process.job, name.process.rank)
+}
+
 /// How far traces are behind the count of their own events.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
@@ -54,8 +126,8 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    /// Matches the messages between these traces of a run.
-    pub fn new(run: &Run, threads: &[&Thread]) -> Self {
+    /// What each trace has to do with the others; `None` where that is too much.
+    fn steps(run: &Run, threads: &[&Thread]) -> Option<Vec<Vec<(u64, Step)>>> {
         let communicators = run.communicators();
         let mut steps = Vec::new();
         let mut left = MOST;
@@ -64,14 +136,18 @@ impl Messages {
             for call in communicators.calls(thread) {
                 reader.read(&call);
             }
-            match left.checked_sub(reader.steps.len()) {
-                Some(less) => left = less,
-                None => return Self::default(),
-            }
+            left = left.checked_sub(reader.steps.len())?;
             steps.push(reader.steps);
         }
-        let place = |thread: &&Thread| (thread.name.process.job, thread.name.process.rank);
-        let places: Vec<(u32, u32)> = threads.iter().map(place).collect();
+        Some(steps)
+    }
+
+    /// Matches the messages between these traces of a run.
+    pub fn new(run: &Run, threads: &[&Thread]) -> Self {
+        let Some(steps) = Self::steps(run, threads) else {
+            return Self::default();
+        };
+        let places: Vec<(u32, u32)> = threads.iter().map(|it| place(&it.name)).collect();
         let mut found = Matching::new(&steps, &places);
         found.run();
         let Matching {
@@ -334,6 +410,8 @@ struct Matching<'a> {
     processes: FxHashMap<(u32, u32), Vec<usize>>,
     ready: VecDeque<usize>,
     matched: u64,
+    /// A trace whose clock is put far ahead, and the event.
+    mark: Option<(usize, u64)>,
 }
 
 impl<'a> Matching<'a> {
@@ -368,6 +446,7 @@ impl<'a> Matching<'a> {
             processes,
             ready: (0..steps.len()).collect(),
             matched: 0,
+            mark: None,
         }
     }
 
@@ -422,6 +501,14 @@ impl<'a> Matching<'a> {
         let Some((at, step)) = self.steps[trace].get(clock.next).copied() else {
             return false;
         };
+        if self
+            .mark
+            .is_some_and(|(marked, event)| marked == trace && event <= at)
+        {
+            self.mark = None;
+            clock.shift = clock.shift.saturating_add(MARK);
+            clock.shifts.push((at, clock.shift));
+        }
         match step {
             Step::Send(channel) => {
                 let queue = self.sent.entry(channel).or_default();
@@ -479,6 +566,33 @@ mod tests {
     use super::*;
 
     const C: CommunicatorId = CommunicatorId(0);
+
+    #[test]
+    fn who_has_heard_of_an_event() {
+        // 1 sends to 0 before and after its event 10; 0 tells 2; 3 hears of nothing.
+        let order = Order {
+            names: (0..4).map(|rank| TraceName::new(rank, 0)).collect(),
+            steps: vec![
+                vec![
+                    (2, Step::Receive(channel(1, 0))),
+                    (4, Step::Send(channel(0, 3))),
+                    (6, Step::Receive(channel(1, 0))),
+                    (8, Step::Send(channel(0, 2))),
+                ],
+                vec![
+                    (5, Step::Send(channel(1, 0))),
+                    (12, Step::Send(channel(1, 0))),
+                ],
+                vec![(3, Step::Receive(channel(0, 2)))],
+                vec![(3, Step::Receive(channel(0, 3)))],
+            ],
+            shifts: vec![Vec::new(); 4],
+        };
+        let heard = order.heard_of(TraceName::new(1, 0), 10);
+        let expected = [(TraceName::new(0, 0), 6), (TraceName::new(2, 0), 3)];
+        assert_eq!(heard, expected.into());
+        assert_eq!(order.heard_of(TraceName::new(3, 0), 0), BTreeMap::new());
+    }
 
     fn channel(from: u32, to: u32) -> Channel {
         (0, from, to, Some(C), 7)

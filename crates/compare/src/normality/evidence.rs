@@ -2,9 +2,8 @@
 
 use crate::attribute::Entry;
 use crate::flat;
-use crate::normality::Normality;
-use crate::normality::features::{Key, Meaning, Often};
-use crate::normality::surprisal::{Oddity, oddities};
+use crate::normality::features::{Features, Key, Meaning, Often};
+use crate::normality::surprisal::Oddity;
 use crate::sequence::Trees;
 use lockstep_calltree::FunctionKey;
 use lockstep_loops::Names;
@@ -33,8 +32,13 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// `lacks what all 40 comparable traces of the normal runs have: a call of ...`
+    /// `lacks what each of the 40 comparable traces of the normal runs has: a call of ...`
     pub(crate) fn clause(&self) -> String {
+        self.clause_among(" of the normal runs")
+    }
+
+    /// The same beside comparable traces of another kind.
+    pub(crate) fn clause_among(&self, whose: &str) -> String {
         let Self { what, seen, of, .. } = self;
         let place = match self.source.as_slice() {
             [] => String::new(),
@@ -42,8 +46,8 @@ impl Evidence {
             [one, ..] => format!(" at {} or elsewhere", short(one)),
         };
         let compared = |count: u32| match count {
-            1 => "the one comparable trace of the normal runs".to_owned(),
-            _ => format!("the {count} comparable traces of the normal runs"),
+            1 => format!("the one comparable trace{whose}"),
+            _ => format!("the {count} comparable traces{whose}"),
         };
         match (self.present, *seen) {
             (true, 0) => format!("does what none of {} does: {what}{place}", compared(*of)),
@@ -64,38 +68,28 @@ fn short(place: &str) -> &str {
 /// How many pieces of evidence are told of a trace.
 const TOLD: usize = 3;
 
-/// The strongest evidence against a trace, from several families.
+/// The strongest evidence against a trace: of the families, by their scores, the oddities in each.
 pub(crate) fn evidence(
-    normality: &Normality,
+    features: &Features,
     trees: &Trees,
     run: &Run,
     trace: TraceName,
+    mut families: Vec<(usize, f64)>,
+    oddities: &dyn Fn(usize) -> Vec<Oddity>,
 ) -> Vec<Evidence> {
-    let Some(name) = normality.place(trace.into()) else {
-        return Vec::new();
-    };
-    let object = normality.object_of[name];
-    let mut families: Vec<(usize, f64)> = (normality.faulty.iter().enumerate())
-        .filter_map(|(family, scores)| Some((family, scores[object]?)))
-        .filter(|(_, z)| *z > 0.0)
-        .collect();
+    families.retain(|(_, z)| *z > 0.0);
     families.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let mut told: Vec<Evidence> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
     for (family, z) in families {
-        let meaning = &normality.features.meanings[family];
+        let meaning = &features.meanings[family];
         if told.len() == TOLD {
             break;
         }
         if names.contains(&meaning.name) {
             continue;
         }
-        let found = oddities(
-            &normality.population,
-            &normality.features.families[family],
-            normality.population.runs - 1,
-            object,
-        );
+        let found = oddities(family);
         let Some(first) = found.first() else { continue };
         let equal = found
             .iter()
@@ -104,7 +98,7 @@ pub(crate) fn evidence(
         let Some(shown) = equal.clone().max_by_key(|other| rank(other, meaning)) else {
             continue;
         };
-        let words = Words { normality, trees };
+        let words = Words { features, trees };
         let mut told_now = words.evidence(run, trace, meaning, shown, z);
         if let Key::Edge(..) = meaning.keys[shown.attribute as usize] {
             let others = equal.filter(|it| it.present == shown.present && *it != shown);
@@ -137,7 +131,7 @@ fn rank(oddity: &Oddity, meaning: &Meaning) -> (bool, bool, std::cmp::Reverse<u3
 }
 
 struct Words<'a> {
-    normality: &'a Normality,
+    features: &'a Features,
     trees: &'a Trees,
 }
 
@@ -153,7 +147,7 @@ impl Words<'_> {
         let key = &meaning.keys[oddity.attribute as usize];
         let family = match meaning.lens {
             Some(lens) => {
-                let (lens, _) = &self.normality.features.lenses[lens];
+                let (lens, _) = &self.features.lenses[lens];
                 format!("{} under {}", meaning.name, lens.filter)
             }
             None => meaning.name.to_owned(),
@@ -183,7 +177,7 @@ impl Words<'_> {
         match key {
             Key::Edge(Some(caller), callee, _) => Some((*caller, *callee)),
             Key::Path(path) => {
-                let paths = &self.normality.features.paths;
+                let paths = &self.features.paths;
                 let (above, callee) = paths[*path as usize];
                 Some((paths[above? as usize].1, callee))
             }
@@ -247,7 +241,7 @@ impl Words<'_> {
                 format!("a call of {}{from}{}", self.name(*callee), times(*often))
             }
             Key::Path(path) => {
-                let paths = &self.normality.features.paths;
+                let paths = &self.features.paths;
                 let mut names = Vec::new();
                 let mut next = Some(*path);
                 while let Some(path) = next {
@@ -279,7 +273,7 @@ impl Words<'_> {
         let Some(lens) = lens else {
             return String::new();
         };
-        let (_, folding) = &self.normality.features.lenses[lens];
+        let (_, folding) = &self.features.lenses[lens];
         match entry {
             Entry::Function(symbol) => self.trees.name(symbol).to_owned(),
             Entry::Loop(body) => flat::body(body, folding, self.trees),

@@ -114,12 +114,88 @@ pub(crate) fn oddities(
                 .ln(),
         });
     }
+    sort(&mut found);
+    found
+}
+
+/// How surprising each object of one run is among the others of its role: z. `sets`
+/// are those of one family, `roles` those of the objects. O(what objects have).
+pub(crate) fn among(sets: &[&[u32]], roles: &[usize]) -> Vec<f64> {
+    let mut scores = vec![0.0; sets.len()];
+    for role in 0..roles.iter().max().map_or(0, |last| last + 1) {
+        let members: Vec<usize> = (0..sets.len()).filter(|it| roles[*it] == role).collect();
+        let seen = counts(sets, &members);
+        let others = members.len().saturating_sub(1) as f64;
+        if others < 2.0 {
+            continue;
+        }
+        let share = |count: f64| -((count + 0.5) / (others + 1.0)).ln();
+        let surprisals: Vec<f64> = members
+            .iter()
+            .map(|member| {
+                let each = seen.iter().map(|(attribute, count)| {
+                    let count = f64::from(*count);
+                    match sets[*member].binary_search(attribute).is_ok() {
+                        true => share(count - 1.0),
+                        false => share(others - count),
+                    }
+                });
+                each.sum()
+            })
+            .collect();
+        for (place, member) in members.iter().enumerate() {
+            let own = surprisals[place];
+            let mean = (surprisals.iter().sum::<f64>() - own) / others;
+            let squares = surprisals
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != place);
+            let squares: f64 = squares.map(|(_, it)| (it - mean).powi(2)).sum();
+            scores[*member] = ((own - mean) / ((squares / others).sqrt() + 1.0)).max(0.0);
+        }
+    }
+    scores
+}
+
+/// The attributes of one of `sets` that are most surprising among those of `members`, itself left out.
+pub(crate) fn oddities_among(sets: &[&[u32]], members: &[usize], object: usize) -> Vec<Oddity> {
+    let others = members.len().saturating_sub(1) as u32;
+    let mut found: Vec<Oddity> = counts(sets, members)
+        .into_iter()
+        .map(|(attribute, count)| {
+            let present = sets[object].binary_search(&attribute).is_ok();
+            let seen = count - u32::from(present);
+            let alike = if present { seen } else { others - seen };
+            Oddity {
+                attribute,
+                present,
+                seen,
+                of: others,
+                surprisal: -((f64::from(alike) + 0.5) / (f64::from(others) + 1.0)).ln(),
+            }
+        })
+        .collect();
+    sort(&mut found);
+    found
+}
+
+/// How many of `members` have each attribute, in the order of the attributes.
+fn counts(sets: &[&[u32]], members: &[usize]) -> Vec<(u32, u32)> {
+    let mut seen: FxHashMap<u32, u32> = FxHashMap::default();
+    for attribute in members.iter().flat_map(|member| sets[*member]) {
+        *seen.entry(*attribute).or_default() += 1;
+    }
+    let mut seen: Vec<(u32, u32)> = seen.into_iter().collect();
+    seen.sort_unstable();
+    seen
+}
+
+fn sort(found: &mut [Oddity]) {
     found.sort_by(|a, b| {
         (b.surprisal.total_cmp(&a.surprisal))
             .then(b.present.cmp(&a.present))
             .then(a.attribute.cmp(&b.attribute))
     });
-    found
 }
 
 /// One role in one family; its attributes are columns.

@@ -1,0 +1,13 @@
+//! What happened before what, across traces: a value that comes from whoever can match messages.
+
+use lockstep_trace::TraceName;
+use std::collections::BTreeMap;
+
+/// The causal order of a run's events. A trace that is not known is asked for nothing.
+pub trait CausalOrder: Sync {
+    /// The logical time of an event: later than that of every event which it can know of.
+    fn time(&self, trace: TraceName, event: u64) -> u64;
+
+    /// For each other trace the first event that can know of this one.
+    fn heard_of(&self, trace: TraceName, event: u64) -> BTreeMap<TraceName, u64>;
+}
