@@ -9,8 +9,10 @@ use lockstep_progress::published::{Method, analyse_by, model_of};
 use lockstep_progress::{
     Activity, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse_against,
 };
+use lockstep_report::ProgressPage;
 use lockstep_trace::{EndKind, Run, ranges};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,7 @@ use std::time::Duration;
     before_help = "EXAMPLES
   lockstep progress hung
   lockstep progress hung --normal healthy
+  lockstep progress hung --html hung.html
   lockstep progress hung --dot groups.dot && dot -Tsvg groups.dot > groups.svg
 ",
     after_help = "On a finished, killed or still running run. Ends with 1 if a task hangs."
@@ -39,6 +42,9 @@ pub struct Progress {
     /// to hang, and are there to compare with.
     #[arg(long, value_name = "NAME", default_value = "lockstep", value_parser = methods())]
     method: Method,
+    /// Write a page to look at and to mail: order, waits, stacks and source lines
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write the groups and their order for graphviz
     #[arg(long, value_name = "FILE")]
     dot: Option<PathBuf>,
@@ -69,6 +75,14 @@ impl Progress {
         if found.hang && is_running(&run) && self.method == Method::Lockstep {
             found = look_again(found, &self.run, look)?;
         }
+        if let Some(path) = &self.html {
+            let page = ProgressPage {
+                title: self.run.display().to_string(),
+                progress: &found,
+                sources: &sources(&found),
+            };
+            write(path, &page.html())?;
+        }
         if let Some(path) = &self.dot {
             write(path, &dot(&found))?;
         }
@@ -83,6 +97,33 @@ impl Progress {
         output::print(|out| text(&found, out))?;
         Ok(output::found(found.hang))
     }
+}
+
+/// The source files of open calls that can be read here, by the names that the run has for them. A run
+/// may be a stranger's, and the page may be mailed: what does not look like source stays unread.
+fn sources(found: &Found) -> BTreeMap<String, Vec<String>> {
+    const SOURCE: [&str; 18] = [
+        "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "C", "H", "f", "F", "f90", "F90", "f03",
+        "f08", "rs", "go",
+    ];
+    const LARGEST: u64 = 8 << 20;
+    let places = found.groups.iter().flat_map(|group| &group.stack);
+    let names = places.filter_map(|place| Some(place.called_at.as_ref()?.file.clone()));
+    let mut sources = BTreeMap::new();
+    for name in names {
+        let path = Path::new(&name);
+        let ending = path.extension().and_then(|it| it.to_str());
+        let is_fit = ending.is_some_and(|it| SOURCE.contains(&it))
+            && std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() <= LARGEST);
+        if is_fit
+            && !sources.contains_key(&name)
+            && let Ok(text) = std::fs::read(path)
+        {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            sources.insert(name, text.lines().map(str::to_owned).collect());
+        }
+    }
+    sources
 }
 
 fn methods() -> impl TypedValueParser<Value = Method> {

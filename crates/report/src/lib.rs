@@ -1,6 +1,6 @@
 //! One self-contained HTML page about a run, or about a normal and a faulty one.
 //!
-//! The principal type is [`Page`]: what is to be shown; [`Page::html`] draws it. Pictures for files
+//! The principal type is [`Page`]: what is to be shown; [`Page::html`] draws it. [`ProgressPage`] is the one about progress. Pictures for files
 //! of their own come from [`similarity_svg`], [`lattice_svg`] and [`lattice_dot`].
 //!
 //! ```text
@@ -18,10 +18,12 @@ mod diff;
 mod heatmap;
 mod lattice;
 mod page;
+mod progress;
 mod text;
 mod tree;
 
 pub use page::{CallTree, Page, RunPart, TraceDiff};
+pub use progress::ProgressPage;
 pub use text::grouped;
 
 use lockstep_compare::{Lattice, Similarity};

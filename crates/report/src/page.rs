@@ -75,42 +75,10 @@ impl Page<'_> {
     /// The whole document.
     #[must_use]
     pub fn html(&self) -> String {
-        let sections = self.sections();
-        let title = shown(&self.title);
-        html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    title { (title) " - lockstep" }
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    header {
-                        div.lead {
-                            h1 { (title) }
-                            span.faint { "lockstep " (env!("CARGO_PKG_VERSION")) }
-                        }
-                        @if let Some(comparison) = self.comparison { (verdict(comparison)) }
-                        nav aria-label="Parts of this page" {
-                            @for section in &sections { a href=(format!("#{}", section.id)) { (section.title) } }
-                        }
-                    }
-                    main {
-                        @for section in &sections {
-                            section {
-                                h2 id=(section.id) { (section.title) }
-                                (section.body)
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        .into_string()
+        let lead = html! {
+            @if let Some(comparison) = self.comparison { (verdict(comparison)) }
+        };
+        document(&self.title, &lead, &self.sections())
     }
 
     fn sections(&self) -> Vec<Section> {
@@ -291,14 +259,53 @@ impl Page<'_> {
     }
 }
 
-struct Section {
-    id: &'static str,
-    title: &'static str,
-    body: Markup,
+/// A page: `lead` under its title, then its parts.
+pub(crate) fn document(title: &str, lead: &Markup, sections: &[Section]) -> String {
+    let title = shown(title);
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " - lockstep" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    div.lead {
+                        h1 { (title) }
+                        span.faint { "lockstep " (env!("CARGO_PKG_VERSION")) }
+                    }
+                    (lead)
+                    nav aria-label="Parts of this page" {
+                        @for section in sections { a href=(format!("#{}", section.id)) { (section.title) } }
+                    }
+                }
+                main {
+                    @for section in sections {
+                        section {
+                            h2 id=(section.id) { (section.title) }
+                            (section.body)
+                        }
+                    }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+pub(crate) struct Section {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) body: Markup,
 }
 
 impl Section {
-    fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
+    pub(crate) fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
         Self { id, title, body }
     }
 }

@@ -287,6 +287,15 @@ fn the_published_methods_on_a_loop() {
             let least = ranks_of(&progress, &progress["least_progressed"]);
             assert!(least.contains(&1), "{method}: {progress:#}");
         }
+        let page = scratch.join("page.html");
+        let shown = page.display().to_string();
+        let verdict = recording.text(&["progress", "--html", &shown]);
+        assert!(verdict.contains("rank 1 is still in"), "{verdict}");
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for part in ["rank 1 is still in", "id=\"group-0\"", "<mark>", "<svg"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("<script"), "{text}");
         let text = std::fs::read_to_string(&model).expect("a model");
         let model: Value = serde_json::from_str(&text).expect("JSON");
         let states = model["states"].as_array().expect("states");
