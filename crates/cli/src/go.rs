@@ -1,5 +1,6 @@
 //! `lockstep go`: concurrent Go programs, their tests and their usages.
 
+mod coverage;
 mod options;
 mod replay;
 mod run;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
   lockstep go run ./cmd/pipeline input.txt
   lockstep go replay found --run 7
   lockstep go usages ./...
+  lockstep go coverage found
 ")]
 pub struct Go {
     #[command(subcommand)]
@@ -34,6 +36,7 @@ enum Command {
     Run(run::Run),
     Replay(replay::Replay),
     Usages(usages::Usages),
+    Coverage(coverage::GoCoverage),
 }
 
 impl Go {
@@ -43,6 +46,7 @@ impl Go {
             Command::Run(it) => it.run(),
             Command::Replay(it) => it.run(),
             Command::Usages(it) => it.run(),
+            Command::Coverage(it) => it.run(),
         }
     }
 

@@ -85,6 +85,14 @@ pub(super) fn report(coverage: &Coverage) -> Report {
 }
 
 impl Report {
+    /// Leaves out what was covered.
+    pub fn retain_missing(&mut self) {
+        for usage in &mut self.usages {
+            usage.requirements.retain(|it| it.executions == 0);
+        }
+        self.usages.retain(|it| !it.requirements.is_empty());
+    }
+
     /// For people: a line a usage and node, and below it what was never covered and what that means.
     pub fn text(&self) -> String {
         let mut text = format!(
