@@ -19,7 +19,7 @@ fn what_a_campaign_covered() {
         command.current_dir(artifacts::repository().join("programs/go/zoo"));
         command::run(&mut command)
     };
-    run(&[
+    let tested = run(&[
         "test",
         "--runs",
         "3",
@@ -29,8 +29,8 @@ fn what_a_campaign_covered() {
         "--",
         "-run",
         "TestRepaired",
-    ])
-    .success();
+    ]);
+    assert_eq!(tested.status, 0, "{}", tested.stderr);
     let text = run(&["coverage", &kept]).success().stdout;
     tools::note(&text);
     // The buffer has room for all: no send ever waits, and the buggy one is never reached.

@@ -6,9 +6,11 @@
 use crate::{Scratch, artifacts};
 use anyhow::{Context, Result, ensure};
 use lockstep_goroutines::build::Builder;
+use lockstep_goroutines::campaign::{self, Found, Run, Subject};
 use lockstep_goroutines::execution::Execution;
-use lockstep_goroutines::launch::Launch;
-use lockstep_goroutines::ring::{Mode, Policy, Ring};
+use lockstep_goroutines::launch::{Launch, LaunchError};
+use lockstep_goroutines::ring::{Policy, Ring};
+use lockstep_goroutines::schedule;
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::{Judgement, Place, capture, output};
 use std::ffi::OsString;
@@ -159,6 +161,45 @@ impl Built {
         })
     }
 
+    /// Runs one of its tests as `lockstep go test` does, until something is found or `runs` are over; `each` sees
+    /// every run.
+    ///
+    /// # Errors
+    /// Where it was not started.
+    pub fn campaign(
+        &self,
+        test: &str,
+        seed: u64,
+        runs: u32,
+        mut each: impl FnMut(&Run),
+    ) -> Result<Found, LaunchError> {
+        let symbols = Symbols::of(&self.program);
+        let subject = Subject {
+            file: &self.file,
+            symbols: &symbols,
+            classes: &self.classes,
+            arguments: vec![
+                format!("-test.run=^{test}$").into(),
+                "-test.timeout=0".into(),
+            ],
+            directory: &self.directory,
+        };
+        let options = campaign::Options {
+            runs,
+            goes_on: false,
+            delays: None,
+            seed,
+            limit: LIMIT,
+            coverage: None,
+            most: 64 << 20,
+            shows: false,
+        };
+        subject.campaign(&options, |run| {
+            each(run);
+            Ok(())
+        })
+    }
+
     /// Runs one of its tests under a schedule; also says how long that took.
     ///
     /// # Errors
@@ -209,24 +250,8 @@ impl Built {
     }
 }
 
-/// The schedule of run `number` (from 0) of a campaign: several kinds of delays in turn.
+/// The schedule of run `number` (from 0) of a campaign.
 pub fn policy(seed: u64, number: u64) -> Policy {
-    let (mode, chance, bound) = match number % 8 {
-        0 | 5 => (Mode::Sleep, 64, 100),
-        1 => (Mode::Spin, 64, 0),
-        2 => (Mode::Mixed, 32, 100),
-        3 => (Mode::Sleep, 128, 10),
-        4 => (Mode::Yield, 128, 0),
-        6 => (Mode::Sleep, 64, 3),
-        _ => (Mode::Spin, 128, 100),
-    };
-    Policy {
-        seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number,
-        mode,
-        chance,
-        longest: 128_000,
-        bound,
-        settle: 100_000_000,
-        steady: false,
-    }
+    let number = u32::try_from(number).unwrap_or(u32::MAX - 1) + 1;
+    schedule::plan(seed, number, None).policy
 }

@@ -66,7 +66,12 @@ impl GoCoverage {
         if self.json {
             output::json(&report)?;
         } else {
-            output::print(|out| out.write_all(report.text().as_bytes()))?;
+            output::print(|out| {
+                for line in report.text().lines() {
+                    writeln!(out, "{}", output::printable(line))?;
+                }
+                Ok(())
+            })?;
         }
         Ok(ExitCode::SUCCESS)
     }

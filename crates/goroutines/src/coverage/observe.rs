@@ -174,7 +174,9 @@ impl Observer<'_> {
     ) -> Option<&mut Entry> {
         let path = self.paths.get(id.0 as usize)?.clone()?;
         let place = Place::of(self.execution.site(site?)?);
-        if action == Action::Sleep || place.line == 0 {
+        // The main package that go test writes is nobody's to cover.
+        let generated = place.file.ends_with("_testmain.go");
+        if action == Action::Sleep || place.line == 0 || generated {
             return None;
         }
         Some(

@@ -167,13 +167,13 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
         false_verdicts: 0,
         milliseconds: 0,
     };
-    for number in 0..options.runs {
-        let (execution, _) = built.run("TestBug", zoo::policy(options.seed, number))?;
-        let judgement = judge(&execution);
+    let runs = u32::try_from(options.runs)?;
+    built.campaign("TestBug", options.seed, runs, |run| {
+        let judgement = &run.judgement;
+        row.verdict = judgement.verdict.name().to_owned();
         if judgement.verdict.is_bug() {
-            row.found = number + 1;
-            row.verdict = judgement.verdict.name().to_owned();
-            row.right = kernel.is_right(&judgement);
+            row.found = u64::from(run.number);
+            row.right = kernel.is_right(judgement);
             row.line = kernel.is_cause(judgement.cause.as_ref());
             if !row.right || !row.line {
                 println!(
@@ -181,16 +181,13 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
                     kernel.name, judgement.verdict, judgement.sentence
                 );
             }
-            break;
-        }
-        row.verdict = judgement.verdict.name().to_owned();
-        if number == 0 {
-            let suspicious = predict(&execution)
+        } else if run.number == 1 {
+            let suspicious = predict(&run.execution)
                 .iter()
                 .any(|it| it.places.iter().any(|place| kernel.is_cause(Some(place))));
             row.predicted = suspicious.to_string();
         }
-    }
+    })?;
     if row.found == 0 {
         println!("{}: not found ({})", kernel.name, row.verdict);
     }
