@@ -2,12 +2,12 @@
 //! `LOCKSTEP_OPTIONS`.
 
 use crate::{
-    baseline, calls, compare, completions, diff, events, export, go, import, info, inject, lattice,
-    loops, man, outliers, output, plan, progress, record, report, runs, seal, similarity, stack,
-    tree, words,
+    baseline, calls, compare, completions, diff, doctor, events, export, go, import, info, inject,
+    lattice, loops, man, outliers, output, plan, progress, record, report, runs, seal, similarity,
+    stack, tree, words,
 };
 use anyhow::Result;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -54,6 +54,7 @@ pub enum Command {
     Import(import::Import),
     Seal(seal::Seal),
     Go(go::Go),
+    Doctor(doctor::Doctor),
     Runs(runs::Runs),
     Rm(runs::Rm),
     Completions(completions::Completions),
@@ -86,6 +87,7 @@ impl Command {
             Self::Import(it) => it.run(),
             Self::Seal(it) => it.run(),
             Self::Go(it) => it.run(),
+            Self::Doctor(it) => it.run(),
             Self::Runs(it) => it.run(),
             Self::Rm(it) => it.run(),
             Self::Completions(it) => it.run(),
@@ -108,9 +110,6 @@ const FAILED: u8 = 2;
 const WRAPPER_FAILED: u8 = 125;
 /// Options for every command of a batch script.
 const VARIABLE: &str = "LOCKSTEP_OPTIONS";
-
-/// Subcommands of the contract that this version does not have.
-const NOT_YET: &[&str] = &["doctor"];
 
 /// The command with examples before its options, in this and every subcommand's help.
 pub fn command() -> clap::Command {
@@ -223,15 +222,6 @@ fn supplied(
 fn in_one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "expected a command such as record, compare or info; see 'lockstep --help'".into();
-    }
-    if let (ErrorKind::InvalidSubcommand, Some(ContextValue::String(name))) =
-        (error.kind(), error.get(ContextKind::InvalidSubcommand))
-        && NOT_YET.contains(&name.as_str())
-    {
-        return format!(
-            "'{name}' is not in this version ({}); see 'lockstep --help'",
-            env!("CARGO_PKG_VERSION")
-        );
     }
     let text = error.render().to_string();
     let mut message = String::new();

@@ -55,3 +55,8 @@ impl Go {
         matches!(self.command, Command::Run(_) | Command::Replay(_))
     }
 }
+
+/// A directory for what is built and not kept.
+pub fn scratch() -> Result<test::Scratch> {
+    test::Scratch::new()
+}

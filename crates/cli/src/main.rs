@@ -23,6 +23,7 @@ mod calls;
 mod compare;
 mod completions;
 mod diff;
+mod doctor;
 mod events;
 mod export;
 mod go;

@@ -18,6 +18,7 @@ pub mod campaign;
 pub mod capture;
 pub mod coverage;
 pub mod dot;
+pub mod doctor;
 pub mod execution;
 mod known;
 pub mod launch;

@@ -40,10 +40,11 @@ pub fn write(
             events.push(event);
         }
     }
-    for id in order(execution) {
+    for (number, id) in order(execution).into_iter().enumerate() {
         let index = id.0 as usize;
         let goroutine = &execution.goroutines[index];
-        builder.begin(process, goroutine.number as u32)?;
+        // The thread that has the process's own number is the one that started it.
+        builder.begin(process, pid.wrapping_add(number as u32))?;
         let mut thread = Thread {
             execution,
             program,
@@ -113,6 +114,7 @@ impl Thread<'_> {
     fn take(&mut self, event: &Event) -> Result<(), Error> {
         match &event.what {
             What::Request { action, .. } => {
+                // What libraries do on nobody's behalf is not the program's behaviour.
                 if let Some(site) = event.site {
                     let site = &self.execution.sites[site.0 as usize];
                     // What the last usage stood in is left, unless this one stands there, too.
@@ -127,13 +129,13 @@ impl Thread<'_> {
                     if self.open.last().is_none_or(|it| it.0 != site.function) {
                         self.call(&site.function, Some(event.time))?;
                     }
+                    let name = name(*action);
+                    let function = self.function(name)?;
+                    self.builder.call(function, Some(event.time))?;
+                    self.open.push((name.to_owned(), Some(*action)));
                 }
-                let name = name(*action);
-                let function = self.function(name)?;
-                self.builder.call(function, Some(event.time))?;
-                self.open.push((name.to_owned(), Some(*action)));
             }
-            What::Complete { action, .. } => {
+            What::Complete { action, .. } if event.site.is_some() => {
                 if let Some(at) = self.open.iter().rposition(|it| it.1 == Some(*action)) {
                     while self.open.len() > at {
                         self.ret(Some(event.time))?;

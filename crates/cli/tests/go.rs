@@ -1,0 +1,148 @@
+//! `lockstep go`: statuses, messages and keys as the contract has them.
+
+#![allow(clippy::unwrap_used)]
+
+use lockstep_testkit::{Scratch, tools};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs/go/capture")
+}
+
+fn lockstep(directory: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(words)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+fn complaint(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let last = text.lines().last().unwrap_or_default();
+    last.to_owned()
+}
+
+#[test]
+fn tests_are_judged_one_by_one_and_kept_as_runs() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = Scratch::new("go");
+    let place = scratch.join("found");
+    let kept = place.to_string_lossy().into_owned();
+    let words = ["go", "test", "--json", "--runs", "2", "-o", &kept, "./alone"];
+    let output = lockstep(&sources(), &words);
+    assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["verdict"], "fail");
+    let package = &found["packages"][0];
+    assert_eq!(package["package"], "example.com/capture/alone");
+    assert!(package["coverage"]["total"].as_u64().unwrap() > 0);
+    let verdicts: Vec<_> = package["tests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["test"].as_str().unwrap(), it["verdict"].as_str().unwrap()))
+        .collect();
+    let expected = [("TestPasses", "pass"), ("TestFails", "fail"), ("TestLeaks", "leak")];
+    assert_eq!(verdicts, expected);
+    // Two runs that pass, one that fails, one that leaks.
+    let run = place.join("run-4").to_string_lossy().into_owned();
+    let info = lockstep(&sources(), &["info", &run, "--json"]);
+    let info: Value = serde_json::from_slice(&info.stdout).unwrap();
+    let threads = info["processes"][0]["threads"].as_array().unwrap().clone();
+    let last = threads.last().unwrap();
+    assert_eq!(last["trace"], "0.2");
+    assert_eq!(last["open"].as_array().unwrap().last().unwrap(), "send");
+    let replay = lockstep(&sources(), &["go", "replay", &kept, "--run", "3"]);
+    assert_eq!(replay.status.code(), Some(1), "a failing test's own status");
+    let past = lockstep(&sources(), &["go", "replay", &kept, "--run", "5"]);
+    assert_eq!(past.status.code(), Some(125));
+    assert_eq!(complaint(&past), "lockstep: expected a run from 1 to 4, found 5");
+
+    let baseline = scratch.join("known");
+    fs::write(&baseline, "# known\nleak alone_test.go:17\n").unwrap();
+    let baseline = baseline.to_string_lossy().into_owned();
+    let words = ["go", "test", "--baseline", &baseline, "./alone", "--", "-run", "TestLeaks"];
+    assert_eq!(lockstep(&sources(), &words).status.code(), Some(0));
+}
+
+#[test]
+fn a_program_ends_with_its_own_status() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let run = |words: &[&str]| lockstep(&sources(), &[&["go", "run"], words].concat());
+    assert_eq!(run(&["./ends", "exit"]).status.code(), Some(3));
+    assert_eq!(run(&["./ends", "kill"]).status.code(), Some(137));
+    let stuck = run(&["./deadlock"]);
+    assert_eq!(stuck.status.code(), Some(137));
+    let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
+    assert!(said.starts_with("lockstep: global-deadlock in run 1 of 1"), "{said}");
+    assert_eq!(run(&["./nowhere"]).status.code(), Some(125));
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = Scratch::new("go");
+    fs::write(scratch.join("go.mod"), "module broken\n\ngo 1.25\n").unwrap();
+    fs::write(
+        scratch.join("broken_test.go"),
+        "package broken\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { x := 1 }\n",
+    )
+    .unwrap();
+    let output = lockstep(scratch.path(), &["go", "test", "."]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("declared and not used: x"), "{said}");
+    let none = lockstep(&sources(), &["go", "test", "./usages"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(complaint(&none).contains("none with tests"));
+    let nothing = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["go", "test", "."])
+        .env("PATH", "/nowhere")
+        .current_dir(sources())
+        .output()
+        .unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(complaint(&nothing).contains("expected the go command on PATH"));
+}
+
+#[test]
+fn usages_are_listed_with_types() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let output = lockstep(&sources(), &["go", "usages", "--json", "./usages"]);
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let kinds: Vec<&str> = found["usages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["kind"].as_str().unwrap())
+        .collect();
+    let count = |kind: &str| kinds.iter().filter(|it| **it == kind).count();
+    assert_eq!((count("select"), count("go"), count("close"), count("cond-wait")), (2, 4, 1, 1));
+    assert_eq!((count("receive"), count("send"), count("cancel")), (3, 2, 1));
+}
+
+#[test]
+fn the_toolchain_tests_itself() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let output = lockstep(&sources(), &["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = found["checks"].as_array().unwrap();
+    let test = checks.iter().find(|it| it["what"] == "Go self-test").unwrap();
+    assert_eq!(test["state"], "works", "{test}");
+}
