@@ -47,7 +47,11 @@ impl Doctor {
             });
             rows.push(Row {
                 what: tool.to_owned(),
-                state: if found.is_some() { "there" } else { "not there" },
+                state: if found.is_some() {
+                    "there"
+                } else {
+                    "not there"
+                },
                 note: found.map_or_else(
                     || format!("needed for {feature}"),
                     |it| it.display().to_string(),
@@ -59,7 +63,10 @@ impl Doctor {
             let place = scratch()?;
             let (state, note) = match check(&place.0) {
                 Ok(health) if health.complaints.is_empty() => ("works", health.version),
-                Ok(health) => ("broken", format!("{}: {}", health.version, health.complaints.join("; "))),
+                Ok(health) => (
+                    "broken",
+                    format!("{}: {}", health.version, health.complaints.join("; ")),
+                ),
                 Err(error @ BuildError::Toolchain(_)) => ("not usable", error.to_string()),
                 Err(error) => ("broken", error.to_string()),
             };
@@ -77,7 +84,9 @@ impl Doctor {
                 .collect();
             output::json(&json!({ "checks": rows }))?;
         } else {
-            let rows = rows.into_iter().map(|it| vec![it.what, it.state.to_owned(), it.note]);
+            let rows = rows
+                .into_iter()
+                .map(|it| vec![it.what, it.state.to_owned(), it.note]);
             let table = output::table(&["WHAT", "STATE", ""], &[], rows);
             output::print(|out| writeln!(out, "{table}"))?;
         }

@@ -34,7 +34,9 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
     let scratch = Scratch::new("go");
     let place = scratch.join("found");
     let kept = place.to_string_lossy().into_owned();
-    let words = ["go", "test", "--json", "--runs", "2", "-o", &kept, "./alone"];
+    let words = [
+        "go", "test", "--json", "--runs", "2", "-o", &kept, "./alone",
+    ];
     let output = lockstep(&sources(), &words);
     assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -46,9 +48,18 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| (it["test"].as_str().unwrap(), it["verdict"].as_str().unwrap()))
+        .map(|it| {
+            (
+                it["test"].as_str().unwrap(),
+                it["verdict"].as_str().unwrap(),
+            )
+        })
         .collect();
-    let expected = [("TestPasses", "pass"), ("TestFails", "fail"), ("TestLeaks", "leak")];
+    let expected = [
+        ("TestPasses", "pass"),
+        ("TestFails", "fail"),
+        ("TestLeaks", "leak"),
+    ];
     assert_eq!(verdicts, expected);
     // Two runs that pass, one that fails, one that leaks.
     let run = place.join("run-4").to_string_lossy().into_owned();
@@ -62,12 +73,24 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
     assert_eq!(replay.status.code(), Some(1), "a failing test's own status");
     let past = lockstep(&sources(), &["go", "replay", &kept, "--run", "5"]);
     assert_eq!(past.status.code(), Some(125));
-    assert_eq!(complaint(&past), "lockstep: expected a run from 1 to 4, found 5");
+    assert_eq!(
+        complaint(&past),
+        "lockstep: expected a run from 1 to 4, found 5"
+    );
 
     let baseline = scratch.join("known");
     fs::write(&baseline, "# known\nleak alone_test.go:17\n").unwrap();
     let baseline = baseline.to_string_lossy().into_owned();
-    let words = ["go", "test", "--baseline", &baseline, "./alone", "--", "-run", "TestLeaks"];
+    let words = [
+        "go",
+        "test",
+        "--baseline",
+        &baseline,
+        "./alone",
+        "--",
+        "-run",
+        "TestLeaks",
+    ];
     assert_eq!(lockstep(&sources(), &words).status.code(), Some(0));
 }
 
@@ -82,7 +105,10 @@ fn a_program_ends_with_its_own_status() {
     let stuck = run(&["./deadlock"]);
     assert_eq!(stuck.status.code(), Some(137));
     let said = String::from_utf8_lossy(&stuck.stderr).into_owned();
-    assert!(said.starts_with("lockstep: global-deadlock in run 1 of 1"), "{said}");
+    assert!(
+        said.starts_with("lockstep: global-deadlock in run 1 of 1"),
+        "{said}"
+    );
     assert_eq!(run(&["./nowhere"]).status.code(), Some(125));
 }
 
@@ -130,8 +156,19 @@ fn usages_are_listed_with_types() {
         .map(|it| it["kind"].as_str().unwrap())
         .collect();
     let count = |kind: &str| kinds.iter().filter(|it| **it == kind).count();
-    assert_eq!((count("select"), count("go"), count("close"), count("cond-wait")), (2, 4, 1, 1));
-    assert_eq!((count("receive"), count("send"), count("cancel")), (3, 2, 1));
+    assert_eq!(
+        (
+            count("select"),
+            count("go"),
+            count("close"),
+            count("cond-wait")
+        ),
+        (2, 4, 1, 1)
+    );
+    assert_eq!(
+        (count("receive"), count("send"), count("cancel")),
+        (3, 2, 1)
+    );
 }
 
 #[test]
@@ -143,6 +180,9 @@ fn the_toolchain_tests_itself() {
     assert_eq!(output.status.code(), Some(0));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = found["checks"].as_array().unwrap();
-    let test = checks.iter().find(|it| it["what"] == "Go self-test").unwrap();
+    let test = checks
+        .iter()
+        .find(|it| it["what"] == "Go self-test")
+        .unwrap();
     assert_eq!(test["state"], "works", "{test}");
 }

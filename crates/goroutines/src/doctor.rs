@@ -66,7 +66,10 @@ pub fn check(place: &Path) -> Result<Health, BuildError> {
         path: place.to_owned(),
         reason: error,
     };
-    for (name, text) in [("main.go", SOURCE), ("go.mod", "module selftest\n\ngo 1.25\n")] {
+    for (name, text) in [
+        ("main.go", SOURCE),
+        ("go.mod", "module selftest\n\ngo 1.25\n"),
+    ] {
         fs::write(place.join(name), text).map_err(|error| failed(error.to_string()))?;
     }
     let builder = Builder::new(place, &[])?;
@@ -101,7 +104,10 @@ pub fn check(place: &Path) -> Result<Health, BuildError> {
         .map(|(class, reason)| format!("{} are not recorded: {reason}", class.name()))
         .collect();
     if run.outcome.end != End::Exited(0) {
-        complaints.push(format!("expected that it ends with 0, found {:?}", run.outcome.end));
+        complaints.push(format!(
+            "expected that it ends with 0, found {:?}",
+            run.outcome.end
+        ));
     }
     let execution = &run.execution;
     let mut found: Vec<(u32, Action)> = Vec::new();
