@@ -4,6 +4,7 @@ mod coverage;
 mod options;
 mod replay;
 mod run;
+pub(crate) mod standing;
 mod test;
 mod usages;
 mod words;

@@ -1,5 +1,6 @@
 //! `lockstep progress`: who is behind, and who waits for whom.
 
+use crate::go::standing;
 use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::{Context, Result, bail};
@@ -75,6 +76,10 @@ impl Progress {
         if found.hang && is_running(&run) && self.method == Method::Lockstep {
             found = look_again(found, &self.run, look)?;
         }
+        let goroutines = standing::judged(&self.run)?;
+        if let Some(judgement) = &goroutines {
+            standing::settle(&mut found, judgement);
+        }
         if let Some(path) = &self.html {
             let page = ProgressPage {
                 title: self.run.display().to_string(),
@@ -90,7 +95,11 @@ impl Progress {
             write(path, &serde_json::to_string(&model_of(&run))?)?;
         }
         if self.json {
-            output::json(&document(&found))?;
+            let mut document = document(&found);
+            if let Some(judgement) = &goroutines {
+                document["waits"] = standing::waits(judgement).into();
+            }
+            output::json(&document)?;
             return Ok(output::found(found.hang));
         }
         output::remark(&found.notes);

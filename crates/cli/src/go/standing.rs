@@ -1,0 +1,51 @@
+//! How the goroutines of a recorded Go program stood at its end, for `lockstep progress`.
+
+use anyhow::{Context, Result};
+use lockstep_goroutines::execution::Execution;
+use lockstep_goroutines::store::EXECUTION;
+use lockstep_goroutines::{Judgement, Verdict, judge};
+use lockstep_progress::{Kind, Progress};
+use serde_json::{Value, json};
+use std::io;
+use std::path::Path;
+
+/// The judgement of the execution that the run is of; `None` for other runs.
+pub(crate) fn judged(run: &Path) -> Result<Option<Judgement>> {
+    let path = run.join(EXECUTION);
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).context(format!("{} cannot be read", path.display())),
+    };
+    let execution: Execution = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{}: expected what a Go program did", path.display()))?;
+    Ok(Some(judge(&execution)))
+}
+
+/// Goroutines wait for one another by other rules than ranks: their judgement is the verdict.
+pub(crate) fn settle(found: &mut Progress, judgement: &Judgement) {
+    (found.hang, found.kind) = match judgement.verdict {
+        Verdict::GlobalDeadlock | Verdict::PartialDeadlock | Verdict::Leak => {
+            (true, Kind::Deadlock)
+        }
+        Verdict::Livelock => (true, Kind::Livelock),
+        Verdict::Slow => (false, Kind::Slow),
+        _ => (false, Kind::None),
+    };
+    found.verdict = format!("{}: {}", judgement.verdict, judgement.sentence);
+    found.notes.clear();
+}
+
+/// Who waits for whom, by the runtime's numbers.
+pub(crate) fn waits(judgement: &Judgement) -> Vec<Value> {
+    let each = judgement.goroutines.iter().flat_map(|from| {
+        let ways = from.waits_for.iter();
+        ways.flat_map(move |way| {
+            way.goroutines
+                .iter()
+                .map(move |to| (from.id, *to, &way.why))
+        })
+    });
+    each.map(|(from, to, why)| json!({"from": from, "to": to, "why": why}))
+        .collect()
+}
