@@ -46,3 +46,41 @@ fn what_a_campaign_covered() {
     let missing = run(&["coverage", &kept, "--missing"]).success().stdout;
     assert!(!missing.contains("  + "), "{missing}");
 }
+
+/// Its goroutines are judged where ranks would be.
+#[test]
+fn progress_of_a_go_program() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = Scratch::new("go-progress");
+    let kept = scratch.join("found").display().to_string();
+    let lockstep = artifacts::lockstep().display().to_string();
+    let words = ["go", "test", "-o", &kept, "./double_lock_defer_in_loop"];
+    let words = [&[lockstep.as_str()], &words[..], &["--", "-run", "TestBug"]].concat();
+    let mut command = command::command(&words);
+    command.current_dir(artifacts::repository().join("programs/go/zoo"));
+    assert_eq!(command::run(&mut command).status, 1);
+    let run = format!("{kept}/run-1");
+    let progress = |more: &[&str]| {
+        let words = [&[lockstep.as_str(), "progress", &run], more].concat();
+        command::run(&mut command::command(&words))
+    };
+    let found = progress(&[]);
+    assert_eq!(found.status, 1);
+    assert!(
+        found.stdout.starts_with("global-deadlock: "),
+        "{}",
+        found.stdout
+    );
+    let json: Value = serde_json::from_str(&progress(&["--json"]).stdout).expect("JSON");
+    assert_eq!(
+        (&json["hang"], &json["kind"]),
+        (&true.into(), &"deadlock".into())
+    );
+    let waits = json["waits"].as_array().expect("waits");
+    assert!(
+        waits.iter().any(|wait| wait["from"] == wait["to"]),
+        "{waits:?}"
+    );
+}
