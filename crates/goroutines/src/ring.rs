@@ -102,6 +102,8 @@ pub enum Mode {
     Yield,
     /// Any of these, by chance.
     Mixed,
+    /// Every second goroutine, as the seed says, sleeps again and again; the others never do.
+    Slow,
 }
 
 /// What the program is told.
@@ -145,6 +147,7 @@ pub fn prepare(policy: &Policy, classes: &[u8], most: u64) -> (Vec<u8>, u64) {
         Mode::Sleep => 2,
         Mode::Yield => 3,
         Mode::Mixed => 4,
+        Mode::Slow => 5,
     };
     words[at::CHANCE] = u64::from(policy.chance);
     words[at::LONGEST] = policy.longest;

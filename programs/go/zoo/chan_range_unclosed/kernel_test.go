@@ -3,13 +3,26 @@ package chan_range_unclosed
 
 import (
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
 type feed struct {
 	items chan int
-	left  atomic.Int32
+	mu    sync.Mutex
+	left  int
+}
+
+func (f *feed) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left
+}
+
+func (f *feed) leave() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left--
+	return f.left
 }
 
 func (f *feed) produce(n int) {
@@ -17,24 +30,23 @@ func (f *feed) produce(n int) {
 		f.items <- i
 	}
 	// Two that look at the same time both see that the other is there.
-	if f.left.Load() == 1 {
+	if f.count() == 1 {
 		close(f.items)
 	}
-	f.left.Add(-1)
+	f.leave()
 }
 
 func (f *feed) produceRepaired(n int) {
 	for i := range n {
 		f.items <- i
 	}
-	if f.left.Add(-1) == 0 {
+	if f.leave() == 0 {
 		close(f.items)
 	}
 }
 
 func run(produce func(*feed, int)) {
-	f := &feed{items: make(chan int, 8)}
-	f.left.Store(2)
+	f := &feed{items: make(chan int, 8), left: 2}
 	var group sync.WaitGroup
 	group.Go(func() { produce(f, 2) })
 	group.Go(func() { produce(f, 2) })
