@@ -77,7 +77,9 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         if let What::Request { action, .. } = event.what {
             round.synchronises |= action != Action::Sleep;
             round.sleeps |= action == Action::Sleep;
-            if let Some(site) = event.site {
+            // What gives back says less than what takes.
+            let gives = matches!(action, Action::Unlock | Action::RUnlock);
+            if let Some(site) = event.site.filter(|_| !gives) {
                 // A line that nobody had come to is progress, but for the first round of those that begin to spin.
                 if execution.end == End::TimedOut && !reached.contains(&(id, site)) {
                     return None;

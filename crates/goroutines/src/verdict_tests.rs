@@ -195,7 +195,7 @@ fn rounds_without_progress_are_a_livelock() {
     it.execution.end = End::TimedOut;
     let judgement = judge(&it.execution);
     assert_eq!(judgement.verdict, Verdict::Livelock);
-    insta::assert_snapshot!(judgement.sentence, @"main and goroutine 18 go round main.go:11, main.go:22, main.go:10, main.go:20, 151 times, and nothing comes of it");
+    insta::assert_snapshot!(judgement.sentence, @"main and goroutine 18 go round main.go:11, main.go:10, main.go:20, 150 times, and nothing comes of it");
     // One value passed on, and it is only slow.
     let channel = it.channel(MAIN, 4, 1);
     it.does(other, 5, Action::Send, channel);
