@@ -5,7 +5,7 @@ use crate::output::{Style, styled};
 use crate::{output, report, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_compare::{CausalOrder, Comparison, Row, compare_in_order};
+use lockstep_compare::{CausalOrder, Comparison, Row, compare_in_order, p_in_words};
 use lockstep_trace::{Run, TraceName, in_short};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -165,7 +165,7 @@ impl Compare {
             let name = styled(Style::Faulty, suspect.trace);
             let p = suspect
                 .p
-                .map_or_else(String::new, |p| format!(", p = {p:.3}"));
+                .map_or_else(String::new, |p| format!(", {}", p_in_words(p)));
             writeln!(text, "  {name}  (confidence {:.2}{p})", suspect.confidence)?;
             for reason in &suspect.reasons {
                 writeln!(

@@ -36,7 +36,11 @@ fn refused(outcome: &Outcome, status: i32, said: &str) {
 fn mistakes_are_answered_in_one_line() {
     refused(&run(&[]), 2, "expected a command");
     refused(&run(&["frob"]), 2, "'frob'");
-    refused(&run(&["frobnicate"]), 2, "unrecognized subcommand 'frobnicate'");
+    refused(
+        &run(&["frobnicate"]),
+        2,
+        "unrecognized subcommand 'frobnicate'",
+    );
     refused(&run(&["info"]), 2, "<RUN>");
     refused(&run(&["info", "--colour", "run"]), 2, "'--colour'");
     refused(

@@ -55,5 +55,5 @@ pub use options::{Attributes, BScore, Distance, Frequency, Linkage, Options, Par
 pub use order::CausalOrder;
 pub use outliers::{Outlier, Outliers, outliers};
 pub use similarity::{Similarity, similarity};
-pub use suspect::{Reason, Suspect};
+pub use suspect::{Reason, Suspect, p_in_words};
 pub use sweep::{Row, Top};

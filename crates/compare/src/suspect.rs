@@ -399,6 +399,15 @@ pub(crate) fn rank(
         .collect()
 }
 
+/// `p = 0.031`, `p < 0.001`.
+#[must_use]
+pub fn p_in_words(p: f64) -> String {
+    match p < 0.001 {
+        true => "p < 0.001".to_owned(),
+        false => format!("p = {p:.3}"),
+    }
+}
+
 fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.push(verdict::clause(finding));
@@ -413,8 +422,8 @@ fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Ve
             None => String::new(),
         };
         reasons.push(format!(
-            "p = {:.3}: so often a normal run has a trace as unusual (score {:.1}{role}); it is among the first three in {:.0} % of resamples of the normal runs",
-            standing.p,
+            "{}: so often a normal run has a trace as unusual (score {:.1}{role}); it is among the first three in {:.0} % of resamples of the normal runs",
+            p_in_words(standing.p),
             standing.score,
             100.0 * standing.stability
         ));
