@@ -445,9 +445,24 @@ impl Tested {
 /// A directory for programs that are not kept.
 pub struct Scratch(pub PathBuf);
 
+/// What scratch directories are called, before the number of the process.
+const SCRATCH: &str = "lockstep-go-";
+
 impl Scratch {
     pub fn new() -> Result<Self> {
-        let place = std::env::temp_dir().join(format!("lockstep-go-{}", std::process::id()));
+        let base = std::env::temp_dir();
+        // A killed one could not tidy up.
+        for entry in std::fs::read_dir(&base).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let owner = name.to_str().and_then(|it| it.strip_prefix(SCRATCH));
+            let is_left = owner
+                .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))
+                .is_some_and(|it| !Path::new("/proc").join(it).exists());
+            if is_left {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        let place = base.join(format!("{SCRATCH}{}", std::process::id()));
         std::fs::create_dir_all(&place)
             .with_context(|| format!("{} cannot be made", place.display()))?;
         Ok(Self(place))
