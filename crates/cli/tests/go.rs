@@ -186,3 +186,107 @@ fn the_toolchain_tests_itself() {
         .unwrap();
     assert_eq!(test["state"], "works", "{test}");
 }
+
+fn files(scratch: &Scratch, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = scratch.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[test]
+fn vendored_packages_and_overlays_of_the_users_own_are_built_with() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = Scratch::new("go");
+    files(
+        &scratch,
+        &[
+            (
+                "go.mod",
+                "module m\n\ngo 1.25\n\nrequire example.com/dep v1.0.0\n",
+            ),
+            (
+                "vendor/modules.txt",
+                "# example.com/dep v1.0.0\n## explicit; go 1.25\nexample.com/dep\n",
+            ),
+            (
+                "vendor/example.com/dep/dep.go",
+                "package dep\n\nimport \"sync\"\n\nvar M sync.Mutex\n\nfunc Twice() {\n\tM.Lock()\n\tM.Lock()\n}\n",
+            ),
+            (
+                "m_test.go",
+                "package m\n\nimport (\n\t\"testing\"\n\n\t\"example.com/dep\"\n)\n\nfunc TestX(t *testing.T) { dep.Twice() }\n",
+            ),
+            (
+                "other.txt",
+                "package m\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Fatal(\"overlaid\") }\n",
+            ),
+        ],
+    );
+    let verdict = |flags: &[&str]| {
+        let words = [&["go", "test", "--json", ".", "--"], flags].concat();
+        let output = lockstep(scratch.path(), &words);
+        let found: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+        let cause = found["packages"][0]["cause"].as_str().unwrap_or_default();
+        let file = cause.rsplit('/').next().unwrap_or_default().to_owned();
+        (found["verdict"].as_str().unwrap().to_owned(), file)
+    };
+    assert_eq!(
+        verdict(&["-trimpath", "-mod=vendor"]),
+        ("global-deadlock".into(), "dep.go:9".into())
+    );
+    let here = scratch.path().to_string_lossy().into_owned();
+    let overlay =
+        serde_json::json!({"Replace": {format!("{here}/m_test.go"): format!("{here}/other.txt")}});
+    fs::write(scratch.join("mine.json"), overlay.to_string()).unwrap();
+    assert_eq!(verdict(&["-overlay", "mine.json"]).0, "fail");
+}
+
+#[test]
+fn callbacks_from_c_are_recorded_and_a_deadlock_behind_them_is_told() {
+    if !tools::require(&["go", "gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("go");
+    let source = "package main
+
+// #include <unistd.h>
+// extern void back(int);
+// static void call(int n) { usleep(1000); back(n); }
+import \"C\"
+import \"sync\"
+
+var mu sync.Mutex
+var c = make(chan int, 100)
+
+//export back
+func back(n C.int) { mu.Lock(); c <- int(n); mu.Unlock() }
+
+func main() {
+\tvar wg sync.WaitGroup
+\tfor i := range 20 {
+\t\twg.Add(1)
+\t\tgo func() { defer wg.Done(); C.call(C.int(i)) }()
+\t}
+\twg.Wait()
+\tprintln(len(c))
+\tmu.Lock()
+\tmu.Lock()
+}
+";
+    files(
+        &scratch,
+        &[("go.mod", "module m\n\ngo 1.25\n"), ("main.go", source)],
+    );
+    let output = lockstep(scratch.path(), &["go", "run", "--json", "."]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let mut lines = said.lines();
+    assert_eq!(lines.next(), Some("20"), "{said}");
+    let found: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(found["verdict"], "global-deadlock");
+    assert_eq!(found["goroutines"].as_array().unwrap().len(), 1);
+}
