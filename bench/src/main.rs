@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod call;
+mod campaign;
 mod chart;
 mod comparing;
 mod coverage;
@@ -44,6 +45,7 @@ const BENCHES: &[Bench] = &[
     ("memory", memory::USAGE, memory::run),
     ("store", store::USAGE, store::run),
     ("programs", programs::USAGE, programs::run),
+    ("compare", campaign::USAGE, campaign::run),
 ];
 
 fn main() -> Result<ExitCode> {

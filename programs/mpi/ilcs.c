@@ -37,16 +37,45 @@ static long x[MOST_CITIES], y[MOST_CITIES];
 static struct champion champions[MOST_THREADS], best;
 static volatile bool go_on = true;
 
-// Whether this is the bug, and this process and thread have it.
-static bool has(const char *what, int thread) {
-  size_t length = strlen(what);
-  if (strncmp(bug, what, length) != 0 || bug[length] != '-')
-    return false;
-  const char *where = bug + length + 1;
-  bool process = where[0] == 'a' || rank == at_process;
-  const char *dash = strchr(where, '-');
-  bool any = thread < 0 || !dash || dash[1] == 'a' || dash[1] == 'x';
-  return process && (any || thread == at_thread);
+// What the bug is, read once: no call may differ between healthy and faulty runs but those that the bug is about.
+enum what { MIS_CRIT, MIS_CRIT_2, MIS_CRIT_3, OP_1, SIZE_1, OP_2, SIZE_2, SIZE_BCAST, INF_LOOP };
+static const char *const names[] = {"misCrit-", "misCrit2-", "misCrit3-", "allRed1wrgOp-", "allRed1wrgSize-",
+                                    "allRed2wrgOp-", "allRed2wrgSize-", "bcastWrgSize-", "infLoop-"};
+static int what = -1;
+static bool all_threads;
+
+static inline __attribute__((always_inline)) const char *behind(const char *text, const char *prefix) {
+  for (; *prefix; text++, prefix++)
+    if (*text != *prefix)
+      return 0;
+  return text;
+}
+
+static inline __attribute__((always_inline)) void read_bug(void) {
+  for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
+    const char *where = behind(bug, names[i]);
+    if (!where || (where[0] != 'a' && rank != at_process))
+      continue;
+    what = i;
+    while (*where && *where != '-')
+      where++;
+    all_threads = !*where || where[1] == 'a' || where[1] == 'x';
+  }
+}
+
+static inline __attribute__((always_inline)) void read_place(const char *text) {
+  int *to[] = {&at_process, &at_thread, &at_iteration};
+  for (int i = 0; i < 3; i++) {
+    for (*to[i] = 0; *text >= '0' && *text <= '9'; text++)
+      *to[i] = 10 * *to[i] + *text - '0';
+    if (*text == '.')
+      text++;
+  }
+}
+
+// Whether this is the bug, and this process and thread have it; -1 is any thread.
+static inline __attribute__((always_inline)) bool has(enum what it, int thread) {
+  return what == (int)it && (thread < 0 || all_threads || thread == at_thread);
 }
 
 static long distance(int a, int b) {
@@ -112,10 +141,10 @@ static void worker(int thread, size_t size) {
   for (long iteration = 0; go_on && (!seeds || iteration < seeds); iteration++) {
     long seed = (iteration * ranks + rank) * MOST_THREADS + thread;
     long quality = CPU_Exec(seed, &found);
-    while (has("infLoop", thread) && iteration == at_iteration)
+    while (has(INF_LOOP, thread) && iteration == at_iteration)
       ;
     if (quality < champions[thread].quality) {
-      if (has("misCrit", thread)) {
+      if (has(MIS_CRIT, thread)) {
         memcpy(&champions[thread], &found, size);
       } else {
 #pragma omp critical
@@ -126,29 +155,29 @@ static void worker(int thread, size_t size) {
 }
 
 // The masters agree on the best champion; its quality.
-static long exchange(size_t size, const char *missing) {
+static long exchange(size_t size, enum what missing) {
   int own = 1;
   for (int thread = 2; thread <= workers; thread++)
     if (champions[thread].quality < champions[own].quality)
       own = thread;
   // A count that is too large has room.
   long quality[64] = {champions[own].quality}, least[64];
-  bool size1 = has("allRed1wrgSize", -1), size2 = has("allRed2wrgSize", -1);
+  bool size1 = has(SIZE_1, -1), size2 = has(SIZE_2, -1);
   MPI_Allreduce(quality, least, size1 ? 32 : 1, MPI_LONG,
-                has("allRed1wrgOp", -1) ? MPI_MAX : MPI_MIN, MPI_COMM_WORLD);
+                has(OP_1, -1) ? MPI_MAX : MPI_MIN, MPI_COMM_WORLD);
   int owner[64] = {quality[0] <= least[0] ? rank : ranks}, first[64];
   MPI_Allreduce(owner, first, size2 ? 32 : 1, MPI_INT,
-                has("allRed2wrgOp", -1) ? MPI_MAX : MPI_MIN, MPI_COMM_WORLD);
+                has(OP_2, -1) ? MPI_MAX : MPI_MIN, MPI_COMM_WORLD);
   int root = first[0] < ranks ? first[0] : 0;
   if (root == rank) {
-    if (has(missing, 0)) {
+    if (has(missing, -1)) {
       memcpy(&best, &champions[own], size);
     } else {
 #pragma omp critical
       memcpy(&best, &champions[own], size);
     }
   }
-  MPI_Bcast(&best, has("bcastWrgSize", -1) ? (int)size / 2 : (int)size, MPI_BYTE, root,
+  MPI_Bcast(&best, has(SIZE_BCAST, -1) ? (int)size / 2 : (int)size, MPI_BYTE, root,
             MPI_COMM_WORLD);
   return best.quality;
 }
@@ -158,7 +187,7 @@ static void master(size_t size) {
   long before = 1l << 40;
   for (int round = 0;; round++) {
     usleep(2000);
-    long quality = exchange(size, "misCrit2");
+    long quality = exchange(size, MIS_CRIT_2);
     if (quality < before)
       improved = MPI_Wtime();
     before = quality;
@@ -177,21 +206,22 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int i = 1; i + 1 < argc; i += 2) {
     const char *name = argv[i], *value = argv[i + 1];
-    if (strcmp(name, "--bug") == 0)
+    if (behind(name, "--bug"))
       bug = value;
-    else if (strcmp(name, "--at") == 0)
-      sscanf(value, "%d.%d.%d", &at_process, &at_thread, &at_iteration);
-    else if (strcmp(name, "--workers") == 0)
+    else if (behind(name, "--at"))
+      read_place(value);
+    else if (behind(name, "--workers"))
       workers = atoi(value);
-    else if (strcmp(name, "--cities") == 0)
+    else if (behind(name, "--cities"))
       cities = atoi(value);
-    else if (strcmp(name, "--rounds") == 0)
+    else if (behind(name, "--rounds"))
       rounds = atoi(value);
-    else if (strcmp(name, "--still") == 0)
+    else if (behind(name, "--still"))
       still = atoi(value);
-    else if (strcmp(name, "--seeds") == 0)
+    else if (behind(name, "--seeds"))
       seeds = atoi(value);
   }
+  read_bug();
   if (workers < 1 || workers >= MOST_THREADS || cities < 4 || cities > MOST_CITIES)
     MPI_Abort(MPI_COMM_WORLD, 2);
 
@@ -208,7 +238,7 @@ int main(int argc, char **argv) {
     else
       worker(thread, size);
   }
-  exchange(size, "misCrit3");
+  exchange(size, MIS_CRIT_3);
   if (rank == 0)
     CPU_Output(&best);
   MPI_Finalize();

@@ -30,6 +30,7 @@ Usage: cargo xtask COMMAND
   bench slowdown|call|startup|stall|coverage|memory|store
                          one figure each, rows kept, taken up where it stopped; `--help` says more
   campaign programs      real programs, untraced and recorded, must say and write the same
+  campaign compare       faults whose place is known, and whether compare names it
   campaign kill [COUNT] [--seed N]
                          SIGKILL at random moments: what had happened must be in the trace
   campaign go [--seed N] [KERNEL]...
@@ -50,7 +51,11 @@ fn main() -> Result<ExitCode> {
         "test" => test::everything(rest),
         "fuzz" => fuzz::run_targets(rest),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
-        "campaign" if rest.first().is_some_and(|word| word == "programs") => {
+        "campaign"
+            if rest
+                .first()
+                .is_some_and(|word| word == "programs" || word == "compare") =>
+        {
             test::harness("lockstep-bench", "lockstep-bench", rest)
         }
         "campaign" => test::harness("lockstep-testkit", "campaign", rest),

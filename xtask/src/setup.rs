@@ -48,6 +48,7 @@ pub const TEST: &[Need] = &[
     need("python3", "python3", "reference results"),
     need("dot", "graphviz", "reads exported call graphs"),
     need("scipy", "python3-scipy", "reference results"),
+    need("sklearn", "python3-sklearn", "reference results"),
     need(
         "jsonschema",
         "python3-jsonschema",
@@ -110,7 +111,10 @@ pub fn provide(needs: &[&[Need]]) -> Vec<&'static str> {
 }
 
 /// Python packages for the tests that Debian does not have, into the build directory. A name here is a module that the tests import.
-const PYTHON: &[(&str, &[&str])] = &[("perfetto", &["perfetto==0.16.0", "protobuf"])];
+const PYTHON: &[(&str, &[&str])] = &[
+    ("perfetto", &["perfetto==0.16.0", "protobuf"]),
+    ("concepts", &["concepts==0.9.2"]),
+];
 
 /// Installs them where they are missing; gives those that are still missing.
 pub fn provide_python() -> Vec<&'static str> {

@@ -71,6 +71,83 @@ mod tests {
         assert!((mean - 0.230_940).abs() < 1e-6, "{mean}");
     }
 
+    /// Two lines of labels in, one number out.
+    const SCRIPT: &str = "
+import sys
+from sklearn.metrics import fowlkes_mallows_score
+lines = [line.split() for line in sys.stdin]
+for a, b in zip(lines[::2], lines[1::2]):
+    print(repr(float(fowlkes_mallows_score(a, b))))
+";
+
+    #[test]
+    #[allow(clippy::unwrap_used, clippy::print_stderr)]
+    fn scikit_learn_agrees() {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+        // Debian's modules are its own Python's, which need not be the first on the path.
+        let has = |python: &&str| {
+            let import = ["-c", "import sklearn"];
+            let there = Command::new(python)
+                .args(import)
+                .stderr(Stdio::null())
+                .status();
+            there.is_ok_and(|status| status.success())
+        };
+        let Some(python) = ["python3", "/usr/bin/python3"].into_iter().find(has) else {
+            assert!(std::env::var_os("LOCKSTEP_TEST_SKIPS").is_none_or(|it| it != "never"));
+            eprintln!("SKIPPED scikit_learn_agrees: no Python with scikit-learn");
+            return;
+        };
+        let mut state = 3u64;
+        let mut random = |limit: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % limit
+        };
+        let (mut input, mut expected) = (String::new(), Vec::new());
+        while expected.len() < 200 {
+            let (objects, clusters) = (2 + random(30), 1 + random(6));
+            let mut labels = || {
+                (0..objects)
+                    .map(|_| random(clusters))
+                    .collect::<Vec<usize>>()
+            };
+            let (a, b) = (labels(), labels());
+            let (score, _) = fowlkes_mallows(&a, &b);
+            // Where it is undefined, theirs is 0.
+            if score.is_nan() {
+                continue;
+            }
+            for labels in [&a, &b] {
+                let words: Vec<String> = labels.iter().map(ToString::to_string).collect();
+                input.push_str(&words.join(" "));
+                input.push('\n');
+            }
+            expected.push(score);
+        }
+        let mut child = Command::new(python)
+            .args(["-c", SCRIPT])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let found: Vec<f64> = text.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        }
+    }
+
     #[test]
     fn equal_is_one_and_singletons_are_undefined() {
         assert_eq!(fowlkes_mallows(&[0, 1, 0, 2], &[1, 0, 1, 2]).0, 1.0);
