@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) bool has(enum what it, int thread) 
   return what == (int)it && (thread < 0 || all_threads || thread == at_thread);
 }
 
-static long distance(int a, int b) {
+static inline __attribute__((always_inline)) long distance(int a, int b) {
   return labs(x[a] - x[b]) + labs(y[a] - y[b]);
 }
 
