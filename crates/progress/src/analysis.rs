@@ -179,8 +179,12 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
     (progress.hang, progress.kind) = judge(&progress);
-    // A task that has yet to come may still do what it left out.
-    let is_cause = |it: &Cause| progress.hang && (it.by_normal || progress.kind == Kind::Deadlock);
+    // A task that has yet to come may still do what it left out, and who computes holds the others up
+    // whatever any other did.
+    let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
+    let is_late = progress.least.iter().any(computes);
+    let is_stuck = progress.kind == Kind::Deadlock;
+    let is_cause = |it: &Cause| progress.hang && (is_stuck || it.by_normal && !is_late);
     progress.causes = causes.into_iter().filter(is_cause).collect();
     let facts = Facts {
         progress: &progress,

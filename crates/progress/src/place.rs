@@ -169,10 +169,15 @@ impl<'f> Program<'f> {
             let Some(shown) = self.shown.get(&level.function) else {
                 break;
             };
-            loops.extend(level.loops.iter().map(|turn| {
+            for turn in &level.loops {
+                let around = &shown.nesting.loops[turn.index];
+                // Of loops that share a header, the outer is one as soon as it began anew.
+                if turn.iteration == 1 && !around.inner.is_empty() {
+                    continue;
+                }
                 let first = name(shown.function(turn.entered));
-                (format!("{}/{first}", name(level.function)), turn.iteration)
-            }));
+                loops.push((format!("{}/{first}", name(level.function)), turn.iteration));
+            }
         }
         loops
     }
@@ -282,11 +287,12 @@ impl Shown {
             if !left.is_empty() {
                 continue;
             }
+            // Arms that nobody left say nothing of each other.
             let others = (before, Some(0))..=(before, Some(usize::MAX));
             let others = self.followed.range(others).map(|(_, next)| *next);
             guessed.extend(
                 others
-                    .filter(|next| *next != Some(context))
+                    .filter(|next| *next != Some(context) && next.is_none_or(is_left))
                     .map(|next| (Some(context), next)),
             );
         }

@@ -87,6 +87,15 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether it has ended.
+    ///
+    /// # Panics
+    /// If it cannot be waited for.
+    pub fn is_over(&mut self) -> bool {
+        let ended = self.child.try_wait();
+        ended.expect("a child can be waited for").is_some()
+    }
+
     /// Waits until it has ended. When `limit` is over it gets SIGTERM, as `timeout` does it, and ten
     /// seconds later its whole group SIGKILL.
     ///

@@ -30,6 +30,7 @@ pub mod artifacts;
 pub mod command;
 pub mod elf;
 pub mod generate;
+pub mod hang;
 pub mod hazard;
 pub mod kill;
 pub mod mpi;

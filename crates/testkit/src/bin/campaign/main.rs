@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod go;
+mod progress;
 
 use anyhow::{Context, Result, bail, ensure};
 use lockstep_testkit::kill::Trial;
@@ -13,6 +14,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
        cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N] [KERNEL]...
+       cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N]
 
 kill: SIGKILL at random moments
   COUNT      how many kills (1500)
@@ -21,6 +23,10 @@ go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --twins N  so many runs of the repaired twin (10)
   --standard N  instead: N runs of the tests of some standard packages, for false verdicts
   KERNEL     only kernels whose names contain this
+progress: faults at random calls of MPI programs, and who is named by our analysis and the published methods
+  --loops N  so many endless loops a program (10)
+  --others N so many faults of each other kind a program (3)
+  --ranks N  how many ranks (8)
 
   --seed N   which campaign: the same number gives the same trials (1)
 
@@ -39,9 +45,12 @@ fn main() -> Result<ExitCode> {
     if what == Some("go") {
         return go::run(rest.as_slice());
     }
+    if what == Some("progress") {
+        return progress::run(rest.as_slice());
+    }
     ensure!(
         what == Some("kill"),
-        "expected: campaign kill or campaign go; `--help` says more"
+        "expected: campaign kill, go or progress; `--help` says more"
     );
     while let Some(word) = rest.next() {
         match word.as_str() {

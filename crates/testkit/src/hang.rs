@@ -1,0 +1,272 @@
+//! The progress campaign: faults at random calls of unmodified MPI programs, and who is named for each.
+//!
+//! A trial draws a kind of fault, a rank and a call of a healthy recording; runs the program with the fault
+//! until nothing moves (or it ends); and asks our own analysis, the same with the healthy run beside it, and
+//! both published methods. Whoever a method names is a set of ranks: the case is *accurate* if the faulty
+//! rank is among them, its *precision* is 1 over their number then, and 0 else.
+
+use crate::Scratch;
+use crate::command::{self, Running};
+use crate::mpi::Mpi;
+use crate::recording::{lockstep, record_command};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Programs of the campaign, in `programs/mpi`.
+pub const PROGRAMS: [&str; 4] = ["hydro", "sweep", "multigrid", "workers"];
+
+/// The methods that are compared.
+pub const METHODS: [&str; 4] = ["lockstep", "lockstep+normal", "prodometer", "automaded"];
+
+/// A faulty program that does not hang is not waited for longer.
+const LONGEST: Duration = Duration::from_secs(40);
+
+/// Kinds of faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// An own function never ends.
+    Loop,
+    /// A message is not sent.
+    Dropped,
+    /// A message has another tag.
+    Tag,
+    /// A collective operation is left out.
+    Collective,
+    /// An own function takes long, and then all goes well: nobody hangs.
+    Slow,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Loop,
+        Self::Dropped,
+        Self::Tag,
+        Self::Collective,
+        Self::Slow,
+    ];
+
+    /// Its name in tables, and what `inject` is told.
+    #[must_use]
+    pub fn words(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Loop => ("loop", &["--fault", "hang", "--spin"]),
+            Self::Dropped => ("dropped", &["--fault", "skip"]),
+            Self::Tag => ("tag", &["--fault", "argument", "--set", "tag=77"]),
+            Self::Collective => ("collective", &["--fault", "skip"]),
+            Self::Slow => ("slow", &["--fault", "delay", "--seconds", "3"]),
+        }
+    }
+
+    /// Whether calls of a function may be hit.
+    fn fits(self, function: &str, is_own: bool) -> bool {
+        match self {
+            Self::Loop | Self::Slow => is_own && function != "main",
+            Self::Dropped | Self::Tag => matches!(function, "MPI_Send" | "MPI_Isend"),
+            Self::Collective => matches!(function, "MPI_Allreduce" | "MPI_Reduce"),
+        }
+    }
+}
+
+/// One fault.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// What.
+    pub fault: Fault,
+    /// In which rank.
+    pub rank: u32,
+    /// The function.
+    pub function: String,
+    /// Which of its calls, from 1.
+    pub call: u64,
+}
+
+/// Whom a method names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Named {
+    /// Ranks, the most suspicious first.
+    pub ranks: Vec<u32>,
+    /// Whether it says that the run hangs.
+    pub hang: bool,
+    /// Functions open where those stand.
+    pub functions: Vec<String>,
+}
+
+impl Named {
+    /// 1 over their number if the rank is among them, else 0.
+    #[must_use]
+    pub fn precision(&self, rank: u32) -> f64 {
+        match self.ranks.contains(&rank) {
+            true => 1.0 / self.ranks.len() as f64,
+            false => 0.0,
+        }
+    }
+}
+
+/// What came of a trial.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// By method, in the order of [`METHODS`].
+    pub named: Vec<Named>,
+    /// Whether it hung, and went on hanging.
+    pub hung: bool,
+    /// From the start to the first look that says it hangs, or to the end.
+    pub seconds: f64,
+}
+
+/// A program, recorded without a fault.
+#[derive(Debug)]
+pub struct Healthy {
+    program: &'static str,
+    words: Vec<String>,
+    directory: PathBuf,
+    /// Rank, function, whether it is the program's own, calls.
+    calls: Vec<(u32, String, bool, u64)>,
+}
+
+impl Healthy {
+    /// Records it with so many ranks.
+    ///
+    /// # Panics
+    /// If it cannot be recorded.
+    #[must_use]
+    pub fn record(mpi: Mpi, program: &'static str, ranks: u32, scratch: &Scratch) -> Self {
+        let recipe = mpi.recipe(&format!("{program}.c"));
+        let mut words = mpi.launch(ranks as usize);
+        words.push(recipe.flags(&["-g", "-O1"]).build().display().to_string());
+        let directory = scratch.join(format!("healthy-{program}"));
+        let outcome = command::run(&mut record_command(&directory, &[], &words));
+        assert_eq!(outcome.status, 0, "{outcome:#?}");
+        let mut calls = Vec::new();
+        for rank in 0..ranks {
+            let trace = format!("{rank}.0");
+            let found = ask(&["calls", "-t", &trace], &directory);
+            for it in found["functions"].as_array().into_iter().flatten() {
+                let name = it["name"].as_str().unwrap_or_default().to_owned();
+                let image = it["image"].as_str().unwrap_or_default();
+                let is_own = image.contains(program);
+                calls.push((rank, name, is_own, it["calls"].as_u64().unwrap_or(0)));
+            }
+        }
+        Self {
+            program,
+            words,
+            directory,
+            calls,
+        }
+    }
+
+    /// The trial of this kind and number; none where the program has nothing to hit.
+    #[must_use]
+    pub fn draw(&self, fault: Fault, seed: u64) -> Option<Trial> {
+        let mut state = seed;
+        for byte in self.program.bytes().chain(fault.words().0.bytes()) {
+            state = mix(state ^ u64::from(byte));
+        }
+        let mut below = |limit: usize| {
+            state = mix(state);
+            (state % limit.max(1) as u64) as usize
+        };
+        let fitting = self.calls.iter();
+        let fitting: Vec<_> = fitting
+            .filter(|(_, name, is_own, calls)| *calls > 2 && fault.fits(name, *is_own))
+            .collect();
+        let rank = fitting.get(below(fitting.len()))?.0;
+        let own: Vec<_> = fitting.iter().filter(|it| it.0 == rank).collect();
+        let (_, function, _, calls) = own.get(below(own.len()))?;
+        Some(Trial {
+            fault,
+            rank,
+            function: function.clone(),
+            // Not the first, as in a solver that has begun, and not the last.
+            call: 2 + below(*calls as usize - 2) as u64,
+        })
+    }
+
+    /// Runs the program with a fault.
+    #[must_use]
+    pub fn run(&self, trial: &Trial, scratch: &Scratch) -> Outcome {
+        let directory = scratch.join("faulty");
+        // What is left of the trial before.
+        let _ = std::fs::remove_dir_all(&directory);
+        let (at, rank) = (
+            format!("{}#{}", trial.function, trial.call),
+            trial.rank.to_string(),
+        );
+        let mut inject = lockstep(&["inject", "-o"]);
+        inject.arg(&directory).args(trial.fault.words().1);
+        inject.args(["--at", &at, "--process", &rank, "--"]);
+        let begin = Instant::now();
+        let mut running = Running::start(inject.args(&self.words));
+        let mut hung = None;
+        while begin.elapsed() < LONGEST && !running.is_over() {
+            std::thread::sleep(Duration::from_millis(500));
+            // A run that cannot be read yet is read later. Once it hangs, it has to hang to the end of a delay.
+            let hangs = try_ask(&["progress"], &directory).is_some_and(|it| it["hang"] == true);
+            hung = hung.or_else(|| hangs.then(|| begin.elapsed()));
+            let waits = trial.fault == Fault::Slow && begin.elapsed() < LONGEST / 2;
+            if hung.is_some() && !waits {
+                break;
+            }
+        }
+        let hung = hung.filter(|_| !running.is_over());
+        let seconds = hung.unwrap_or_else(|| begin.elapsed()).as_secs_f64();
+        drop(running.stop());
+        let normal = self.directory.display().to_string();
+        let named = METHODS.iter().map(|method| {
+            let words = match *method {
+                "lockstep" => vec!["progress"],
+                "lockstep+normal" => vec!["progress", "--normal", &normal],
+                method => vec!["progress", "--method", method],
+            };
+            named(&ask(&words, &directory))
+        });
+        Outcome {
+            named: named.collect(),
+            hung: hung.is_some(),
+            seconds,
+        }
+    }
+}
+
+fn named(found: &Value) -> Named {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let rank = |value: &Value| value.as_u64().map(|it| it as u32);
+    let mut named = Named {
+        hang: found["hang"] == true,
+        ..Named::default()
+    };
+    for id in list(&found["least_progressed"]) {
+        let group = &found["groups"][id.as_u64().unwrap_or(0) as usize];
+        named
+            .ranks
+            .extend(list(&group["processes"]).iter().filter_map(rank));
+        let stack = list(&group["stack"]);
+        let names = stack.iter().filter_map(|it| it.as_str().map(str::to_owned));
+        named.functions.extend(names);
+    }
+    let causes = list(&found["causes"]);
+    let causes: Vec<u32> = causes.iter().filter_map(|it| rank(&it["task"])).collect();
+    if !causes.is_empty() {
+        named.ranks = causes;
+    }
+    named
+}
+
+fn try_ask(words: &[&str], run: &Path) -> Option<Value> {
+    let mut command = lockstep(&words[..1]);
+    let outcome = command::run(command.arg(run).args(&words[1..]).arg("--json"));
+    serde_json::from_str(&outcome.stdout).ok()
+}
+
+fn ask(words: &[&str], run: &Path) -> Value {
+    try_ask(words, run).unwrap_or_default()
+}
+
+fn mix(it: u64) -> u64 {
+    let mut z = it.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
