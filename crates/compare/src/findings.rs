@@ -36,39 +36,41 @@ pub(crate) fn findings(
     let mut commons = Vec::new();
     let mut now = Explained::new(trees, options, &left_out);
     for _ in 0..ROUNDS {
-        let Some(common) = now.common() else { break };
-        // The call may be more than was, or less.
-        let candidates = [common.faulty.clone(), common.normal.clone()];
-        let next = candidates
-            .into_iter()
-            .flatten()
-            .filter(|name| name != "return" && !left_out.contains(name))
-            .map(|name| {
-                let names: Vec<String> = left_out.iter().cloned().chain([name]).collect();
-                (Explained::new(trees, options, &names), names)
-            })
-            .max_by_key(|(explained, _)| explained.events);
-        match next {
-            Some((next, names)) if next.events > now.events => {
-                let mut traces = 0;
-                for found in now.found.into_iter().flatten() {
-                    if found
-                        .structure()
-                        .is_some_and(|divergence| key(divergence) == key(&common))
-                    {
-                        traces += 1;
-                        shared.entry(found.normal.name).or_insert(found);
-                    }
-                }
-                commons.push(Common {
-                    divergence: common,
-                    traces,
-                    left_out: names.last().cloned().unwrap_or_default(),
-                });
-                (now, left_out) = (next, names);
+        // What the first kind of threads shares may be no call that can be left out; another's may.
+        let helped = now.commons().into_iter().find_map(|common| {
+            // The call may be more than was, or less.
+            let candidates = [common.faulty.clone(), common.normal.clone()];
+            let next = candidates
+                .into_iter()
+                .flatten()
+                .filter(|name| name != "return" && !left_out.contains(name))
+                .map(|name| {
+                    let names: Vec<String> = left_out.iter().cloned().chain([name]).collect();
+                    (Explained::new(trees, options, &names), names)
+                })
+                .max_by_key(|(explained, _)| explained.events);
+            let (next, names) = next.filter(|(next, _)| next.events > now.events)?;
+            Some((common, next, names))
+        });
+        let Some((common, next, names)) = helped else {
+            break;
+        };
+        let mut traces = 0;
+        for found in now.found.into_iter().flatten() {
+            if found
+                .structure()
+                .is_some_and(|divergence| key(divergence) == key(&common))
+            {
+                traces += 1;
+                shared.entry(found.normal.name).or_insert(found);
             }
-            _ => break,
         }
+        commons.push(Common {
+            divergence: common,
+            traces,
+            left_out: names.last().cloned().unwrap_or_default(),
+        });
+        (now, left_out) = (next, names);
     }
     let mpi = options.sweep.then(|| {
         let mut options = options.clone();
@@ -228,9 +230,9 @@ impl Explained {
         }
     }
 
-    /// A divergence that all traces of a kind (the main threads, say) have in common, or one that comes
-    /// from other settings.
-    fn common(&self) -> Option<Divergence> {
+    /// Divergences that all traces of a kind (the main threads, say) have in common, or that come from
+    /// other settings: one a kind at most.
+    fn commons(&self) -> Vec<Divergence> {
         let mut kinds: FxHashMap<ThreadName, Vec<Option<&Divergence>>> = FxHashMap::default();
         for found in self.found.iter().flatten() {
             let divergence = found.structure().filter(|divergence| {
@@ -253,7 +255,7 @@ impl Explained {
                 .as_ref()
                 .is_some_and(|settings| settings.is_match(name))
         };
-        kinds.iter().find_map(|(_, divergences)| {
+        let of_kind = |(_, divergences): &(_, Vec<Option<&Divergence>>)| {
             let first = divergences.first().copied().flatten()?;
             let alone = divergences.len() == 1;
             let all = divergences
@@ -261,7 +263,8 @@ impl Explained {
                 .all(|other| other.is_some_and(|other| key(other) == key(first)));
             let sets = is_setting(&first.faulty) || is_setting(&first.normal);
             (all && (!alone || sets)).then(|| first.clone())
-        })
+        };
+        kinds.iter().filter_map(of_kind).collect()
     }
 }
 
