@@ -1,4 +1,4 @@
-// A small hydrodynamics code in the manner of LULESH: ranks in a ring, each step the smallest time step of all,
+// A small hydrodynamics code: ranks in a ring, each step the smallest time step of all,
 // then a leap-frog step (forces from the neighbours, then the elements), then the constraints on the next step.
 //
 //   hydro [STEPS]             no bug

@@ -113,6 +113,34 @@ pub enum Action {
     Sleep,
 }
 
+impl Action {
+    /// What a usage is called: in tables, and as a function of a run.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Receive => "receive",
+            Self::Close => "close",
+            Self::Select => "select",
+            Self::Lock => "lock",
+            Self::TryLock => "try-lock",
+            Self::Unlock => "unlock",
+            Self::RLock => "r-lock",
+            Self::TryRLock => "try-r-lock",
+            Self::RUnlock => "r-unlock",
+            Self::Add => "add",
+            Self::Done => "done",
+            Self::Wait => "wait",
+            Self::CondWait => "cond-wait",
+            Self::Signal => "signal",
+            Self::Broadcast => "broadcast",
+            Self::Once => "once",
+            Self::Go => "go",
+            Self::Sleep => "sleep",
+        }
+    }
+}
+
 /// A case of a `select`, as far as it was taken or could have been.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Case {

@@ -129,7 +129,7 @@ impl Thread<'_> {
                     if self.open.last().is_none_or(|it| it.0 != site.function) {
                         self.call(&site.function, Some(event.time))?;
                     }
-                    let name = name(*action);
+                    let name = action.name();
                     let function = self.function(name)?;
                     self.builder.call(function, Some(event.time))?;
                     self.open.push((name.to_owned(), Some(*action)));
@@ -170,31 +170,5 @@ impl Thread<'_> {
         }
         self.builder.ret(time)?;
         Ok(true)
-    }
-}
-
-/// A usage's name as a function.
-#[must_use]
-pub fn name(action: Action) -> &'static str {
-    match action {
-        Action::Send => "send",
-        Action::Receive => "receive",
-        Action::Close => "close",
-        Action::Select => "select",
-        Action::Lock => "lock",
-        Action::TryLock => "try-lock",
-        Action::Unlock => "unlock",
-        Action::RLock => "read-lock",
-        Action::TryRLock => "try-read-lock",
-        Action::RUnlock => "read-unlock",
-        Action::Add => "add",
-        Action::Done => "done",
-        Action::Wait => "wait",
-        Action::CondWait => "cond-wait",
-        Action::Signal => "signal",
-        Action::Broadcast => "broadcast",
-        Action::Once => "once",
-        Action::Go => "go",
-        Action::Sleep => "sleep",
     }
 }

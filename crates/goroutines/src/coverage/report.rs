@@ -113,14 +113,14 @@ impl Report {
                 text,
                 "\n{}  {}  {} of {}  {}",
                 short(&place),
-                words::name(usage.action),
+                usage.action.name(),
                 covered.count(),
                 usage.requirements.len(),
                 node(usage)
             );
             for it in &usage.requirements {
                 let case = it.case.map_or_else(String::new, |case| {
-                    format!("case {} ({}) ", case.index + 1, words::name(case.action))
+                    format!("case {} ({}) ", case.index + 1, case.action.name())
                 });
                 let _ = match it.means {
                     Some(means) => writeln!(text, "  - {case}{}: {means}", it.aspect.name()),

@@ -69,28 +69,3 @@ pub(super) fn means(requirement: &Requirement) -> &'static str {
         _ => "this never happened",
     }
 }
-
-/// What a usage is called.
-pub(super) fn name(action: Action) -> &'static str {
-    match action {
-        Action::Send => "send",
-        Action::Receive => "receive",
-        Action::Close => "close",
-        Action::Select => "select",
-        Action::Lock => "lock",
-        Action::TryLock => "try-lock",
-        Action::Unlock => "unlock",
-        Action::RLock => "r-lock",
-        Action::TryRLock => "try-r-lock",
-        Action::RUnlock => "r-unlock",
-        Action::Add => "add",
-        Action::Done => "done",
-        Action::Wait => "wait",
-        Action::CondWait => "cond-wait",
-        Action::Signal => "signal",
-        Action::Broadcast => "broadcast",
-        Action::Once => "once",
-        Action::Go => "go",
-        Action::Sleep => "sleep",
-    }
-}
