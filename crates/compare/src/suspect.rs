@@ -160,11 +160,14 @@ impl Finding {
         wrong.map(|it| it.event).or(divergence)
     }
 
-    /// Its logical time, where messages were matched. Else where in its loops the trace was, as far as traces can be compared in that: iterations, outermost
+    /// Its logical time, where messages were matched and the trace did something: when one began to wait says nothing
+    /// of who made it wait. Else where in its loops the trace was, as far as traces can be compared in that: iterations, outermost
     /// loop first. What lies outside of loops comes before all of them or after, by how far the
     /// normal trace was.
     fn coordinate(&self) -> Vec<u64> {
-        if let Some(time) = self.time {
+        if let Some(time) = self.time
+            && self.reason != Reason::EndsEarly
+        {
             return vec![time];
         }
         match (self.loops().is_empty(), self.progress < 0.5) {
