@@ -191,7 +191,7 @@ pub enum What {
         action: Action,
         /// At what; `None` for `go`, `select`, nil channels, and sleep.
         object: Option<ObjectId>,
-        /// Of a `select`: what it waits for, in the order of the source.
+        /// Of a `select`: what it waits for; sends first, then receives, each in the order of the source.
         cases: Vec<Case>,
         /// Of a `select`: whether it has a `default`. Of `Add`: unused.
         default: bool,
