@@ -299,7 +299,7 @@ fn own_name(pid: u32, redact: bool) -> Option<process::FileName> {
             process::host_in_names()
         },
         pid,
-        start: process::start_time(pid)?,
+        start: process::child_start_time(pid)?,
     })
 }
 

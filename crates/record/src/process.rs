@@ -33,12 +33,22 @@ pub(crate) fn is_here(host: &str) -> bool {
 /// Clock ticks from boot to the start of process `pid`; `None` where there is none, or only what is
 /// left of one that ended.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
+    let (state, start) = stat(pid)?;
+    (!matches!(state, 'Z' | 'X')).then_some(start)
+}
+
+/// The same of a child that was not waited for: it may have ended already.
+pub(crate) fn child_start_time(pid: i32) -> Option<u64> {
+    stat(pid).map(|(_, start)| start)
+}
+
+/// State and start time.
+fn stat(pid: i32) -> Option<(char, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    let start = fields.nth(18)?.parse().ok()?;
-    (!matches!(state, "Z" | "X")).then_some(start)
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.nth(18)?.parse().ok()?))
 }
 
 /// A process file's name, taken apart: `HOST-PID-START-K.lockstep`.
@@ -91,5 +101,18 @@ mod tests {
     fn this_process_is_alive() {
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         assert!(start_time(own).is_some_and(|start| start > 0));
+    }
+
+    #[test]
+    fn a_child_that_has_ended_still_has_its_start_time() {
+        let mut child = std::process::Command::new("true").spawn().expect("a child");
+        let pid = child.id().cast_signed();
+        let started = child_start_time(pid);
+        while start_time(pid).is_some() {
+            std::thread::yield_now();
+        }
+        assert!(started.is_some());
+        assert_eq!(child_start_time(pid), started);
+        child.wait().expect("its end");
     }
 }
