@@ -150,20 +150,17 @@ impl Inject {
             untraced_is_fine: false,
             probe: self.probe,
         };
-        let injected = match inject(&options, &injection) {
-            Ok(injected) => injected,
+        let outcome = match inject(&options, &injection, &mut output::complain) {
+            Ok(outcome) => outcome,
             Err(error) => {
                 output::complain(&error.to_string());
                 return Ok(ExitCode::from(error.status()));
             }
         };
-        for line in &injected.told {
-            output::complain(line);
-        }
-        if let Some(summary) = &injected.outcome.summary {
+        if let Some(summary) = &outcome.summary {
             output::complain(&record::sentence(summary));
         }
-        Ok(ExitCode::from(injected.outcome.status))
+        Ok(ExitCode::from(outcome.status))
     }
 
     /// Options that belong to one kind of fault.

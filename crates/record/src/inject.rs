@@ -5,14 +5,16 @@ use crate::directory::{self, Directory};
 use crate::error::Error;
 use crate::images::Images;
 use crate::program::{Program, plain};
-use crate::{Options, Outcome, execute, exit_code, launch, plan, program, remove_run, summary};
+use crate::{
+    Options, Outcome, Watcher, execute, exit_code, launch, plan, program, remove_run, summary,
+};
 use lockstep_binary::{Image, display_name};
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::fault::{Fault, Kind, Order, VARIABLE, report};
 use lockstep_format::launcher::{LAUNCHERS, STARTERS};
 use lockstep_format::plan::{Plan, choice};
 use lockstep_patch::is_named;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -26,15 +28,6 @@ pub struct Injection {
     pub at: String,
     /// Of a redirection: the function that is called instead.
     pub to: String,
-}
-
-/// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Injected {
-    /// How the command ended, and what was recorded.
-    pub outcome: Outcome,
-    /// What there is to say of the fault, one line each; nothing where another one of the job says it.
-    pub told: Vec<String>,
 }
 
 /// The fault of the run that this process is part of, as far as planning goes.
@@ -55,11 +48,17 @@ fn planned(order: Order, at: &str, to: &str) -> lockstep_patch::Fault {
 }
 
 /// Runs `options.command` with the fault in it and waits for it. Where nothing is to be recorded,
-/// `options.output` is not used.
+/// `options.output` is not used. `say` gets what there is to say of the fault, a line at a time and
+/// what has happened as soon as it has: a program that hangs need not end by itself. It gets nothing
+/// where another one of the job says it.
 ///
 /// # Errors
 /// If the command was not started; [`Error::status`] is the exit status to end with.
-pub fn inject(options: &Options, injection: &Injection) -> Result<Injected, Error> {
+pub fn inject(
+    options: &Options,
+    injection: &Injection,
+    say: &mut (dyn FnMut(&str) + Send),
+) -> Result<Outcome, Error> {
     let records = injection.order.records;
     let name = options
         .command
@@ -75,6 +74,11 @@ pub fn inject(options: &Options, injection: &Injection) -> Result<Injected, Erro
         directory::temporary()?
     };
     let images = Images::default();
+    let mut teller = Teller {
+        injection,
+        said: HashSet::new(),
+        say,
+    };
     let result = prepare(&directory, &program, &choice, injection).and_then(|()| {
         plan::recall(&directory.path, &choice, &images, &options.command);
         let fault = Fault {
@@ -82,29 +86,31 @@ pub fn inject(options: &Options, injection: &Injection) -> Result<Injected, Erro
             at: &injection.at,
             to: &injection.to,
         };
-        execute(&probe, &directory, options.redact, None, |probe| {
-            let mut command =
-                launch::command(options, &choice, &images, &program, &directory, probe);
-            command.env(VARIABLE, fault.to_string());
-            command
-        })
+        execute(
+            &probe,
+            &directory,
+            options.redact,
+            Some(&mut teller),
+            |probe| {
+                let mut command =
+                    launch::command(options, &choice, &images, &program, &directory, probe);
+                command.env(VARIABLE, fault.to_string());
+                command
+            },
+        )
     });
     if directory.elected {
         plan::remember(&directory.path, &choice, &images, &options.command);
     }
-    let told = result
-        .as_ref()
-        .ok()
-        .map(|_| tell(&directory, &choice, injection));
-    let result = result.map(|status| Injected {
-        outcome: Outcome {
+    let result = result.map(|status| {
+        teller.finish(&directory.path, &choice);
+        Outcome {
             status: exit_code(status),
             summary: (records && directory.elected).then(|| summary(&directory)),
             untraced: None,
             unmatched: Vec::new(),
             unmatched_images: Vec::new(),
-        },
-        told: told.unwrap_or_default(),
+        }
     });
     if !records {
         let _ = fs::remove_dir_all(&directory.path);
@@ -330,41 +336,61 @@ fn own_rank() -> Option<u32> {
     names.find_map(|name| std::env::var(name).ok()?.trim().parse().ok())
 }
 
-/// What there is to say, when all is over.
-fn tell(
-    directory: &Directory,
-    choice: &lockstep_patch::Options,
-    injection: &Injection,
-) -> Vec<String> {
-    let own = own_rank();
-    let mut reports = reports(&directory.path);
-    if let Some(own) = own {
-        // Inside a launcher everyone tells of their own rank.
-        if injection.order.process.is_some_and(|wanted| wanted != own) {
-            return Vec::new();
-        }
-        reports.retain(|report| report.process == Some(own));
+/// Says each thing once.
+struct Teller<'a> {
+    injection: &'a Injection,
+    said: HashSet<String>,
+    say: &'a mut (dyn FnMut(&str) + Send),
+}
+
+impl Watcher for Teller<'_> {
+    fn look(&mut self, run: &Path, _events: u64) -> bool {
+        // A swap goes on after its first word.
+        self.tell(&self.told_here(run), |state| state == report::HAPPENED);
+        false
     }
-    let happened: Vec<String> = reports
-        .iter()
-        .filter(|report| report.state != report::COUNTING)
-        .map(|report| sentence(report, injection))
-        .collect();
-    if !happened.is_empty() {
-        return happened;
-    }
-    let found = Found::read(&directory.path, choice, injection);
-    let why = match found.problem(&injection.at) {
-        Some(_) if found.reasons.is_empty() => {
-            format!(
-                "no program that ran has or calls a function {}",
-                injection.at
-            )
+}
+
+impl Teller<'_> {
+    /// The reports of which this process tells; inside a launcher everyone tells of their own rank.
+    fn told_here(&self, run: &Path) -> Vec<Report> {
+        let mut reports = reports(run);
+        if let Some(own) = own_rank() {
+            reports.retain(|report| report.process == Some(own));
         }
-        Some(problem) => problem,
-        None => calls(&reports, injection, own),
-    };
-    vec![format!("the fault did not happen: {why}")]
+        reports
+    }
+
+    fn tell(&mut self, reports: &[Report], is_wanted: impl Fn(u32) -> bool) {
+        for report in reports.iter().filter(|report| is_wanted(report.state)) {
+            let sentence = sentence(report, self.injection);
+            if !self.said.contains(&sentence) {
+                (self.say)(&sentence);
+                self.said.insert(sentence);
+            }
+        }
+    }
+
+    /// When all is over.
+    fn finish(&mut self, run: &Path, choice: &lockstep_patch::Options) {
+        let reports = self.told_here(run);
+        self.tell(&reports, |state| state != report::COUNTING);
+        let own = own_rank();
+        let is_anothers = |wanted| own.is_some_and(|own| wanted != own);
+        if !self.said.is_empty() || self.injection.order.process.is_some_and(is_anothers) {
+            return;
+        }
+        let at = &self.injection.at;
+        let found = Found::read(run, choice, self.injection);
+        let why = match found.problem(at) {
+            Some(_) if found.reasons.is_empty() => {
+                format!("no program that ran has or calls a function {at}")
+            }
+            Some(problem) => problem,
+            None => calls(&reports, self.injection, own),
+        };
+        (self.say)(&format!("the fault did not happen: {why}"));
+    }
 }
 
 /// What happened, and where.

@@ -29,7 +29,7 @@ mod watch;
 
 pub use directory::{check_run, remove_run};
 pub use error::Error;
-pub use inject::{Injected, Injection, inject};
+pub use inject::{Injection, inject};
 pub use look::Watcher;
 pub use plan::plan_command;
 
@@ -181,6 +181,7 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
     plan::recall(&directory.path, &choice, &images, &options.command);
     let command =
         |probe: &_| launch::command(options, &choice, &images, &program, &directory, probe);
+    let watcher = watcher.filter(|_| directory.elected);
     let status = execute(&probe, &directory, options.redact, watcher, command)?;
     if directory.elected {
         plan::remember(&directory.path, &choice, &images, &options.command);
@@ -225,7 +226,7 @@ fn execute(
         let mut child = launch::start(&mut command)?;
         let own = own_name(child.id(), redact);
         let watcher = watch::Watcher::start(scope, directory, &stop);
-        if let Some(looker) = looker.filter(|_| directory.elected) {
+        if let Some(looker) = looker {
             scope.spawn(|| look::watch_over(&directory.path, &stop, looker));
         }
         let status = launch::wait(&mut child);

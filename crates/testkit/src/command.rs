@@ -129,6 +129,18 @@ impl Running {
         self.wait(LIMIT)
     }
 
+    /// Ends its whole group with SIGKILL now.
+    #[must_use]
+    pub fn kill(self) -> Outcome {
+        self.kill_group();
+        self.wait(LIMIT)
+    }
+
+    fn kill_group(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+
     fn terminate(&mut self) -> ExitStatus {
         let pid = rustix::process::Pid::from_child(&self.child);
         // It may have ended by itself just now.
@@ -136,7 +148,7 @@ impl Running {
         if let Some(status) = self.wait_until(Instant::now() + Duration::from_secs(10)) {
             return status;
         }
-        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        self.kill_group();
         self.child.wait().expect("a child can be waited for")
     }
 
