@@ -139,6 +139,7 @@ impl Inject {
             events: true,
             command: self.command,
             output: self.output,
+            buffer: None,
             images: Vec::new(),
             trace: Vec::new(),
             skip: Vec::new(),

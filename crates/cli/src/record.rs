@@ -81,6 +81,12 @@ pub struct Record {
     /// Patch the program and record nothing: what that costs is measured so
     #[arg(long, hide = true)]
     no_events: bool,
+    /// Write events into DIR of each node (/dev/shm, a local disk), and into the run when a process has ended
+    ///
+    /// For runs on a parallel file system. It needs the room of the events in DIR. Where the recorder is killed, commands
+    /// still find them there, as long as DIR lasts, and `seal` puts them into the run.
+    #[arg(long, value_name = "DIR")]
+    buffer: Option<PathBuf>,
     /// Leave arguments, environment and the host's name out of the run
     #[arg(long)]
     redact: bool,
@@ -135,6 +141,7 @@ impl Record {
         let options = Options {
             command: self.command,
             output: self.output,
+            buffer: self.buffer,
             images: self.images,
             trace: self.trace,
             skip: self.skip,
@@ -171,6 +178,9 @@ impl Record {
             output::complain(&format!(
                 "--images '{word}': no image of the run matches; lockstep info tells which were recorded"
             ));
+        }
+        if let Some(text) = &outcome.buffered {
+            output::complain(text);
         }
         if let Some(summary) = &outcome.summary {
             output::complain(&sentence(summary));

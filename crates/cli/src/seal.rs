@@ -39,6 +39,7 @@ impl Seal {
     pub fn run(self) -> Result<ExitCode> {
         let mut opened = Vec::new();
         for directory in &self.runs {
+            lockstep_record::gather(directory)?;
             let run = Sealable::open(directory)?;
             run.check()?;
             output::remark(&run.run.notes);

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod budget;
+pub mod buffer;
 pub mod bytes;
 pub mod check;
 pub mod codec;

@@ -16,6 +16,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `LOCKSTEP_RUN` | the run directory, absolute; without it the probe does nothing |
+//! | `LOCKSTEP_BUFFER` | a host's name and a directory: there process files are made, on that host |
 //! | `LOCKSTEP_PLANNER` | the executable that makes plans (`PLANNER __plan ...`) |
 //! | `LOCKSTEP_FAULT` | a fault to put in, see `lockstep_format::fault` |
 //! | `LOCKSTEP_NO_ARGUMENTS`, `LOCKSTEP_NO_TIME` | if set, arguments of MPI calls, times are not recorded |

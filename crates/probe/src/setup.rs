@@ -18,6 +18,8 @@ pub const FACTS: usize = 160 * 1024;
 pub struct Setup {
     /// The run directory, absolute.
     pub run: Text<PATH>,
+    /// Where process files are made, if not in the run: absolute.
+    pub buffer: Text<PATH>,
     /// Host name, with what cannot stand in a file name replaced.
     pub host: Text<65>,
     /// How streams are stored.
@@ -50,6 +52,7 @@ unsafe impl Sync for Place {}
 
 static SETUP: Place = Place(UnsafeCell::new(Setup {
     run: Text::new(),
+    buffer: Text::new(),
     host: Text::new(),
     codec: Kind::None,
     budget: Budget::NONE,
@@ -87,8 +90,13 @@ impl Setup {
     /// The process file's path, zero-terminated.
     pub fn process_path(&self, pid: u32, start: u64, count: u32) -> Text<4352> {
         let mut path = Text::new();
-        path.push(self.run.bytes());
-        path.push(b"/processes/");
+        if self.buffer.bytes().is_empty() {
+            path.push(self.run.bytes());
+            path.push(b"/processes/");
+        } else {
+            path.push(self.buffer.bytes());
+            path.push(b"/");
+        }
         path.push(self.host.bytes());
         for number in [u64::from(pid), start, u64::from(count)] {
             path.push(b"-");

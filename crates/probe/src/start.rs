@@ -14,6 +14,7 @@ use crate::setup::Setup;
 use crate::stall;
 use crate::syscall::{self, O_RDONLY};
 use crate::text::{decimal, until_zero};
+use lockstep_format::buffer;
 use lockstep_format::codec::Kind;
 use lockstep_format::digest::Digest;
 use lockstep_format::launcher::LAUNCHERS;
@@ -118,6 +119,13 @@ pub extern "C" fn start() {
     setup.arguments = environment.variable("LOCKSTEP_NO_ARGUMENTS").is_none();
     setup.times = environment.variable("LOCKSTEP_NO_TIME").is_none();
     describe(setup, environment);
+    let buffer = environment.variable(buffer::VARIABLE);
+    if let Some(place) = buffer.and_then(|value| buffer::place(value, setup.host.bytes())) {
+        setup.buffer.push(place);
+        if !setup.buffer.is_whole() {
+            return;
+        }
+    }
     if bound(setup, environment).is_none() {
         return;
     }

@@ -17,12 +17,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What a run may hold besides its parts.
-const OTHERS: [&str; 2] = [
+const OTHERS: [&str; 3] = [
+    lockstep_format::buffer::FOLDER,
     lockstep_format::fault::report::DIRECTORY,
     lockstep_format::sealed::FILE,
 ];
 /// The file whose presence makes a directory a run.
-const MARKER: &str = "lockstep.json";
+pub(crate) const MARKER: &str = "lockstep.json";
 /// What a run holds besides.
 const PARTS: [&str; 5] = ["processes", "plans", "lines", "ends", "budgets"];
 /// Where runs lie that were not given a place.
@@ -455,6 +456,7 @@ mod tests {
             images: Vec::new(),
             command: vec![OsString::from("./app")],
             output: None,
+            buffer: None,
             trace: Vec::new(),
             skip: Vec::new(),
             codec: lockstep_format::codec::Kind::None,

@@ -110,6 +110,7 @@ pub fn inject(
             untraced: None,
             unmatched: Vec::new(),
             unmatched_images: Vec::new(),
+            buffered: None,
         }
     });
     if !records {

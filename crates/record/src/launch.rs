@@ -215,6 +215,8 @@ pub(crate) fn command(
         (SILENT, (!options.events).then(|| "1".to_owned())),
         ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
         (images::VARIABLE, images.variable()),
+        // What an outer recorder buffers is not this run's.
+        (lockstep_format::buffer::VARIABLE, None),
         (
             "LOCKSTEP_MAX_SIZE",
             options.bound.map(|bound| bound.bytes.to_string()),
@@ -282,7 +284,7 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
     let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
     (hosts && !taken).then_some(
         "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-         LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT",
+         LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT;LOCKSTEP_BUFFER",
     )
 }
 

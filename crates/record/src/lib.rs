@@ -12,6 +12,7 @@
 //! *Not for*: reading a run (that is `trace`), or printing (that is the command line's).
 
 mod ahead;
+mod buffer;
 mod cache;
 mod directory;
 mod error;
@@ -27,12 +28,14 @@ mod program;
 mod tally;
 mod watch;
 
+pub use buffer::gather;
 pub use directory::{check_run, remove_run};
 pub use error::Error;
 pub use inject::{Injection, inject};
 pub use look::Watcher;
 pub use plan::plan_command;
 
+use buffer::Buffer;
 use directory::Directory;
 use lockstep_format::codec::Kind;
 use std::ffi::OsString;
@@ -48,6 +51,8 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// The run directory; `lockstep-runs/NAME-N` (`NAME-TOKEN` inside a launcher) where `None`.
     pub output: Option<PathBuf>,
+    /// Where this node's process files are while their processes run, if not in the run.
+    pub buffer: Option<PathBuf>,
     /// Libraries whose own functions are recorded too: `all`, parts of file names, or regular
     /// expressions on paths. `main` says nothing.
     pub images: Vec<String>,
@@ -125,6 +130,8 @@ pub struct Outcome {
     pub unmatched: Vec<String>,
     /// Values of `--images` that no image of the run matches.
     pub unmatched_images: Vec<String>,
+    /// What stayed in the buffer, and why.
+    pub buffered: Option<String>,
 }
 
 /// The size of a run.
@@ -179,10 +186,26 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         return Err(Error::untraceable(reason));
     }
     plan::recall(&directory.path, &choice, &images, &options.command);
-    let command =
-        |probe: &_| launch::command(options, &choice, &images, &program, &directory, probe);
+    let buffer = options.buffer.as_deref();
+    let buffer = buffer
+        .map(|parent| Buffer::make(parent, &directory.path, options.redact))
+        .transpose()
+        .inspect_err(|_| {
+            if directory.elected {
+                let _ = remove_run(&directory.path);
+            }
+        })?;
+    let command = |probe: &_| {
+        let mut command = launch::command(options, &choice, &images, &program, &directory, probe);
+        if let Some(buffer) = &buffer {
+            command.env(lockstep_format::buffer::VARIABLE, buffer.variable());
+        }
+        command
+    };
     let watcher = watcher.filter(|_| directory.elected);
-    let status = execute(&probe, &directory, options.redact, watcher, command)?;
+    let status = execute(&probe, &directory, options.redact, watcher, command);
+    let buffered = buffer.and_then(|buffer| buffer.leave(&directory.path));
+    let status = status?;
     if directory.elected {
         plan::remember(&directory.path, &choice, &images, &options.command);
     }
@@ -199,6 +222,7 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         status: exit_code(status),
         unmatched,
         unmatched_images,
+        buffered,
         untraced: is_empty.then(|| {
             format!(
                 "{}: no process left a file there (disk full, file size limit, or the directory removed?)",
@@ -287,6 +311,7 @@ fn run_untraced(
         untraced: Some(reason),
         unmatched: Vec::new(),
         unmatched_images: Vec::new(),
+        buffered: None,
     })
 }
 

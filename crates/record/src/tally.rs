@@ -1,5 +1,6 @@
 //! What a process file holds, counted without decoding; and cutting off what it does not use.
 
+use crate::buffer;
 use crate::process::FileName;
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check::crc32c;
@@ -152,13 +153,14 @@ impl ProcessFile {
     }
 }
 
-/// The process files of a run.
+/// The process files of a run, those on their way into it among them.
 pub(crate) fn files(run: &Path) -> Vec<(FileName, PathBuf)> {
-    let Ok(entries) = fs::read_dir(run.join("processes")) else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
+    let mut folders = vec![run.join("processes")];
+    folders.extend(buffer::places(run));
+    folders
+        .into_iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flat_map(Iterator::flatten)
         .filter_map(|entry| Some((FileName::parse(entry.file_name().to_str()?)?, entry.path())))
         .collect()
 }

@@ -20,7 +20,7 @@ pub fn lockstep<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
 }
 
 /// Takes a batch job's variables out of the environment of `command`.
-pub(crate) fn traced_environment(command: &mut Command) -> &mut Command {
+pub fn traced_environment(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         let family = [
@@ -117,6 +117,20 @@ impl Recording {
     /// If no call of `function` is open within [`command::LIMIT`].
     #[must_use]
     pub fn stop_when_open(directory: PathBuf, running: Running, function: &str) -> Self {
+        Self::end_when_open(directory, running, function, Running::stop)
+    }
+
+    /// The same with an end of one's own, [`Running::kill`] say.
+    ///
+    /// # Panics
+    /// If no call of `function` is open within [`command::LIMIT`].
+    #[must_use]
+    pub fn end_when_open(
+        directory: PathBuf,
+        running: Running,
+        function: &str,
+        end: fn(Running) -> Outcome,
+    ) -> Self {
         let deadline = Instant::now() + command::LIMIT;
         let wanted = format!("\"{function}\"");
         loop {
@@ -134,7 +148,7 @@ impl Recording {
         std::thread::sleep(Duration::from_secs(1));
         Self {
             directory,
-            outcome: running.stop(),
+            outcome: end(running),
         }
     }
 

@@ -28,6 +28,7 @@ use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::times::{Clock, Recorded, Times};
 use crate::{MARKER, VERSION};
+use lockstep_format::buffer;
 use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
 use lockstep_format::plan::{Role, refusal};
@@ -35,12 +36,16 @@ use lockstep_format::process::{SUFFIX, flag, loss};
 use lockstep_format::sealed as layout;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A marker is a page of text.
 const MOST_MARKER: u64 = 1 << 20;
+/// A path is not longer.
+const MOST_PATH: u64 = 4096;
 /// A live process may take a new chunk between our look at the chunks and at a thread's state.
 const TRIES: usize = 5;
 
@@ -330,16 +335,62 @@ fn load_processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
         notes.push("no process was recorded".to_owned());
         return Vec::new();
     };
-    let names = folder.names().unwrap_or_else(|error| {
-        notes.push(format!("processes: {error}"));
-        Vec::new()
-    });
-    let results: Vec<Result<Loaded, String>> = names
+    let mut folders = vec![("processes".to_owned(), folder)];
+    folders.extend(buffers(root, notes));
+    let mut files: Vec<(usize, String)> = Vec::new();
+    let mut seen = FxHashSet::default();
+    for (index, (shown, folder)) in folders.iter().enumerate() {
+        let names = folder.names().unwrap_or_else(|error| {
+            notes.push(format!("{shown}: {error}"));
+            Vec::new()
+        });
+        for name in names {
+            // A file that was just put into the run is still in its buffer, too.
+            if name.ends_with(SUFFIX) && !name.starts_with('.') && seen.insert(name.clone()) {
+                files.push((index, name));
+            }
+        }
+    }
+    let results: Vec<Result<Loaded, String>> = files
         .par_iter()
-        .filter(|name| name.ends_with(SUFFIX))
-        .map(|name| load(&folder, name).map_err(|text| format!("processes/{name}: {text}")))
+        .filter_map(|(index, name)| {
+            let (shown, folder) = folders.get(*index)?;
+            let loaded = load(folder, name).or_else(|text| {
+                // It may have been put into the run in this very moment.
+                let run = folders.first().filter(|_| *index > 0);
+                run.and_then(|(_, run)| load(run, name).ok()).ok_or(text)
+            });
+            Some(loaded.map_err(|text| format!("{shown}/{name}: {text}")))
+        })
         .collect();
     whole(results, notes)
+}
+
+/// Directories outside the run in which process files are that recorders have yet to put into it, or
+/// left when they were killed.
+fn buffers(root: &Folder, notes: &mut Vec<String>) -> Vec<(String, Folder)> {
+    if !root.has(buffer::FOLDER) {
+        return Vec::new();
+    }
+    let mut found: Vec<(String, Folder)> = Vec::new();
+    let Some(folder) = optional(root, buffer::FOLDER, notes) else {
+        return found;
+    };
+    for name in folder.names().unwrap_or_default() {
+        let path = folder.read(&name, MOST_PATH).unwrap_or_default();
+        let path = Path::new(OsStr::from_bytes(&path));
+        let shown = path.display().to_string();
+        if name.starts_with('.') || found.iter().any(|(known, _)| *known == shown) {
+            continue;
+        }
+        match Folder::open(path) {
+            Ok(place) if path.is_absolute() => found.push((shown, place)),
+            _ => notes.push(format!(
+                "buffers/{name}: the events of a recorder that runs, or was killed, are in {shown} of its host, which is not here"
+            )),
+        }
+    }
+    found
 }
 
 fn load(folder: &Folder, name: &str) -> Result<Loaded, String> {
