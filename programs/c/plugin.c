@@ -1,4 +1,6 @@
 // A library: with a constructor and a destructor that call its own functions, to be linked or loaded.
+#include <unistd.h>
+
 int plugin_calls;
 
 __attribute__((noinline)) static int plugin_helper(int x) {
@@ -21,6 +23,7 @@ __attribute__((destructor)) static void plugin_end(void) {
 }
 
 __attribute__((noinline)) int plugin_work(int x) {
+    getppid();
     int y = plugin_helper(x) + plugin_helper(x);
     __asm__ volatile("");
     return y;

@@ -36,8 +36,8 @@ pub struct Record {
     /// What is recorded: the main program (its functions, and its calls into libraries), `all` images, or libraries
     /// beside it by name or REGEX (repeatable)
     ///
-    /// `all` and a name or regular expression on the path (`mpi4py|libsolver`) add the functions of libraries, also of
-    /// those that are loaded later.
+    /// A name or regular expression on the path (`mpi4py|libsolver`) adds the functions of libraries and the calls that
+    /// those make into others, `all` the functions of every library; also of those that are loaded later.
     #[arg(long, value_name = "main|all|NAME|REGEX", default_value = "main")]
     images: Vec<String>,
     /// Record only functions and library calls whose name REGEX finds (repeatable)

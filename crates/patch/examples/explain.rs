@@ -17,6 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scope = lockstep_patch::Scope {
         role,
         own_functions: true,
+        library_calls: false,
     };
     let bytes = lockstep_patch::plan(&image, scope, &lockstep_patch::Options::default())?;
     let elapsed = start.elapsed();

@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let scope = lockstep_patch::Scope {
             role,
             own_functions: true,
+            library_calls: false,
         };
         let start = Instant::now();
         let made = lockstep_patch::plan_with_reasons(&image, scope, &Default::default());

@@ -77,6 +77,9 @@ pub struct Scope {
     pub role: Role,
     /// Of a library: record its own functions. (Those of the main program always are.)
     pub own_functions: bool,
+    /// Of a library whose own functions are recorded: record its calls into other libraries, too. (Those of
+    /// the main program always are.) Where all images are recorded, they are the others' own functions.
+    pub library_calls: bool,
 }
 
 impl From<Role> for Scope {
@@ -85,6 +88,7 @@ impl From<Role> for Scope {
         Self {
             role,
             own_functions: false,
+            library_calls: false,
         }
     }
 }

@@ -144,12 +144,13 @@ pub(crate) fn make(
         watched: FxHashMap::default(),
     };
     let mut plan = Builder::new(0);
+    let mut calls = Imports::default();
     let own_unwinder = has_own_unwinder(&image, &imports);
     let wants = |name: &[u8]| choice.wants(name);
     if role == Role::Main {
         let beginnings = subject.beginnings(options);
         choice.add(&beginnings);
-        let calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
+        calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
         plan.choose_fault(&subject, &imports, options, beginnings);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
@@ -157,6 +158,10 @@ pub(crate) fn make(
         plan.add_call_sites(&subject, &calls, &rows);
         plan.lead_elsewhere(&calls);
     } else {
+        if is_library && scope.library_calls {
+            calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
+            plan = Builder::new(calls.rows.len() as u32);
+        }
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),
             None => Vec::new(),
@@ -165,8 +170,8 @@ pub(crate) fn make(
         plan.add_hooks(&mut subject, role, begins_child, is_own);
     }
     if let Some(names) = &names {
-        let calls = Imports::default();
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
+        plan.add_imports(&subject, &calls);
         plan.exports = names.exports(|address| {
             let range = survey.range_starting_at(address)?;
             let owner = domain.owner.get(range).copied().flatten()?;

@@ -18,11 +18,18 @@ fn program() -> Option<Vec<u8>> {
 /// Everything that is asked of a file; whatever it holds, the answers are answers.
 fn ask(bytes: &[u8]) {
     let _ = check_program(bytes);
-    let every = Role::ALL.map(|role| [(role, false), (role, true)]);
-    for (role, own_functions) in every.into_iter().flatten() {
+    let every = Role::ALL.map(|role| {
+        [
+            (role, false, false),
+            (role, true, false),
+            (role, true, true),
+        ]
+    });
+    for (role, own_functions, library_calls) in every.into_iter().flatten() {
         let scope = Scope {
             role,
             own_functions,
+            library_calls,
         };
         if let Ok(made) = plan(bytes, scope, &Options::default()) {
             let view = Plan::new(&made).unwrap();

@@ -488,6 +488,12 @@ impl Loader {
         if let Some((_, Ok(found))) = pairs().find(|(candidate, _)| candidate.role == Role::Main) {
             self.give(found);
         }
+        // Calls into libraries whose own functions are recorded are events of those.
+        let earlier = self.earlier().ok_or(MEMORY)?;
+        let is_recorded_elsewhere = |name: &[u8]| {
+            let mut all = plans.all().iter().chain(earlier.all()).flatten();
+            all.any(|library| library.plan.records_export(name))
+        };
         let mut is_unwinder_patched = true;
         let mut main = Ok(());
         for (candidate, found) in pairs() {
@@ -505,15 +511,7 @@ impl Loader {
                     if end - 1 > largest {
                         Err("the codec has no symbols left for its functions")
                     } else {
-                        let elsewhere = |name: &[u8]| {
-                            is_main
-                                && plans
-                                    .all()
-                                    .iter()
-                                    .flatten()
-                                    .any(|library| library.plan.records_export(name))
-                        };
-                        self.install(candidate, found, first, maps, facts, elsewhere)
+                        self.install(candidate, found, first, maps, facts, is_recorded_elsewhere)
                     }
                 }
             };
@@ -527,6 +525,18 @@ impl Loader {
             }
         }
         main
+    }
+
+    /// The plans that were applied before, where a library's calls into others may be recorded.
+    fn earlier(&self) -> Option<Room<Result<Found, &'static str>>> {
+        let is_asked = self.environment.variable("LOCKSTEP_IMAGES") != Some(b"all") && self.all;
+        let count = if is_asked { self.given_count } else { 0 };
+        let given = self.given.get(..count.min(MOST)).unwrap_or(&[]);
+        let mut earlier = Room::new(given.len())?;
+        for given in given {
+            earlier.push(planner::read(given.plan));
+        }
+        Some(earlier)
     }
 
     /// The first symbol of a plan: what it has had before, or new ones.

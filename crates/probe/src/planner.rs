@@ -100,9 +100,20 @@ pub fn is_missing(environment: Environment, candidate: &Candidate) -> bool {
 
 /// The plan of a candidate.
 pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, &'static str> {
+    let found = read(plan_name(environment, candidate)?)?;
+    if found.plan.role() != candidate.role {
+        return Err("its plan is for another role");
+    }
+    if found.plan.build_id() != candidate.image.build_id() {
+        return Err("its plan is for another build");
+    }
+    Ok(found)
+}
+
+/// The plan in the file of this name.
+pub fn read(name: Text<192>) -> Result<Found, &'static str> {
     const NONE: &str = "no plan could be made for it";
     const UNREADABLE: &str = "its plan cannot be read";
-    let name = plan_name(environment, candidate)?;
     let file = open(&name).map_err(|_| NONE)?;
     let size = file.stat().map_err(|_| UNREADABLE)?.size as usize;
     if size == 0 {
@@ -116,19 +127,12 @@ pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, &'
         unsafe { syscall::unmap(at, size) };
         return Err(UNREADABLE);
     };
-    let found = Found {
+    Ok(Found {
         plan,
         name,
         at,
         size,
-    };
-    if plan.role() != candidate.role {
-        return Err("its plan is for another role");
-    }
-    if plan.build_id() != candidate.image.build_id() {
-        return Err("its plan is for another build");
-    }
-    Ok(found)
+    })
 }
 
 fn c_name(role: Role) -> &'static CStr {

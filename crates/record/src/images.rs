@@ -59,6 +59,11 @@ impl Images {
         (!words.is_empty()).then(|| words.join("\n"))
     }
 
+    /// Whether every library is wished for.
+    pub(crate) fn are_all(&self) -> bool {
+        self.all
+    }
+
     /// Whether own functions of the library at `path` are wished for.
     pub(crate) fn wants(&self, path: &Path) -> bool {
         let path = path.to_string_lossy();

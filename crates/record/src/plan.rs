@@ -266,10 +266,11 @@ impl Planner {
     /// side by side.
     fn entry(&self, job: &Job) -> String {
         let stem = job.name.strip_suffix(".plan").unwrap_or(&job.name);
-        let own = if self.scope(job).own_functions {
-            "-own"
-        } else {
-            ""
+        let scope = self.scope(job);
+        let own = match (scope.own_functions, scope.library_calls) {
+            (true, true) => "-own-calls",
+            (true, false) => "-own",
+            _ => "",
         };
         let names = match Self::debug_file(job) {
             Some((_, size)) => format!("-names{size:x}"),
@@ -293,9 +294,11 @@ impl Planner {
 
     fn scope(&self, job: &Job) -> Scope {
         let is_library = !matches!(job.role, Role::Main | Role::Linker);
+        let own_functions = is_library && self.images.wants(&job.path);
         Scope {
             role: job.role,
-            own_functions: is_library && self.images.wants(&job.path),
+            own_functions,
+            library_calls: own_functions && !self.images.are_all(),
         }
     }
 

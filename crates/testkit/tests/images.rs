@@ -78,6 +78,25 @@ fn a_library_that_is_loaded_is_recorded_from_its_constructor_on() {
     );
 }
 
+/// What a library calls is recorded as what the main program calls, and once where it calls what is
+/// recorded itself.
+#[test]
+fn calls_of_a_library_into_others_are_recorded() {
+    let scratch = Scratch::new("images-calls");
+    let plugin = plugin();
+    let (loads, words) = (Recipe::new("c/loads.c").flag("-O1").build(), ["3"]);
+    let words = [&[text(&loads), text(&plugin)][..], &words].concat();
+    for options in [
+        &["--images", "plugin"][..],
+        &["--images", "plugin", "--images", r"libc\.so"],
+    ] {
+        let run = unharmed(&scratch, options, &words);
+        let found = calls(&run, |name| ["plugin_work", "getppid"].contains(&name));
+        let expected = [("getppid".to_owned(), 3), ("plugin_work".to_owned(), 3)];
+        assert_eq!(found, BTreeMap::from(expected), "{options:?}");
+    }
+}
+
 #[test]
 fn a_thousand_times_in_one_place_or_another_and_in_a_namespace_of_its_own() {
     let scratch = Scratch::new("images-loop");
