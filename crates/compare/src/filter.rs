@@ -119,6 +119,12 @@ impl FilterName {
         TABLE[self as usize].2
     }
 
+    /// Whether this is its name, or one that the papers have for it.
+    fn is_called(self, word: &str) -> bool {
+        let in_full = self == F::Everything && word == "incEverything";
+        word == self.word() || word == self.paper() || in_full
+    }
+
     const fn bit(self) -> u16 {
         1 << self as u8
     }
@@ -133,7 +139,7 @@ impl fmt::Display for FilterName {
 /// A union of filters. Empty, it keeps nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Filter {
-    /// Its parts, in the order of the table, each once.
+    /// Its parts, in the order in which they were told, each once.
     pub names: Vec<FilterName>,
     /// What [`FilterName::Custom`] keeps: a regular expression on the function's name.
     pub custom: Option<String>,
@@ -165,11 +171,14 @@ impl Filter {
     /// A union of these.
     #[must_use]
     pub fn of(names: impl IntoIterator<Item = FilterName>) -> Self {
-        let mut names: Vec<FilterName> = names.into_iter().collect();
-        names.sort_unstable();
-        names.dedup();
+        let mut each_once: Vec<FilterName> = Vec::new();
+        for name in names {
+            if !each_once.contains(&name) {
+                each_once.push(name);
+            }
+        }
         Self {
-            names,
+            names: each_once,
             custom: None,
         }
     }
@@ -194,7 +203,7 @@ impl Filter {
             .map(str::trim)
             .map(|word| {
                 FilterName::all()
-                    .find(|filter| filter.word() == word)
+                    .find(|filter| filter.is_called(word))
                     .ok_or_else(|| refuse(word))
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -403,25 +412,53 @@ mod tests {
     fn the_papers_form_reads_and_prints() {
         for text in [
             "11.mem.ompcrit.cust.0K10",
+            "01.mem.ompmutex.cust.0K10",
+            "01.mem.ompall.cust.0K10",
+            "11.plt.mem.mpi.ompcrit.cust.0K10",
             "01.plt.mem.cust.0K10",
-            "11.mpi.0K50",
+            "11.mpiall.cust.0K10",
+            "01.mpicol.cust.0K10",
+            "11.mpisr.net.poll.str.0K50",
+            "10.mpi.cust.1K10",
             "00.1K2",
         ] {
             let mut options = Options::default();
             options.set_filter(text).unwrap();
-            let mut parts: Vec<_> = text.split('.').collect();
-            let printed = options
-                .filter
-                .paper(options.keep_returns, options.keep_plt, options.k);
-            let mut printed: Vec<_> = printed.split('.').collect();
-            parts.sort_unstable();
-            printed.sort_unstable();
-            assert_eq!(printed, parts);
+            let Options {
+                keep_returns,
+                keep_plt,
+                k,
+                ..
+            } = options;
+            assert_eq!(options.filter.paper(keep_returns, keep_plt, k), text);
         }
         let mut options = Options::default();
         options.set_filter("01.mpi.0K7").unwrap();
         assert!(options.keep_returns && !options.keep_plt);
         assert_eq!(options.k, 7);
+    }
+
+    #[test]
+    fn each_filter_is_known_in_both_spellings() {
+        for filter in FilterName::all() {
+            let read = |text: &str| {
+                let mut options = Options::default();
+                options.set_filter(text).map(|()| options.filter.names)
+            };
+            assert_eq!(read(filter.word()).unwrap(), [filter]);
+            assert_eq!(read(filter.paper()).unwrap(), [filter]);
+            let paper = match filter {
+                F::Everything => "11.1K10".to_owned(),
+                other => format!("11.{}.0K10", other.paper()),
+            };
+            assert_eq!(read(&paper).unwrap(), [filter]);
+        }
+        let mut options = Options::default();
+        options.set_filter("mem,ompcrit,custom,mem").unwrap();
+        assert_eq!(
+            options.filter.paper(false, false, 10),
+            "11.mem.ompcrit.cust.0K10"
+        );
     }
 
     #[test]

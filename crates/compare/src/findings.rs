@@ -10,11 +10,12 @@ use crate::divergence::{Divergences, Side, first_divergence};
 use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Stuck};
 use crate::{Divergence, DivergenceKind, Options, sweep};
-use lockstep_calltree::{Projection, Trace};
+use lockstep_calltree::{NodeId, Projection, Trace};
 use lockstep_loops::Names;
 use lockstep_trace::{FunctionId, Run, ThreadName, TraceName};
 use regex::Regex;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How many calls are left out at most.
@@ -35,21 +36,28 @@ pub(crate) fn findings(
     let mut shared: BTreeMap<TraceName, Found> = BTreeMap::new();
     let mut commons = Vec::new();
     let mut now = Explained::new(trees, options, &left_out);
+    let roots: Vec<NodeId> = trees.runs.iter().flatten().map(|it| it.root).collect();
+    let mut calls: FxHashMap<String, u64> = FxHashMap::default();
+    for function in trees.forest.calls(&roots) {
+        *calls.entry(function.name).or_default() += function.calls;
+    }
     for _ in 0..ROUNDS {
         // What the first kind of threads shares may be no call that can be left out; another's may.
         let helped = now.commons().into_iter().find_map(|common| {
-            // The call may be more than was, or less.
+            // The call may be more than was, or less: that which is made less often is not what the program is about.
             let candidates = [common.faulty.clone(), common.normal.clone()];
             let next = candidates
                 .into_iter()
                 .flatten()
                 .filter(|name| name != "return" && !left_out.contains(name))
                 .map(|name| {
+                    let calls = calls.get(&name).copied().unwrap_or(0);
                     let names: Vec<String> = left_out.iter().cloned().chain([name]).collect();
-                    (Explained::new(trees, options, &names), names)
+                    (Explained::new(trees, options, &names), names, calls)
                 })
-                .max_by_key(|(explained, _)| explained.events);
-            let (next, names) = next.filter(|(next, _)| next.events > now.events)?;
+                .filter(|(next, ..)| next.events > now.events)
+                .max_by_key(|(next, _, calls)| (next.is_all(), Reverse(*calls), next.events));
+            let (next, names, _) = next?;
             Some((common, next, names))
         });
         let Some((common, next, names)) = helped else {
@@ -195,7 +203,7 @@ impl Found {
 struct Explained {
     /// One for each trace; `None` where no normal run has it.
     found: Vec<Option<Found>>,
-    /// Events of the normal traces that are explained, all in all.
+    /// Events of both runs' traces that are explained, all in all.
     events: u64,
 }
 
@@ -221,13 +229,19 @@ impl Explained {
             .map(|place| nearest(trees, &sides, place, &mut projection, &names))
             .collect::<Vec<Option<Found>>>();
         let explained = found.iter().flatten().map(|found| match found.structure() {
-            Some(divergence) => divergence.normal_event,
-            None => trees.forest.node(found.normal.root).events + 1,
+            Some(divergence) => divergence.normal_event + divergence.event,
+            None => 2 * (trees.forest.node(found.normal.root).events + 1),
         });
         Self {
             events: explained.sum(),
             found,
         }
+    }
+
+    /// Whether no trace differs in structure.
+    fn is_all(&self) -> bool {
+        let mut found = self.found.iter().flatten();
+        found.all(|found| found.structure().is_none())
     }
 
     /// Divergences that all traces of a kind (the main threads, say) have in common, or that come from

@@ -7,13 +7,14 @@
 //!  every run against all others ─surprisal─► scores  ┴─► the greatest one of each run ─tail─► p
 //! ```
 //!
-//! The score of a trace is the greatest over all families, that of a run the greatest over its traces,
+//! The score of a trace is the greatest over all families, that of a run the greatest over its traces (over its main
+//! threads, and over the others: [`strata`]),
 //! so that looking through hundreds of families and thousands of traces is paid for: a healthy run is as
 //! likely to have the greatest score as any other.
 
 use crate::sequence::Trees;
 use crate::{ObjectName, Options};
-use lockstep_trace::{Run, TraceName};
+use lockstep_trace::{Run, ThreadName, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -39,8 +40,10 @@ pub(crate) struct Normality {
     population: Population,
     /// For each name of the features its object in the population.
     object_of: Vec<usize>,
-    /// The greatest score of each normal run.
-    normals: Vec<f64>,
+    /// For each stratum the greatest score of each normal run.
+    normals: Vec<Vec<f64>>,
+    /// For each object its stratum.
+    strata: Vec<usize>,
     /// The scores of the last run's objects, one list a family.
     faulty: Vec<Vec<Option<f64>>>,
     /// For each object its score.
@@ -64,17 +67,28 @@ impl Normality {
         let normals = runs.len().checked_sub(1).filter(|count| *count >= 2)?;
         let features = Features::new(trees, runs, options, left_out);
         let role_of = roles::roles(&features, normals);
-        let (population, object_of) = population(&features, &role_of, runs.len());
+        let stratum_of = strata(&features);
+        let (population, object_of) = population(&features, &role_of, &stratum_of, runs.len());
+        let mut strata = vec![0; population.objects.len()];
+        for (object, stratum) in object_of.iter().zip(&stratum_of) {
+            strata[*object] = *stratum;
+        }
         let everyone = vec![1; runs.len()];
         let of_run = |run: usize| judge(&population, &features.families, run, &everyone);
-        let normal_scores: Vec<f64> = (0..normals)
+        let count = strata.iter().max().map_or(0, |last| last + 1);
+        let each: Vec<Vec<f64>> = (0..normals)
             .into_par_iter()
-            .map(|run| greatest(&greatest_of_each(&of_run(run), population.objects.len())))
+            .map(|run| {
+                let scores = greatest_of_each(&of_run(run), population.objects.len());
+                (0..count).map(|it| greatest(&scores, &strata, it)).collect()
+            })
+            .collect();
+        let normal_scores: Vec<Vec<f64>> = (0..count)
+            .map(|stratum| each.iter().map(|scores| scores[stratum]).collect())
             .collect();
         let faulty = of_run(normals);
         let scores = greatest_of_each(&faulty, population.objects.len());
-        let is_usual = tail::p_value(&normal_scores, greatest(&scores)) >= options.level;
-        let stability = if is_usual {
+        let stability = if smallest(&normal_scores, &scores, &strata) >= options.level {
             vec![0.0; population.objects.len()]
         } else {
             stability(&population, &features, normals)
@@ -86,6 +100,7 @@ impl Normality {
             population,
             object_of,
             normals: normal_scores,
+            strata,
             faulty,
             scores,
             stability,
@@ -110,12 +125,14 @@ impl Normality {
     /// The p-value of a trace: how often a normal run has a trace as unusual. 1 for one that is not
     /// compared.
     pub(crate) fn p(&self, object: ObjectName) -> f64 {
-        tail::p_value(&self.normals, self.score(object))
+        self.object(object).map_or(1.0, |object| {
+            p_value(&self.normals, self.strata[object], self.scores[object])
+        })
     }
 
     /// That of the most unusual trace.
     pub(crate) fn smallest(&self) -> f64 {
-        tail::p_value(&self.normals, greatest(&self.scores))
+        smallest(&self.normals, &self.scores, &self.strata)
     }
 
     /// The share of resamples of the normal runs in which a trace is among the first.
@@ -179,16 +196,48 @@ impl Normality {
     }
 }
 
+/// For each name its stratum: main threads are judged beside main threads, the others beside the others. They do other
+/// work, and what differs from run to run in the ones (who comes first in a collective, say) is no excuse for the others.
+fn strata(features: &Features) -> Vec<usize> {
+    let is_main = |name: &ObjectName| name.trace.thread == ThreadName::Main(0);
+    let first = features.names.first().is_some_and(is_main);
+    let of = |name| usize::from(is_main(name) != first);
+    features.names.iter().map(of).collect()
+}
+
+/// How often a normal run is as unusual: as a whole, or in one of its strata (Bonferroni). That it may be either makes
+/// false alarms a little more frequent than p, at most twice: most runs that are unusual are so in both ways.
+fn p_value(normals: &[Vec<f64>], stratum: usize, score: f64) -> f64 {
+    let runs = 0..normals.first().map_or(0, Vec::len);
+    let greatest = |run: usize| normals.iter().map(|it| it[run]).fold(0.0, f64::max);
+    let whole: Vec<f64> = runs.map(greatest).collect();
+    let own = normals.get(stratum).map_or(&[][..], Vec::as_slice);
+    let in_stratum = tail::p_value(own, score) * normals.len() as f64;
+    in_stratum.min(tail::p_value(&whole, score))
+}
+
+/// The p-value of the most unusual object.
+fn smallest(normals: &[Vec<f64>], scores: &[f64], strata: &[usize]) -> f64 {
+    let of = |stratum| p_value(normals, stratum, greatest(scores, strata, stratum));
+    (0..normals.len()).map(of).fold(1.0, f64::min)
+}
+
 /// Objects that play one role and are alike in every run, once.
-fn population(features: &Features, roles: &[usize], runs: usize) -> (Population, Vec<usize>) {
+fn population(
+    features: &Features,
+    roles: &[usize],
+    strata: &[usize],
+    runs: usize,
+) -> (Population, Vec<usize>) {
     let mut population = Population {
         runs,
         objects: Vec::new(),
     };
-    let mut known: FxHashMap<(usize, &[Option<usize>]), usize> = FxHashMap::default();
-    let places = features.classes.iter().zip(roles).map(|(classes, role)| {
+    let mut known: FxHashMap<(usize, usize, &[Option<usize>]), usize> = FxHashMap::default();
+    let each = features.classes.iter().zip(roles).zip(strata);
+    let places = each.map(|((classes, role), stratum)| {
         let objects = &mut population.objects;
-        let place = *known.entry((*role, classes)).or_insert_with(|| {
+        let place = *known.entry((*role, *stratum, classes)).or_insert_with(|| {
             objects.push(Object {
                 role: *role,
                 weight: 0,
@@ -210,8 +259,11 @@ fn greatest_of_each(families: &[Vec<Option<f64>>], objects: usize) -> Vec<f64> {
         .collect()
 }
 
-fn greatest(scores: &[f64]) -> f64 {
-    scores.iter().copied().fold(0.0, f64::max)
+/// The greatest score in a stratum.
+fn greatest(scores: &[f64], strata: &[usize], stratum: usize) -> f64 {
+    let each = scores.iter().zip(strata);
+    let own = each.filter(|(_, it)| **it == stratum);
+    own.map(|(score, _)| *score).fold(0.0, f64::max)
 }
 
 /// With the normal runs drawn again, with replacement, from themselves.

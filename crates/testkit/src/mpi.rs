@@ -36,6 +36,12 @@ impl Mpi {
         format!("mpif90.{}", self.suffix())
     }
 
+    /// Its compiler for C++.
+    #[must_use]
+    pub fn cpp(self) -> String {
+        format!("mpicxx.{}", self.suffix())
+    }
+
     /// Its launcher.
     #[must_use]
     pub fn launcher(self) -> String {
@@ -60,6 +66,8 @@ impl Mpi {
         let recipe = Recipe::new(&format!("mpi/{source}"));
         if source.ends_with(".f90") {
             recipe.compiler(&self.fortran())
+        } else if source.ends_with(".cpp") {
+            recipe.compiler(&self.cpp())
         } else {
             recipe.compiler(&self.compiler())
         }
