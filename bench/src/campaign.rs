@@ -15,9 +15,9 @@ mod table;
 use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::{Context, Result, bail, ensure};
+use kinds::{Fault, KINDS, Kind, Program, SAMPLE};
 use lockstep_testkit::command::{self, Outcome, Running};
 use lockstep_testkit::mpi::Mpi;
-use kinds::{Fault, KINDS, Kind, Program, SAMPLE};
 use lockstep_testkit::recording::{lockstep, record_command};
 use lockstep_testkit::{artifacts, tools};
 use naive::Texts;
@@ -147,7 +147,10 @@ pub fn run(words: &[String]) -> Result<()> {
     }
     println!("{}rows in {}", table::table(&rows), path.display());
     if given.has("--sample") {
-        let (rank, (alarms, _)) = (table::mean_reciprocal_rank(&rows), table::false_alarms(&rows));
+        let (rank, (alarms, _)) = (
+            table::mean_reciprocal_rank(&rows),
+            table::false_alarms(&rows),
+        );
         ensure!(
             rank >= 0.9 && alarms == 0,
             "expected a mean reciprocal rank of 0.9 and no false alarm, found {rank:.2} and {alarms}"
@@ -206,7 +209,13 @@ impl Workshop {
     }
 
     /// Records a run with the fault into `faulty`.
-    fn put(&self, kind: &Kind, random: &mut Random, normal: &Path, faulty: &Path) -> Result<Placed> {
+    fn put(
+        &self,
+        kind: &Kind,
+        random: &mut Random,
+        normal: &Path,
+        faulty: &Path,
+    ) -> Result<Placed> {
         let program = kind.program;
         let process = program.first + random.below(program.ranks - program.first);
         let thread = match kind.fault {
@@ -239,10 +248,9 @@ impl Workshop {
                 // `lockstep: chosen: MPI_Send#3, process 2, thread 0`
                 let chosen = said.split_once("chosen: ").context(said.clone())?.1;
                 let chosen = chosen.lines().next().unwrap_or_default();
-                let [place, process, thread] =
-                    chosen.split(", ").collect::<Vec<_>>()[..] else {
-                        bail!("expected a function, a process and a thread, found {chosen}");
-                    };
+                let [place, process, thread] = chosen.split(", ").collect::<Vec<_>>()[..] else {
+                    bail!("expected a function, a process and a thread, found {chosen}");
+                };
                 let number = |text: &str| text.rsplit(' ').next().unwrap_or_default().to_owned();
                 placed.truth = format!("{}.{}", number(process), number(thread));
                 placed.place = place.to_owned();

@@ -51,11 +51,22 @@ pub fn rank(normal: &Texts, faulty: &Texts, truth: &str) -> Result<Option<f64>> 
         let Some((before, _)) = normal.traces.get(name) else {
             continue;
         };
-        let output = Command::new("diff").arg("--speed-large-files").arg(before).arg(path).output();
+        let output = Command::new("diff")
+            .arg("--speed-large-files")
+            .arg(before)
+            .arg(path)
+            .output();
         let output = output.context("diff")?;
-        ensure!(output.status.code().is_some_and(|code| code < 2), "diff: {output:?}");
+        ensure!(
+            output.status.code().is_some_and(|code| code < 2),
+            "diff: {output:?}"
+        );
         let is_mark = |line: &&[u8]| matches!(line.first(), Some(b'<' | b'>'));
-        let lines = output.stdout.split(|byte| *byte == b'\n').filter(is_mark).count();
+        let lines = output
+            .stdout
+            .split(|byte| *byte == b'\n')
+            .filter(is_mark)
+            .count();
         marked.insert(name.as_str(), lines);
     }
     let own = marked.get(truth).copied().unwrap_or(0);
@@ -74,5 +85,8 @@ pub fn is_latent(normals: &[&Texts], faulty: &Texts) -> bool {
         same.any(|(_, other)| *other == hash)
     };
     faulty.traces.len() == normals.first().map_or(0, |normal| normal.traces.len())
-        && faulty.traces.iter().all(|(name, (_, hash))| known(name, *hash))
+        && faulty
+            .traces
+            .iter()
+            .all(|(name, (_, hash))| known(name, *hash))
 }

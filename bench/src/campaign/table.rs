@@ -65,11 +65,20 @@ pub fn table(rows: &Rows) -> String {
         }
         let differs = of.iter().filter(|row| row.text("status") == "1").count();
         let latent = of.iter().filter(|row| row.text("effect") == "no").count();
-        text.push_str(&format!("{:24} {:6}  {latent:9}  {differs:7}", kind.name, of.len()));
-        let with: Vec<_> = of.iter().filter(|row| row.text("effect") == "yes").collect();
+        text.push_str(&format!(
+            "{:24} {:6}  {latent:9}  {differs:7}",
+            kind.name,
+            of.len()
+        ));
+        let with: Vec<_> = of
+            .iter()
+            .filter(|row| row.text("effect") == "yes")
+            .collect();
         if kind.fault != Fault::Healthy && !with.is_empty() {
             let [ours, published, naive] = METHODS.map(|(_, head)| {
-                with.iter().map(|row| reciprocal(row, head)).collect::<Vec<f64>>()
+                with.iter()
+                    .map(|row| reciprocal(row, head))
+                    .collect::<Vec<f64>>()
             });
             let share = |least: f64| {
                 ours.iter().filter(|it| **it >= least).count() as f64 / ours.len() as f64

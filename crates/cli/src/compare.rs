@@ -6,7 +6,8 @@ use crate::{output, report, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_compare::{CausalOrder, Comparison, Row, compare_in_order, p_in_words};
-use lockstep_trace::{Run, TraceName, in_short};
+use lockstep_progress::{Activity, Group, Task};
+use lockstep_trace::{ProcessName, Run, TraceName, in_short};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -77,16 +78,37 @@ const SUSPECTS: usize = 3;
 const ROWS: usize = 10;
 const TOP: usize = 5;
 
-/// The order of the faulty run's events by its messages.
-struct ByMessages(lockstep_exchange::Order);
+/// The order of the faulty run's events by its messages, and who waits for whom in it.
+struct ByMessages<'a> {
+    order: lockstep_exchange::Order,
+    run: &'a Run,
+}
 
-impl CausalOrder for ByMessages {
+impl CausalOrder for ByMessages<'_> {
     fn time(&self, trace: TraceName, event: u64) -> u64 {
-        self.0.time(trace, event)
+        self.order.time(trace, event)
     }
 
     fn heard_of(&self, trace: TraceName, event: u64) -> BTreeMap<TraceName, u64> {
-        self.0.heard_of(trace, event)
+        self.order.heard_of(trace, event)
+    }
+
+    fn culprits(&self) -> Vec<ProcessName> {
+        let found = lockstep_progress::analyse(self.run);
+        let groups = found.least.iter().map(|group| &found.groups[*group]);
+        let waits = |activity| matches!(activity, Activity::Communication | Activity::Finished);
+        let of = |group: &Group| -> Vec<&Task> {
+            let tasks = group.tasks.iter().filter_map(|it| found.tasks.get(it));
+            tasks
+                .filter(|it| it.crashed || !waits(group.activity))
+                .collect()
+        };
+        let culprits: Vec<&Task> = groups.flat_map(of).collect();
+        // What most do is no sign of one of them.
+        match found.is_mpi && 2 * culprits.len() <= found.tasks.len() {
+            true => culprits.iter().map(|it| it.trace.process).collect(),
+            false => Vec::new(),
+        }
     }
 }
 
@@ -115,7 +137,8 @@ impl Compare {
         options.counts = self.options.counts;
         options.level = self.options.level;
         let bar = output::progress("comparing");
-        let order = lockstep_exchange::Order::new(&faulty).map(ByMessages);
+        let run = &faulty;
+        let order = lockstep_exchange::Order::new(run).map(|order| ByMessages { order, run });
         let order = order.as_ref().map(|order| order as &dyn CausalOrder);
         let found = compare_in_order(&normals, &faulty, &options, order, &|done, of| {
             bar.set_length(of as u64);

@@ -6,13 +6,15 @@ use crate::findings::findings;
 use crate::normality::{Normality, Role};
 use crate::notes;
 use crate::object::serialize_traces;
+use crate::phases::phases;
 use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Suspect, rank, weigh};
 use crate::sweep::{self, Pair, Top};
 use crate::verdict::Case;
-use crate::{CausalOrder, Dendrogram, Error, Options, Row, Similarity};
-use lockstep_calltree::Trace;
-use lockstep_trace::{Run, TraceName};
+use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
+use lockstep_calltree::{NodeId, Trace};
+use lockstep_trace::{End, EndKind, Run, TraceName};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// What came of comparing a run with normal ones.
@@ -144,6 +146,8 @@ pub fn compare_in_order(
     if let Some(normality) = &normality {
         weigh(&mut findings, normality, &trees, faulty, options.level);
     }
+    add_phases(&mut findings, &trees);
+    add_ends(&mut findings, faulty);
     let suspects = rank(&mut findings, &ranking, order);
     let p = normality.as_ref().map(Normality::smallest);
 
@@ -193,7 +197,9 @@ fn pass_arguments(
     // Without one in the normal run, a trace is told as new.
     let wrong = wrong.filter(|wrong| compared.iter().any(|trace| trace.name == wrong.trace));
     let mut mismatch = false;
-    for wrong in wrong {
+    // What may depend on data is no difference by itself where one normal run cannot tell.
+    let alike = normals.len() == 1 && findings.iter().all(|it| it.reason == Reason::Counts);
+    for wrong in wrong.filter(|wrong| !(wrong.is_weak && alike)) {
         mismatch |= wrong.is_mismatch;
         let place = findings
             .iter()
@@ -205,6 +211,61 @@ fn pass_arguments(
         findings[place].pass(wrong);
     }
     mismatch
+}
+
+/// How many different traces are divided into phases: each direct call of a frame is looked at.
+const WITH_PHASES: usize = 64;
+
+/// Adds the iterations of the outermost loop to traces that differ in structure.
+fn add_phases(findings: &mut [Finding], trees: &Trees) {
+    let Some((last, normals)) = trees.runs.split_last() else {
+        return;
+    };
+    let root = |run: &[Trace], name: TraceName| {
+        let place = run.binary_search_by_key(&name, |trace| trace.name).ok()?;
+        Some(run[place].root)
+    };
+    let mut known: FxHashMap<(Vec<NodeId>, NodeId), Option<Phases>> = FxHashMap::default();
+    for finding in findings {
+        let structural = finding.reason != Reason::Counts && finding.reason != Reason::Unmatched;
+        let Some(faulty) = root(last, finding.trace).filter(|_| structural) else {
+            continue;
+        };
+        let before: Vec<NodeId> = normals
+            .iter()
+            .filter_map(|run| root(run, finding.trace))
+            .collect();
+        let key = (before, faulty);
+        if !known.contains_key(&key) && known.len() == WITH_PHASES {
+            continue;
+        }
+        let found = known
+            .entry(key)
+            .or_insert_with_key(|(before, faulty)| phases(trees, before, *faulty, finding.event()));
+        finding.phases.clone_from(found);
+    }
+}
+
+/// Signals by which somebody else ends a job.
+const BY_OTHERS: [i32; 8] = [1, 2, 3, 9, 10, 14, 15, 24];
+
+/// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher.
+fn add_ends(findings: &mut [Finding], faulty: &Run) {
+    let alone = |end: &End| {
+        2 * faulty.processes.iter().filter(|it| it.end == *end).count() <= faulty.processes.len()
+    };
+    for finding in findings {
+        let mut processes = faulty.processes.iter();
+        let process = processes.find(|it| it.name == finding.trace.process);
+        let ended = process.map(|it| it.end).filter(|end| alone(end));
+        finding.ended = ended.and_then(|end| match (end.kind, end.code?) {
+            (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
+            (EndKind::Signalled, signal) if !BY_OTHERS.contains(&signal) => {
+                Some(format!("ended (signal {signal})"))
+            }
+            _ => None,
+        });
+    }
 }
 
 /// Traces of one run only. Of several normal runs one that agrees is enough.

@@ -1,5 +1,6 @@
 //! Arguments that are wrong whatever the rest of the run does: ranks that disagree within one collective
-//! call, and reductions and datatypes that no normal run ever used there.
+//! call, and reductions and datatypes that no normal run ever used there. And what is perhaps wrong: a count, tag or peer
+//! of a message that few ranks say and no normal run ever said, where normal runs always say one of a few.
 //!
 //! Calls of one collective are found as MPI does: the n-th on a communicator. What the ranks must agree on
 //! is the function, the reduction, the root and, where the datatype is the same, the count. Who says what
@@ -24,6 +25,8 @@ pub(crate) struct Wrong {
     pub(crate) told: String,
     /// Whether the ranks of one call disagree; else it is only that normal runs never did so.
     pub(crate) is_mismatch: bool,
+    /// Whether it may depend on data: no difference by itself.
+    pub(crate) is_weak: bool,
 }
 
 /// What the ranks of a collective must agree on: the function, then arguments by name.
@@ -40,12 +43,22 @@ struct Voice {
 /// A trace, and the event of its first such call.
 type Caller = (TraceName, u64);
 
+/// What is said for an argument of a function, and who says it.
+type ByArgument = BTreeMap<(String, &'static str), FxHashMap<Said, Vec<Caller>>>;
+
+/// An argument that has more values than these says something else each time.
+const FEW: usize = 16;
+/// How many values of normal runs are told.
+const SHOWN: usize = 3;
+
 /// What a run's collectives and reductions say.
 #[derive(Default)]
 struct Sayings {
     collectives: BTreeMap<(CommunicatorId, u64), Vec<Voice>>,
     /// By function and argument: reductions and datatypes.
-    fixed: BTreeMap<(String, &'static str), FxHashMap<Said, Vec<Caller>>>,
+    fixed: ByArgument,
+    /// The same for counts, tags and peers of messages.
+    varied: ByArgument,
     /// By function and argument, all that must be agreed on.
     usual: FxHashSet<(String, &'static str, Said)>,
 }
@@ -53,15 +66,16 @@ struct Sayings {
 /// The first wrong argument of each trace of a run, in the order of the traces.
 pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
     let now = read(faulty);
-    if now.fixed.is_empty() && now.collectives.is_empty() {
+    if now.fixed.is_empty() && now.varied.is_empty() && now.collectives.is_empty() {
         return Vec::new();
     }
     let before: Vec<Sayings> = normals.iter().map(|run| read(run)).collect();
     let mut found: BTreeMap<TraceName, Wrong> = BTreeMap::new();
     let mut tell = |wrong: Wrong| {
         let first = found.entry(wrong.trace).or_insert_with(|| wrong.clone());
-        // Of one call, that the ranks disagree says more.
-        if (wrong.event, !wrong.is_mismatch) < (first.event, !first.is_mismatch) {
+        // Of one call, that the ranks disagree says more; what may depend on data says less.
+        let key = |it: &Wrong| (it.is_weak, it.event, !it.is_mismatch);
+        if key(&wrong) < key(first) {
             *first = wrong;
         }
     };
@@ -83,35 +97,69 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
             minority(voices, argument, &is_usual, faulty, &mut tell);
         }
     }
-    if before.iter().all(|run| !run.fixed.is_empty()) {
-        for ((function, argument), said) in &now.fixed {
-            let usual = before.iter().filter_map(|run| {
-                let fixed = run.fixed.get(&(function.clone(), *argument))?;
-                Some(fixed.keys())
-            });
-            let usual: FxHashSet<&Said> = usual.flatten().collect();
-            for (said, callers) in said {
-                if usual.is_empty() || usual.contains(said) {
-                    continue;
-                }
-                let mut others: Vec<String> = usual.iter().map(ToString::to_string).collect();
-                others.sort_unstable();
-                for (trace, event) in callers {
-                    tell(Wrong {
-                        trace: *trace,
-                        event: *event,
-                        told: format!(
-                            "calls {function} with {argument}={said} where the normal run says {}{}",
-                            others.join(" or "),
-                            place(faulty, *trace, *event)
-                        ),
-                        is_mismatch: false,
-                    });
-                }
-            }
+    let fixed: Vec<&ByArgument> = before.iter().map(|run| &run.fixed).collect();
+    let varied: Vec<&ByArgument> = before.iter().map(|run| &run.varied).collect();
+    if fixed.iter().all(|run| !run.is_empty()) {
+        for (key, said) in &now.fixed {
+            novel(key, said, &usual_of(&fixed, key), false, faulty, &mut tell);
+        }
+    }
+    for (key, said) in &now.varied {
+        let usual = usual_of(&varied, key);
+        let steady = varied.iter().all(|run| {
+            run.get(key)
+                .is_some_and(|said| said.len() == usual.len() && said.len() <= FEW)
+        });
+        let others = said.iter().filter(|(said, _)| !usual.contains(said));
+        let few = others.map(|(_, callers)| callers.len()).sum::<usize>();
+        let all: FxHashSet<TraceName> = said.values().flatten().map(|it| it.0).collect();
+        if steady && 2 * few <= all.len() {
+            novel(key, said, &usual, true, faulty, &mut tell);
         }
     }
     found.into_values().collect()
+}
+
+/// What normal runs say for an argument.
+fn usual_of<'a>(before: &[&'a ByArgument], key: &(String, &'static str)) -> FxHashSet<&'a Said> {
+    let said = before.iter().filter_map(|run| Some(run.get(key)?.keys()));
+    said.flatten().collect()
+}
+
+/// Tells those who say what no normal run says.
+fn novel(
+    (function, argument): &(String, &'static str),
+    said: &FxHashMap<Said, Vec<Caller>>,
+    usual: &FxHashSet<&Said>,
+    is_weak: bool,
+    faulty: &Run,
+    tell: &mut dyn FnMut(Wrong),
+) {
+    if usual.is_empty() {
+        return;
+    }
+    let mut others: Vec<String> = usual.iter().map(ToString::to_string).collect();
+    others.sort_unstable();
+    let more = others.len().saturating_sub(SHOWN);
+    others.truncate(SHOWN);
+    let mut others = others.join(" or ");
+    if more > 0 {
+        others.push_str(&format!(" or {more} other values"));
+    }
+    for (said, callers) in said.iter().filter(|(said, _)| !usual.contains(said)) {
+        for (trace, event) in callers {
+            tell(Wrong {
+                trace: *trace,
+                event: *event,
+                told: format!(
+                    "calls {function} with {argument}={said} where the normal run says {others}{}",
+                    place(faulty, *trace, *event)
+                ),
+                is_mismatch: false,
+                is_weak,
+            });
+        }
+    }
 }
 
 fn read(run: &Run) -> Sayings {
@@ -121,13 +169,17 @@ fn read(run: &Run) -> Sayings {
     for thread in run.traces() {
         let mut counts: FxHashMap<CommunicatorId, u64> = FxHashMap::default();
         for call in calls(run, &communicators, thread) {
-            for given in call
-                .given
-                .iter()
-                .filter(|it| matches!(it.kind, Kind::Op | Kind::Datatype))
-            {
+            for given in &call.given {
+                let table = match given.kind {
+                    Kind::Op | Kind::Datatype => &mut read.fixed,
+                    Kind::Int | Kind::Tag | Kind::Peer => &mut read.varied,
+                    _ => continue,
+                };
                 let key = (call.name.clone(), given.name);
-                let said = read.fixed.entry(key).or_default();
+                let said = table.entry(key).or_default();
+                if said.len() > FEW {
+                    continue;
+                }
                 let callers = said.entry(given.said.clone()).or_default();
                 if callers.last().is_none_or(|(last, _)| *last != thread.name) {
                     callers.push((thread.name, call.event));
@@ -248,6 +300,7 @@ fn minority(
                     place(run, voice.trace, voice.event)
                 ),
                 is_mismatch: true,
+                is_weak: false,
             });
         }
     }
@@ -284,7 +337,7 @@ fn place(run: &Run, trace: TraceName, event: u64) -> String {
             )
         }
     };
-    format!(", in {}(){at}", caller.name)
+    format!(", in {}{at}", crate::verdict::brief(&caller.name))
 }
 
 #[cfg(test)]

@@ -125,6 +125,9 @@ pub(crate) fn findings(
             told: None,
             time: None,
             heard: false,
+            phases: None,
+            ended: None,
+            is_culprit: false,
             wrong: None,
             standing: None,
         });

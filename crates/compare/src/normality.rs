@@ -80,7 +80,9 @@ impl Normality {
             .into_par_iter()
             .map(|run| {
                 let scores = greatest_of_each(&of_run(run), population.objects.len());
-                (0..count).map(|it| greatest(&scores, &strata, it)).collect()
+                (0..count)
+                    .map(|it| greatest(&scores, &strata, it))
+                    .collect()
             })
             .collect();
         let normal_scores: Vec<Vec<f64>> = (0..count)

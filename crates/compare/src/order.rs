@@ -1,6 +1,6 @@
 //! What happened before what, across traces: a value that comes from whoever can match messages.
 
-use lockstep_trace::TraceName;
+use lockstep_trace::{ProcessName, TraceName};
 use std::collections::BTreeMap;
 
 /// The causal order of a run's events. A trace that is not known is asked for nothing.
@@ -10,4 +10,10 @@ pub trait CausalOrder: Sync {
 
     /// For each other trace the first event that can know of this one.
     fn heard_of(&self, trace: TraceName, event: u64) -> BTreeMap<TraceName, u64>;
+
+    /// Processes that the others wait for, as far as that is known: they crashed, or do not wait themselves. Asked for only
+    /// where traces end early.
+    fn culprits(&self) -> Vec<ProcessName> {
+        Vec::new()
+    }
 }

@@ -4,11 +4,12 @@ use crate::disagreement::Wrong;
 use crate::flat::{self, Iterations, Parting};
 use crate::normality::{Evidence, Normality};
 use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
+use crate::phases::Phases;
 use crate::sequence::Trees;
 use crate::sweep::{Pair, Ranking};
 use crate::verdict;
 use crate::{CausalOrder, Divergence, DivergenceKind, ObjectName};
-use lockstep_trace::{ProcessName, Run, SourceLine, TraceName};
+use lockstep_trace::{ProcessName, Run, SourceLine, ThreadName, TraceName};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -23,7 +24,7 @@ pub struct Suspect {
     #[serde(serialize_with = "serialize_process")]
     pub process: ProcessName,
     /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (wrong
-    /// arguments 0.97, another call 0.95, in one run only 0.8, ends early 0.5, trip counts 0.2), divided by the number of
+    /// arguments 0.97, another call 0.95, the others wait for it 0.9, in one run only 0.8, ends early 0.5, trip counts 0.2), divided by the number of
     /// traces of that kind which diverge as early; a quarter of it where all traces diverge alike; with
     /// several normal runs times 1 - p.
     pub confidence: f64,
@@ -47,6 +48,9 @@ pub struct Suspect {
     pub reason: Reason,
     /// Sum of its row of the JSM_D, mean over filters and attributes.
     pub row_sum: f64,
+    /// The iterations of its outermost loop beside those of the normal runs, if it has such a loop and normal runs are
+    /// alike in it.
+    pub phases: Option<Phases>,
     /// Its first divergence, unless it is in one run only.
     pub divergence: Option<Divergence>,
 }
@@ -106,6 +110,18 @@ pub(crate) struct Stuck {
     pub(crate) line: Option<SourceLine>,
 }
 
+impl Stuck {
+    /// Whether it is a call that waits for others.
+    fn waits(&self) -> bool {
+        let name = self.function.as_str();
+        const WAIT: [&str; 10] = [
+            "MPI_", "PMPI_", "mpi_", "GOMP_", "__kmpc_", "omp_", "pthread_", "sem_", "futex",
+            "gomp_",
+        ];
+        WAIT.iter().any(|prefix| name.starts_with(prefix))
+    }
+}
+
 /// A trace that differs, and all that is known of it.
 pub(crate) struct Finding {
     pub(crate) trace: TraceName,
@@ -127,6 +143,12 @@ pub(crate) struct Finding {
     /// The logical time of the place where it differs, and whether it can have heard of the first suspect's.
     pub(crate) time: Option<u64>,
     pub(crate) heard: bool,
+    /// The iterations of its outermost loop, beside those of the normal runs.
+    pub(crate) phases: Option<Phases>,
+    /// How its process ended, if it did so by itself and not well: `ended (exit 1)`.
+    pub(crate) ended: Option<String>,
+    /// Whether the other traces wait for it, by the analysis of who waits for whom.
+    pub(crate) is_culprit: bool,
     /// Instead of a divergence: what the trace does, in words.
     pub(crate) told: Option<String>,
     /// Beside several normal runs: how unusual it is.
@@ -201,9 +223,28 @@ impl Finding {
             told,
             time: None,
             heard: false,
+            phases: None,
+            ended: None,
+            is_culprit: false,
             wrong: None,
             standing: None,
         }
+    }
+
+    /// Whether it comes after the traces that the others wait for: those come before all that end early, too, and before
+    /// all that differ in runs that never do the same.
+    fn is_behind_culprits(&self, by_score: bool) -> bool {
+        let before = match self.reason {
+            Reason::Arguments => true,
+            Reason::OtherCall | Reason::Unmatched => !by_score,
+            _ => false,
+        };
+        !before && !self.is_culprit
+    }
+
+    /// Whether it is a thread that does what the main one of its process tells it.
+    fn follows(&self) -> bool {
+        self.trace.thread != ThreadName::Main(0) && self.reason == Reason::OtherCall
     }
 
     /// Whether normal runs differ from each other as much.
@@ -233,7 +274,10 @@ impl Finding {
     }
 
     fn weight(&self) -> f64 {
-        let weight = self.reason.weight();
+        let weight = match self.is_culprit {
+            true => self.reason.weight().max(0.9),
+            false => self.reason.weight(),
+        };
         if self.shared { weight / 4.0 } else { weight }
     }
 
@@ -287,7 +331,11 @@ pub(crate) fn weigh(
             p,
             // A trace that no normal run has cannot be judged.
             is_usual: p >= level
-                && !matches!(finding.reason, Reason::Unmatched | Reason::Arguments),
+                && match finding.reason {
+                    Reason::Unmatched => false,
+                    Reason::Arguments => finding.wrong.as_ref().is_some_and(|it| it.is_weak),
+                    _ => true,
+                },
             is_steady: normality.is_steady(object),
             score: normality.score(object),
             stability: normality.stability(object),
@@ -295,6 +343,38 @@ pub(crate) fn weigh(
             evidence,
         });
     }
+}
+
+/// Marks the traces that the others wait for: of a process the threads that do not wait themselves, or else its main one.
+fn blame(findings: &mut [Finding], culprits: &[ProcessName], by_score: bool) {
+    for process in culprits {
+        let own = |it: &Finding| {
+            it.trace.process == *process
+                && (by_score || matches!(it.reason, Reason::EndsEarly | Reason::Unusual))
+        };
+        let is_main = |it: &Finding| it.trace.thread == ThreadName::Main(0);
+        let works = |it: &Finding| {
+            !is_main(it)
+                && it.reason == Reason::EndsEarly
+                && it.stuck.as_ref().is_some_and(|it| !it.waits())
+        };
+        let in_thread = findings.iter().any(|it| own(it) && works(it));
+        for finding in findings.iter_mut().filter(|it| own(it)) {
+            finding.is_culprit = match in_thread {
+                true => works(finding),
+                false => is_main(finding),
+            };
+        }
+    }
+}
+
+/// Where the main threads parted that make another call: the threads that they start do what they are told.
+fn leaders(findings: &[Finding]) -> FxHashMap<ProcessName, Vec<u64>> {
+    let main = findings.iter().filter(|finding| {
+        finding.trace.thread == ThreadName::Main(0) && finding.reason == Reason::OtherCall
+    });
+    main.map(|finding| (finding.trace.process, finding.coordinate()))
+        .collect()
 }
 
 /// Puts the findings in order and gives the reasons in words.
@@ -329,19 +409,29 @@ pub(crate) fn rank(
     let by_score = findings
         .iter()
         .any(|finding| finding.standing.as_ref().is_some_and(|it| !it.is_steady));
+    let ends_early = findings.iter().any(|it| it.reason == Reason::EndsEarly);
+    let asked = order.filter(|_| ends_early);
+    let culprits = asked.map_or_else(Vec::new, CausalOrder::culprits);
+    blame(findings, &culprits, by_score);
+    let leaders = leaders(findings);
     findings.sort_by_cached_key(|finding| {
         let standing = finding.standing.as_ref();
         let score = standing.filter(|_| by_score).map_or(0.0, |it| it.score);
+        let leader = leaders
+            .get(&finding.trace.process)
+            .filter(|_| finding.follows());
         (
             finding.shared,
             finding.is_usual(),
+            finding.is_behind_culprits(by_score),
             if by_score {
                 finding.reason.apart_from_noise()
             } else {
                 finding.reason
             },
             Reverse((score * 1e6) as u64),
-            finding.coordinate(),
+            leader.cloned().unwrap_or_else(|| finding.coordinate()),
+            leader.is_some(),
             Reverse((row_sum(finding) * 1e9) as u64),
             finding.trace,
         )
@@ -358,7 +448,7 @@ pub(crate) fn rank(
     let first = findings.first().map(|finding| finding.trace);
     findings
         .chunk_by(|a, b| {
-            let kind = |it: &Finding| (it.shared, it.is_usual(), it.reason);
+            let kind = |it: &Finding| (it.shared, it.is_usual(), it.is_culprit, it.reason);
             kind(a) == kind(b)
         })
         .flat_map(|kind| {
@@ -395,6 +485,7 @@ pub(crate) fn rank(
                     after: first.filter(|_| finding.heard),
                     reason: finding.reason,
                     row_sum,
+                    phases: finding.phases.clone(),
                     divergence: finding.divergence.clone(),
                 }
             })
@@ -414,6 +505,9 @@ pub fn p_in_words(p: f64) -> String {
 fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.push(verdict::clause(finding));
+    if finding.is_culprit {
+        reasons.push("the others wait for it, and it waits for none of them".to_owned());
+    }
     if let Some(standing) = &finding.standing {
         let told = standing.evidence.iter().map(Evidence::clause);
         reasons.extend(
@@ -438,6 +532,7 @@ fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Ve
         Some(wrong) if wrong.told != reasons[0] => reasons.push(wrong.told.clone()),
         _ => {}
     }
+    reasons.extend(finding.phases.as_ref().and_then(Phases::sentence));
     if let Some((filter, parting)) = &finding.parting {
         reasons.push(format!(
             "under the filter {filter} it was `{}` and is `{}`",

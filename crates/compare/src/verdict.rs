@@ -205,10 +205,10 @@ pub(crate) fn parts(finding: &Finding) -> String {
             let instead = instead(finding.by_mpi.as_ref().unwrap_or(divergence));
             match &finding.stuck {
                 Some(stuck) if Some(&stuck.function) != divergence.faulty.as_ref() => format!(
-                    "is stuck in {}{}, within {}(){}{iterations},{instead}",
+                    "is stuck in {}{}, within {}{}{iterations},{instead}",
                     stuck.function,
                     at(stuck.line.as_slice()),
-                    divergence.faulty.as_deref().unwrap_or_default(),
+                    brief(divergence.faulty.as_deref().unwrap_or_default()),
                     place(divergence)
                 ),
                 _ => format!(
@@ -234,7 +234,11 @@ pub(crate) fn parts(finding: &Finding) -> String {
             )
         }
         DivergenceKind::EndsEarly => {
-            format!("{}{}{iterations}", does(divergence), place(divergence))
+            let does = match (&finding.ended, divergence.stack.last()) {
+                (Some(ended), Some(function)) => format!("{ended} in {function}"),
+                _ => does(divergence),
+            };
+            format!("{does}{}{iterations}", place(divergence))
         }
         DivergenceKind::Counts => format!(
             "has other trip counts than before{}{iterations}",
@@ -280,10 +284,19 @@ fn place(divergence: &Divergence) -> String {
     let mut place = String::new();
     // An end has the function that it is stuck in on top of the stack, and is told already.
     if let (Some(caller), Some(_)) = (divergence.stack.last(), &divergence.faulty) {
-        place.push_str(&format!(", in {caller}()"));
+        place.push_str(&format!(", in {}", brief(caller)));
     }
     place.push_str(&at(&divergence.source));
     place
+}
+
+/// A function's name as people say it: with parentheses, without what it stands in for the linker's sake alone.
+pub(crate) fn brief(name: &str) -> String {
+    let name = name.replace("(anonymous namespace)::", "");
+    match name.ends_with(')') {
+        true => name,
+        false => format!("{name}()"),
+    }
 }
 
 /// ` at odd_even.c:41`, ` at odd_even.c:83 or 87`.
@@ -309,6 +322,14 @@ fn iterations(finding: &Finding) -> String {
         return format!(
             ", after {} of {} iterations of the loop {}",
             iterations.done, iterations.of, iterations.body
+        );
+    }
+    if let (true, Some(phases)) = (finding.loops().is_empty(), &finding.phases)
+        && let Some(at) = phases.at.filter(|at| *at > 0)
+    {
+        return format!(
+            ", in iteration {at} of {} (from one {} to the next)",
+            phases.function, phases.marker
         );
     }
     let loops = finding.loops().iter().rev();
