@@ -163,7 +163,10 @@ fn look_again(found: Found, run: &Path, look: impl Fn(&Run) -> Found) -> Result<
     let mut again = look(&Run::open(run)?);
     match watch.look(&again, BETWEEN_LOOKS) {
         // Half a second of calls is no livelock.
-        Standing::Hangs(Kind::Livelock) | Standing::Silent(_) => again.settle(Standing::No),
+        Standing::Hangs(Kind::Livelock) if again.waiting.stuck.is_empty() => {
+            again.settle(Standing::No);
+        }
+        Standing::Silent(_) => again.settle(Standing::No),
         standing => again.settle(standing),
     }
     Ok(again)
@@ -185,6 +188,9 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
             word(group.activity),
             loops(group)
         )?;
+        if let Some(leaf) = &group.leaf {
+            writeln!(out, "      {}  may be over", output::printable(leaf))?;
+        }
         for place in group.stack.iter().rev() {
             let at = place.called_at.as_ref().map_or(String::new(), |line| {
                 format!("  called at {}:{}", line.file, line.line)
@@ -275,6 +281,7 @@ fn document(found: &Found) -> Value {
                 "source": source.map(|line| format!("{}:{}", line.file, line.line)),
                 "loops": group.loops,
                 "activity": group.activity,
+                "leaf": group.leaf,
             })
         })
         .collect();

@@ -5,15 +5,17 @@ use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends};
 use crate::matching::Matching;
+use crate::message::CommunicatorId;
 use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::Observed;
 use crate::place::{Coordinates, Program};
 use crate::replay::without_buffers;
+use crate::strays::{Stray, strays};
 use crate::verdict;
-use crate::waits::{Wait, Waiting};
+use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
-use lockstep_trace::{Communicators, End, Run, SourceLine, TraceName};
+use lockstep_trace::{Communicators, End, Origin, Run, SourceLine, TraceName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -56,8 +58,13 @@ pub struct Task {
     pub end: End,
     /// Open calls, outermost first.
     pub stack: Vec<Place>,
+    /// A function that it may still be in, within the innermost open call: its call and its return were
+    /// recorded together, and nothing since.
+    pub leaf: Option<String>,
     /// What it is doing.
     pub activity: Activity,
+    /// The function of MPI that it calls again and again without an answer, where it waits so.
+    pub polls: Option<std::sync::Arc<str>>,
     /// Whether it brought its job down: it died, or ended with a status that says so.
     pub crashed: bool,
     /// Events recorded of it; of a rank, those of all its threads.
@@ -82,6 +89,8 @@ pub struct Group {
     pub tasks: Vec<u32>,
     /// Open calls, outermost first.
     pub stack: Vec<Place>,
+    /// A function that they may still be in, as of [`Task::leaf`].
+    pub leaf: Option<String>,
     /// Loops around its place, outermost first: by the function they are in and the first that they
     /// call, and the iteration, from 1.
     pub loops: Vec<(String, u64)>,
@@ -121,6 +130,10 @@ pub struct Progress {
     pub potential: Option<String>,
     /// Tasks that did something else than is normal, and made the others wait.
     pub causes: Vec<Cause>,
+    /// Names of communicators in which somebody is waited for, the world's left out.
+    pub communicators: BTreeMap<CommunicatorId, String>,
+    /// Open calls of threads, of processes that have several.
+    pub threads: BTreeMap<TraceName, Vec<Place>>,
     /// Which answers are lost, and why.
     pub notes: Vec<String>,
 }
@@ -130,6 +143,7 @@ pub(crate) struct Facts<'a> {
     pub progress: &'a Progress,
     pub conversations: &'a BTreeMap<u32, Conversation>,
     pub communicators: &'a Communicators,
+    pub strays: &'a [Stray],
 }
 
 /// Where the tasks of a run stand, and what it waits for.
@@ -176,6 +190,7 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
         waiting,
         mismatches,
         loose,
+        threads: observed.stacks,
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
     (progress.hang, progress.kind) = judge(&progress);
@@ -186,10 +201,12 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     let is_stuck = progress.kind == Kind::Deadlock;
     let is_cause = |it: &Cause| progress.hang && (is_stuck || it.by_normal && !is_late);
     progress.causes = causes.into_iter().filter(is_cause).collect();
+    progress.communicators = names(&progress.waiting, &observed.communicators);
     let facts = Facts {
         progress: &progress,
         conversations,
         communicators: &observed.communicators,
+        strays: &strays(conversations, &matching),
     };
     let sentence = |it| verdict::mismatched(&facts, it);
     let mismatched = progress
@@ -204,6 +221,17 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     let sentence = verdict::sentence(&facts, potential.as_deref());
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
     progress
+}
+
+/// Names of the communicators of collective operations that are waited for.
+fn names(waiting: &Waiting, known: &Communicators) -> BTreeMap<CommunicatorId, String> {
+    let ids = waiting.waits.iter().filter_map(|it| match it.why {
+        Why::Collective(_, id) => known.get(id),
+        _ => None,
+    });
+    ids.filter(|it| it.origin != Origin::World)
+        .map(|it| (it.id, known.name(it.id)))
+        .collect()
 }
 
 /// Mismatches that are put in words: after the first, others follow from it.
@@ -227,6 +255,8 @@ impl Progress {
             loose: Vec::new(),
             potential: None,
             causes: Vec::new(),
+            communicators: BTreeMap::new(),
+            threads: BTreeMap::new(),
             notes,
         }
     }
@@ -242,7 +272,7 @@ impl Progress {
             Standing::No | Standing::Hangs(Kind::Deadlock) => {}
             Standing::Hangs(kind) => {
                 (self.hang, self.kind) = (true, kind);
-                if kind == Kind::Livelock {
+                if kind == Kind::Livelock && self.waiting.stuck.is_empty() {
                     self.verdict = verdict::held_up(self);
                 }
             }
@@ -298,10 +328,11 @@ fn group<'s>(
 ) -> (Vec<Group>, Vec<&'s Coordinates>) {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: Vec<&Coordinates> = Vec::new();
-    let mut known: HashMap<(Activity, &[Place]), Vec<usize>> = HashMap::new();
+    type Key<'a> = (Activity, &'a [Place], Option<&'a str>);
+    let mut known: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
     for (task, standing) in tasks.values().zip(coordinates) {
         let same = known
-            .entry((task.activity, task.stack.as_slice()))
+            .entry((task.activity, task.stack.as_slice(), task.leaf.as_deref()))
             .or_default();
         match same.iter().find(|group| places[**group] == standing) {
             Some(group) => groups[*group].tasks.push(task.number),
@@ -311,6 +342,7 @@ fn group<'s>(
                 groups.push(Group {
                     tasks: vec![task.number],
                     stack: task.stack.clone(),
+                    leaf: task.leaf.clone(),
                     loops: program.loops(standing),
                     activity: task.activity,
                 });

@@ -51,6 +51,11 @@ pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> Par
     })
 }
 
+/// What a probe that does not wait asks for.
+pub(crate) fn probed(event: &Resolved) -> Option<PartKind> {
+    receive(event, "tag", SINGLE).map(probe)
+}
+
 /// Requests that a call names, in order.
 pub(crate) fn requests(event: &Resolved) -> Vec<i64> {
     if let Some(request) = event.handle("request") {
@@ -142,6 +147,11 @@ fn shape(stem: &str) -> Option<Shape> {
         "bcast" | "scatter" | "scatterv" => Shape::FromRoot,
         "reduce" | "gather" | "gatherv" => Shape::ToRoot,
         "scan" | "exscan" => Shape::Prefix,
+        "neighbor_allgather"
+        | "neighbor_allgatherv"
+        | "neighbor_alltoall"
+        | "neighbor_alltoallv"
+        | "neighbor_alltoallw" => Shape::Neighbours,
         "barrier"
         | "allreduce"
         | "allgather"

@@ -1,7 +1,8 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::call::{begun, everybody, requests};
-use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits};
+use crate::call::{begun, everybody, probed, requests};
+use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits};
+use crate::poll::Polls;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
     Argument, Communicators, Event, Meaning, Resolved, Run, Thread, Value, c_name,
@@ -65,6 +66,8 @@ struct Open {
     template: Option<Vec<PartKind>>,
     /// The communicator of a window that it makes.
     window_of: Option<CommunicatorId>,
+    /// What it asks for without waiting: parts, and messages that a probe would see.
+    asked: Option<(Vec<usize>, Vec<PartKind>)>,
 }
 
 /// Reads a thread.
@@ -77,7 +80,38 @@ pub(crate) struct Reader<'a> {
     window_ids: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
     open: Option<(u64, Open)>,
+    polls: Polls,
     depth: u64,
+}
+
+/// The step that a call on a window is, by its name without `MPI_`.
+fn step(base: &str, event: &Resolved) -> Option<Step> {
+    let target = || {
+        event
+            .peer("rank")
+            .and_then(|(_, peer)| peer.world)
+            .map(Some)
+    };
+    Some(match base {
+        "Win_start" => Step::Start,
+        "Win_complete" => Step::Complete,
+        "Win_post" => Step::Post,
+        "Win_wait" => Step::Wait,
+        "Win_lock" => Step::Lock(target()?),
+        "Win_unlock" => Step::Unlock(target()?),
+        "Win_lock_all" => Step::Lock(None),
+        "Win_unlock_all" => Step::Unlock(None),
+        _ => return None,
+    })
+}
+
+/// Whether what was asked for had happened.
+fn answered(event: &Resolved) -> bool {
+    match (event.number("flag"), event.number("outcount")) {
+        (Some(flag), _) => flag != 0,
+        (None, Some(count)) => count != 0,
+        (None, None) => true,
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -91,6 +125,7 @@ impl<'a> Reader<'a> {
             window_ids: FxHashMap::default(),
             made_windows: FxHashMap::default(),
             open: None,
+            polls: Polls::default(),
             depth: 0,
         }
     }
@@ -131,7 +166,35 @@ impl<'a> Reader<'a> {
         {
             self.conversation.pending.push(operation);
         }
+        self.poll();
         self.conversation
+    }
+
+    /// Who asks for the same again and again waits for it.
+    fn poll(&mut self) {
+        let in_other_call = self.conversation.pending.first().is_some_and(|it| {
+            let operation = &self.conversation.operations[*it];
+            operation.waits != Waits::No
+        });
+        if in_other_call {
+            return;
+        }
+        let Some(found) = self.polls.lasting() else {
+            return;
+        };
+        let probes = found.probes.clone();
+        let name = found.name.clone();
+        let (mut parts, event) = (found.parts.clone(), found.event);
+        parts.extend(self.add(probes));
+        let operation = self.conversation.operations.len();
+        self.conversation.operations.push(Operation {
+            name,
+            event,
+            returned: false,
+            waits: Waits::Any(parts),
+        });
+        self.conversation.pending = vec![operation];
+        self.conversation.polled = Some(operation);
     }
 
     fn call(&mut self, event: &Resolved) {
@@ -152,6 +215,7 @@ impl<'a> Reader<'a> {
             begun: Vec::new(),
             template: None,
             window_of: None,
+            asked: None,
         };
         let waits = self.begin(base, event, &mut open);
         let operation = self.conversation.operations.len();
@@ -180,6 +244,14 @@ impl<'a> Reader<'a> {
             "waitany" | "waitsome" => return Waits::Any(self.parts(&open.requests)),
             "start" | "startall" => {
                 self.start(&open.requests);
+                return Waits::No;
+            }
+            "test" | "testall" | "testany" | "testsome" | "request_get_status" => {
+                open.asked = Some((self.parts(&open.requests), Vec::new()));
+                return Waits::No;
+            }
+            "probe" | "mprobe" if nonblocking.is_some() => {
+                open.asked = probed(event).map(|it| (Vec::new(), vec![it]));
                 return Waits::No;
             }
             "init" | "init_thread" | "abort" => return Waits::Unknown,
@@ -251,13 +323,18 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// Calls on windows: making one and fences are collective.
+    /// Calls on windows: making one and fences are collective, others are steps of epochs.
     fn window(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
+        let known = event
+            .handle("win")
+            .and_then(|handle| self.window_ids.get(&handle.raw))
+            .copied();
+        if let (Some(window), Some(step)) = (known, step(base, event)) {
+            let parts = self.add(vec![PartKind::Epoch { window, step }]);
+            return Waits::All(parts);
+        }
         let communicator = match base {
-            "Win_fence" | "Win_free" => event
-                .handle("win")
-                .and_then(|handle| self.window_ids.get(&handle.raw))
-                .copied(),
+            "Win_fence" | "Win_free" => known,
             "Win_create" | "Win_allocate" | "Win_allocate_shared" | "Win_create_dynamic" => {
                 open.window_of = event.communicator();
                 open.window_of
@@ -269,11 +346,18 @@ impl<'a> Reader<'a> {
     }
 
     /// A call is over: what it gave back.
-    fn returned(&mut self, event: &Resolved, open: Open) {
+    fn returned(&mut self, event: &Resolved, mut open: Open) {
         let Some(operation) = open.operation else {
             return;
         };
         self.conversation.operations[operation].returned = true;
+        if let Some((parts, probes)) = open.asked.take() {
+            let asking = &self.conversation.operations[operation];
+            match answered(event) {
+                true => self.polls.forget(),
+                false => self.polls.ask(&asking.name, asking.event, parts, probes),
+            }
+        }
         let name = self.conversation.operations[operation].name.clone();
         let base = name.trim_start_matches("MPI_");
         let given = |request: &Argument| request.kind == Kind::NewRequest;
@@ -331,6 +415,8 @@ impl<'a> Reader<'a> {
             .is_some_and(|part| part.operation == operation);
         if is_last && !is_noticed && self.conversation.operations[operation].waits == Waits::No {
             self.conversation.operations.pop();
+        } else {
+            self.polls.forget();
         }
     }
 

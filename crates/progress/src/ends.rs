@@ -2,8 +2,9 @@
 
 use crate::analysis::{Activity, Place, Task};
 use crate::message::{Conversation, State};
+use crate::strand::Doing;
 use crate::waits::Waiting;
-use lockstep_trace::{End, EndKind, Process};
+use lockstep_trace::{End, EndKind, Process, Run};
 use std::collections::BTreeMap;
 
 /// Functions that end a process as crashed, and as any other.
@@ -37,11 +38,69 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
     if by_itself {
         return State::Ended;
     }
-    match conversation.pending.is_empty() || !stack.iter().any(is_mpi) {
-        true => State::Running,
-        false => State::Waiting,
+    let waits = match conversation.strands.first() {
+        // It waits if its first thread does.
+        Some(strand) => matches!(strand.doing, Doing::Operation(_)) || strand.waits_inside(),
+        None => !conversation.pending.is_empty() && stack.iter().any(is_mpi),
+    };
+    match waits {
+        true => State::Waiting,
+        false => State::Running,
     }
 }
+
+/// Signals by which a process ends itself.
+const OWN: [i32; 6] = [4, 6, 7, 8, 11, 31];
+
+/// Where nobody saw how the ranks ended, a launcher that ended by one of their signals tells: it was one
+/// that did not wait in MPI. Where there are several such, which of them is not known.
+pub(crate) fn died_of_a_signal(
+    run: &Run,
+    tasks: &mut BTreeMap<u32, Task>,
+    conversations: &mut BTreeMap<u32, Conversation>,
+    notes: &mut Vec<String>,
+) {
+    let is_gone = |task: &Task| task.end.kind == EndKind::Killed && !task.end.certain;
+    if !run.is_mpi || tasks.is_empty() || !tasks.values().all(is_gone) {
+        return;
+    }
+    let others = run.processes.iter().filter(|it| !it.is_mpi);
+    let signal = others
+        .filter(|it| it.end.kind == EndKind::Exited)
+        .find_map(|it| OWN.into_iter().find(|own| it.end.code == Some(128 + own)));
+    let Some(signal) = signal else { return };
+    let computes: Vec<u32> = tasks
+        .values()
+        .filter(|it| it.activity == Activity::Computation && it.polls.is_none())
+        .map(|it| it.number)
+        .collect();
+    let raised: Vec<u32> = tasks
+        .values()
+        .filter(|it| ends_in(&it.stack, &RAISES))
+        .map(|it| it.number)
+        .collect();
+    let suspects = if raised.is_empty() { computes } else { raised };
+    let [task] = suspects.as_slice() else {
+        notes.push(format!(
+            "the launcher says that a rank died of signal {signal}, not which"
+        ));
+        return;
+    };
+    if let Some(task) = tasks.get_mut(task) {
+        (task.activity, task.crashed) = (Activity::Ended, true);
+        task.end = End {
+            kind: EndKind::Signalled,
+            code: Some(signal),
+            certain: false,
+        };
+    }
+    if let Some(conversation) = conversations.get_mut(task) {
+        conversation.state = State::Ended;
+    }
+}
+
+/// Functions by which a process sends itself a signal.
+const RAISES: [&str; 4] = ["raise", "kill", "pthread_kill", "__stack_chk_fail"];
 
 /// Tasks that all end with one status that is not 0, and none of them by a call of its own: their
 /// launcher went away, and what they did before is what counts.

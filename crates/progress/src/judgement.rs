@@ -18,7 +18,8 @@ pub(crate) fn roots(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> 
     let targets: BTreeSet<u32> = waits.values().flatten().copied().collect();
     targets
         .into_iter()
-        .filter(|task| tasks.contains_key(task) && !waits.contains_key(task))
+        .filter(|task| tasks.contains_key(task))
+        .filter(|task| !waits.contains_key(task) || waiting.partly.contains(task))
         .filter(is_going)
         .collect()
 }
@@ -86,6 +87,7 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
     if !progress.waiting.stuck.is_empty() {
         // Who waits for a task that crashed was ended with it: the crash is what counts.
         return match crashed(&progress.tasks).is_empty() {
+            true if is_polled(progress) => (true, Kind::Livelock),
             true => (true, Kind::Deadlock),
             false => (false, Kind::None),
         };
@@ -104,4 +106,22 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
         true => (true, Kind::Slow),
         false => (false, Kind::None),
     }
+}
+
+/// Whether those that all wait for in the end could do something else: they ask again and again.
+fn is_polled(progress: &Progress) -> bool {
+    let mut core = progress.waiting.cores.iter().flatten();
+    let polls = |task: &u32| {
+        progress
+            .tasks
+            .get(task)
+            .is_some_and(|it| it.polls.is_some())
+    };
+    core.any(polls)
+        // Who waits for one that ended asks, and goes on asking.
+        || progress.waiting.stuck.iter().any(|task| {
+            let mut waits = progress.waiting.waits.iter().filter(|it| it.from == *task);
+            let is_core = |to: u32| progress.waiting.cores.iter().flatten().any(|it| *it == to);
+            polls(task) && waits.any(|it| is_core(it.to))
+        })
 }

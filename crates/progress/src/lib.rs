@@ -8,8 +8,9 @@
 //!   iteration. Tasks at one place are a group; groups without a group behind them are the least
 //!   progressed.
 //! * **Who waits for whom** ([`Waiting`]): the messages and collective operations of all tasks, matched
-//!   from their recorded arguments; what the pending calls need; and by a fixpoint of releases who is
-//!   stuck for ever.
+//!   from their recorded arguments; what the pending calls need, of other tasks and of other threads of
+//!   the same (`inside`: locks, signals, ends, teams); and by a fixpoint of releases who is stuck for ever.
+//!   Who asks again and again without an answer (`poll`) waits, too.
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on.
 //!
@@ -25,6 +26,7 @@ mod conversation;
 mod departure;
 mod ends;
 mod group;
+mod inside;
 mod judgement;
 mod loose;
 mod matching;
@@ -33,8 +35,12 @@ mod mismatch;
 mod nesting;
 mod observe;
 mod place;
+mod poll;
 pub mod published;
 mod replay;
+mod strand;
+mod strays;
+mod thread_words;
 mod verdict;
 mod waits;
 mod watch;
@@ -42,14 +48,16 @@ mod watch;
 pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse, analyse_against};
 pub use cause::Cause;
 pub use departure::{Departure, MOST};
+pub use inside::{Inside, InsideWait};
 pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
     Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
-    Shape, Size, State, Waits,
+    Shape, Size, State, Step, Waits,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
 pub use replay::{Circle, without_buffers};
+pub use strand::{Doing, Lock, Strand};
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};
 
@@ -59,5 +67,7 @@ mod message_tests;
 mod order_tests;
 #[cfg(test)]
 mod place_tests;
+#[cfg(test)]
+mod strand_tests;
 #[cfg(test)]
 mod tree_tests;

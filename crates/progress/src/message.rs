@@ -5,15 +5,19 @@
 //! begins a send and waits for it, `MPI_Irecv` begins a receive, `MPI_Waitall` waits for all of many,
 //! `MPI_Sendrecv` begins two and waits for both.
 
+use crate::strand::Strand;
 pub use lockstep_trace::CommunicatorId;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Who is in which communicator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Membership {
     /// For each communicator its members' ranks in the world, in the order of their ranks in it;
-    /// `None` where the run does not show them.
+    /// `None` where the run does not show them, and for intercommunicators.
     pub members: Vec<Option<Arc<[u32]>>>,
+    /// Of intercommunicators the two sides, where the run shows them.
+    pub sides: BTreeMap<CommunicatorId, [Arc<[u32]>; 2]>,
 }
 
 impl Membership {
@@ -21,6 +25,16 @@ impl Membership {
     #[must_use]
     pub fn members(&self, id: CommunicatorId) -> Option<&Arc<[u32]>> {
         self.members.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Whom a member can hear of: the members, or those on the other side.
+    #[must_use]
+    pub fn heard_by(&self, task: u32, id: CommunicatorId) -> Option<&Arc<[u32]>> {
+        match self.sides.get(&id) {
+            Some([first, second]) if first.contains(&task) => Some(second),
+            Some([first, _]) => Some(first),
+            None => self.members(id),
+        }
     }
 }
 
@@ -59,6 +73,8 @@ pub enum Shape {
     ToRoot,
     /// A member waits for those of lower rank: `MPI_Scan`.
     Prefix,
+    /// A member waits for its neighbours in a topology, whoever they are.
+    Neighbours,
 }
 
 /// One thing that can complete.
@@ -110,6 +126,30 @@ pub enum PartKind {
     },
     /// A share of a collective operation.
     Collective(Collective),
+    /// A step of an epoch on a window.
+    Epoch {
+        /// The window, as the communicator that stands for it.
+        window: CommunicatorId,
+        /// Which step.
+        step: Step,
+    },
+}
+
+/// A step of one-sided communication that others could notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// `MPI_Win_start`.
+    Start,
+    /// `MPI_Win_complete`.
+    Complete,
+    /// `MPI_Win_post`.
+    Post,
+    /// `MPI_Win_wait`.
+    Wait,
+    /// `MPI_Win_lock` of a task, or `MPI_Win_lock_all`.
+    Lock(Option<u32>),
+    /// `MPI_Win_unlock` of a task, or `MPI_Win_unlock_all`.
+    Unlock(Option<u32>),
 }
 
 /// A count of elements of a datatype.
@@ -174,6 +214,11 @@ pub struct Conversation {
     pub parts: Vec<Part>,
     /// Operations that have not returned, by index: one a thread at most.
     pub pending: Vec<usize>,
+    /// What it asks for again and again, without an answer: an operation that is pending though its
+    /// calls return.
+    pub polled: Option<usize>,
+    /// Its threads, the first first; none where only that is known.
+    pub strands: Vec<Strand>,
     /// Whether `MPI_Finalize` returned.
     pub finalized: bool,
     /// How it is now.
@@ -204,6 +249,18 @@ impl Conversation {
         }
     }
 
+    /// Whether its first thread waits for another thread of it.
+    #[must_use]
+    pub fn waits_inside(&self) -> bool {
+        self.strands.first().is_some_and(Strand::waits_inside)
+    }
+
+    /// The function that it calls again and again instead of waiting.
+    #[must_use]
+    pub fn polls(&self) -> Option<Arc<str>> {
+        Some(self.operations.get(self.polled?)?.name.clone())
+    }
+
     /// Adds what another thread of the task did.
     pub fn append(&mut self, other: Self) {
         let (operations, parts) = (self.operations.len(), self.parts.len());
@@ -227,5 +284,7 @@ impl Conversation {
         self.pending
             .extend(other.pending.into_iter().map(|it| it + operations));
         self.finalized |= other.finalized;
+        let polled = other.polled.map(|it| it + operations);
+        self.polled = self.polled.or(polled);
     }
 }

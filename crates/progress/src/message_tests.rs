@@ -81,6 +81,7 @@ impl Job {
         let everybody: Arc<[u32]> = self.0.keys().copied().collect();
         Membership {
             members: vec![Some(everybody)],
+            ..Membership::default()
         }
     }
 

@@ -2,10 +2,13 @@
 
 use crate::analysis::{Activity, Place, Task};
 use crate::conversation::{Reader, Windows};
-use crate::ends::{CRASHES, ends_in, is_crash, is_mpi, lost_their_launcher, state};
+use crate::ends::{
+    CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
+};
 use crate::message::{Conversation, Membership, State};
+use crate::strand::{Doing, Functions};
 use lockstep_calltree::{Forest, NodeId};
-use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName};
+use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +22,8 @@ pub(crate) struct Observed {
     pub conversations: BTreeMap<u32, Conversation>,
     pub membership: Membership,
     pub communicators: Communicators,
+    /// Stacks of threads that are not the first of their tasks, where there are several.
+    pub stacks: BTreeMap<TraceName, Vec<Place>>,
     /// Whether no call and no argument is missing.
     pub is_whole: bool,
     pub notes: Vec<String>,
@@ -43,6 +48,7 @@ impl Observed {
             let activity = match conversation.state {
                 State::Running if stack.last().is_some_and(is_mpi) => Activity::Communication,
                 State::Running => Activity::Computation,
+                State::Waiting if conversation.waits_inside() => Activity::Computation,
                 State::Waiting => Activity::Communication,
                 State::Finished => Activity::Finished,
                 State::Ended => Activity::Ended,
@@ -54,7 +60,9 @@ impl Observed {
                 crashed: activity == Activity::Ended
                     && (is_crash(&process.end) || ends_in(&stack, &CRASHES)),
                 stack,
+                leaf: leaf(run, thread),
                 activity,
+                polls: conversation.polls(),
                 events: match run.is_mpi {
                     true => process.threads.iter().map(|it| it.events).sum(),
                     false => thread.events,
@@ -63,11 +71,13 @@ impl Observed {
             tasks.insert(*number, task);
         }
         lost_their_launcher(&mut tasks, &mut conversations);
+        died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
         Self {
             is_mpi: run.is_mpi,
             tasks,
             roots,
             is_whole: is_whole(&threads),
+            stacks: stacks(run, &chosen),
             forest,
             conversations,
             membership,
@@ -140,8 +150,17 @@ fn converse(
             _ => None,
         })
         .collect();
+    let functions = Functions::new(run);
     if !run.is_mpi {
-        return (conversations, Membership { members });
+        for (number, _, thread) in chosen {
+            let conversation: &mut Conversation = conversations.entry(*number).or_default();
+            conversation.strands.push(functions.read(thread));
+        }
+        let membership = Membership {
+            members,
+            ..Membership::default()
+        };
+        return (conversations, membership);
     }
     let mut windows = Windows::new(members.len() as u32);
     // That of the first job comes first.
@@ -159,16 +178,23 @@ fn converse(
         ));
     }
     for (number, process, _) in chosen {
-        let mut all: Option<Conversation> = None;
+        let mut all = Conversation::default();
         for thread in &process.threads {
             let reader = Reader::new(run, &mut windows, world);
             let said = reader.read(communicators, thread);
-            match &mut all {
-                Some(all) => all.append(said),
-                None => all = Some(said),
+            let mut strand = functions.read(thread);
+            let is_in_mpi = || stack(run, thread).iter().any(is_mpi);
+            if let Some(pending) = said.pending.first()
+                && (said.polled.is_some() || is_in_mpi())
+            {
+                strand.doing = Doing::Operation(all.operations.len() + pending);
+            }
+            all.append(said);
+            if matches!(thread.name.thread, ThreadName::Main(_)) {
+                all.strands.push(strand);
             }
         }
-        conversations.insert(*number, all.unwrap_or_default());
+        conversations.insert(*number, all);
     }
     for parent in &windows.parents {
         let of = members.get(parent.0 as usize).cloned().flatten();
@@ -179,13 +205,36 @@ fn converse(
             "no arguments of MPI calls were recorded: who waits for whom is not known".to_owned(),
         );
     }
-    (conversations, Membership { members })
+    let between = communicators.all().iter().filter_map(|it| {
+        let [first, second] = it.sides.as_slice() else {
+            return None;
+        };
+        let all = |side: &lockstep_trace::Members| -> Option<Arc<[u32]>> {
+            side.size?;
+            side.ranks.iter().copied().collect()
+        };
+        Some((it.id, [all(first)?, all(second)?]))
+    });
+    let sides = between.collect();
+    (conversations, Membership { members, sides })
+}
+
+/// The stacks of the threads of processes that have several.
+fn stacks(run: &Run, chosen: &[(u32, &Process, &Thread)]) -> BTreeMap<TraceName, Vec<Place>> {
+    let several = chosen.iter().filter(|(_, it, _)| it.threads.len() > 1);
+    let threads = several.flat_map(|(_, process, _)| &process.threads);
+    threads.map(|it| (it.name, stack(run, it))).collect()
 }
 
 fn is_whole(threads: &[&Thread]) -> bool {
     threads
         .iter()
         .all(|it| it.arguments_lost == 0 && it.dropped == 0 && it.damage.is_none())
+}
+
+/// A function that the thread may still be in: its call and its return were recorded together.
+fn leaf(run: &Run, thread: &Thread) -> Option<String> {
+    Some(run.function(thread.open_leaf?).name.clone())
 }
 
 fn stack(run: &Run, thread: &Thread) -> Vec<Place> {

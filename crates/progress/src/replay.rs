@@ -131,7 +131,7 @@ impl Replay<'_> {
                 to: Peer::Task(_), ..
             }
             | PartKind::Receive { .. } => partner().map_or(Vec::new(), until),
-            PartKind::Send { .. } | PartKind::Probe { .. } => Vec::new(),
+            PartKind::Send { .. } | PartKind::Probe { .. } | PartKind::Epoch { .. } => Vec::new(),
             PartKind::Collective(share) => {
                 let Some(communicator) = share.communicator else {
                     return Vec::new();
@@ -146,6 +146,7 @@ impl Replay<'_> {
                     .copied();
                 let is_needed = |other: u32| match share.shape {
                     Shape::All => true,
+                    Shape::Neighbours => false,
                     Shape::FromRoot => root == Some(other),
                     Shape::ToRoot => root == Some(task),
                     Shape::Prefix => other < task,

@@ -5,6 +5,8 @@ use crate::cause::Cause;
 use crate::ends::crashed;
 use crate::loose::Loose;
 use crate::mismatch::{Aspect, Mismatch};
+use crate::strays;
+use crate::thread_words::within;
 use crate::waits::{Wait, Why};
 use lockstep_trace::{SourceLine, ranges};
 use std::collections::BTreeSet;
@@ -32,7 +34,8 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let least: Vec<u32> = least.copied().collect();
     let text = match progress.kind {
         Kind::None => quiet(facts, potential),
-        Kind::Deadlock => with_misfit(facts, deadlock(progress), &least),
+        Kind::Deadlock => with_misfit(facts, deadlock(facts), &least),
+        Kind::Livelock if !progress.waiting.stuck.is_empty() => deadlock(facts),
         Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
     };
     match progress.causes.first() {
@@ -76,7 +79,7 @@ pub(crate) fn who(progress: &Progress, tasks: &[u32]) -> String {
     }
 }
 
-fn file(line: &SourceLine) -> String {
+pub(crate) fn file(line: &SourceLine) -> String {
     let name = Path::new(&line.file).file_name().and_then(|it| it.to_str());
     format!("{}:{}", name.unwrap_or(&line.file), line.line)
 }
@@ -109,6 +112,9 @@ pub(crate) fn place(group: &Group) -> String {
         && let Some(around) = index.checked_sub(1).map(|it| &group.stack[it])
     {
         text.push_str(&format!(" in {}()", around.function));
+    }
+    if let Some(leaf) = &group.leaf {
+        text.push_str(&format!(", perhaps in its last call of {leaf}()"));
     }
     if let Some((_, iteration)) = around(group) {
         text.push_str(&format!(", iteration {iteration}"));
@@ -175,7 +181,24 @@ pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
             )
         }
         Why::Receiver(tag) => format!("for {to} to receive a message with tag {tag}{over}"),
-        Why::Collective(name) => format!("for {to} to call {name}{over}"),
+        Why::Collective(name, id) => {
+            format!("for {to} to call {name}{}{over}", of(progress, *id))
+        }
+        Why::Epoch(name) => format!("for {to} to call {name}{over}"),
+        Why::Unlock(window) => format!("for {to} to unlock {}{over}", window_of(*window)),
+    }
+}
+
+/// ` of #2 {0-3}`; nothing where it is the world's.
+fn of(progress: &Progress, id: crate::CommunicatorId) -> String {
+    let name = progress.communicators.get(&id);
+    name.map_or(String::new(), |name| format!(" of {name}"))
+}
+
+fn window_of(task: Option<u32>) -> String {
+    match task {
+        Some(task) => format!("the window of rank {task}"),
+        None => "the window".to_owned(),
     }
 }
 
@@ -192,16 +215,31 @@ pub(crate) fn together(progress: &Progress, wait: &Wait, targets: &[u32]) -> Str
         }
         Why::Message(None) => format!("for a message from {any}{to}"),
         Why::Receiver(tag) => format!("for {any}{to} to receive a message with tag {tag}"),
-        Why::Collective(name) => format!("for {any}{to} to call {name}"),
+        Why::Collective(name, id) => format!("for {any}{to} to call {name}{}", of(progress, *id)),
+        Why::Epoch(name) => format!("for {any}{to} to call {name}"),
+        Why::Unlock(window) => format!("for {any}{to} to unlock {}", window_of(*window)),
     }
 }
 
 /// Why a task waits, in short.
-fn reasons(progress: &Progress, task: u32) -> Option<String> {
+pub(crate) fn reasons(progress: &Progress, task: u32) -> Option<String> {
+    if let Some(text) = within(progress, task) {
+        return Some(text);
+    }
     let waits: Vec<&Wait> = waits_of(&progress.waiting, task).collect();
     let first = waits.first()?;
+    let alike = waits.iter().all(|it| it.why == first.why);
     if first.or_another && waits.len() > 1 {
-        return Some("for a message from anybody".to_owned());
+        return Some(match (&first.why, alike) {
+            (Why::Message(Some(tag)), true) => {
+                format!("for a message from anybody with tag {tag}")
+            }
+            (Why::Message(_) | Why::OtherTag(..), _) => "for a message from anybody".to_owned(),
+            _ => together(progress, first, &targets(&waits)),
+        });
+    }
+    if alike && waits.len() > 1 && waits.len() <= MOST_TARGETS {
+        return Some(together(progress, first, &targets(&waits)));
     }
     let mut text = reason(progress, first);
     if waits.len() > 1 {
@@ -210,7 +248,15 @@ fn reasons(progress: &Progress, task: u32) -> Option<String> {
     Some(text)
 }
 
-fn deadlock(progress: &Progress) -> String {
+/// So many that are waited for are named.
+const MOST_TARGETS: usize = 16;
+
+fn targets(waits: &[&Wait]) -> Vec<u32> {
+    waits.iter().map(|it| it.to).collect()
+}
+
+/// Those that are to be named in a deadlock.
+fn named(progress: &Progress) -> Vec<u32> {
     let stuck = &progress.waiting.stuck;
     let core: Vec<u32> = progress.waiting.cores.concat();
     let gone: Vec<u32> = core
@@ -226,34 +272,86 @@ fn deadlock(progress: &Progress) -> String {
         .copied()
         .filter(|task| core.contains(task))
         .collect();
-    let named: Vec<u32> = if !gone.is_empty() {
+    if !gone.is_empty() {
         let for_gone =
             |task: &&u32| waits_of(&progress.waiting, **task).any(|it| gone.contains(&it.to));
         stuck.iter().filter(for_gone).copied().collect()
     } else if !behind.is_empty() && behind.len() < core.len() {
-        behind
+        // Of two, the other is told, too, if it does not wait for all.
+        let is_apart = |task: u32| {
+            waits_of(&progress.waiting, task).all(|it| !matches!(it.why, Why::Collective(..)))
+        };
+        let is_told = |it: &&u32| core.len() == 2 && !behind.contains(it) && is_apart(**it);
+        let others = core.iter().filter(is_told);
+        let others: Vec<u32> = others.copied().collect();
+        [behind, others].concat()
     } else {
         core
-    };
+    }
+}
+
+fn deadlock(facts: &Facts<'_>) -> String {
+    let progress = facts.progress;
+    let named = named(progress);
     let subjects: BTreeSet<u32> = named.iter().copied().collect();
-    let mut clauses: Vec<String> = Vec::new();
-    for task in named.iter().take(2) {
-        let Some(group) = group_of(progress, *task) else {
+    // Those who wait alike are told together.
+    let mut clauses: Vec<(String, Vec<u32>)> = Vec::new();
+    for task in named {
+        let Some(group) = group_of(progress, task) else {
             continue;
         };
-        let reason = reasons(progress, *task).map_or(String::new(), |it| format!(", {it}"));
-        clauses.push(format!(
-            "{} waits {}{reason}",
-            who(progress, &[*task]),
-            place(group)
-        ));
+        let reason = reasons(progress, task).map_or(String::new(), |it| format!(", {it}"));
+        let polls = progress.tasks.get(&task).and_then(|it| it.polls.as_deref());
+        let place = match polls {
+            Some(name) => asks(group, name),
+            None => place(group),
+        };
+        let text = format!("{place}{reason}");
+        match clauses.iter_mut().find(|it| it.0 == text) {
+            Some((_, tasks)) => tasks.push(task),
+            None => clauses.push((text, vec![task])),
+        }
     }
-    if named.len() > 2 {
-        clauses.push(format!("and {} more of them", named.len() - 2));
+    let left: usize = clauses.iter().skip(MOST_CLAUSES).map(|it| it.1.len()).sum();
+    let mut said: Vec<String> = clauses
+        .iter()
+        .take(MOST_CLAUSES)
+        .map(|(text, tasks)| {
+            let verb = if tasks.len() == 1 { "waits" } else { "wait" };
+            format!("{} {verb} {text}", who(progress, tasks))
+        })
+        .collect();
+    if left > 0 {
+        said.push(format!("and {left} more of them"));
     }
-    let mut text = format!("deadlock: {}", clauses.join("; "));
+    let kind = match progress.kind {
+        Kind::Livelock => "livelock",
+        _ => "deadlock",
+    };
+    let mut text = format!("{kind}: {}", said.join("; "));
+    if let Some(hint) = strays::hint(facts, &subjects) {
+        text.push_str(&format!("; {hint}"));
+    }
     if let Some(crowd) = crowd(progress, &subjects) {
         text.push_str(&format!("; {crowd}"));
+    }
+    text
+}
+
+/// So many that wait for different things are told of.
+const MOST_CLAUSES: usize = 2;
+
+/// `calling MPI_Test on and on in poll()`.
+fn asks(group: &Group, name: &str) -> String {
+    let own = group.stack.iter().rev().find(|it| !it.imported);
+    let calls = group.stack.iter().position(|it| it.function == name);
+    let line = calls.and_then(|at| group.stack[at].called_at.as_ref());
+    let mut text = format!("calling {name} on and on");
+    if let Some(line) = line {
+        text.push_str(&format!(" at {}", file(line)));
+    }
+    if let Some(own) = own {
+        text.push_str(&format!(" in {}()", own.function));
     }
     text
 }
@@ -294,10 +392,14 @@ pub(crate) fn held_up(progress: &Progress) -> String {
                 Kind::Livelock => "calling on and on",
                 _ => "still",
             };
+            let task = group.tasks.first().copied();
+            let partly = task.filter(|it| progress.waiting.partly.contains(it));
+            let reason = partly.and_then(|it| reasons(progress, it));
             format!(
-                "{} {verb} {how} {}",
+                "{} {verb} {how} {}{}",
                 who(progress, &group.tasks),
-                place(group)
+                place(group),
+                reason.map_or(String::new(), |it| format!(", {it}"))
             )
         })
         .collect();

@@ -11,12 +11,14 @@
 //! shows what it waits for. Sends are taken as buffered where something else can be the reason.
 //! *Costs*: O(tasks + waits); members of a collective operation share one node.
 
+use crate::inside::{InsideWait, Threads};
 use crate::matching::{Matching, PartId};
 use crate::message::{
     Collective, CommunicatorId, Conversation, Membership, Mode, Operation, PartKind, Peer, Shape,
-    State, Waits,
+    State, Step, Waits,
 };
 use crate::mismatch::Mismatch;
+use crate::strand::Doing;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
@@ -31,8 +33,12 @@ pub enum Why {
     OtherTag(i64, Vec<i64>),
     /// For it to receive a message with this tag.
     Receiver(i64),
-    /// For it to come to this collective operation.
-    Collective(std::sync::Arc<str>),
+    /// For it to come to this collective operation, in this communicator.
+    Collective(std::sync::Arc<str>, CommunicatorId),
+    /// For it to call this function on a window.
+    Epoch(&'static str),
+    /// For it to unlock the window of this task.
+    Unlock(Option<u32>),
 }
 
 /// One task's waiting for another.
@@ -58,6 +64,10 @@ pub struct Waiting {
     pub stuck: BTreeSet<u32>,
     /// What they all wait for in the end: cycles of tasks, or tasks that ended and are waited for.
     pub cores: Vec<Vec<u32>>,
+    /// Threads that wait for others of their process.
+    pub inside: Vec<InsideWait>,
+    /// Tasks that wait, but for a thread of theirs that does not.
+    pub partly: BTreeSet<u32>,
 }
 
 /// Waits that are listed of a task.
@@ -65,10 +75,10 @@ pub const MOST_SHOWN: usize = 64;
 
 /// A node of the graph.
 #[derive(Debug, Clone)]
-struct Node {
+pub(crate) struct Node {
     /// Needs all of `on`, else any.
-    all: bool,
-    on: Vec<usize>,
+    pub all: bool,
+    pub on: Vec<usize>,
 }
 
 struct Builder<'a> {
@@ -79,18 +89,21 @@ struct Builder<'a> {
     /// Tasks first, in their order.
     nodes: Vec<Node>,
     index: FxHashMap<u32, usize>,
-    /// Those who have not come to a collective operation.
-    missing: FxHashMap<(CommunicatorId, usize), (usize, Vec<u32>)>,
+    /// Those who have not come to a collective operation; of an intercommunicator, of the side of the
+    /// first of them.
+    missing: FxHashMap<(CommunicatorId, usize, u32), (usize, Vec<u32>)>,
     waits: Vec<Wait>,
+    threads: Threads<'a>,
+    partly: BTreeSet<u32>,
 }
 
 /// Runs may go on at once.
-const NOW: Node = Node {
+pub(crate) const NOW: Node = Node {
     all: true,
     on: Vec::new(),
 };
 /// Never goes on.
-const NEVER: Node = Node {
+pub(crate) const NEVER: Node = Node {
     all: false,
     on: Vec::new(),
 };
@@ -121,7 +134,10 @@ impl Waiting {
                 .collect(),
             missing: FxHashMap::default(),
             waits: Vec::new(),
+            threads: Threads::new(tasks),
+            partly: BTreeSet::new(),
         };
+        builder.threads();
         for (index, (&task, conversation)) in tasks.iter().enumerate() {
             builder.nodes[index] = match conversation.state {
                 State::Running => NOW,
@@ -139,8 +155,36 @@ impl Builder<'_> {
         self.nodes.len() - 1
     }
 
-    /// What a task needs: of threads that wait, one.
+    /// What threads need: a node for each of a process that has several.
+    fn threads(&mut self) {
+        self.nodes
+            .resize(self.tasks.len() + self.threads.len(), NOW);
+        for (at, (task, strand)) in self.threads.list().into_iter().enumerate() {
+            let conversation = &self.tasks[&task];
+            let node = match strand.doing {
+                _ if matches!(conversation.state, State::Ended | State::Finished) => NEVER,
+                Doing::Operation(index) => match conversation.operations.get(index) {
+                    Some(operation) => self.operation(task, conversation, operation),
+                    None => NOW,
+                },
+                _ => self.threads.node(at),
+            };
+            self.nodes[self.tasks.len() + at] = node;
+        }
+    }
+
+    /// What a task needs: of threads that do something, one.
     fn task(&mut self, task: u32, conversation: &Conversation) -> Node {
+        if let Some(on) = self.threads.of(task) {
+            if conversation
+                .strands
+                .iter()
+                .any(|it| it.doing == Doing::Runs)
+            {
+                self.partly.insert(task);
+            }
+            return Node { all: false, on };
+        }
         let mut needs: Vec<Node> = conversation
             .pending
             .iter()
@@ -155,10 +199,6 @@ impl Builder<'_> {
                 Node { all: false, on }
             }
         }
-    }
-
-    fn members_of(&self, id: CommunicatorId) -> Option<&std::sync::Arc<[u32]>> {
-        self.members.members(id)
     }
 
     /// What a pending operation needs.
@@ -243,6 +283,7 @@ impl Builder<'_> {
                 self.message(task, *from, *tag, *communicator, !all)
             }
             PartKind::Collective(share) => self.collective(task, id, &share.clone()),
+            PartKind::Epoch { window, step } => self.epoch(task, *window, *step),
         }
     }
 
@@ -267,7 +308,7 @@ impl Builder<'_> {
                 self.on(task, from, why, or_another)
             }
             Peer::Any => {
-                let Some(members) = self.members_of(communicator).cloned() else {
+                let Some(members) = self.members.heard_by(task, communicator).cloned() else {
                     return NOW;
                 };
                 let mut on = Vec::new();
@@ -341,7 +382,12 @@ impl Builder<'_> {
         let Some(communicator) = share.communicator else {
             return NOW;
         };
-        let Some(members) = self.members_of(communicator).cloned() else {
+        // Of those on the other side, who has the root's part is not in the arguments.
+        let is_between = self.members.sides.contains_key(&communicator);
+        if is_between && share.shape != Shape::All {
+            return NOW;
+        }
+        let Some(members) = self.members.heard_by(task, communicator).cloned() else {
             return NOW;
         };
         let Some((order, shares)) = self.matching.operation(communicator, id) else {
@@ -351,7 +397,7 @@ impl Builder<'_> {
             return NEVER;
         }
         let come: BTreeSet<u32> = shares.iter().map(|share| share.task).collect();
-        let why = Why::Collective(share.name.clone());
+        let why = Why::Collective(share.name.clone(), communicator);
         let root = share
             .root
             .and_then(|root| members.get(usize::try_from(root).ok()?))
@@ -368,7 +414,17 @@ impl Builder<'_> {
             let on = self.list(task, &missing, &why);
             return Node { all: true, on };
         }
-        let key = (communicator, order);
+        if share.shape == Shape::Neighbours {
+            // Which of them are neighbours is not recorded.
+            let missing = members.iter().filter(|it| !come.contains(it));
+            let missing: Vec<u32> = missing.copied().collect();
+            let on = self.list(task, &missing, &why);
+            return match on.len() == missing.len() && !on.is_empty() {
+                true => Node { all: false, on },
+                false => NOW,
+            };
+        }
+        let key = (communicator, order, members.first().copied().unwrap_or(0));
         if !self.missing.contains_key(&key) {
             let missing: Vec<u32> = members
                 .iter()
@@ -392,6 +448,59 @@ impl Builder<'_> {
         }
     }
 
+    /// Needs a step of another on a window. Which groups an epoch is for is not recorded: only where there
+    /// are too few steps of all others together is one of them waited for.
+    fn epoch(&mut self, task: u32, window: CommunicatorId, step: Step) -> Node {
+        let Some(members) = self.members.members(window).cloned() else {
+            return NOW;
+        };
+        let steps = |of: u32| {
+            let parts = self.tasks.get(&of).map(|it| it.parts.as_slice());
+            parts.into_iter().flatten().filter_map(|it| match it.kind {
+                PartKind::Epoch { window: at, step } if at == window => Some((step, it.complete)),
+                _ => None,
+            })
+        };
+        let count = |of: u32, wanted: Step| steps(of).filter(|(it, _)| *it == wanted).count();
+        let others = || members.iter().copied().filter(|it| *it != task);
+        let of_others = |wanted: Step| -> usize { others().map(|it| count(it, wanted)).sum() };
+        let (whom, why): (Vec<u32>, Why) = match step {
+            Step::Start | Step::Complete if of_others(Step::Post) < count(task, Step::Start) => {
+                (others().collect(), Why::Epoch("MPI_Win_post"))
+            }
+            Step::Wait if of_others(Step::Complete) < count(task, Step::Post) => {
+                (others().collect(), Why::Epoch("MPI_Win_complete"))
+            }
+            Step::Lock(target) | Step::Unlock(target) => {
+                let meets = |it: Option<u32>| it.is_none() || target.is_none() || it == target;
+                let holds = |other: u32| {
+                    steps(other).fold(0i64, |held, it| match it {
+                        (Step::Lock(at), true) if meets(at) => held + 1,
+                        (Step::Unlock(at), true) if meets(at) => held - 1,
+                        _ => held,
+                    }) > 0
+                };
+                (
+                    others().filter(|it| holds(*it)).collect(),
+                    Why::Unlock(target),
+                )
+            }
+            _ => return NOW,
+        };
+        let on: Option<Vec<usize>> = whom.iter().map(|it| self.index.get(it).copied()).collect();
+        let Some(on) = on.filter(|it| !it.is_empty()) else {
+            return NOW;
+        };
+        self.waits
+            .extend(whom.iter().take(MOST_SHOWN).map(|to| Wait {
+                from: task,
+                to: *to,
+                why: why.clone(),
+                or_another: whom.len() > 1,
+            }));
+        Node { all: false, on }
+    }
+
     /// Waits for several, of which the first are listed.
     fn list(&mut self, from: u32, missing: &[u32], why: &Why) -> Vec<usize> {
         self.waits
@@ -408,7 +517,8 @@ impl Builder<'_> {
     }
 
     /// Releases who can go on; the rest is stuck.
-    fn finish(self) -> Waiting {
+    fn finish(mut self) -> Waiting {
+        self.waits.sort_by_key(|it| it.from);
         let nodes = &self.nodes;
         let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
         let mut left: Vec<usize> = Vec::with_capacity(nodes.len());
@@ -443,17 +553,22 @@ impl Builder<'_> {
             .filter(|index| !released[*index])
             .filter_map(waiting)
             .collect();
+        // Threads stand for their tasks.
+        let mut owners = names.clone();
+        owners.extend(self.threads.list().iter().map(|(task, _)| *task));
         Waiting {
-            cores: cores(nodes, &released, &names),
+            cores: cores(nodes, &released, &owners),
             stuck,
             waits: self.waits,
+            inside: self.threads.waits(),
+            partly: self.partly,
         }
     }
 }
 
 /// The strongly connected parts of what was not released that wait for nothing else, and that some
-/// task waits in or for.
-fn cores(nodes: &[Node], released: &[bool], names: &[u32]) -> Vec<Vec<u32>> {
+/// task waits in or for. The first nodes have owners.
+fn cores(nodes: &[Node], released: &[bool], owners: &[u32]) -> Vec<Vec<u32>> {
     let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(nodes.len(), nodes.len());
     for _ in nodes {
         graph.add_node(());
@@ -489,13 +604,15 @@ fn cores(nodes: &[Node], released: &[bool], names: &[u32]) -> Vec<Vec<u32>> {
         let is_never = alone && !waited_for;
         let mut tasks: Vec<u32> = part
             .iter()
-            .filter_map(|node| names.get(node.index()).copied())
+            .filter_map(|node| owners.get(node.index()).copied())
             .collect();
         tasks.sort_unstable();
+        tasks.dedup();
         if is_last && !tasks.is_empty() && !is_never {
             cores.push(tasks);
         }
     }
     cores.sort();
+    cores.dedup();
     cores
 }

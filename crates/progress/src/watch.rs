@@ -80,6 +80,7 @@ impl Watch {
         let stuck: BTreeMap<u32, u64> = events
             .iter()
             .filter(|(task, _)| found.waiting.stuck.contains(task))
+            .filter(|(task, _)| found.tasks.get(task).is_some_and(|it| it.polls.is_none()))
             .map(|(task, events)| (*task, *events))
             .collect();
         let is_news = self.last.as_ref().is_none_or(|last| last.events != events);

@@ -23,6 +23,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
     let group = |task: u32, innermost: &str, loops: &[(&str, u64)], activity| Group {
         tasks: vec![task],
         stack: stack(innermost),
+        leaf: None,
         loops: loops.iter().map(|(it, at)| (it.to_string(), *at)).collect(),
         activity,
     };
@@ -52,6 +53,8 @@ fn held_up(inner: u64, events: u64) -> Progress {
         },
         stack: groups[number as usize].stack.clone(),
         activity: groups[number as usize].activity,
+        leaf: None,
+        polls: None,
         crashed: false,
         events,
     };
@@ -70,6 +73,8 @@ fn held_up(inner: u64, events: u64) -> Progress {
         loose: Vec::new(),
         potential: None,
         causes: Vec::new(),
+        communicators: BTreeMap::new(),
+        threads: BTreeMap::new(),
         notes: Vec::new(),
     }
 }

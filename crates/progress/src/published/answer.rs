@@ -74,6 +74,7 @@ fn answer(observed: Observed, found: &Baseline, states: &[State]) -> Progress {
         let first = tasks.first().and_then(|task| observed.tasks.get(task));
         Group {
             stack: first.map_or(Vec::new(), |it| it.stack.clone()),
+            leaf: None,
             loops: it
                 .loops
                 .iter()

@@ -1,0 +1,126 @@
+//! Threads that wait for each other within a task, in words.
+
+use crate::analysis::{Activity, Group, Progress};
+use crate::inside::{Inside, InsideWait};
+use crate::verdict::{place, reason, who};
+use lockstep_trace::{ThreadName, TraceName};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Threads besides the first that are told of.
+const MOST: usize = 2;
+
+/// `for thread 1.2 to come; thread 1.2 is in pause at a.c:9`: what the first thread of a task waits for in
+/// its process, and where the threads are that it comes down to.
+pub(crate) fn within(progress: &Progress, task: u32) -> Option<String> {
+    let first = progress.tasks.get(&task)?.trace;
+    let Some(wait) = wait_of(progress, first) else {
+        return beside(progress, task, first);
+    };
+    let mut text = words(progress, wait);
+    // A thread without MPI is a task itself, and told of as one.
+    if !progress.is_mpi {
+        return Some(text);
+    }
+    let mut seen = BTreeSet::from([first]);
+    let mut next: VecDeque<TraceName> = wait.to.iter().copied().collect();
+    let (mut ends, mut between) = (Vec::new(), Vec::new());
+    while let Some(thread) = next.pop_front() {
+        if !seen.insert(thread) {
+            continue;
+        }
+        let at = at(progress, thread);
+        match wait_of(progress, thread) {
+            Some(wait) => {
+                let why = words(progress, wait);
+                between.push(format!("{} waits {at}, {why}", name(progress, thread)));
+                next.extend(&wait.to);
+            }
+            None => ends.push(end(progress, task, thread, &at)),
+        }
+    }
+    for clause in ends.into_iter().chain(between).take(MOST) {
+        text.push_str(&format!("; {clause}"));
+    }
+    Some(text)
+}
+
+/// A task whose first thread waits in MPI, and another thread does not.
+fn beside(progress: &Progress, task: u32, first: TraceName) -> Option<String> {
+    if !progress.waiting.partly.contains(&task) {
+        return None;
+    }
+    let waits = || progress.waiting.waits.iter().find(|it| it.from == task);
+    let runs = progress.threads.iter().find(|(thread, stack)| {
+        thread.process == first.process
+            && **thread != first
+            && matches!(thread.thread, ThreadName::Main(_))
+            && !stack.is_empty()
+            && wait_of(progress, **thread).is_none()
+    });
+    let mut text = reason(progress, waits()?);
+    if let Some((thread, _)) = runs {
+        let (name, at) = (name(progress, *thread), at(progress, *thread));
+        text.push_str(&format!("; {name} is {at}"));
+    }
+    Some(text)
+}
+
+fn wait_of(progress: &Progress, thread: TraceName) -> Option<&InsideWait> {
+    progress.waiting.inside.iter().find(|it| it.from == thread)
+}
+
+/// A thread that waits for no other.
+fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
+    let name = name(progress, thread);
+    let stack = progress.threads.get(&thread);
+    if stack.is_none_or(Vec::is_empty) {
+        return format!("{name} is over");
+    }
+    let in_mpi = stack
+        .into_iter()
+        .flatten()
+        .any(|it| lockstep_trace::c_name(&it.function).starts_with("MPI_"));
+    let wait = progress.waiting.waits.iter().find(|it| it.from == task);
+    match wait.filter(|_| in_mpi) {
+        Some(wait) => format!("{name} waits {at}, {}", reason(progress, wait)),
+        None => format!("{name} is {at}"),
+    }
+}
+
+/// Where a thread is.
+fn at(progress: &Progress, thread: TraceName) -> String {
+    let stack = progress.threads.get(&thread).cloned().unwrap_or_default();
+    place(&Group {
+        tasks: Vec::new(),
+        stack,
+        leaf: None,
+        loops: Vec::new(),
+        activity: Activity::Computation,
+    })
+}
+
+/// `thread 1.2`; without MPI by its number.
+fn name(progress: &Progress, thread: TraceName) -> String {
+    let task = progress.tasks.values().find(|it| it.trace == thread);
+    match task.filter(|_| !progress.is_mpi) {
+        Some(task) => who(progress, &[task.number]),
+        None => format!("thread {thread}"),
+    }
+}
+
+/// Why a thread waits for others of its process.
+fn words(progress: &Progress, wait: &InsideWait) -> String {
+    let names: Vec<String> = wait.to.iter().map(|it| name(progress, *it)).collect();
+    match (wait.why, names.as_slice()) {
+        (Inside::Lock(_), _) if wait.to == [wait.from] => {
+            "for a lock that it holds itself".to_owned()
+        }
+        (Inside::Lock(_), [one]) => format!("for a lock that {one} holds"),
+        (Inside::Lock(_), many) => format!("for a lock that one of {} holds", many.join(", ")),
+        (Inside::Signal, [one]) => format!("until {one} signals"),
+        (Inside::Signal, _) => "until another thread signals".to_owned(),
+        (Inside::End, [one]) => format!("for {one} to end"),
+        (Inside::End, _) => "for another thread to end".to_owned(),
+        (Inside::Team, many) => format!("for {} to come", many.join(", ")),
+    }
+}

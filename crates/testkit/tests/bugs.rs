@@ -1,0 +1,339 @@
+//! Mistakes in the use of MPI and of threads beside it: `record --hang` says who waits for what, while the
+//! job hangs, and `progress` says the same of what it left.
+
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::{Scratch, record};
+
+/// A mistake, how it hangs, and parts of the sentence.
+type Case = (&'static str, &'static str, &'static [&'static str]);
+
+const MESSAGES: &[Case] = &[
+    (
+        "cycle3",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Recv",
+            "for a message from rank 2 with tag 4",
+            "rank 3 waits in MPI_Finalize",
+        ],
+    ),
+    (
+        "tag_order",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Ssend",
+            "from rank 0 with tag 2, which sent tag 1",
+        ],
+    ),
+    (
+        "wrong_source",
+        "deadlock",
+        &[
+            "for a message from rank 2 with tag 3; rank 0 sent rank 1 a message with tag 3 that nobody received",
+        ],
+    ),
+    (
+        "other_communicator",
+        "deadlock",
+        &["rank 0 sent rank 1 a message with tag 3 of #1 {0-3} that nobody received"],
+    ),
+    (
+        "wildcard_steals",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Recv",
+            "iteration 2, for a message from rank 1",
+        ],
+    ),
+    (
+        "waitany_never",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Waitany",
+            "for a message from anybody with tag 3",
+        ],
+    ),
+    (
+        "persistent_alone",
+        "deadlock",
+        &["rank 0 waits in MPI_Wait", "from rank 1 with tag 3"],
+    ),
+    (
+        "intercomm_receive",
+        "deadlock",
+        &["rank 1 waits in MPI_Recv", "from rank 2 with tag 3"],
+    ),
+    (
+        "one_sends_twice",
+        "deadlock",
+        &[
+            "from anybody with tag 3; rank ",
+            " sent rank 0 a message with tag 2",
+            "that nobody received",
+        ],
+    ),
+    (
+        "fewer_rounds",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Barrier",
+            "rank 3 waits in MPI_Sendrecv",
+            "iteration 10",
+        ],
+    ),
+];
+
+const COLLECTIVES: &[Case] = &[
+    (
+        "split_missing",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Allreduce",
+            "for rank 3 to call MPI_Allreduce of #",
+        ],
+    ),
+    (
+        "two_orders",
+        "deadlock",
+        &[
+            "ranks 0-1,3 wait in MPI_Barrier",
+            "for rank 2 to call MPI_Barrier of #1",
+            "for ranks 0-1,3 to call MPI_Barrier of #2",
+        ],
+    ),
+    (
+        "mixed_barrier",
+        "deadlock",
+        &[
+            "rank 1 calls MPI_Barrier",
+            "where ranks 0,2-3 call MPI_Ibarrier",
+        ],
+    ),
+    (
+        "iallreduce_missing",
+        "deadlock",
+        &[
+            "rank 1 calls MPI_Finalize",
+            "where ranks 0,2-3 call MPI_Iallreduce",
+        ],
+    ),
+    (
+        "gather_missing",
+        "deadlock",
+        &[
+            "rank 2 calls MPI_Finalize",
+            "where ranks 0-1,3 call MPI_Gather",
+        ],
+    ),
+    (
+        "intercomm_barrier",
+        "deadlock",
+        &[
+            "ranks 0-1 wait in MPI_Barrier",
+            "for rank 3 to call MPI_Barrier of #",
+        ],
+    ),
+    (
+        "neighbours_missing",
+        "deadlock",
+        &["for rank 2 to call MPI_Neighbor_allgather of #1"],
+    ),
+    (
+        "start_without_post",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Win_start",
+            "for any of ranks 1-3 to call MPI_Win_post",
+        ],
+    ),
+    (
+        "post_without_complete",
+        "deadlock",
+        &["rank 1 waits in MPI_Win_wait", "to call MPI_Win_complete"],
+    ),
+    (
+        "lock_held",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Recv",
+            "rank 2 waits in MPI_Win_lock",
+            "for rank 0 to unlock the window of rank 1",
+        ],
+    ),
+];
+
+const THREADS: &[Case] = &[
+    (
+        "omp_barrier",
+        "slow",
+        &[
+            "rank 1 is still in GOMP_barrier",
+            "for thread 1.2 to come; thread 1.2 is in pause",
+            "look there",
+        ],
+    ),
+    (
+        "omp_critical_receive",
+        "deadlock",
+        &[
+            "thread 1.1 waits in MPI_Recv",
+            "for a message from rank 0 with tag 3",
+            "GOMP_critical_name_start",
+        ],
+    ),
+    (
+        "ab_ba",
+        "deadlock",
+        &[
+            "rank 1 waits in pthread_mutex_lock",
+            "in ab_ba(), for a lock that thread 1.1 holds",
+            "in b_then_a(), for a lock that thread 1.0 holds",
+        ],
+    ),
+    (
+        "never_unlocked",
+        "deadlock",
+        &["for a lock that thread 1.1 holds; thread 1.1 is over"],
+    ),
+    (
+        "never_signalled",
+        "deadlock",
+        &["for thread 1.1 to end; thread 1.1 waits in pthread_cond_wait"],
+    ),
+    (
+        "join_receiver",
+        "deadlock",
+        &[
+            "for thread 1.1 to end; thread 1.1 waits in MPI_Recv",
+            "for a message from rank 0 with tag 3",
+        ],
+    ),
+    (
+        "lock_across_receive",
+        "deadlock",
+        &["for a lock that thread 1.1 holds; thread 1.1 waits in MPI_Recv"],
+    ),
+];
+
+const POLLS: &[Case] = &[
+    (
+        "test_loop",
+        "livelock",
+        &[
+            "rank 0 waits calling MPI_Test on and on",
+            "for a message from rank 1 with tag 3",
+        ],
+    ),
+    (
+        "iprobe_loop",
+        "livelock",
+        &[
+            "rank 0 waits calling MPI_Iprobe on and on",
+            "for a message from rank 1 with tag 3",
+        ],
+    ),
+];
+
+const FORTRAN: &[Case] = &[
+    (
+        "heads",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Recv at bugs.f90:",
+            "for a message from rank 1 with tag 3",
+        ],
+    ),
+    (
+        "tag",
+        "deadlock",
+        &[
+            "rank 1 waits in MPI_Recv",
+            "from rank 0 with tag 8, which sent tag 7",
+        ],
+    ),
+    (
+        "order",
+        "deadlock",
+        &[
+            "rank 2 calls MPI_Barrier",
+            "where ranks 0-1,3 call MPI_Allreduce",
+        ],
+    ),
+];
+
+fn check(source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs");
+    let program = mpi.recipe(source).flags(flags).build();
+    for (bug, kind, says) in cases {
+        let mut words = mpi.launch(4);
+        words.extend([program.display().to_string(), (*bug).to_owned()]);
+        let options = ["--hang", patience, "--on-hang", "stop"];
+        let recording = record(&scratch, &options, &words);
+        let live = &recording.outcome.stderr;
+        assert_eq!(
+            recording.outcome.status, 1,
+            "{bug}: {:#?}",
+            recording.outcome
+        );
+        let progress = recording.json(&["progress"]);
+        let told = format!("{bug}: {live}\n{progress:#}");
+        assert_eq!(progress["kind"], *kind, "{told}");
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        for part in *says {
+            assert!(
+                verdict.contains(part) && live.contains(part),
+                "{part}: {told}"
+            );
+        }
+    }
+}
+
+const C: &[&str] = &["-g", "-O1", "-fopenmp"];
+
+#[test]
+fn messages() {
+    check("bugs.c", C, "60", MESSAGES);
+}
+
+#[test]
+fn collectives_and_windows() {
+    check("bugs.c", C, "60", COLLECTIVES);
+}
+
+#[test]
+fn threads_within_a_rank() {
+    check("bugs.c", C, "5", THREADS);
+}
+
+#[test]
+fn polling() {
+    check("bugs.c", C, "4", POLLS);
+}
+
+#[test]
+fn in_fortran() {
+    check("bugs.f90", &["-g", "-O1", "-cpp"], "60", FORTRAN);
+    check("bugs.f90", &["-g", "-O1", "-cpp", "-DOLD"], "60", FORTRAN);
+}
+
+#[test]
+fn a_rank_that_dies_is_named_though_only_the_launcher_saw_it() {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs-dies");
+    let mut words = mpi.launch(4);
+    let program = mpi.recipe("bugs.c").flags(C).build();
+    words.extend([program.display().to_string(), "dies".to_owned()]);
+    let progress = record(&scratch, &[], &words).json(&["progress"]);
+    let verdict = progress["verdict"].as_str().expect("a sentence");
+    assert!(
+        verdict.starts_with("rank 2 ended (signal 11"),
+        "{progress:#}"
+    );
+}

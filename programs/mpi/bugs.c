@@ -1,0 +1,384 @@
+// Mistakes in the use of MPI and of threads beside it, one each; 4 ranks.
+//
+//   bugs cycle3                 ranks 0 to 2 receive from each other in a circle
+//   bugs tag_order              rank 0 sends tags 1 and 2 synchronously, rank 1 receives 2 and 1
+//   bugs wrong_source           rank 1 receives from rank 2 what rank 0 sent
+//   bugs other_communicator     rank 0 sends in a copy of the communicator
+//   bugs wildcard_steals        a receive from anybody takes what a later one needs
+//   bugs waitany_never          MPI_Waitany for two messages that nobody sends
+//   bugs test_loop              MPI_Test again and again for a message that nobody sends
+//   bugs iprobe_loop            MPI_Iprobe again and again
+//   bugs split_missing          rank 3 does not come to MPI_Allreduce of its half
+//   bugs two_orders             barriers of two copies in another order in rank 2
+//   bugs mixed_barrier          rank 1 calls MPI_Barrier, the others MPI_Ibarrier
+//   bugs iallreduce_missing     rank 1 does not call MPI_Iallreduce
+//   bugs intercomm_receive      rank 1 receives from the other side of an intercommunicator
+//   bugs intercomm_barrier      rank 3 does not come to a barrier of both sides
+//   bugs persistent_alone       a persistent receive without a sender
+//   bugs start_without_post     MPI_Win_start without MPI_Win_post
+//   bugs post_without_complete  MPI_Win_wait without an access
+//   bugs lock_held              rank 2 needs the lock of a window that rank 0 holds, who waits for it
+//   bugs dies                   rank 2 dies of a signal
+//   bugs omp_barrier            thread 2 of rank 1 does not come to a barrier
+//   bugs omp_critical_receive   thread 1 of rank 1 waits for a message in a critical section
+//   bugs ab_ba                  two threads of rank 1 take two locks in another order
+//   bugs never_unlocked         a thread of rank 1 ends with a lock
+//   bugs never_signalled        a thread of rank 1 waits for a condition
+//   bugs join_receiver          rank 1 joins a thread that waits for a message
+//   bugs lock_across_receive    rank 1 waits for a lock that its thread holds while it receives
+//   bugs gather_missing         rank 2 does not come to MPI_Gather
+//   bugs fewer_rounds           rank 2 leaves the loop a round too early
+//   bugs neighbours_missing     rank 2 does not come to MPI_Neighbor_allgather
+//   bugs one_sends_twice        rank 3 sends the tag of rank 2
+//
+// A right trace of a run that was killed shows each rank, and each of its threads, in the call in which it waits.
+
+#include <mpi.h>
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size, word, other_word, received[64];
+static volatile double sink;
+#define KERNEL(name) __attribute__((noinline)) static void name(void)
+
+#define SEND(to, tag) MPI_Send(&rank, 1, MPI_INT, to, tag, MPI_COMM_WORLD)
+#define SSEND(to, tag) MPI_Ssend(&rank, 1, MPI_INT, to, tag, MPI_COMM_WORLD)
+#define RECV(from, tag) MPI_Recv(&word, 1, MPI_INT, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+
+KERNEL(cycle3) {
+    if (rank < 3) {
+        RECV((rank + 2) % 3, 4);
+        SEND((rank + 1) % 3, 4);
+    }
+}
+
+KERNEL(tag_order) {
+    if (rank == 0) {
+        SSEND(1, 1);
+        SSEND(1, 2);
+    }
+    if (rank == 1) {
+        RECV(0, 2);
+        RECV(0, 1);
+    }
+}
+
+KERNEL(wrong_source) {
+    if (rank == 0) SEND(1, 3);
+    if (rank == 1) RECV(2, 3);
+}
+
+KERNEL(other_communicator) {
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    if (rank == 0) MPI_Send(&rank, 1, MPI_INT, 1, 3, copy);
+    if (rank == 1) RECV(0, 3);
+}
+
+KERNEL(wildcard_steals) {
+    if (rank == 0) {
+        RECV(MPI_ANY_SOURCE, 3);
+        RECV(1, 3);
+    }
+    if (rank == 1) SEND(0, 3);
+    if (rank == 2) {
+        usleep(300000);
+        SEND(0, 3);
+    }
+}
+
+KERNEL(waitany_never) {
+    MPI_Request requests[2];
+    int which;
+    if (rank == 0) {
+        MPI_Irecv(&word, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &requests[0]);
+        MPI_Irecv(&other_word, 1, MPI_INT, 2, 3, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitany(2, requests, &which, MPI_STATUS_IGNORE);
+    }
+}
+
+KERNEL(test_loop) {
+    MPI_Request request;
+    int done = 0;
+    if (rank == 0) {
+        MPI_Irecv(&word, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
+        while (!done && usleep(500) == 0) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+}
+
+KERNEL(iprobe_loop) {
+    int done = 0;
+    if (rank == 0)
+        while (!done && usleep(500) == 0) MPI_Iprobe(1, 3, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
+}
+
+KERNEL(split_missing) {
+    MPI_Comm half;
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &half);
+    if (rank != 3) MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, half);
+}
+
+KERNEL(two_orders) {
+    MPI_Comm a, b;
+    MPI_Comm_dup(MPI_COMM_WORLD, &a);
+    MPI_Comm_dup(MPI_COMM_WORLD, &b);
+    MPI_Barrier(rank == 2 ? b : a);
+    MPI_Barrier(rank == 2 ? a : b);
+}
+
+KERNEL(mixed_barrier) {
+    MPI_Request request;
+    if (rank == 1) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        return;
+    }
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+KERNEL(iallreduce_missing) {
+    MPI_Request request;
+    if (rank == 1) return;
+    MPI_Iallreduce(&rank, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+static MPI_Comm bridge(void) {
+    MPI_Comm half, both;
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < 2 ? 2 : 0, 9, &both);
+    return both;
+}
+
+KERNEL(intercomm_receive) {
+    MPI_Comm both = bridge();
+    if (rank == 1) MPI_Recv(&word, 1, MPI_INT, 0, 3, both, MPI_STATUS_IGNORE);
+}
+
+KERNEL(intercomm_barrier) {
+    MPI_Comm both = bridge();
+    if (rank != 3) MPI_Barrier(both);
+}
+
+KERNEL(persistent_alone) {
+    MPI_Request request;
+    if (rank == 0) {
+        MPI_Recv_init(&word, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
+        MPI_Start(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+static MPI_Win window(void) {
+    int *memory;
+    MPI_Win made;
+    MPI_Win_allocate(64, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &made);
+    return made;
+}
+
+KERNEL(start_without_post) {
+    MPI_Win made = window();
+    MPI_Group all, one;
+    int other = 1;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &other, &one);
+    if (rank == 0) {
+        MPI_Win_start(one, 0, made);
+        MPI_Put(&rank, 1, MPI_INT, 1, 0, 1, MPI_INT, made);
+        MPI_Win_complete(made);
+    }
+}
+
+KERNEL(post_without_complete) {
+    MPI_Win made = window();
+    MPI_Group all, one;
+    int other = 0;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, 1, &other, &one);
+    if (rank == 1) {
+        MPI_Win_post(one, 0, made);
+        MPI_Win_wait(made);
+    }
+}
+
+KERNEL(lock_held) {
+    MPI_Win made = window();
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, made);
+        MPI_Put(&rank, 1, MPI_INT, 1, 0, 1, MPI_INT, made);
+        MPI_Win_flush(1, made);
+        SEND(2, 3);
+        RECV(2, 3);
+        MPI_Win_unlock(1, made);
+    }
+    if (rank == 2) {
+        RECV(0, 3);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, made);
+        MPI_Put(&rank, 1, MPI_INT, 1, 0, 1, MPI_INT, made);
+        MPI_Win_unlock(1, made);
+        SEND(0, 3);
+    }
+}
+
+KERNEL(dies) {
+    if (rank == 2) raise(SIGSEGV);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+KERNEL(omp_barrier) {
+#pragma omp parallel num_threads(3)
+    {
+        if (rank == 1 && omp_get_thread_num() == 2)
+            for (;;) pause();
+#pragma omp barrier
+        sink++;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+KERNEL(omp_critical_receive) {
+#pragma omp parallel num_threads(3)
+    {
+#pragma omp critical(mine)
+        {
+            if (rank == 1 && omp_get_thread_num() == 1) RECV(0, 3);
+            sink++;
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+static pthread_mutex_t lock_a = PTHREAD_MUTEX_INITIALIZER, lock_b = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static void *b_then_a(void *unused) {
+    pthread_mutex_lock(&lock_b);
+    usleep(200000);
+    pthread_mutex_lock(&lock_a);
+    pthread_mutex_unlock(&lock_a);
+    pthread_mutex_unlock(&lock_b);
+    return unused;
+}
+
+KERNEL(ab_ba) {
+    pthread_t thread;
+    if (rank == 1) {
+        pthread_create(&thread, NULL, b_then_a, NULL);
+        pthread_mutex_lock(&lock_a);
+        usleep(200000);
+        pthread_mutex_lock(&lock_b);
+        pthread_mutex_unlock(&lock_b);
+        pthread_mutex_unlock(&lock_a);
+        pthread_join(thread, NULL);
+    }
+    MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+static void *forgets(void *unused) {
+    pthread_mutex_lock(&lock_a);
+    return unused;
+}
+
+KERNEL(never_unlocked) {
+    pthread_t thread;
+    if (rank == 1) {
+        pthread_create(&thread, NULL, forgets, NULL);
+        pthread_join(thread, NULL);
+        pthread_mutex_lock(&lock_a);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+static void *waits(void *unused) {
+    pthread_mutex_lock(&lock_a);
+    pthread_cond_wait(&condition, &lock_a);
+    pthread_mutex_unlock(&lock_a);
+    return unused;
+}
+
+KERNEL(never_signalled) {
+    pthread_t thread;
+    if (rank == 1) {
+        pthread_create(&thread, NULL, waits, NULL);
+        pthread_join(thread, NULL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+static void *receives(void *unused) {
+    RECV(0, 3);
+    return unused;
+}
+
+KERNEL(join_receiver) {
+    pthread_t thread;
+    if (rank == 1) {
+        pthread_create(&thread, NULL, receives, NULL);
+        pthread_join(thread, NULL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+static void *holds_and_receives(void *unused) {
+    pthread_mutex_lock(&lock_a);
+    RECV(0, 3);
+    pthread_mutex_unlock(&lock_a);
+    return unused;
+}
+
+KERNEL(lock_across_receive) {
+    pthread_t thread;
+    if (rank == 1) {
+        pthread_create(&thread, NULL, holds_and_receives, NULL);
+        usleep(300000);
+        pthread_mutex_lock(&lock_a);
+        pthread_mutex_unlock(&lock_a);
+        pthread_join(thread, NULL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) SEND(1, 3);
+}
+
+KERNEL(gather_missing) {
+    if (rank != 2) MPI_Gather(&rank, 1, MPI_INT, received, 1, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+KERNEL(fewer_rounds) {
+    for (int round = 0; round < (rank == 2 ? 9 : 10); round++)
+        MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 3, &word, 1, MPI_INT, (rank + size - 1) % size, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+KERNEL(neighbours_missing) {
+    MPI_Comm ring;
+    int periodic = 1;
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &periodic, 0, &ring);
+    if (rank != 2) MPI_Neighbor_allgather(&rank, 1, MPI_INT, received, 1, MPI_INT, ring);
+}
+
+KERNEL(one_sends_twice) {
+    if (rank == 0)
+        for (int i = 1; i < size; i++) RECV(MPI_ANY_SOURCE, i);
+    if (rank == 1) SEND(0, 1);
+    if (rank == 2) SEND(0, 2);
+    if (rank == 3) SEND(0, 2);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} KERNELS[] = {
+#define X(f) {#f, f}
+    X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
+    X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier),
+    X(persistent_alone), X(start_without_post), X(post_without_complete), X(lock_held), X(dies), X(omp_barrier), X(omp_critical_receive),
+    X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
+    X(neighbours_missing), X(one_sends_twice),
+};
+
+int main(int argc, char **argv) {
+    int provided;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (unsigned i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)
+        if (argc > 1 && strcmp(KERNELS[i].name, argv[1]) == 0) KERNELS[i].run();
+    MPI_Finalize();
+    return 0;
+}
