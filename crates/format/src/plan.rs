@@ -77,8 +77,8 @@
 //!
 //! ```text
 //! patched returns, leaf                     exit (one for each ret, behind the stub, aligned to 8)
-//! S+0   event word, 0                       X+0   48 8b 44 24 e8  mov -24(%rsp),%rax  (slow)
-//! S+8   48 8b 44 24 e8  mov -24(%rsp),%rax  X+5   4c 8b 54 24 f0  mov -16(%rsp),%r10
+//! S+0   event word, 0                       X+0   0f 1f 44 00 00  nop                 (slow)
+//! S+8   0f 1f 44 00 00  nop                 X+5   4c 8b 54 24 f0  mov -16(%rsp),%r10
 //! S+13  4c 8b 54 24 f0  mov -16(%rsp),%r10  X+10  4c 8b 5c 24 f8  mov  -8(%rsp),%r11
 //! S+18  4c 8b 5c 24 f8  mov  -8(%rsp),%r11  X+15  ff 15 ..        call *[RETURN]
 //! S+23  ff 15 ..   call *[OPEN | LEAF]      X+21  c3 | c2 ..      ret
@@ -92,11 +92,12 @@
 //! X+32  inline: TAIL and G's call, then     X+32  inline: mark the frame as handed over (or record
 //!       jmp G's body; or jmp X                    the return), jmp G; or jmp X
 //! ```
-//! Inline code keeps r11, r10, rax at rsp - 8, - 16, - 24, which are dead at an entry and before a
-//! `ret`, and finds the thread's block ([`block`]) through a thread-local pointer at a fixed distance
-//! from the thread pointer ([`fixup::THREAD_32`]). It goes the slow way (to S+8 or X) where the pointer
-//! is null, [`block::BUSY`] is not 0, the shadow stack's newest frame is not the one expected, or the
-//! staging area is full.
+//! Inline code uses r11 and r10, and rax in tail jumps to own functions, and keeps them at rsp - 8, - 16, - 24, which are
+//! dead at an entry and before a `ret`; `nop`s stand where the slow way need not load one. Where nobody waits for r11 and r10
+//! (`lockstep-patch` knows) they are not kept at all. It finds the thread's block ([`block`]) through a thread-local pointer at a
+//! fixed distance from the thread pointer ([`fixup::THREAD_32`]). It goes the slow way (to S+8 or X) where the pointer is null,
+//! [`block::BUSY`] is not 0, the shadow stack's newest frame is not the one expected ([`block::ENTRY_KEY`]), or the staging area
+//! is full.
 //!
 //! ## Faults
 //!
@@ -119,7 +120,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -339,16 +340,22 @@ pub mod block {
     pub const BUSY: i32 = 16;
     /// `u64`, behind the newest entry of the shadow stack.
     pub const TOP: i32 = 4096 + 256;
-    /// `u64`, entries below it may be gone although they look alive: the slow way decides about the
-    /// one just below.
-    pub const MARK: i32 = 4096 + 256 + 8;
     /// An entry of the shadow stack is four words; there is always room for as many as the staging
     /// area has words.
     pub const ENTRY: i32 = 32;
     /// The entry's return address.
     pub const ENTRY_RETURN: i32 = 0;
-    /// Its slot.
-    pub const ENTRY_SLOT: i32 = 8;
+    /// Its *key*, which one comparison with the stack pointer asks everything of: the slot, where the return
+    /// address stands there; one less, where a hook does; [`QUESTIONED`], where only the slow way can
+    /// tell whether the frame is still there.
+    ///
+    /// ```text
+    ///  an entry may be pushed on it   stack pointer below the key     never below QUESTIONED
+    ///  a patched `ret` is its own     stack pointer equal to the key  never equal to a slot less one
+    /// ```
+    pub const ENTRY_KEY: i32 = 8;
+    /// See [`ENTRY_KEY`].
+    pub const QUESTIONED: u64 = 0;
     /// Its stub's address, with the flags below in the low bits.
     pub const ENTRY_STUB: i32 = 16;
     /// Flag: the return address stands in its slot.

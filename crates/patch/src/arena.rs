@@ -86,6 +86,8 @@ pub(crate) struct Arena {
     pub fault: Option<Faulted>,
     /// Stubs and exits record nothing.
     pub is_plain: bool,
+    /// The next inline code need not save r10 and r11 (see [`crate::scratch`]).
+    pub is_scratch_free: bool,
     /// Jumps of redirected calls that lead nowhere yet.
     pub elsewhere: Vec<u32>,
     slots: u32,
@@ -100,6 +102,7 @@ impl Arena {
             stubs: FxHashMap::default(),
             fault: None,
             is_plain: false,
+            is_scratch_free: false,
             elsewhere: Vec::new(),
             slots,
         };

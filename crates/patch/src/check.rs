@@ -111,8 +111,6 @@ struct Memory<'i, 'a> {
     words: HashMap<u64, u64>,
     /// Where functions and their parts begin and end.
     ranges: Vec<(u64, u64)>,
-    /// Where slow ways of exits begin: what stands before them is over.
-    slow_ways: RefCell<HashSet<u64>>,
 }
 
 /// What was overwritten or moved: first byte, end of what nothing may lead into, end of what moved.
@@ -222,7 +220,6 @@ impl<'i, 'a> Memory<'i, 'a> {
                 .collect(),
             words: image.code_pointers().into_iter().collect(),
             ranges: Self::range_bounds(image),
-            slow_ways: RefCell::default(),
         };
         for site in plan.sites().filter(|site| site.new != site.old) {
             if let Some(start) = memory.stub_entered_at(arena + u64::from(site.target)) {
@@ -449,7 +446,7 @@ impl<'i, 'a> Memory<'i, 'a> {
             at += before.len() as u64;
             // A call stands last. What never goes on may have more behind it: up to the padding.
             let next_stub = || self.stubs.contains(&(here - self.arena));
-            let is_exit = || self.slow_ways.borrow().contains(&here);
+            let is_exit = || self.is_slow_way(here);
             let is_padding = || self.after(here).map_or(true, |bytes| bytes[0] == 0xcc);
             let is_over = || next_stub() || is_exit() || is_padding();
             if is_call(&before) || ends(&before) && is_over() {

@@ -9,6 +9,7 @@ use iced_x86::{
     Code, ConstantOffsets, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits,
 };
 
+use crate::scratch::mentions;
 use crate::survey::has_near_branch;
 
 /// Instructions kept to look back at.
@@ -98,6 +99,15 @@ pub(crate) struct Traits {
     pub falls_out: bool,
     /// The flags of whoever calls it are looked at.
     pub reads_flags: bool,
+    /// Of r10 and r11, those that are an operand anywhere, or part of one.
+    pub mentions: u8,
+}
+
+impl Traits {
+    /// In `mentions`: r10.
+    pub(crate) const R10: u8 = 1;
+    /// In `mentions`: r11.
+    pub(crate) const R11: u8 = 2;
 }
 
 /// Follows the flags along straight code.
@@ -189,6 +199,7 @@ impl Flow {
     ) -> (Option<WayOut>, Option<FlagUse>) {
         let instruction = &self.ring[(self.count - 1) % RECENT];
         self.traits.reads_flags |= self.at_entry.read_by(instruction);
+        self.traits.mentions |= mentioned(instruction);
         let is_read = self.after_call.read_by(instruction);
         let flag_use = is_read.then_some((self.callee, self.behind_call, instruction.ip()));
         let flow = instruction.flow_control();
@@ -457,6 +468,18 @@ impl Flow {
         }
         false
     }
+}
+
+/// Which of r10 and r11 the instruction mentions.
+fn mentioned(instruction: &Instruction) -> u8 {
+    let bit = |register, bit| {
+        if mentions(instruction, register) {
+            bit
+        } else {
+            0
+        }
+    };
+    bit(Register::R10, Traits::R10) | bit(Register::R11, Traits::R11)
 }
 
 /// `nop` in any form, or `int3`.

@@ -6,48 +6,47 @@
 //!
 //! ```text
 //!  entry                       leaf                        return
-//!  mov %r11,-8(%rsp)           mov %r11,-8(%rsp)           mov %r11,-8(%rsp)
-//!  mov %r10,-16(%rsp)          mov %r10,-16(%rsp)          mov %r10,-16(%rsp)
-//!  mov %rax,-24(%rsp)
+//!  [mov %r11,-8(%rsp)]         [mov %r11,-8(%rsp)]         [mov %r11,-8(%rsp)]
+//!  [mov %r10,-16(%rsp)]        [mov %r10,-16(%rsp)]        [mov %r10,-16(%rsp)]
 //!  mov %fs:thread,%r11         mov %fs:thread,%r11         mov %fs:thread,%r11
 //!  test %r11,%r11              test %r11,%r11              test %r11,%r11
 //!  je slow                     je slow                     je ret
 //!  cmpq $0,busy(%r11)          cmpq $0,busy(%r11)          cmpq $0,busy(%r11)
 //!  jne slow                    jne slow                    jne ret
 //!  mov %rsp,busy(%r11)         mov %rsp,busy(%r11)         mov %rsp,busy(%r11)
-//!  mov top(%r11),%r10          mov top(%r11),%r10          mov top(%r11),%r10
-//!  cmp slot-32(%r10),%rsp      cmp slot-32(%r10),%rsp      cmp slot-32(%r10),%rsp
+//!  mov (%r11),%r10             mov top(%r11),%r10          mov top(%r11),%r10
+//!  cmp limit(%r11),%r10        cmp key-32(%r10),%rsp       cmp key-32(%r10),%rsp
 //!  jae slow                    jae slow                    jne slow
-//!                                                          testb $PLAIN,stub-32(%r10)
-//!                                                          je slow
-//!  cmp mark(%r11),%r10         cmp mark(%r11),%r10         cmp mark(%r11),%r10
-//!  je slow                     je slow                     je slow
-//!  mov (%r11),%rax             mov (%r11),%r10             mov (%r11),%r10
-//!  cmp limit(%r11),%rax        cmp limit(%r11),%r10        cmp limit(%r11),%r10
+//!  mov top(%r11),%r10          mov (%r11),%r10             mov (%r11),%r10
+//!  cmp key-32(%r10),%rsp       cmp limit(%r11),%r10        cmp limit(%r11),%r10
 //!  jae slow                    jae slow                    jae slow
-//!  lea stub+PLAIN(%rip),%rax
-//!  mov %rax,stub(%r10)
-//!  mov (%rsp),%rax
-//!  mov %rax,(%r10)
-//!  mov %rsp,slot(%r10)
+//!  lea stub+PLAIN(%rip),%r11
+//!  mov %r11,stub(%r10)
+//!  mov (%rsp),%r11
+//!  mov %r11,(%r10)
+//!  mov %rsp,key(%r10)
 //!  add $32,%r10
+//!  mov %fs:thread,%r11
 //!  mov %r10,top(%r11)
 //!  mov (%r11),%r10
-//!  mov %eax,4(%r10)
+//!  mov (%rsp),%r11d
+//!  mov %r11d,4(%r10)
 //!  movl $symbol,(%r10)         movq $symbol,(%r10)         movq $RETURN,(%r10)
+//!  mov %fs:thread,%r11
 //!  add $8,%r10                 add $8,%r10                 add $8,%r10
 //!  mov %r10,(%r11)             mov %r10,(%r11)             mov %r10,(%r11)
 //!                                                          subq $32,top(%r11)
 //!  movq $0,busy(%r11)          movq $0,busy(%r11)          movq $0,busy(%r11)
-//!  mov -24(%rsp),%rax
-//!  mov -16(%rsp),%r10          mov -16(%rsp),%r10          mov -16(%rsp),%r10
-//!  mov -8(%rsp),%r11           mov -8(%rsp),%r11           mov -8(%rsp),%r11
+//!  [mov -16(%rsp),%r10]        [mov -16(%rsp),%r10]        [mov -16(%rsp),%r10]
+//!  [mov -8(%rsp),%r11]         [mov -8(%rsp),%r11]         [mov -8(%rsp),%r11]
 //!  body                        body                        ret
 //! ```
-//! *Costs*: an entry and its return 3.5 ns more than the two jumps alone, found by leaving parts out (Zen 5,
-//! the least of many runs of 3 million calls): 1.0 to save and restore registers, 1.0 for `busy`, 0.4 for `mark` and
-//! `PLAIN`, 0.8 for the bare stores and their limit. It is the number of instructions and stores that counts, and none
-//! of these in particular; 64-bit stores of a whole staging word, or `top` from a register, changed nothing.
+//! What stands in brackets falls away where nobody waits for r10 and r11 ([`crate::scratch`]).
+//!
+//! *Costs*, in cycles of an entry and its return together (Zen 5, the least of many runs of this code alone, in a
+//! loop whose plain call takes 5): 9 to 11 without the brackets, 4 more with them, 4 of them for `busy`. Stores are
+//! what counts, about a cycle each; loads and predicted branches are nearly free, so that a third register is not
+//! worth its saving.
 
 use lockstep_format::plan::{block, fixup, routine, stub};
 use lockstep_format::symbol::{RETURN, TAIL, event_word};
@@ -75,6 +74,8 @@ const RESTORE: [&[u8]; 3] = [
     &[0x4c, 0x8b, 0x54, 0x24, 0xf0], // mov -16(%rsp),%r10
     &[0x48, 0x8b, 0x44, 0x24, 0xe8], // mov -24(%rsp),%rax
 ];
+/// r11 and r10 are saved.
+const BOTH: usize = 2;
 const NOP5: &[u8] = &[0x0f, 0x1f, 0x44, 0x00, 0x00];
 
 /// Condition codes of jumps.
@@ -84,6 +85,13 @@ enum If {
     Equal = 0x4,
     NotEqual = 0x5,
     Above = 0x7,
+}
+
+/// Where the address of a stub goes.
+#[derive(Debug, Clone, Copy)]
+enum RegisterOfStub {
+    Rax,
+    R11,
 }
 
 /// A call of a routine and what it needs, where the inline code cannot go on.
@@ -100,9 +108,11 @@ impl Arena {
         let slow = Slow {
             at: self.bytes.len(),
         };
-        let (saved, routine) = match is_leaf {
-            true => (2, routine::LEAF),
-            false => (3, routine::OPEN),
+        let saved = self.scratch();
+        let routine = if is_leaf {
+            routine::LEAF
+        } else {
+            routine::OPEN
         };
         self.slow(saved, routine);
         debug_assert_eq!(self.bytes.len() - start, stub::AFTER_OPEN as usize);
@@ -111,9 +121,9 @@ impl Arena {
         self.bytes.resize(start + stub::INLINE as usize, 0xcc);
         let mut words = vec![start];
         if is_leaf {
-            self.leaf(&slow, &mut words);
+            self.leaf(saved, &slow, &mut words);
         } else {
-            self.open(&slow, start, &mut words);
+            self.open(saved, &slow, start, &mut words);
         }
         let at = self.bytes.len();
         self.set_displacement(to_body as u32 - 4, at as u64);
@@ -135,11 +145,16 @@ impl Arena {
         if self.is_plain {
             return self.plain_exit(moved, then);
         }
-        let slow = self.exit_head(2, routine::RETURN);
+        // Where a jump leads, r10 may be waited for.
+        let saved = match then {
+            Then::Return { .. } => self.scratch(),
+            Then::Jump(_) => BOTH,
+        };
+        let slow = self.exit_head(saved, routine::RETURN);
         self.then(then);
         let entry = self.exit_entry();
         self.body(moved);
-        self.save(2);
+        self.save(saved);
         self.load_block();
         self.code(&[0x4d, 0x85, 0xdb]); // test %r11,%r11
         let no_block = self.jump_ahead(If::Equal);
@@ -147,9 +162,7 @@ impl Arena {
         let busy = self.jump_ahead(If::NotEqual);
         self.set_busy();
         self.top_frame_is_plain(&slow);
-        self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
-        self.code(&[0x4d, 0x3b, 0x53, block::LIMIT as u8]); // cmp limit(%r11),%r10
-        self.jump_back(If::AboveOrEqual, &slow);
+        self.room_or(&slow);
         self.code(&[0x49, 0xc7, 0x02]); // movq $RETURN,(%r10)
         self.code(&event_word(RETURN, false).to_le_bytes());
         self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
@@ -160,9 +173,14 @@ impl Arena {
         self.clear_busy();
         self.land(no_block);
         self.land(busy);
-        self.restore(2);
+        self.restore(saved);
         self.then(then);
         entry
+    }
+
+    /// How many registers inline code of the function at work saves.
+    fn scratch(&self) -> usize {
+        if self.is_scratch_free { 0 } else { BOTH }
     }
 
     /// A tail jump to another stub, which will find the frame marked.
@@ -170,7 +188,7 @@ impl Arena {
         if self.is_plain {
             return self.plain_exit(moved, Then::Jump(to));
         }
-        let slow = self.exit_head(2, routine::HAND_OVER);
+        let slow = self.exit_head(BOTH, routine::HAND_OVER);
         self.then(Then::Jump(to));
         let entry = self.exit_entry();
         self.body(moved);
@@ -235,7 +253,7 @@ impl Arena {
             self.code(&block::TOP.to_le_bytes());
             self.code(&[block::ENTRY as u8]);
         } else {
-            self.stub_address(to.start as usize);
+            self.stub_address(to.start as usize, RegisterOfStub::Rax);
             let place = (block::ENTRY_STUB - block::ENTRY) as u8;
             self.code(&[0x49, 0x89, 0x42, place]); // mov %rax,stub-ENTRY(%r10)
         }
@@ -245,52 +263,59 @@ impl Arena {
         (entry, vec![word])
     }
 
-    /// Records a call and leaves its return address where it is.
-    fn open(&mut self, slow: &Slow, start: usize, words: &mut Vec<usize>) {
-        self.save(3);
+    /// Records a call and leaves its return address where it is. With two registers: the block's
+    /// address is loaded again where it is needed, which costs less than to save a third.
+    fn open(&mut self, saved: usize, slow: &Slow, start: usize, words: &mut Vec<usize>) {
+        self.save(saved);
         self.block_or(slow);
         self.set_busy();
+        self.room_or(slow);
         self.frame_fits_below(slow);
-        self.code(&[0x49, 0x8b, 0x03]); // mov (%r11),%rax
-        self.code(&[0x49, 0x3b, 0x43, block::LIMIT as u8]); // cmp limit(%r11),%rax
-        self.jump_back(If::AboveOrEqual, slow);
         // The entry of the shadow stack.
-        self.stub_address(start);
-        self.code(&[0x49, 0x89, 0x42, block::ENTRY_STUB as u8]); // mov %rax,stub(%r10)
-        self.code(&[0x48, 0x8b, 0x04, 0x24]); // mov (%rsp),%rax
-        self.code(&[0x49, 0x89, 0x02]); // mov %rax,(%r10)
-        self.code(&[0x49, 0x89, 0x62, block::ENTRY_SLOT as u8]); // mov %rsp,slot(%r10)
+        self.stub_address(start, RegisterOfStub::R11);
+        self.code(&[0x4d, 0x89, 0x5a, block::ENTRY_STUB as u8]); // mov %r11,stub(%r10)
+        self.code(&[0x4c, 0x8b, 0x1c, 0x24]); // mov (%rsp),%r11
+        self.code(&[0x4d, 0x89, 0x1a]); // mov %r11,(%r10)
+        self.code(&[0x49, 0x89, 0x62, block::ENTRY_KEY as u8]); // mov %rsp,key(%r10)
         self.code(&[0x49, 0x83, 0xc2, block::ENTRY as u8]); // add $ENTRY,%r10
+        self.load_block();
         self.code(&[0x4d, 0x89, 0x93]); // mov %r10,top(%r11)
         self.code(&block::TOP.to_le_bytes());
         // The event: the low half of the return address, then the word that makes it valid.
         self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
-        self.code(&[0x41, 0x89, 0x42, 4]); // mov %eax,4(%r10)
+        self.code(&[0x44, 0x8b, 0x1c, 0x24]); // mov (%rsp),%r11d
+        self.code(&[0x45, 0x89, 0x5a, 4]); // mov %r11d,4(%r10)
         self.code(&[0x41, 0xc7, 0x02]); // movl $symbol,(%r10)
         words.push(self.bytes.len());
         self.code(&[0; 4]);
+        self.load_block();
         self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
         self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
         self.clear_busy();
-        self.restore(3);
+        self.restore(saved);
     }
 
     /// Records a call and its return.
-    fn leaf(&mut self, slow: &Slow, words: &mut Vec<usize>) {
-        self.save(2);
+    fn leaf(&mut self, saved: usize, slow: &Slow, words: &mut Vec<usize>) {
+        self.save(saved);
         self.block_or(slow);
         self.set_busy();
         self.frame_fits_below(slow);
-        self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
-        self.code(&[0x4d, 0x3b, 0x53, block::LIMIT as u8]); // cmp limit(%r11),%r10
-        self.jump_back(If::AboveOrEqual, slow);
+        self.room_or(slow);
         self.code(&[0x49, 0xc7, 0x02]); // movq $symbol,(%r10)
         words.push(self.bytes.len());
         self.code(&[0; 4]);
         self.code(&[0x49, 0x83, 0xc2, 8]); // add $8,%r10
         self.code(&[0x4d, 0x89, 0x13]); // mov %r10,(%r11)
         self.clear_busy();
-        self.restore(2);
+        self.restore(saved);
+    }
+
+    /// r10 = cursor; the slow way where there is no room for an event.
+    fn room_or(&mut self, slow: &Slow) {
+        self.code(&[0x4d, 0x8b, 0x13]); // mov (%r11),%r10
+        self.code(&[0x4d, 0x3b, 0x53, block::LIMIT as u8]); // cmp limit(%r11),%r10
+        self.jump_back(If::AboveOrEqual, slow);
     }
 
     fn code(&mut self, bytes: &[u8]) {
@@ -319,7 +344,7 @@ impl Arena {
 
     /// The slow way: registers as they were, then the routine.
     fn slow(&mut self, saved: usize, routine: usize) {
-        if saved < RESTORE.len() {
+        for _ in saved..RESTORE.len() {
             self.code(NOP5);
         }
         self.restore(saved);
@@ -406,20 +431,15 @@ impl Arena {
     /// r10 = top; its frame must lie above this one and need no second look.
     fn frame_fits_below(&mut self, slow: &Slow) {
         self.load_top();
-        self.compare_slot();
+        self.compare_key();
         self.jump_back(If::AboveOrEqual, slow);
-        self.compare_mark(slow);
     }
 
     /// r10 = top; its frame must be this one, with its return address in place.
     fn top_frame_is_plain(&mut self, slow: &Slow) {
         self.load_top();
-        self.compare_slot();
+        self.compare_key();
         self.jump_back(If::NotEqual, slow);
-        let flags = (block::ENTRY_STUB - block::ENTRY) as u8;
-        self.code(&[0x41, 0xf6, 0x42, flags, block::PLAIN as u8]); // testb $PLAIN,stub-ENTRY(%r10)
-        self.jump_back(If::Equal, slow);
-        self.compare_mark(slow);
     }
 
     /// `mov top(%r11),%r10`
@@ -428,24 +448,20 @@ impl Arena {
         self.code(&block::TOP.to_le_bytes());
     }
 
-    /// `cmp slot-ENTRY(%r10),%rsp`
-    fn compare_slot(&mut self) {
-        let slot = (block::ENTRY_SLOT - block::ENTRY) as u8;
-        self.code(&[0x49, 0x3b, 0x62, slot]);
+    /// `cmp key-ENTRY(%r10),%rsp`
+    fn compare_key(&mut self) {
+        let key = (block::ENTRY_KEY - block::ENTRY) as u8;
+        self.code(&[0x49, 0x3b, 0x62, key]);
     }
 
-    /// `cmp mark(%r11),%r10; je slow`
-    fn compare_mark(&mut self, slow: &Slow) {
-        self.code(&[0x4d, 0x3b, 0x93]);
-        self.code(&block::MARK.to_le_bytes());
-        self.jump_back(If::Equal, slow);
-    }
-
-    /// `lea stub+PLAIN(%rip),%rax`
-    fn stub_address(&mut self, start: usize) {
+    /// `lea stub+PLAIN(%rip),%register`
+    fn stub_address(&mut self, start: usize, register: RegisterOfStub) {
         let next = self.bytes.len() + 7;
         let distance = start as i64 + block::PLAIN as i64 - next as i64;
-        self.code(&[0x48, 0x8d, 0x05]);
+        self.code(match register {
+            RegisterOfStub::Rax => &[0x48, 0x8d, 0x05],
+            RegisterOfStub::R11 => &[0x4c, 0x8d, 0x1d],
+        });
         self.code(&(distance as i32).to_le_bytes());
     }
 

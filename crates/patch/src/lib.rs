@@ -39,6 +39,7 @@ mod names;
 mod own;
 mod padding;
 mod relocate;
+mod scratch;
 mod sensitive;
 mod survey;
 mod write;

@@ -17,6 +17,7 @@ use crate::library;
 use crate::names::Names;
 use crate::own::{Way, flag_users, jump_site};
 use crate::relocate::{LARGEST_IMAGE, Moved, Place};
+use crate::scratch::Scratch;
 use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
 use crate::write::{CallSiteRow, Content, FunctionRow, RefusalRow, SiteRow};
@@ -37,6 +38,8 @@ pub(crate) struct Subject<'i, 'a> {
     pub vetoed: FxHashMap<usize, &'static str>,
     /// Functions that run a routine first, by range.
     pub watched: FxHashMap<usize, usize>,
+    /// Functions at whose entries and returns nobody waits for r10 and r11.
+    pub scratch: Scratch,
 }
 
 impl<'a> Subject<'_, 'a> {
@@ -142,6 +145,7 @@ pub(crate) fn make(
             .collect(),
         vetoed: flag_users(&survey, &domain),
         watched: FxHashMap::default(),
+        scratch: Scratch::new(&image, &survey, &domain),
     };
     let mut plan = Builder::new(0);
     let mut calls = Imports::default();

@@ -473,10 +473,12 @@ impl<'a> Builder<'a> {
                 if matches!(decision.way, Way::Entry(..)) == by_entry {
                     let range = functions[index].range;
                     self.arena.fault = self.faults.of(&functions[index].name);
+                    self.arena.is_scratch_free = subject.scratch.is_free(range);
                     stubs[index] = Some(self.add_function(subject, range, decision, &mut tails));
                 }
             }
         }
+        self.arena.is_scratch_free = false;
         let mut rows = vec![None; verdicts.len()];
         for (index, own) in functions.iter().enumerate() {
             let (Some(target), Some(decision)) = (&stubs[index], verdicts[index].decision()) else {

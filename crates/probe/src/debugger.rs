@@ -17,7 +17,7 @@
 
 use crate::process::Process;
 use crate::syscall;
-use crate::thread::{ENTRY_SIZE, Thread};
+use crate::thread::{ENTRY_SIZE, Entry, Thread};
 use core::arch::global_asm;
 use core::mem::offset_of;
 use core::ptr::null_mut;
@@ -283,9 +283,10 @@ impl Object {
         self.number(offset_of!(Thread, base));
         self.push(&[op::DEREF, op::OVER, op::AT_LEAST]);
         let no_more = self.ahead(op::BRANCH);
-        // slot, thread, entry
+        // slot, thread, entry; where a hook stands in the slot, its key is one less.
         self.push(&[op::CONST_1, ENTRY_SIZE as u8, op::MINUS]);
-        self.push(&[op::DUP, op::PLUS, 8, op::DEREF, op::PICK, 3, op::EQUAL]);
+        self.push(&[op::DUP, op::PLUS, Entry::PLACES.0 as u8, op::DEREF]);
+        self.push(&[op::PLUS, 1, op::PICK, 3, op::EQUAL]);
         let found = self.ahead(op::BRANCH);
         self.back(op::SKIP, each_entry);
         self.land(no_more);

@@ -165,7 +165,7 @@ fn is_tail(thread: &mut Thread, found: u64, slot: u64) -> bool {
         } else {
             top.hook()
         };
-        top.slot == slot && stands != 0 && stands == found
+        top.slot() == slot && stands != 0 && stands == found
     })
 }
 
@@ -200,8 +200,9 @@ fn enter(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) -
 /// The top frame becomes that of the stub at `start`.
 fn take_over(thread: &mut Thread, process: &Process, start: u64, flags: u64) -> Result<(), Stop> {
     thread.make_room(process, 2)?;
-    if let Some(top) = thread.top_entry() {
-        *top = Entry::new(top.return_address, top.slot, start, flags);
+    if let Some(top) = thread.top_entry().copied() {
+        let entry = Entry::new(top.return_address, top.slot(), start, flags);
+        thread.replace_top(entry);
     }
     thread.emit_symbol(process, TAIL)?;
     thread.emit(process, u64::from(word_of(start)))
@@ -280,7 +281,7 @@ fn jump(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Res
 fn return_from(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
     heal(thread, process, slot - 8)?;
     // A frame with a hook returns through it.
-    let is_this = |top: &mut Entry| top.slot == slot && top.has(block::PLAIN);
+    let is_this = |top: &mut Entry| top.slot() == slot && top.has(block::PLAIN);
     if thread.top_entry().is_some_and(is_this) {
         thread.make_room(process, 1)?;
         thread.pop();
@@ -293,7 +294,7 @@ fn return_from(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), 
 fn hand_over(thread: &mut Thread, process: &Process, slot: u64) -> Result<(), Stop> {
     heal(thread, process, slot - 8)?;
     if let Some(top) = thread.top_entry()
-        && top.slot == slot
+        && top.slot() == slot
         && top.has(block::PLAIN)
     {
         top.stub |= block::HANDED_OVER;
@@ -316,14 +317,14 @@ fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
     frame.slot = own.return_address;
     let record = match begin(thread, process, slot) {
         Some(Ok(())) => {
-            heal(thread, process, own.slot - 8).and_then(|()| thread.make_room(process, 1))
+            heal(thread, process, own.slot() - 8).and_then(|()| thread.make_room(process, 1))
         }
         Some(Err(stop)) => Err(stop),
         None if thread.hot.busy == STOPPED => Err(Stop::NoFile),
         // A child of `vfork` that returns, or a routine that was interrupted: the entry is needed yet.
         None => return,
     };
-    let is_own = |entry: &Entry| entry.slot == own.slot && entry.hook() == hook;
+    let is_own = |entry: &Entry| entry.slot() == own.slot() && entry.hook() == hook;
     if let Some(index) = thread.entries().iter().rposition(is_own) {
         thread.remove(index);
     }
@@ -341,8 +342,8 @@ fn returning(entries: &[Entry], slot: u64, hook: u64) -> Option<Entry> {
     const MOST_TAKEN_OFF: u64 = u16::MAX as u64;
     let hooked = || entries.iter().rev().filter(|entry| entry.hook() == hook);
     hooked()
-        .find(|entry| entry.slot == slot)
-        .or_else(|| hooked().find(|entry| slot.wrapping_sub(entry.slot) <= MOST_TAKEN_OFF))
+        .find(|entry| entry.slot() == slot)
+        .or_else(|| hooked().find(|entry| slot.wrapping_sub(entry.slot()) <= MOST_TAKEN_OFF))
         .copied()
 }
 

@@ -506,7 +506,7 @@ impl Process {
             while let Some(block) = unsafe { thread.as_ref() } {
                 let found = block.entries().iter().rev();
                 for entry in found {
-                    if entry.slot == slot && entry.hook() == hook {
+                    if entry.slot() == slot && entry.hook() == hook {
                         return Some(entry.return_address);
                     }
                 }

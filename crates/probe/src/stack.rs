@@ -44,8 +44,11 @@ impl Thread {
         if index >= depth {
             return;
         }
-        // SAFETY: index < depth; what moves stays within the entries.
+        // SAFETY: index < depth; what moves stays within the entries, and the mark with it.
         unsafe {
+            if index < self.restored() {
+                self.mark = self.mark.sub(1);
+            }
             let at = self.base.add(index);
             core::ptr::copy(at.add(1), at, depth - index - 1);
             self.top = self.top.sub(1);
@@ -53,13 +56,33 @@ impl Thread {
         self.lower_mark();
     }
 
-    /// Entries below the mark are restored; there is no mark where none is.
+    /// Another call takes the newest entry's place: whatever was restored, that was not.
+    pub fn replace_top(&mut self, entry: Entry) {
+        if self.depth() == 0 {
+            return;
+        }
+        // SAFETY: there is one below top.
+        let place = unsafe { self.top.sub(1) };
+        if self.mark >= self.top {
+            self.mark = place;
+            self.lower_mark();
+        }
+        // SAFETY: as above.
+        unsafe { place.write(entry) };
+    }
+
+    /// Entries below the mark are restored; there is no mark where none is. The newest of them may be
+    /// gone although it looks alive: it is questioned whenever it is at the top.
     fn lower_mark(&mut self) {
         if self.mark > self.top {
             self.mark = self.top;
         }
         if self.mark == self.base {
             self.mark = core::ptr::null_mut();
+        }
+        if !self.mark.is_null() {
+            // SAFETY: the mark lies above base, at most at top.
+            unsafe { (*self.mark.sub(1)).question() };
         }
     }
 
@@ -85,17 +108,17 @@ impl Thread {
             return false;
         };
         let entry = *entry;
-        if self.is_same_stack(entry.slot, slot) {
-            if entry.slot <= slot {
+        if self.is_same_stack(entry.slot(), slot) {
+            if entry.slot() <= slot {
                 return true;
             }
             // SAFETY: between the stack pointer and the end of the same mapping.
-            let found = unsafe { (entry.slot as *const u64).read_volatile() };
+            let found = unsafe { (entry.slot() as *const u64).read_volatile() };
             let hook = if restored { 0 } else { entry.hook() };
             return found != entry.return_address && (hook == 0 || found != hook);
         }
         syscall::signal_stack().is_some_and(|(start, end, on_it)| {
-            !on_it && (start..end).contains(&entry.slot) && !(start..end).contains(&slot)
+            !on_it && (start..end).contains(&entry.slot()) && !(start..end).contains(&slot)
         })
     }
 
@@ -121,20 +144,20 @@ impl Thread {
             let Some(entry) = self.entries().get(index).copied() else {
                 break;
             };
-            let reachable = if stack.0 <= entry.slot && entry.slot < stack.1 {
+            let reachable = if stack.0 <= entry.slot() && entry.slot() < stack.1 {
                 // Nothing between our own saved registers and the program's frames is anybody's.
-                entry.slot >= slot || entry.slot < slot - SAME
+                entry.slot() >= slot || entry.slot() < slot - SAME
             } else {
                 // The memory of another stack may be gone since it was last looked at.
                 if !core::mem::replace(&mut looked, true) {
                     self.segments = [(0, 0); SEGMENTS];
                 }
-                let other = self.segment(entry.slot);
-                other.0 <= entry.slot && entry.slot < other.1
+                let other = self.segment(entry.slot());
+                other.0 <= entry.slot() && entry.slot() < other.1
             };
             if reachable && !put_back(&entry) && index + 1 == depth && entry.hook() != 0 {
                 // SAFETY: reachable.
-                let found = unsafe { (entry.slot as *const u64).read_volatile() };
+                let found = unsafe { (entry.slot() as *const u64).read_volatile() };
                 // Interrupted between ENTER and the call of the body: the hook is yet to come.
                 in_window = found == entry.return_address;
             }
@@ -146,6 +169,7 @@ impl Thread {
             // SAFETY: restored <= depth.
             unsafe { self.base.add(restored) }
         };
+        self.lower_mark();
     }
 
     /// Whether two addresses lie in the same stack, as far as mappings tell.
@@ -191,7 +215,7 @@ fn put_back(entry: &Entry) -> bool {
     if hook == 0 {
         return false;
     }
-    let place = entry.slot as *mut u64;
+    let place = entry.slot() as *mut u64;
     // SAFETY: the caller knows that the slot is mapped stack memory. What is written replaces an
     // address of our own arena, which the program cannot have put there.
     unsafe {

@@ -53,21 +53,45 @@ static NOWHERE: AtomicU64 = AtomicU64::new(0);
 pub struct Entry {
     /// The real return address.
     pub return_address: u64,
-    /// Where it belongs.
-    pub slot: u64,
+    /// What the fast path compares with the stack pointer ([`block::ENTRY_KEY`]).
+    key: u64,
     /// The start of the stub that recorded the call, with [`block`]'s flags in the low bits.
     pub stub: u64,
-    _unused: u64,
+    /// The slot, where the key is [`block::QUESTIONED`].
+    aside: u64,
 }
 
 impl Entry {
+    /// Where the fast path finds the key, and the slot of what is questioned.
+    pub const PLACES: (usize, usize) = (
+        core::mem::offset_of!(Entry, key),
+        core::mem::offset_of!(Entry, aside),
+    );
+
     /// The entry of the call that the stub at `start` records.
     pub fn new(return_address: u64, slot: u64, start: u64, flags: u64) -> Self {
         Self {
             return_address,
-            slot,
+            key: slot - u64::from(flags & block::PLAIN == 0),
             stub: start | flags,
-            _unused: 0,
+            aside: 0,
+        }
+    }
+
+    /// Where the return address belongs.
+    pub fn slot(&self) -> u64 {
+        if self.key == block::QUESTIONED {
+            self.aside
+        } else {
+            self.key + u64::from(!self.has(block::PLAIN))
+        }
+    }
+
+    /// Leads every event that meets this entry at the top to the slow path.
+    pub fn question(&mut self) {
+        if self.key != block::QUESTIONED {
+            self.aside = self.slot();
+            self.key = block::QUESTIONED;
         }
     }
 
@@ -267,7 +291,7 @@ impl Thread {
         let entries = addr_of_mut!(self.first_entries).cast::<Entry>();
         // SAFETY: inside the array.
         unsafe {
-            (*entries).slot = u64::MAX;
+            (*entries).key = u64::MAX;
             self.base = entries.add(1);
             self.end = entries.add(FIRST_ENTRIES);
         }

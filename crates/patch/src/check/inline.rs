@@ -3,6 +3,7 @@
 use iced_x86::{
     Code, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
 };
+use lockstep_format::plan::{block, routine};
 use lockstep_format::symbol::{FIRST_FUNCTION, from_staging_word};
 
 use super::Memory;
@@ -39,21 +40,31 @@ impl Memory<'_, '_> {
             at = instruction.next_ip();
             instruction = self.decode_after(at)?;
         }
-        if saved < 2 {
-            return wrong(start, "saves no registers");
+        let is_begin = instruction.code() == Code::Mov_r64_rm64
+            && instruction.op0_register() == Register::R11
+            && instruction.segment_prefix() == Register::FS;
+        if saved == 1 || !is_begin {
+            return wrong(start, "does not begin with the thread's block");
         }
+        // r10 and r11, where nobody waits for them (`crate::scratch`).
+        let scratch = &SCRATCH[..saved.max(2)];
         let mut factory = InstructionInfoFactory::new();
         let mut targets = Vec::new();
         let mut words = Vec::new();
         let mut count = 0;
-        while !is_move(&instruction, saved - 1, false) {
+        let mut is_cleared = false;
+        let is_over = |instruction: &Instruction, is_cleared: bool| match saved {
+            0 => is_cleared,
+            _ => is_move(instruction, saved - 1, false),
+        };
+        while !is_over(&instruction, is_cleared) {
             count += 1;
             if count > MOST {
                 return wrong(start, "does not come to an end");
             }
             match instruction.flow_control() {
                 FlowControl::Next => {
-                    if !is_harmless(&mut factory, &instruction, &SCRATCH[..saved]) {
+                    if !is_harmless(&mut factory, &instruction, scratch) {
                         return wrong(instruction.ip(), "touches what is not its own");
                     }
                 }
@@ -67,6 +78,7 @@ impl Memory<'_, '_> {
                     words.push(word);
                 }
             }
+            is_cleared = is_end(&instruction);
             at = instruction.next_ip();
             instruction = self.decode_after(at)?;
         }
@@ -78,7 +90,6 @@ impl Memory<'_, '_> {
             return wrong(start, "has not one slow way");
         };
         let (routine, slow_then) = self.slow_way(slow, saved)?;
-        self.slow_ways.borrow_mut().insert(slow);
         Ok(Inline {
             slow,
             routine,
@@ -100,13 +111,19 @@ impl Memory<'_, '_> {
         Ok(at)
     }
 
+    /// Whether the slow way of an exit begins at a run-time address.
+    pub(super) fn is_slow_way(&self, at: u64) -> bool {
+        let calls = |saved| self.slow_way(at, saved);
+        (0..=SCRATCH.len()).any(|saved| calls(saved).is_ok_and(|(index, _)| index < routine::COUNT))
+    }
+
     fn slow_way(&self, at: u64, saved: usize) -> Result<(usize, u64), String> {
-        let first = self.decode_after(at)?;
-        let at = if first.mnemonic() == iced_x86::Mnemonic::Nop {
-            first.next_ip()
-        } else {
-            at
-        };
+        let mut at = at;
+        let mut first = self.decode_after(at)?;
+        while first.mnemonic() == iced_x86::Mnemonic::Nop {
+            at = first.next_ip();
+            first = self.decode_after(at)?;
+        }
         let at = self.restored(at, saved)?;
         let call = self.decode_after(at)?;
         if call.code() != Code::Call_rm64 || !call.is_ip_rel_memory_operand() {
@@ -117,6 +134,14 @@ impl Memory<'_, '_> {
             call.next_ip(),
         ))
     }
+}
+
+/// `movq $0,busy(%r11)`: the event is recorded.
+fn is_end(instruction: &Instruction) -> bool {
+    instruction.code() == Code::Mov_rm64_imm32
+        && instruction.memory_base() == Register::R11
+        && instruction.memory_displacement64() == block::BUSY as u64
+        && instruction.immediate(1) == 0
 }
 
 fn is_immediate(instruction: &Instruction) -> bool {

@@ -64,7 +64,7 @@ impl Call {
         let (stub, program) = if is_exit {
             (return_address - AFTER_EXIT, 0)
         } else {
-            let top = thread.top_entry().filter(|top| top.slot == slot)?;
+            let top = thread.top_entry().filter(|top| top.slot() == slot)?;
             // SAFETY: the slot of the call.
             let found = unsafe { (slot as *const u64).read_volatile() };
             if top.hook() == 0 || top.hook() != found {

@@ -60,7 +60,6 @@ const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
 const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
 const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 const TOP: usize = offset_of!(Thread, top);
-const MARK: usize = offset_of!(Thread, mark);
 const LOSS: usize = offset_of!(Thread, loss);
 const STACK_END: usize = offset_of!(Thread, stack_end);
 
@@ -77,10 +76,10 @@ const _: () = assert!(
         && LIMIT == block::LIMIT as usize
         && BUSY == block::BUSY as usize
         && TOP == block::TOP as usize
-        && MARK == block::MARK as usize
         && ENTRY == block::ENTRY as usize
         && offset_of!(Entry, return_address) == block::ENTRY_RETURN as usize
-        && offset_of!(Entry, slot) == block::ENTRY_SLOT as usize
+        && Entry::PLACES.0 == block::ENTRY_KEY as usize
+        && Entry::PLACES.1 == 24
         && offset_of!(Entry, stub) == block::ENTRY_STUB as usize
 );
 
@@ -104,14 +103,13 @@ pub unsafe extern "C" fn enter() {
         "mov rcx, qword ptr [rax + {top}]",
         "cmp rdx, qword ptr [rcx - 24]",
         "jae 5f",
-        "cmp rcx, qword ptr [rax + {mark}]",
-        "je 7f",
         "2:",
         "mov rdi, qword ptr [rax + {cursor}]",
         "cmp rdi, qword ptr [rax + {limit}]",
         "jae 19f",
-        // The entry: return address, slot, stub.
-        "mov qword ptr [rcx + 8], rdx",
+        // The entry: return address, key, stub.
+        "lea rsi, [rdx - 1]",
+        "mov qword ptr [rcx + 8], rsi",
         "mov rsi, qword ptr [rsp + 40]",
         "sub rsi, {to_stub}",
         "mov qword ptr [rcx + 16], rsi",
@@ -133,21 +131,26 @@ pub unsafe extern "C" fn enter() {
         "pop rcx",
         "pop rax",
         "ret",
-        // Not below the top frame. In the same slot: the top frame jumped here if our own hook lies
-        // there, or if it said so. It ends with this call; nothing is pushed.
+        // Not below the top frame, or that is questioned. In the same slot: the top frame jumped here if
+        // our own hook lies there, or if it said so. It ends with this call; nothing is pushed.
         "5:",
+        "mov rsi, qword ptr [rcx - 24]",
+        "test rsi, rsi",
+        "jz 7f",
+        "lea rdi, [rdx - 1]",
+        "cmp rsi, rdi",
+        "je 6f",
+        "cmp rsi, rdx",
         "jne 19f",
-        "mov rsi, qword ptr [rcx - 16]",
-        "test sil, {handed_over}",
-        "jnz 6f",
-        "test sil, {not_hooked}",
-        "jnz 19f",
-        "add rsi, {hook}",
-        "cmp rsi, qword ptr [rdx]",
-        "je 8f",
-        "jmp 19f",
-        "6:",
+        "test byte ptr [rcx - 16], {handed_over}",
+        "jz 19f",
         "mov rsi, qword ptr [rcx - 32]",
+        "cmp rsi, qword ptr [rdx]",
+        "jne 19f",
+        "jmp 8f",
+        "6:",
+        "mov rsi, qword ptr [rcx - 16]",
+        "add rsi, {hook}",
         "cmp rsi, qword ptr [rdx]",
         "jne 19f",
         "8:",
@@ -155,6 +158,8 @@ pub unsafe extern "C" fn enter() {
         "lea rsi, [rdi + 16]",
         "cmp rsi, qword ptr [rax + {limit}]",
         "ja 19f",
+        "dec rdx",
+        "mov qword ptr [rcx - 24], rdx",
         "mov rsi, qword ptr [rsp + 40]",
         "sub rsi, {to_stub}",
         "mov qword ptr [rcx - 16], rsi",
@@ -168,9 +173,10 @@ pub unsafe extern "C" fn enter() {
         // The top frame returns without us, being restored: alive as long as its return address
         // still stands in its slot.
         "7:",
-        "mov rsi, qword ptr [rcx - 24]",
+        "mov rsi, qword ptr [rcx - 8]",
         "mov rdi, rsi",
         "sub rdi, rdx",
+        "jz 19f",
         "cmp rdi, {near}",
         "ja 19f",
         "mov rsi, qword ptr [rsi]",
@@ -202,10 +208,10 @@ pub unsafe extern "C" fn enter() {
         "pop rcx",
         "pop rax",
         "ret",
-        busy = const BUSY, top = const TOP, mark = const MARK,
+        busy = const BUSY, top = const TOP,
         cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
         hook = const stub::HOOK, to_stub = const from::ENTRY, to_body = const from::ENTRY_TO_BODY,
-        handed_over = const block::HANDED_OVER, not_hooked = const block::PLAIN | block::JUMP,
+        handed_over = const block::HANDED_OVER,
         entry = const ENTRY, near = const NEAR, tail = const event_word(TAIL, false) as i32,
         kind = const routine::ENTER, slow = sym slow,
     )
@@ -227,13 +233,9 @@ pub unsafe extern "C" fn exit() {
         "jne 20f",
         "mov qword ptr [rax + {busy}], rsp",
         "mov rcx, qword ptr [rax + {top}]",
-        "lea rdx, [rsp + 40]", // slot
+        "lea rdx, [rsp + 39]", // the key of a frame with a hook: slot - 1
         "cmp rdx, qword ptr [rcx - 24]",
         "jne 19f",
-        "test byte ptr [rcx - 16], {not_hooked}",
-        "jnz 19f",
-        "cmp rcx, qword ptr [rax + {mark}]",
-        "je 19f",
         "mov rdi, qword ptr [rax + {cursor}]",
         "cmp rdi, qword ptr [rax + {limit}]",
         "jae 19f",
@@ -259,9 +261,8 @@ pub unsafe extern "C" fn exit() {
         "pop rax",
         "push {kind}",
         "jmp {slow}",
-        busy = const BUSY, top = const TOP, mark = const MARK, cursor = const CURSOR,
+        busy = const BUSY, top = const TOP, cursor = const CURSOR,
         limit = const LIMIT, entry = const ENTRY, word = const event_word(RETURN, false) as i32,
-        not_hooked = const block::PLAIN | block::JUMP,
         kind = const routine::EXIT, slow = sym slow,
     )
 }
@@ -285,12 +286,14 @@ pub unsafe extern "C" fn instant() {
         "mov qword ptr [rax + {busy}], rsp",
         "mov rcx, qword ptr [rax + {top}]",
         "cmp rdx, qword ptr [rcx - 24]",
-        "jae 19f",
-        "cmp rcx, qword ptr [rax + {mark}]",
-        "jne 2f",
-        "mov rsi, qword ptr [rcx - 24]",
+        "jb 2f",
+        // A frame that is questioned: see `enter`.
+        "cmp qword ptr [rcx - 24], 0",
+        "jne 19f",
+        "mov rsi, qword ptr [rcx - 8]",
         "mov rdi, rsi",
         "sub rdi, rdx",
+        "jz 19f",
         "cmp rdi, {near}",
         "ja 19f",
         "mov rsi, qword ptr [rsi]",
@@ -325,7 +328,7 @@ pub unsafe extern "C" fn instant() {
         "pop rax",
         "push {kind}",
         "jmp {slow}",
-        busy = const BUSY, top = const TOP, mark = const MARK, cursor = const CURSOR,
+        busy = const BUSY, top = const TOP, cursor = const CURSOR,
         limit = const LIMIT, near = const NEAR, word = const event_word(RETURN, false) as i32,
         to_stub = const from::ENTRY, kind = const routine::INSTANT, slow = sym slow,
     )
