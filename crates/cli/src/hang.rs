@@ -3,7 +3,7 @@
 use crate::output;
 use lockstep_progress::{Standing, Watch, analyse};
 use lockstep_record::Watcher;
-use lockstep_trace::Run;
+use lockstep_trace::{EndKind, Process, Run};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,12 +19,35 @@ pub struct Hang {
     /// When it may be read again.
     next: Instant,
     said: Option<String>,
+    /// Since the run became quiet: when that was, and the processor time that its processes had taken.
+    quiet: Option<(Instant, Duration)>,
     /// Whether the command was ended for it.
     pub stopped: bool,
 }
 
 /// Quiet for that long, a job is looked at.
 const QUIET: Duration = Duration::from_millis(200);
+/// Processes that take more than this share of a processor compute.
+const BUSY: f64 = 0.05;
+/// Clock ticks a second, as `/proc` counts on every Linux of today.
+const TICKS: u32 = 100;
+
+/// The processor time that the run's processes on this host have taken.
+fn processor_time(run: &Run) -> Duration {
+    let ticks = |pid: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything; utime is field 14, stime 15.
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
+        let (user, system) = (fields.next()?, fields.next()?);
+        Some(user.parse::<u32>().ok()? + system.parse::<u32>().ok()?)
+    };
+    let there = |process: &&Process| process.end.kind == EndKind::Running;
+    let processes = run.processes.iter().filter(there);
+    processes
+        .filter_map(|process| ticks(process.pid))
+        .map(|ticks| Duration::from_secs(ticks.into()) / TICKS)
+        .sum()
+}
 
 impl Hang {
     /// Says after `patience` without progress that a job hangs, and may stop it then.
@@ -38,8 +61,15 @@ impl Hang {
             read: None,
             next: now,
             said: None,
+            quiet: None,
             stopped: false,
         }
+    }
+
+    fn say(&mut self, sentence: String) {
+        let seconds = self.began.elapsed().as_secs_f64();
+        output::complain(&format!("after {seconds:.1} s: {sentence}"));
+        self.said = Some(sentence);
     }
 
     /// Whether it is time to read the run: it has become quiet, or it is busy and was not read lately.
@@ -47,6 +77,7 @@ impl Hang {
         let now = Instant::now();
         if events != self.events.0 {
             self.events = (events, now);
+            self.quiet = None;
             return now >= self.next;
         }
         let quiet = self.events.1.elapsed();
@@ -74,7 +105,22 @@ impl Watcher for Hang {
         // Reading takes no more than a tenth of our time.
         let pause = (begin.elapsed() * 10).clamp(QUIET, Duration::from_secs(60));
         self.next = Instant::now() + pause;
+        let taken = processor_time(&run);
+        let (since, before) = *self.quiet.get_or_insert((begin, taken));
         if standing == Standing::No {
+            return false;
+        }
+        let busy = taken.saturating_sub(before) > since.elapsed().mul_f64(BUSY);
+        if let Standing::Silent(quiet) = standing
+            && busy
+            && let Some(unseen) = found.unseen()
+        {
+            if self.said.is_none() {
+                let seconds = quiet.as_secs();
+                self.say(format!(
+                    "no hang is seen, and nothing was recorded for {seconds} s: {unseen}"
+                ));
+            }
             return false;
         }
         found.settle(standing);
@@ -83,9 +129,7 @@ impl Watcher for Hang {
         if is_known || self.said.as_ref() == Some(&found.verdict) {
             return false;
         }
-        let seconds = self.began.elapsed().as_secs_f64();
-        output::complain(&format!("after {seconds:.1} s: {}", found.verdict));
-        self.said = Some(found.verdict);
+        self.say(found.verdict);
         self.stopped = self.stop;
         self.stop
     }

@@ -41,6 +41,7 @@ mod replay;
 mod strand;
 mod strays;
 mod thread_words;
+mod unseen;
 mod verdict;
 mod waits;
 mod watch;

@@ -1,10 +1,11 @@
 //! What the recorder and the probe do where the surroundings are unusual: paths with spaces, signals
 //! for the program, policies against new code, a run that is removed, storms of signals.
 
-use lockstep_testkit::{Recipe, Scratch, artifacts, command, lockstep, record, tools};
+use lockstep_testkit::{Recipe, Scratch, artifacts, command, lockstep, record, recording, tools};
 use lockstep_trace::{EndKind, Run};
 use std::io::Read;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// Own words of the recorder are not the program's.
 fn lost(run: &Run) -> u64 {
@@ -250,4 +251,38 @@ fn coroutines_that_nobody_told_us_about() {
             assert_eq!(calls(&run, "yield_now"), 4400);
         }
     }
+}
+
+/// A call of a library that computes and computes is no hang, though no event comes; one that sleeps is
+/// taken for one.
+#[test]
+fn work_that_is_not_seen_is_no_hang() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("recorder-unseen");
+    let told = |source: &str, seconds: u64| {
+        let program = Recipe::new(source).flag("-O1").build();
+        let directory = scratch.join(source.replace('/', "-"));
+        let options = ["--hang", "1", "--on-hang", "stop"];
+        let mut command = recording::record_command(&directory, &options, &[&program]);
+        let mut running = command::Running::start(&mut command);
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        while !running.is_over() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let was_over = running.is_over();
+        (was_over, running.stop().stderr)
+    };
+    let (stopped, said) = told("c/library_work.c", 5);
+    assert!(!stopped, "{said}");
+    let sentence = "nothing was recorded for 1 s: thread 0 is in crypt, a library's function";
+    assert!(
+        said.contains("no hang is seen") && said.contains(sentence),
+        "{said}"
+    );
+    assert_eq!(said.matches("no hang is seen").count(), 1, "{said}");
+
+    let (stopped, said) = told("c/told_to_end.c", 60);
+    assert!(stopped && said.contains("nobody called anything"), "{said}");
 }

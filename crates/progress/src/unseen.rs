@@ -1,0 +1,31 @@
+//! Tasks inside a library of which nothing is recorded.
+//!
+//! A program may hand all its work to one call of a library (`lmp` of LAMMPS does). While that runs, no event comes:
+//! where the processors are busy this is work that is not seen, and no sign of a hang.
+
+use crate::analysis::{Progress, Task};
+use crate::verdict;
+use lockstep_trace::EndKind;
+
+impl Progress {
+    /// Of a run that still goes on, where every task that is there is inside a library call other than one of
+    /// MPI: `ranks 0-3 are in LAMMPS_NS::Input::file(), ...`.
+    #[must_use]
+    pub fn unseen(&self) -> Option<String> {
+        let tasks = self.tasks.values();
+        let there: Vec<&Task> = tasks.filter(|it| it.end.kind == EndKind::Running).collect();
+        let calls = there.iter().map(|task| {
+            let call = task.stack.last()?;
+            let is_mpi = call.function.to_ascii_lowercase().starts_with("mpi_");
+            (call.imported && !is_mpi).then_some(call.function.as_str())
+        });
+        let calls: Vec<&str> = calls.collect::<Option<_>>()?;
+        let numbers: Vec<u32> = there.iter().map(|task| task.number).collect();
+        let verb = if numbers.len() == 1 { "is" } else { "are" };
+        Some(format!(
+            "{} {verb} in {}, a library's function inside which nothing is recorded (--images adds libraries)",
+            verdict::who(self, &numbers),
+            calls.first()?,
+        ))
+    }
+}
