@@ -98,7 +98,7 @@ impl Builder {
     /// # Errors
     /// What the compiler said.
     pub fn test(&self, package: &str, file: &Path) -> Result<(), BuildError> {
-        self.go("test", &["-c"], package, file)
+        self.go("test", &["-c", "-vet=off"], package, file)
     }
 
     fn go(
@@ -130,7 +130,7 @@ impl Builder {
         if names.len() == packages.len() && packages.len() > 1 {
             std::fs::create_dir_all(&together).map_err(failed)?;
             let mut go = Command::new("go");
-            go.args(["test", "-c"]).args(&self.flags);
+            go.args(["test", "-c", "-vet=off"]).args(&self.flags);
             go.arg("-overlay").arg(&self.overlay.file);
             go.arg("-o")
                 .arg(together.join(""))

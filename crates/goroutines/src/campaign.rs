@@ -8,14 +8,14 @@
 
 use crate::capture;
 use crate::coverage::Coverage;
-use crate::execution::Execution;
-use crate::launch::{Launch, LaunchError, Outcome};
+use crate::execution::{End, Execution, Output};
+use crate::launch::{IsOver, Launch, LaunchError, Outcome};
 use crate::output;
 use crate::prediction::{Delay, predict};
 use crate::ring::{Ring, kind};
 use crate::schedule::{Plan, plan};
 use crate::symbols::{Symbols, USER};
-use crate::verdict::{Judgement, judge};
+use crate::verdict::{Judgement, Verdict, judge};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -110,6 +110,9 @@ impl Subject<'_> {
             limit: options.limit,
             most: options.most,
             shows: options.shows,
+            is_over: Some(IsOver(&|ring, elapsed| {
+                is_over(ring, self.symbols, elapsed)
+            })),
         }
         .run()?;
         let execution = read(&outcome, self.symbols);
@@ -121,6 +124,17 @@ impl Subject<'_> {
             execution,
             judgement,
         })
+    }
+
+    /// The campaign's seed and what is run: else all programs of one shape would have the same luck.
+    fn seed(&self, seed: u64) -> u64 {
+        let name = self.directory.file_name().unwrap_or_default();
+        let words = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
+        let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
+        for byte in words.flat_map(|it| it.as_encoded_bytes()) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        hash
     }
 
     /// Runs until there is a bug or enough; `each` sees every run.
@@ -139,12 +153,12 @@ impl Subject<'_> {
         };
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
         for number in 1..=options.runs {
-            let mut plan = plan(options.seed, number, options.delays);
+            let mut plan = plan(self.seed(options.seed), number, options.delays);
             if number % 2 == 0 && !suspicions.is_empty() && options.delays != Some(0) {
                 plan.steer = suspicions[(number as usize / 2 - 1) % suspicions.len()].clone();
-                // Steering is all there is, and both places wait.
-                plan.policy.longest = plan.policy.longest.max(100_000);
-                if plan.policy.mode != crate::ring::Mode::Sleep {
+                if plan.policy.mode != crate::ring::Mode::Turns {
+                    // Steering is all there is, and both places wait.
+                    plan.policy.longest = plan.policy.longest.max(100_000);
                     plan.policy.mode = crate::ring::Mode::Sleep;
                 }
             }
@@ -216,6 +230,21 @@ impl Subject<'_> {
             .filter(|it| !it.is_empty())
             .collect()
     }
+}
+
+/// A livelock is believed before the time limit if it went on for so long.
+const ROUND_AND_ROUND: Duration = Duration::from_secs(10);
+
+/// Whether main waits for ever, whatever else may move; or all have gone round and round for long.
+fn is_over(ring: &[u8], symbols: &Symbols<'_>, elapsed: Duration) -> bool {
+    let ring = Ring::read(ring).unwrap_or_default();
+    let execution = capture::execution(&ring, symbols, End::TimedOut, Output::default());
+    !execution.main_ended
+        && match judge(&execution).verdict {
+            Verdict::GlobalDeadlock | Verdict::PartialDeadlock => true,
+            Verdict::Livelock => elapsed > ROUND_AND_ROUND,
+            _ => false,
+        }
 }
 
 /// What a run's ring and output tell.

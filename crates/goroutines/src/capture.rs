@@ -392,6 +392,8 @@ impl Capture<'_, '_, '_> {
             output,
             proven_leaks: None,
             timers: u32::try_from(self.ring.timers).unwrap_or(u32::MAX),
+            functions: u32::try_from(self.ring.functions).unwrap_or(u32::MAX),
+            clock: self.ring.clock || !self.told,
             lost: self.ring.lost,
         }
     }

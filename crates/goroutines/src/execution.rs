@@ -314,9 +314,14 @@ pub struct Execution {
     pub output: Output,
     /// Goroutines that the garbage collector proved unreachable, where the toolchain can tell.
     pub proven_leaks: Option<Vec<GoroutineId>>,
-    /// Timers that were pending at the end and would have run a function of the program (`time.AfterFunc`,
-    /// and so every context with a deadline). Sleepers and timers with a channel are seen without this.
+    /// Deadlines of contexts that were pending at the end.
     pub timers: u32,
+    /// Functions of the program that a pending `time.AfterFunc` would have run: they may do anything.
+    #[serde(default)]
+    pub functions: u32,
+    /// Whether any timer was pending: else no timer's channel ever has anything more.
+    #[serde(default)]
+    pub clock: bool,
     /// Records that found no room.
     pub lost: u64,
 }

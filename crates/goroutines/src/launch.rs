@@ -32,10 +32,28 @@ const LOOK: Duration = Duration::from_millis(2);
 const ANSWER: Duration = Duration::from_millis(500);
 /// How long output is waited for once the program has ended: something it started may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(300);
+/// Without a switch between goroutines for so long, it is asked where they stand.
+const STILL: Duration = Duration::from_millis(60);
+/// From this pause on it is asked even while it moves,
+const SELDOM: Duration = Duration::from_secs(1);
+/// where its ring is no larger than this.
+const MOST_ASKED: u64 = 4 << 20;
+/// No longer pauses than this.
+const MOST_PAUSE: Duration = Duration::from_secs(4);
 /// Output that is kept.
 const MOST_OUTPUT: usize = 8 << 20;
 /// The variable that names the ring.
 const VARIABLE: &str = "LOCKSTEP_GO_RING";
+
+/// Of a ring, and of how long it took so far.
+#[derive(Clone, Copy)]
+pub struct IsOver<'a>(pub &'a dyn Fn(&[u8], Duration) -> bool);
+
+impl std::fmt::Debug for IsOver<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("IsOver")
+    }
+}
 
 /// What is run, and how.
 #[derive(Debug, Clone)]
@@ -58,6 +76,8 @@ pub struct Launch<'a> {
     pub most: u64,
     /// Whether its output is shown as it comes, besides being kept. Its input is ours then.
     pub shows: bool,
+    /// Says of a ring, with states just told, whether there is anything left to wait for.
+    pub is_over: Option<IsOver<'a>>,
 }
 
 /// How it went.
@@ -181,6 +201,8 @@ impl Launch<'_> {
     }
 
     fn watch(&self, child: &mut Child, file: &File, started: Instant) -> io::Result<End> {
+        let (mut asked, mut was_over) = (0, false);
+        let mut calm = Calm::new(started);
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(end_of(status));
@@ -191,19 +213,82 @@ impl Launch<'_> {
             }
             if started.elapsed() >= self.limit {
                 if standing.began {
-                    file.write_all_at(&1_u64.to_le_bytes(), ASKED_AT)?;
-                    let asked = Instant::now();
-                    while asked.elapsed() < ANSWER && ring::standing(&header(file)).answered != 1 {
-                        if let Some(status) = child.try_wait()? {
-                            return Ok(end_of(status));
-                        }
-                        thread::sleep(LOOK);
-                    }
+                    ask(child, file, asked + 1)?;
                 }
                 return stop(child, End::TimedOut);
             }
+            // A timer that is far away keeps a program from being quiet whose main waits for ever.
+            if let Some(IsOver(is_over)) = self.is_over
+                && calm.is_due(&standing)
+            {
+                asked += 1;
+                let over = ask(child, file, asked)?
+                    && is_over(&used(file, &header(file)), started.elapsed());
+                // What moves is not told of one moment: it must be so twice.
+                if over && (calm.is_still() || was_over) {
+                    return stop(child, End::TimedOut);
+                }
+                was_over = over;
+            }
             thread::sleep(LOOK);
         }
+    }
+}
+
+/// Asks for states; whether they came.
+fn ask(child: &mut Child, file: &File, number: u64) -> io::Result<bool> {
+    file.write_all_at(&number.to_le_bytes(), ASKED_AT)?;
+    let asked = Instant::now();
+    while asked.elapsed() < ANSWER {
+        if ring::standing(&header(file)).answered == number {
+            return Ok(true);
+        }
+        if child.try_wait()?.is_some() {
+            break;
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(false)
+}
+
+/// When it is worth asking: where nothing has moved for a while, and now and then anyway, ever more seldom.
+struct Calm {
+    switches: u64,
+    since: Instant,
+    next: Instant,
+    pause: Duration,
+}
+
+impl Calm {
+    fn new(now: Instant) -> Self {
+        Self {
+            switches: 0,
+            since: now,
+            next: now + STILL,
+            pause: STILL,
+        }
+    }
+
+    fn is_still(&self) -> bool {
+        self.since.elapsed() >= STILL
+    }
+
+    fn is_due(&mut self, standing: &ring::Standing) -> bool {
+        let now = Instant::now();
+        if standing.switches != self.switches {
+            (self.switches, self.since) = (standing.switches, now);
+        }
+        let small = standing.chunks * ring::CHUNK as u64 <= MOST_ASKED;
+        let due = standing.began
+            && standing.switches > 0
+            && !standing.ended
+            && now >= self.next
+            && (self.is_still() || small && self.pause >= SELDOM);
+        if due || now >= self.next && self.pause < SELDOM {
+            self.pause = (self.pause * 2).min(MOST_PAUSE);
+            self.next = now + self.pause;
+        }
+        due
     }
 }
 

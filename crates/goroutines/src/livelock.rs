@@ -65,6 +65,7 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
             .goroutines
             .get(id.0 as usize)
             .is_some_and(|it| !it.is_system);
+        let by_the_clock = own && is_struck(&at, id, &event.what);
         if own && is_progress(&at, id, &event.what) {
             return None;
         }
@@ -74,6 +75,7 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         }
         let round = rounds.entry(id).or_default();
         round.last = index;
+        round.sleeps |= by_the_clock;
         if let What::Request { action, .. } = event.what {
             round.synchronises |= action != Action::Sleep;
             round.sleeps |= action == Action::Sleep;
@@ -140,6 +142,23 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         sites: sites.into_iter().map(|it| it.0).collect(),
         goroutines: spinning.into_iter().collect(),
     })
+}
+
+/// Whether a timer's channel let it go on: its rounds are the clock's.
+fn is_struck(at: &Replay<'_>, id: GoroutineId, what: &What) -> bool {
+    let What::Complete { action, case, .. } = what else {
+        return false;
+    };
+    let Some(open) = at.open(id) else {
+        return false;
+    };
+    let object = match (action, case) {
+        (Action::Receive, _) => open.object,
+        (Action::Select, Some(case)) => open.cases.get(*case as usize).and_then(|it| it.channel),
+        _ => None,
+    };
+    let object = object.and_then(|it| at.execution.objects.get(it.0 as usize));
+    object.is_some_and(|it| it.kind == ObjectKind::Timer)
 }
 
 /// Whether something came of it; `at` is the state before.

@@ -26,6 +26,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"LSGORING");
 pub const VERSION: u64 = 1;
 
 const RUNTIME_FILE: &str = include_str!("overlay/runtime.go.txt");
+const TURNS_FILE: &str = include_str!("overlay/turns.go.txt");
 const SYNC_FILE: &str = include_str!("overlay/sync.go.txt");
 
 /// Reasons to wait by the runtime's names for them, and ours.
@@ -204,6 +205,10 @@ pub fn generate(
         .map(|(file, text)| (file.to_owned(), text))
         .collect();
     files.insert("runtime/lockstep.go".to_owned(), runtime_file);
+    files.insert(
+        "runtime/lockstep_turns.go".to_owned(),
+        TURNS_FILE.to_owned(),
+    );
     files.insert("sync/lockstep.go".to_owned(), sync_file);
     Ok(Generated {
         files,
@@ -266,7 +271,8 @@ fn write_method(file: &mut String, method: &Method) {
     let finish = |ok: &str| format!("\tif counts {{\n\t\tlockstepFinish({kind}, {ok})\n\t}}\n");
     let body = if *name == "Go" {
         // The count is over before the goroutine begins.
-        format!("{}\t{call}\n", finish("true"))
+        let made = "\tif counts {\n\t\tlockstepMade()\n\t}\n";
+        format!("{}\t{call}\n{made}", finish("true"))
     } else if *tries {
         format!("\tok = {call}\n{}\treturn\n", finish("ok"))
     } else {

@@ -36,6 +36,7 @@ mod at {
     pub const BOUND: usize = 12;
     pub const SETTLE: usize = 13;
     pub const STEADY: usize = 14;
+    pub const TURNS: usize = 15;
     pub const OWNER: usize = 32;
     pub const CLAIMED: usize = 40;
     pub const LOST: usize = 48;
@@ -47,6 +48,9 @@ mod at {
     pub const TIMERS: usize = 56;
     pub const ASKED: usize = 57;
     pub const ANSWERED: usize = 58;
+    pub const FUNCTIONS: usize = 59;
+    pub const CLOCK: usize = 60;
+    pub const SWITCHES: usize = 61;
     pub const USAGES: usize = 64;
     pub const DELAYS: usize = 72;
 }
@@ -104,6 +108,42 @@ pub enum Mode {
     Mixed,
     /// Every second goroutine, as the seed says, sleeps again and again; the others never do.
     Slow,
+    /// Usages happen one at a time, in an order that the seed says.
+    Turns,
+}
+
+/// What ranks hang on where usages take turns: chances of 256, one throw for each usage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Turns {
+    /// Whoever holds a lock lets others go first.
+    pub hold: u8,
+    /// So does who gave one back just now, or tried or looked in vain.
+    pub behind: u8,
+    /// Whoever made a goroutine or let somebody in goes on before others.
+    pub after: u8,
+    /// Whoever made goroutines locks before others.
+    pub maker: u8,
+    /// Whoever wants to read locks before others.
+    pub reader: u8,
+    /// The goroutine's own level counts, of four.
+    pub level: u8,
+    /// Every draw is the opposite of that of a run with the same seed.
+    pub opposite: bool,
+}
+
+impl Turns {
+    fn word(self) -> u64 {
+        u64::from_le_bytes([
+            self.hold,
+            self.behind,
+            self.after,
+            self.maker,
+            self.reader,
+            self.level,
+            u8::from(self.opposite),
+            0,
+        ])
+    }
 }
 
 /// What the program is told.
@@ -121,8 +161,11 @@ pub struct Policy {
     pub bound: u64,
     /// Nanoseconds that goroutines have at the end to come to theirs.
     pub settle: u64,
-    /// No preemption, and the runtime's own random numbers from the seed, so that it is the same once more.
+    /// The runtime's own random numbers (`select`, maps) come from the seed, so that a run can be had once more.
     pub steady: bool,
+    /// Of [`Mode::Turns`]: who goes first.
+    #[serde(default)]
+    pub turns: Turns,
 }
 
 /// The first bytes of a new ring, and how large the whole file is.
@@ -148,12 +191,14 @@ pub fn prepare(policy: &Policy, classes: &[u8], most: u64) -> (Vec<u8>, u64) {
         Mode::Yield => 3,
         Mode::Mixed => 4,
         Mode::Slow => 5,
+        Mode::Turns => 6,
     };
     words[at::CHANCE] = u64::from(policy.chance);
     words[at::LONGEST] = policy.longest;
     words[at::BOUND] = policy.bound;
     words[at::SETTLE] = policy.settle;
     words[at::STEADY] = u64::from(policy.steady);
+    words[at::TURNS] = policy.turns.word();
     let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
     bytes.resize(CLASSES_AT as usize, 0);
     bytes.extend_from_slice(classes);
@@ -180,6 +225,8 @@ pub struct Standing {
     pub usages: u64,
     /// Delays.
     pub delays: u64,
+    /// Counts how often a processor went on to another goroutine.
+    pub switches: u64,
 }
 
 /// Bytes of the header that [`standing`] looks at.
@@ -204,6 +251,7 @@ pub fn standing(header: &[u8]) -> Standing {
         chunks: word(header, at::CLAIMED),
         usages: word(header, at::USAGES),
         delays: word(header, at::DELAYS),
+        switches: word(header, at::SWITCHES),
     }
 }
 
@@ -269,8 +317,12 @@ pub struct Ring<'a> {
     pub tick: u64,
     /// Nanoseconds of a tick.
     pub tick_worth: f64,
-    /// Pending timers that run functions, when states were told last.
+    /// Pending deadlines of contexts, when states were told last.
     pub timers: u64,
+    /// Pending timers that run other functions.
+    pub functions: u64,
+    /// Whether any timer was pending.
+    pub clock: bool,
     /// Records that found no room.
     pub lost: u64,
 }
@@ -325,6 +377,8 @@ impl<'a> Ring<'a> {
                 0.4
             },
             timers: word(bytes, at::TIMERS),
+            functions: word(bytes, at::FUNCTIONS),
+            clock: word(bytes, at::CLOCK) != 0,
             lost: word(bytes, at::LOST),
         })
     }
@@ -385,6 +439,7 @@ mod tests {
             bound: 0,
             settle: 0,
             steady: false,
+            turns: Turns::default(),
         }
     }
 

@@ -34,6 +34,8 @@ impl Sample {
             output: Output::default(),
             proven_leaks: None,
             timers: 0,
+            functions: 0,
+            clock: true,
             lost: 0,
         };
         Self { execution }

@@ -1,10 +1,11 @@
 //! Which schedule each run of a campaign has: a portfolio of seeded disturbances, and places to steer by.
 //!
-//! Every setting finds bugs that others miss: a sleep lets another goroutine run on the same processor, a spin does
-//! not; few delays find what many would hide; some goroutines that are slow throughout find what comes far apart; one processor makes yields count. A run's seed follows from the
-//! campaign's and the run's number, so that a run can be made again without those before it.
+//! Most runs let usages take turns, by ranks: with locks held for long (circles of locks), with goroutines that are
+//! behind throughout (what comes far apart), and the other way round than the run before (what hangs on one choice).
+//! The rest delay: code between usages runs side by side then, and few delays find what many would hide. A run's seed
+//! follows from the campaign's and the run's number, so that a run can be made again without those before it.
 
-use crate::ring::{Mode, Policy};
+use crate::ring::{Mode, Policy, Turns};
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds that goroutines have at the end.
@@ -23,39 +24,81 @@ pub struct Plan {
     pub steer: Vec<u32>,
 }
 
-/// mode, chance of 256, longest, bound, processors
-type Setting = (Mode, u8, u64, u64, Option<u32>);
+/// How a run differs from the others of its ten.
+#[derive(Clone, Copy)]
+enum Setting {
+    /// Usages take turns, on one processor.
+    Turns(Turns),
+    /// mode, chance of 256, longest, bound, processors
+    Delays(Mode, u8, u64, u64, Option<u32>),
+}
 
+const fn turns(hold: u8, behind: u8, level: u8) -> Turns {
+    Turns {
+        hold,
+        behind,
+        after: 128,
+        maker: 0,
+        reader: 64,
+        level,
+        opposite: false,
+    }
+}
+
+const fn opposite(of: Turns) -> Turns {
+    Turns {
+        opposite: true,
+        ..of
+    }
+}
+
+/// The first is what shows most by itself; of an opposite, the setting before it is what it is opposite to.
 const PORTFOLIO: [Setting; 10] = [
-    (Mode::Mixed, 64, SHORT, 0, None),
-    (Mode::Sleep, 64, SHORT, 0, None),
-    (Mode::Yield, 128, 0, 0, Some(1)),
-    (Mode::Slow, 192, 250_000, 0, None),
-    (Mode::Sleep, 32, 1_000_000, 30, None),
-    (Mode::Spin, 64, SHORT, 100, None),
-    (Mode::Slow, 64, 4_000_000, 10, None),
-    (Mode::Sleep, 128, SHORT, 0, Some(1)),
-    (Mode::Mixed, 32, 2_000_000, 10, Some(4)),
-    (Mode::None, 0, 0, 0, None),
+    Setting::Turns(turns(248, 176, 0)),
+    Setting::Turns(opposite(turns(248, 176, 0))),
+    Setting::Turns(turns(240, 96, 255)),
+    Setting::Turns(turns(248, 160, 128)),
+    Setting::Turns(opposite(turns(248, 160, 128))),
+    Setting::Delays(Mode::Sleep, 128, SHORT, 0, None),
+    Setting::Turns(turns(128, 64, 255)),
+    Setting::Delays(Mode::Slow, 64, 4_000_000, 10, None),
+    Setting::Turns(turns(248, 255, 0)),
+    Setting::Delays(Mode::Mixed, 64, SHORT, 0, Some(4)),
 ];
 
 /// The plan of run `number`, from 1. `delays` bounds the number of delays: 0 leaves the schedule as it is.
 #[must_use]
 pub fn plan(seed: u64, number: u32, delays: Option<u64>) -> Plan {
-    let (mode, chance, longest, bound, processors) =
-        PORTFOLIO[(number.max(1) as usize - 1) % PORTFOLIO.len()];
+    let setting = PORTFOLIO[(number.max(1) as usize - 1) % PORTFOLIO.len()];
     let mut policy = Policy {
         seed: mix(seed, u64::from(number)),
-        mode,
-        chance,
-        longest,
-        bound,
+        mode: Mode::Turns,
+        chance: 64,
+        longest: SHORT,
+        bound: 0,
         settle: SETTLE,
         steady: false,
+        turns: Turns::default(),
     };
+    let mut processors = Some(1);
+    match setting {
+        Setting::Turns(turns) => {
+            policy.turns = turns;
+            policy.steady = true;
+            if turns.opposite {
+                policy.seed = mix(seed, u64::from(number) - 1);
+            }
+        }
+        Setting::Delays(mode, chance, longest, bound, of) => {
+            (policy.mode, policy.chance) = (mode, chance);
+            (policy.longest, policy.bound) = (longest, bound);
+            processors = of;
+        }
+    }
     match delays {
-        Some(0) => policy.mode = Mode::None,
-        Some(most) => policy.bound = if bound == 0 { most } else { bound.min(most) },
+        Some(0) => (policy.mode, processors) = (Mode::None, None),
+        Some(most) if policy.bound == 0 => policy.bound = most,
+        Some(most) => policy.bound = policy.bound.min(most),
         None => {}
     }
     Plan {
@@ -83,6 +126,6 @@ mod tests {
         assert_ne!(plan(7, 12, None).policy.seed, plan(8, 12, None).policy.seed);
         assert_eq!(plan(7, 1, Some(0)).policy.mode, Mode::None);
         assert_eq!(plan(7, 1, Some(5)).policy.bound, 5);
-        assert_eq!(plan(7, 7, Some(50)).policy.bound, 10);
+        assert_eq!(plan(7, 8, Some(50)).policy.bound, 10);
     }
 }

@@ -81,6 +81,55 @@ fn a_sender_whose_receiver_went_away_is_a_leak() {
 }
 
 #[test]
+fn a_test_waits_for_its_subtests() {
+    let mut it = Sample::new();
+    let test = it.go(MAIN, 2);
+    let sub = it.go(test, 3);
+    for id in [test, sub] {
+        it.execution.goroutines[id.0 as usize].entry = "testing.tRunner".to_owned();
+    }
+    it.execution.test = Some(test);
+    let channel = it.channel(sub, 10, 0);
+    it.event(test, 0, What::Park(WaitReason::Receive));
+    it.waits(sub, 11, Action::Receive, channel);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    assert_eq!(line(&judgement), 11);
+    assert!(judgement.sentence.contains("for its subtests"));
+}
+
+#[test]
+fn a_context_that_has_a_deadline_is_no_leak() {
+    let mut it = Sample::new();
+    let done = it.channel(MAIN, 10, 0);
+    // Package context makes it, for whoever asks first.
+    it.execution.events[0].site = None;
+    let child = it.go(MAIN, 3);
+    it.waits(child, 10, Action::Receive, done);
+    it.ends(MAIN, 5);
+    it.exits();
+    assert_eq!(judge(&it.execution).verdict, Verdict::Leak);
+    it.execution.timers = 1;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+    // A function of the program that is to run yet may do anything.
+    (it.execution.timers, it.execution.functions) = (0, 1);
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+}
+
+#[test]
+fn a_timer_that_was_stopped_never_strikes() {
+    let mut it = Sample::new();
+    let timer = it.object(ObjectKind::Timer, 4);
+    let child = it.go(MAIN, 3);
+    it.waits(child, 10, Action::Receive, timer);
+    it.ends(MAIN, 5);
+    it.exits();
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+    it.execution.clock = false;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Leak);
+}
+
+#[test]
 fn who_locks_twice_waits_for_itself() {
     let mut it = Sample::new();
     let lock = it.mutex(10);

@@ -36,6 +36,8 @@ pub enum Need {
     Behind(Vec<GoroutineId>),
     /// Something that any of these may do: live goroutines that may know the object.
     Any(Vec<GoroutineId>),
+    /// All of these tests at their ends: those that it runs.
+    Subtests(Vec<GoroutineId>),
 }
 
 /// One way out of a wait.
@@ -75,7 +77,7 @@ impl Way {
     pub fn on(&self) -> BTreeSet<GoroutineId> {
         match &self.need {
             Need::Release(holds) => holds.iter().map(|it| it.goroutine).collect(),
-            Need::Behind(writers) => writers.iter().copied().collect(),
+            Need::Behind(others) | Need::Subtests(others) => others.iter().copied().collect(),
             _ => self.partners.iter().copied().collect(),
         }
     }
@@ -174,7 +176,8 @@ pub(crate) fn waiting(replay: &Replay<'_>) -> Waiting {
             .filter(|it| !free.contains(&it.goroutine))
             .filter(|it| {
                 // What it waits for was not seen: whoever is free may do it.
-                let unseen = it.ways.is_empty() && (!free.is_empty() || execution.timers > 0);
+                let unseen = it.ways.is_empty()
+                    && (!free.is_empty() || execution.timers + execution.functions > 0);
                 unseen || it.ways.iter().any(|way| search.opens(way, &free))
             })
             .map(|it| it.goroutine)
@@ -205,6 +208,16 @@ impl Search<'_, '_> {
     fn state(&self, id: GoroutineId) -> State {
         let goroutine = self.replay.execution.goroutines.get(id.0 as usize);
         goroutine.map_or(State::Ended, |it| it.state)
+    }
+
+    fn is_test(&self, id: GoroutineId) -> bool {
+        let goroutine = self.replay.execution.goroutines.get(id.0 as usize);
+        goroutine.is_some_and(|it| it.entry == "testing.tRunner")
+    }
+
+    fn is_child(&self, id: GoroutineId, of: GoroutineId) -> bool {
+        let goroutine = self.replay.execution.goroutines.get(id.0 as usize);
+        goroutine.is_some_and(|it| it.parent == Some(of))
     }
 
     /// Live goroutines but `of` that may know `object`.
@@ -238,6 +251,21 @@ impl Search<'_, '_> {
                 }
             } else {
                 ways.push(self.way(id, open.action, open.object, None, open));
+            }
+        } else if reason == WaitReason::Receive && self.is_test(id) {
+            // `t.Run` and the end of a test wait in package testing, whose usages are not recorded.
+            let all = self.live.iter().copied();
+            let subtests: Vec<GoroutineId> = all
+                .filter(|it| self.is_test(*it) && self.is_child(*it, id))
+                .collect();
+            if !subtests.is_empty() {
+                ways.push(Way {
+                    action: Action::Receive,
+                    object: None,
+                    case: None,
+                    need: Need::Subtests(subtests),
+                    partners: Vec::new(),
+                });
             }
         }
         let since = open.map(|it| it.event);
@@ -335,7 +363,7 @@ impl Search<'_, '_> {
             return true;
         };
         let ObjectKind::Channel { capacity } = it.kind else {
-            return it.kind == ObjectKind::Timer;
+            return it.kind == ObjectKind::Timer && execution.clock;
         };
         let fed = self
             .replay
@@ -348,9 +376,12 @@ impl Search<'_, '_> {
                 .iter()
                 .any(|it| it.entry.starts_with("os/signal.loop"))
         };
+        // A context makes its channel itself, on behalf of whoever asks for it first.
         let by_context = || {
-            let made = self.replay.made(object).map(|(_, event)| event);
-            let site = made.and_then(|it| execution.events[it].site).or(it.first);
+            let site = match self.replay.made(object) {
+                Some((_, event)) => execution.events[event].site,
+                None => it.first,
+            };
             let site = site.and_then(|it| execution.site(it));
             site.is_none_or(|it| it.function.starts_with("context."))
         };
@@ -400,12 +431,16 @@ impl Search<'_, '_> {
     }
 
     fn opens(&self, way: &Way, free: &BTreeSet<GoroutineId>) -> bool {
+        // A pending function of the program's may do anything but give back a lock.
+        let by_function = self.replay.execution.functions > 0;
         match &way.need {
             Need::Nothing => false,
             Need::Outside => true,
             Need::Release(holds) => holds.iter().all(|it| self.gives_back(it, free)),
-            Need::Behind(writers) => writers.iter().all(|it| free.contains(it)),
-            Need::Any(who) => who.iter().any(|it| free.contains(it)),
+            Need::Behind(others) | Need::Subtests(others) => {
+                others.iter().all(|it| free.contains(it))
+            }
+            Need::Any(who) => by_function || who.iter().any(|it| free.contains(it)),
         }
     }
 

@@ -135,6 +135,7 @@ impl Words<'_, '_> {
                     text.push_str(&format!(" {}, which is for ever", self.want(action, None)))
                 }
             },
+            [way] if matches!(way.need, Need::Subtests(_)) => text.push_str(" for its subtests"),
             [way] => text.push_str(&format!(
                 " {}{}",
                 self.want(way.action, way.object),
@@ -181,7 +182,7 @@ impl Words<'_, '_> {
                 let all: Vec<String> = writers.iter().map(|it| self.who(*it)).collect();
                 format!(", behind a writer that waits for it, {}", all.join(", "))
             }
-            Need::Nothing | Need::Outside => String::new(),
+            Need::Nothing | Need::Outside | Need::Subtests(_) => String::new(),
             Need::Any(_) => self.nobody(way.action, object, &way.partners),
         }
     }

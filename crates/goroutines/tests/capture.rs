@@ -5,7 +5,7 @@ use lockstep_goroutines::capture;
 use lockstep_goroutines::execution::{Action, End, Execution, State, WaitReason, What};
 use lockstep_goroutines::launch::{Launch, Outcome};
 use lockstep_goroutines::output;
-use lockstep_goroutines::ring::{Mode, Policy, Ring};
+use lockstep_goroutines::ring::{Mode, Policy, Ring, Turns};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_testkit::{Scratch, tools};
 use std::ffi::OsString;
@@ -21,6 +21,15 @@ const QUIET: Policy = Policy {
     bound: 0,
     settle: 100_000_000,
     steady: false,
+    turns: Turns {
+        hold: 0,
+        behind: 0,
+        after: 0,
+        maker: 0,
+        reader: 0,
+        level: 0,
+        opposite: false,
+    },
 };
 
 fn sources() -> PathBuf {
@@ -71,6 +80,7 @@ impl Built {
             limit,
             most: 64 << 20,
             shows: false,
+            is_over: None,
         }
         .run()
         .expect("a run");
@@ -356,6 +366,7 @@ impl Built {
             limit,
             most: 1 << 20,
             shows: false,
+            is_over: None,
         }
         .run()
         .expect("a run");

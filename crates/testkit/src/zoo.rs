@@ -9,12 +9,14 @@ use lockstep_goroutines::build::Builder;
 use lockstep_goroutines::campaign::{self, Found, Run, Subject};
 use lockstep_goroutines::execution::Execution;
 use lockstep_goroutines::launch::{Launch, LaunchError};
-use lockstep_goroutines::ring::{Policy, Ring};
-use lockstep_goroutines::schedule;
+use lockstep_goroutines::ring::Ring;
+use lockstep_goroutines::schedule::{self, Plan};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::{Judgement, Place, capture, output};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than any kernel takes; what still moves then is judged as it stands.
@@ -108,7 +110,7 @@ pub struct Built {
     file: PathBuf,
     directory: PathBuf,
     classes: Vec<u8>,
-    _scratch: Scratch,
+    _scratch: Arc<Scratch>,
 }
 
 impl Built {
@@ -117,28 +119,49 @@ impl Built {
     /// # Errors
     /// Where the go command or the overlay fails.
     pub fn of(kernel: &Kernel) -> Result<Self> {
-        let flags: Vec<OsString> = kernel
-            .needs_race()
-            .then(|| "-race".into())
-            .into_iter()
-            .collect();
-        let builder = Builder::new(&kernel.module, &flags)?;
-        ensure!(
-            builder.missing().is_empty(),
-            "the overlay misses {:?}",
-            builder.missing()
-        );
-        let scratch = Scratch::new("zoo");
-        let file = scratch.join(&kernel.name);
-        builder.test(&format!("./{}", kernel.name), &file)?;
-        let program = Program::open(&file, &builder.toolchain.root, None)?;
-        Ok(Self {
-            classes: program.classes(),
-            program,
-            file,
-            directory: kernel.module.join(&kernel.name),
-            _scratch: scratch,
-        })
+        let built = Self::all(std::slice::from_ref(kernel))?;
+        built.into_iter().next().context("no kernel")
+    }
+
+    /// Builds kernels, those of one module and kind at once, and gives them in their order.
+    ///
+    /// # Errors
+    /// Where the go command or the overlay fails.
+    pub fn all(kernels: &[Kernel]) -> Result<Vec<Self>> {
+        let mut groups: BTreeMap<(&Path, bool), Vec<usize>> = BTreeMap::new();
+        for (index, kernel) in kernels.iter().enumerate() {
+            let group = (kernel.module.as_path(), kernel.needs_race());
+            groups.entry(group).or_default().push(index);
+        }
+        let mut built: Vec<Option<Self>> = kernels.iter().map(|_| None).collect();
+        for ((module, races), members) in groups {
+            let flags: &[OsString] = if races { &["-race".into()] } else { &[] };
+            let builder = Builder::new(module, flags)?;
+            ensure!(
+                builder.missing().is_empty(),
+                "the overlay misses {:?}",
+                builder.missing()
+            );
+            let scratch = Arc::new(Scratch::new("zoo"));
+            let names = members.iter().map(|it| format!("./{}", kernels[*it].name));
+            let packages = builder.packages(&names.collect::<Vec<_>>())?;
+            builder.tests(&packages, scratch.path())?;
+            for (number, package) in packages.iter().enumerate() {
+                let is_it = |index: &&usize| package.directory.ends_with(&kernels[**index].name);
+                let index = members.iter().find(is_it).context("another package")?;
+                let file = scratch.join(number.to_string());
+                let program = Program::open(&file, &builder.toolchain.root, None)?;
+                built[*index] = Some(Self {
+                    classes: program.classes(),
+                    program,
+                    file,
+                    directory: package.directory.clone(),
+                    _scratch: Arc::clone(&scratch),
+                });
+            }
+        }
+        let all: Option<Vec<Self>> = built.into_iter().collect();
+        all.context("a kernel that was not built")
     }
 
     /// Builds the tests of a package of the standard library.
@@ -157,7 +180,7 @@ impl Built {
             program,
             file,
             directory: root.join("src").join(package),
-            _scratch: scratch,
+            _scratch: Arc::new(scratch),
         })
     }
 
@@ -204,24 +227,24 @@ impl Built {
     ///
     /// # Errors
     /// Where it was not started, or left no ring.
-    pub fn run(&self, test: &str, policy: Policy) -> Result<(Execution, Duration)> {
+    pub fn run(&self, test: &str, plan: &Plan) -> Result<(Execution, Duration)> {
         let only = OsString::from(format!("-test.run=^{test}$"));
-        self.launch(&[only, "-test.timeout=0".into()], policy, LIMIT)
+        self.launch(&[only, "-test.timeout=0".into()], plan, LIMIT)
     }
 
     /// Runs all its tests in one process.
     ///
     /// # Errors
     /// Where it was not started, or left no ring.
-    pub fn run_all(&self, policy: Policy, limit: Duration) -> Result<(Execution, Duration)> {
+    pub fn run_all(&self, plan: &Plan, limit: Duration) -> Result<(Execution, Duration)> {
         let words = ["-test.short", "-test.timeout=0"].map(OsString::from);
-        self.launch(&words, policy, limit)
+        self.launch(&words, plan, limit)
     }
 
     fn launch(
         &self,
         arguments: &[OsString],
-        policy: Policy,
+        plan: &Plan,
         limit: Duration,
     ) -> Result<(Execution, Duration)> {
         let started = Instant::now();
@@ -230,11 +253,12 @@ impl Built {
             arguments,
             directory: &self.directory,
             classes: &self.classes,
-            policy,
-            processors: None,
+            policy: plan.policy,
+            processors: plan.processors,
             limit,
             most: 256 << 20,
             shows: false,
+            is_over: None,
         }
         .run()?;
         let ring = Ring::read(&outcome.ring)?;
@@ -251,7 +275,7 @@ impl Built {
 }
 
 /// The schedule of run `number` (from 0) of a campaign.
-pub fn policy(seed: u64, number: u64) -> Policy {
+pub fn plan(seed: u64, number: u64) -> Plan {
     let number = u32::try_from(number).unwrap_or(u32::MAX - 1) + 1;
-    schedule::plan(seed, number, None).policy
+    schedule::plan(seed, number, None)
 }

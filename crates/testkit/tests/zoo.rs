@@ -27,7 +27,7 @@ const MOST: u64 = 200;
 fn check(kernel: &Kernel) {
     let built = Built::of(kernel).expect("a test binary");
     let found = (0..MOST).find_map(|number| {
-        let (execution, _) = built.run("TestBug", zoo::policy(1, number)).expect("a run");
+        let (execution, _) = built.run("TestBug", &zoo::plan(1, number)).expect("a run");
         let judgement = judge(&execution);
         judgement.verdict.is_bug().then_some(judgement)
     });
@@ -38,8 +38,8 @@ fn check(kernel: &Kernel) {
     assert!(kernel.is_right(&judgement), "{said}");
     assert!(kernel.is_cause(judgement.cause.as_ref()), "{said}");
     for number in 0..4 {
-        let policy = zoo::policy(2, number);
-        let (execution, _) = built.run("TestRepaired", policy).expect("a run");
+        let plan = zoo::plan(2, number);
+        let (execution, _) = built.run("TestRepaired", &plan).expect("a run");
         let judgement = judge(&execution);
         assert!(
             !judgement.verdict.is_bug(),

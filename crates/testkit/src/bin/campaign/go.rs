@@ -132,17 +132,17 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     if before.is_empty() && options.only.is_empty() {
         writeln!(table, "{}", Row::HEADS)?;
     }
-    let mut built_for = Duration::ZERO;
-    for kernel in zoo::kernels()? {
+    let mut kernels = zoo::kernels()?;
+    kernels.retain(|kernel| {
         let chosen =
             options.only.is_empty() || options.only.iter().any(|it| kernel.name.contains(it));
-        if !chosen || rows.iter().any(|it| it.name == kernel.name) {
-            continue;
-        }
-        let started = Instant::now();
-        let built = Built::of(&kernel)?;
-        built_for += started.elapsed();
-        let row = trial(&kernel, &built, &options)?;
+        chosen && !rows.iter().any(|it| it.name == kernel.name)
+    });
+    let started = Instant::now();
+    let built = Built::all(&kernels)?;
+    let built_for = started.elapsed();
+    for (kernel, built) in kernels.iter().zip(&built) {
+        let row = trial(kernel, built, &options)?;
         if options.only.is_empty() {
             writeln!(table, "{}", row.csv())?;
         }
@@ -192,7 +192,7 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
         println!("{}: not found ({})", kernel.name, row.verdict);
     }
     for number in 0..options.twins {
-        let (execution, _) = built.run("TestRepaired", zoo::policy(options.seed, number))?;
+        let (execution, _) = built.run("TestRepaired", &zoo::plan(options.seed, number))?;
         let judgement = judge(&execution);
         if judgement.verdict != Verdict::Pass {
             row.false_verdicts += u64::from(judgement.verdict.is_bug());
@@ -218,8 +218,8 @@ fn standard(options: &Options) -> Result<ExitCode> {
         }
         let built = Built::standard(package)?;
         for number in 0..options.standard {
-            let policy = zoo::policy(options.seed, number);
-            let (execution, took) = built.run_all(policy, Duration::from_secs(120))?;
+            let plan = zoo::plan(options.seed, number);
+            let (execution, took) = built.run_all(&plan, Duration::from_secs(120))?;
             let judgement = judge(&execution);
             let events = execution.events.len();
             println!(
