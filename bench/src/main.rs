@@ -15,6 +15,7 @@ mod measure;
 mod memory;
 mod options;
 mod programs;
+mod progress;
 mod recording;
 mod rows;
 mod run;
@@ -45,6 +46,7 @@ const BENCHES: &[Bench] = &[
     ("memory", memory::USAGE, memory::run),
     ("store", store::USAGE, store::run),
     ("programs", programs::USAGE, programs::run),
+    ("progress", progress::USAGE, progress::run),
     ("compare", campaign::USAGE, campaign::run),
 ];
 

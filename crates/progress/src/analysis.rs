@@ -352,7 +352,9 @@ fn group<'s>(
     (groups, places)
 }
 
-/// A wait of a task, if it has one.
+/// The waits of a task; all of them are in the order of those who wait.
 pub(crate) fn waits_of(waiting: &Waiting, task: u32) -> impl Iterator<Item = &Wait> {
-    waiting.waits.iter().filter(move |wait| wait.from == task)
+    let first = waiting.waits.partition_point(|wait| wait.from < task);
+    let rest = waiting.waits.get(first..).unwrap_or(&[]);
+    rest.iter().take_while(move |wait| wait.from == task)
 }

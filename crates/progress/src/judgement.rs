@@ -1,6 +1,6 @@
 //! Who holds the others up, and whether a task hangs at all.
 
-use crate::analysis::{Activity, Group, Kind, Progress, Task};
+use crate::analysis::{Activity, Group, Kind, Progress, Task, waits_of};
 use crate::ends::{crashed, ended};
 use crate::group::Order;
 use crate::mismatch::Mismatch;
@@ -35,7 +35,10 @@ pub(crate) fn held_up_by(
     mismatches: &[Mismatch],
 ) -> Option<Vec<usize>> {
     let of = |few: &[u32]| -> Vec<usize> {
-        let is_one = |group: &usize| few.iter().any(|it| groups[*group].tasks.contains(it));
+        let is_one = |group: &usize| {
+            few.iter()
+                .any(|it| groups[*group].tasks.binary_search(it).is_ok())
+        };
         (0..groups.len()).filter(is_one).collect()
     };
     let crashed = crashed(tasks);
@@ -67,14 +70,16 @@ pub(crate) fn least(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<u
         .filter(|group| groups[*group].activity != Activity::Finished)
         .collect();
     let least = order.least(&going);
-    let waits_for_another = |group: usize| {
-        waiting.waits.iter().any(|wait| {
-            groups[group].tasks.contains(&wait.from)
-                && least
-                    .iter()
-                    .any(|other| *other != group && groups[*other].tasks.contains(&wait.to))
-        })
-    };
+    let mut group_of: BTreeMap<u32, usize> = BTreeMap::new();
+    for group in &least {
+        group_of.extend(groups[*group].tasks.iter().map(|task| (*task, *group)));
+    }
+    let pairs = waiting.waits.iter().filter_map(|wait| {
+        let (from, to) = (group_of.get(&wait.from)?, group_of.get(&wait.to)?);
+        (from != to).then_some(*from)
+    });
+    let waits: BTreeSet<usize> = pairs.collect();
+    let waits_for_another = |group: usize| waits.contains(&group);
     let free: Vec<usize> = least
         .iter()
         .copied()
@@ -120,8 +125,7 @@ fn is_polled(progress: &Progress) -> bool {
     core.any(polls)
         // Who waits for one that ended asks, and goes on asking.
         || progress.waiting.stuck.iter().any(|task| {
-            let mut waits = progress.waiting.waits.iter().filter(|it| it.from == *task);
             let is_core = |to: u32| progress.waiting.cores.iter().flatten().any(|it| *it == to);
-            polls(task) && waits.any(|it| is_core(it.to))
+            polls(task) && waits_of(&progress.waiting, *task).any(|it| is_core(it.to))
         })
 }

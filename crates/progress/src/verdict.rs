@@ -130,7 +130,8 @@ fn around(group: &Group) -> Option<&(String, u64)> {
 }
 
 fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
-    progress.groups.iter().find(|it| it.tasks.contains(&task))
+    let has = |it: &&Group| it.tasks.binary_search(&task).is_ok();
+    progress.groups.iter().find(has)
 }
 
 /// The others that wait, where most of them are.

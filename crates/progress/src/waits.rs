@@ -57,7 +57,7 @@ pub struct Wait {
 /// Who waits for whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// All waits of tasks that wait; of a collective operation that many have not reached, the first
+    /// All waits of tasks that wait, in the order of these; of a collective operation that many have not reached, the first
     /// [`MOST_SHOWN`].
     pub waits: Vec<Wait>,
     /// Tasks that can never go on (those that ended are not among them).

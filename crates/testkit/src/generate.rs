@@ -273,3 +273,68 @@ pub fn ranks(count: u32) -> Run {
     });
     run(traces.collect())
 }
+
+/// Tasks of a job that hangs, by role: 40 roles of 50 functions each, with an exchange in the middle of each step. Most wait
+/// in `MPI_Allgather` at the end of their second step; one in 171 is still in `MPI_Recv` of that exchange; the last is
+/// before that, in `MPI_Get_count`.
+#[must_use]
+pub fn hanging(count: u32) -> Run {
+    const ROLES: u32 = 40;
+    const CALLS: u32 = 50;
+    let special = [
+        "main",
+        "step",
+        "MPI_Allgather",
+        "exchange",
+        "MPI_Get_count",
+        "MPI_Recv",
+    ];
+    let first = special.len() as u32;
+    let traces = (0..count).map(|task| {
+        let mut events = Events(Vec::new());
+        let own = |events: &mut Events, call: u32| {
+            events.leaf(first + task % ROLES * CALLS + call);
+        };
+        events.call(0);
+        events.call(1);
+        (0..CALLS / 2).for_each(|call| own(&mut events, call));
+        events.call(3);
+        events.leaf(4);
+        events.leaf(5);
+        events.ret();
+        (CALLS / 2..CALLS).for_each(|call| own(&mut events, call));
+        events.leaf(2);
+        events.ret();
+        events.call(1);
+        (0..CALLS / 2).for_each(|call| own(&mut events, call));
+        events.call(3);
+        if task + 1 == count {
+            events.call(4);
+            return events.0;
+        }
+        events.leaf(4);
+        if task % 171 == 7 {
+            events.call(5);
+            return events.0;
+        }
+        events.leaf(5);
+        events.ret();
+        (CALLS / 2..CALLS).for_each(|call| own(&mut events, call));
+        events.call(2);
+        events.0
+    });
+    let mut run = run(traces.collect());
+    for (function, name) in run.functions.iter_mut().zip(special) {
+        function.name = name.to_owned();
+        function.linkage = name.to_owned();
+        function.imported = name.starts_with("MPI_");
+    }
+    for process in &mut run.processes {
+        process.end = End {
+            kind: EndKind::Running,
+            code: None,
+            certain: true,
+        };
+    }
+    run
+}
