@@ -45,9 +45,9 @@ const MOST_OUTPUT: usize = 8 << 20;
 /// The variable that names the ring.
 const VARIABLE: &str = "LOCKSTEP_GO_RING";
 
-/// Of a ring, and of how long it took so far.
+/// Says of a ring whether all is over.
 #[derive(Clone, Copy)]
-pub struct IsOver<'a>(pub &'a dyn Fn(&[u8], Duration) -> bool);
+pub struct IsOver<'a>(pub &'a dyn Fn(&[u8]) -> bool);
 
 impl std::fmt::Debug for IsOver<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -222,8 +222,7 @@ impl Launch<'_> {
                 && calm.is_due(&standing)
             {
                 asked += 1;
-                let over = ask(child, file, asked)?
-                    && is_over(&used(file, &header(file)), started.elapsed());
+                let over = ask(child, file, asked)? && is_over(&used(file, &header(file)));
                 // What moves is not told of one moment: it must be so twice.
                 if over && (calm.is_still() || was_over) {
                     return stop(child, End::TimedOut);
