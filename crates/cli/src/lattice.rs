@@ -1,11 +1,12 @@
 //! `lockstep lattice`: the concept lattice of the traces and their attributes.
 
+use crate::context::{self, is_context};
 use crate::options::Analysis;
 use crate::{output, run};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use lockstep_compare::{Lattice as Found, context, lattice};
-use lockstep_concepts::{Context, cxt};
+use lockstep_compare::{Lattice as Found, lattice};
+use lockstep_concepts::{csv, cxt};
 use lockstep_trace::names_in_short;
 use std::fs;
 use std::io::Write;
@@ -18,11 +19,15 @@ use std::process::ExitCode;
   lockstep lattice good --filter mpi
   lockstep lattice good --filter mpi --frequency actual --svg lattice.svg
   lockstep lattice good --filter mpi --dot | dot -Tpdf -o lattice.pdf
+  lockstep lattice good --filter omp --own locks.json
   lockstep lattice context.cxt
 ")]
 pub struct Lattice {
-    /// Directory of the run, or a formal context (FILE.cxt, Burmeister's format)
+    /// Directory of the run, or a formal context: FILE.cxt (Burmeister's format), FILE.csv, or FILE.json
     run: PathBuf,
+    /// Attributes of your own beside those of the traces: JSON such as {"6.4": ["holds lock a"]}, or a .cxt or .csv
+    #[arg(long, value_name = "FILE")]
+    own: Option<PathBuf>,
     #[command(flatten)]
     analysis: Analysis,
     /// Most concepts to make; a lattice that is larger is refused
@@ -40,18 +45,27 @@ pub struct Lattice {
     /// Write the formal context into a file, in Burmeister's format
     #[arg(long, value_name = "FILE")]
     cxt: Option<PathBuf>,
+    /// Write the formal context into a file, as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
 }
 
 impl Lattice {
     pub fn run(self) -> Result<ExitCode> {
-        let context = if self.run.extension().is_some_and(|it| it == "cxt") {
-            read_context(&self.run)?
+        let mut context = if is_context(&self.run) {
+            context::read(&self.run)?
         } else {
             let run = run::open_with(&self.run, self.analysis.all_processes)?;
-            context(&run, &self.analysis.options(&[&run])?)?
+            lockstep_compare::context(&run, &self.analysis.options(&[&run])?)?
         };
+        if let Some(file) = &self.own {
+            context = context::join(&context, file)?;
+        }
         if let Some(file) = &self.cxt {
             write(file, &cxt::write(&context))?;
+        }
+        if let Some(file) = &self.csv {
+            write(file, &csv::write(&context))?;
         }
         let found = lattice(&context, self.limit)?;
         if let Some(file) = &self.svg {
@@ -62,17 +76,11 @@ impl Lattice {
         } else if self.dot {
             let dot = lockstep_report::lattice_dot(&found);
             output::print(|out| out.write_all(dot.as_bytes()))?;
-        } else if self.svg.is_none() && self.cxt.is_none() {
+        } else if self.svg.is_none() && self.cxt.is_none() && self.csv.is_none() {
             output::print(|out| out.write_all(text(&found).as_bytes()))?;
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn read_context(file: &Path) -> Result<Context> {
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("{}: expected a formal context", file.display()))?;
-    cxt::read(&text).with_context(|| file.display().to_string())
 }
 
 /// Writes a result that a file was asked for.

@@ -22,6 +22,7 @@ mod baseline;
 mod calls;
 mod compare;
 mod completions;
+mod context;
 mod diff;
 mod doctor;
 mod events;

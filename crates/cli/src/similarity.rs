@@ -1,5 +1,6 @@
 //! `lockstep similarity`: how alike the traces of a run are.
 
+use crate::context;
 use crate::lattice::write;
 use crate::options::Analysis;
 use crate::{output, run};
@@ -17,10 +18,14 @@ use std::process::ExitCode;
   lockstep similarity good --filter mpi
   lockstep similarity good --attributes double --svg similarity.svg
   lockstep similarity good --csv > similarity.csv
+  lockstep similarity good --own locks.json
 ")]
 pub struct Similarity {
     /// Directory of the run
     run: PathBuf,
+    /// Attributes of your own beside those of the traces: JSON such as {"6.4": ["holds lock a"]}, or a .cxt or .csv
+    #[arg(long, value_name = "FILE")]
+    own: Option<PathBuf>,
     #[command(flatten)]
     analysis: Analysis,
     /// Print JSON
@@ -37,7 +42,14 @@ pub struct Similarity {
 impl Similarity {
     pub fn run(self) -> Result<ExitCode> {
         let run = run::open_with(&self.run, self.analysis.all_processes)?;
-        let found = similarity(&run, &self.analysis.options(&[&run])?)?;
+        let options = self.analysis.options(&[&run])?;
+        let mut found = similarity(&run, &options)?;
+        if let Some(file) = &self.own {
+            let context = context::join(&lockstep_compare::context(&run, &options)?, file)?;
+            let all = 0..context.objects().len();
+            let row = |a| all.clone().map(|b| context.jaccard(a, b)).collect();
+            found.matrix = all.clone().map(row).collect();
+        }
         if let Some(file) = &self.svg {
             write(file, &lockstep_report::similarity_svg(&found))?;
         }

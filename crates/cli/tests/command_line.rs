@@ -214,3 +214,34 @@ fn completions_and_manual_pages_are_made_of_the_same_definition() {
     );
     assert!(directory.join("lockstep.1").exists() && !directory.join("lockstep-__plan.1").exists());
 }
+
+#[test]
+fn contexts_of_ones_own_are_read_in_each_format() {
+    let scratch = Scratch::new("contexts");
+    let json = scratch.join("own.json");
+    std::fs::write(&json, r#"{"0.0": ["a", "f(int, long)"], "1.0": ["a"]}"#).expect("a file");
+    let (csv, cxt) = (scratch.join("own.csv"), scratch.join("own.cxt"));
+    let lattice = |from: &std::path::Path, more: &[&std::ffi::OsStr]| {
+        command::run(lockstep(&["lattice"]).arg(from).args(more))
+    };
+    let write = |option: &str, file: &std::path::Path| {
+        assert_eq!(lattice(&json, &[option.as_ref(), file.as_ref()]).status, 0);
+    };
+    write("--csv", &csv);
+    write("--cxt", &cxt);
+    let expected = lattice(&json, &[]);
+    assert!(expected.stdout.starts_with("2 concepts"), "{expected:#?}");
+    assert_eq!(lattice(&csv, &[]), expected);
+    assert_eq!(lattice(&cxt, &[]), expected);
+    // Own attributes beside those that are there; of nobody else.
+    let locks = scratch.join("locks.json");
+    std::fs::write(&locks, r#"{"1.0": ["holds lock b"]}"#).expect("a file");
+    let joined = lattice(&json, &["--own".as_ref(), locks.as_ref()]);
+    assert!(joined.stdout.contains("holds lock b"), "{joined:#?}");
+    std::fs::write(&locks, r#"{"7.0": ["holds lock b"]}"#).expect("a file");
+    let refused = lattice(&json, &["--own".as_ref(), locks.as_ref()]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("found some of 7.0"), "{refused:#?}");
+    std::fs::write(&locks, "[1]").expect("a file");
+    assert_eq!(lattice(&locks, &[]).status, 2);
+}

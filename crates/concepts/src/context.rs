@@ -79,6 +79,42 @@ impl Context {
         &self.incidence
     }
 
+    /// With the attributes that `other` has for objects of the same names behind its own. What `other` alone has is left out.
+    #[must_use]
+    pub fn joined(&self, other: &Self) -> Self {
+        let places: HashMap<&str, usize> = other
+            .objects
+            .iter()
+            .enumerate()
+            .map(|(it, name)| (name.as_str(), it))
+            .collect();
+        let own = self.attributes.len();
+        let attributes: Vec<String> = self
+            .attributes
+            .iter()
+            .chain(&other.attributes)
+            .cloned()
+            .collect();
+        let mut incidence = BitMatrix::new(self.objects.len(), attributes.len());
+        for (row, object) in self.objects.iter().enumerate() {
+            for column in bits::ones(self.incidence.row(row)) {
+                incidence.set(row, column);
+            }
+            let place = places.get(object.as_str());
+            for column in place
+                .into_iter()
+                .flat_map(|it| bits::ones(other.incidence.row(*it)))
+            {
+                incidence.set(row, own + column);
+            }
+        }
+        Self {
+            objects: self.objects.clone(),
+            attributes,
+            incidence,
+        }
+    }
+
     /// Objects and attributes exchanged.
     #[must_use]
     pub fn dual(&self) -> Self {

@@ -11,11 +11,14 @@
 mod bits;
 mod close_by_one;
 mod context;
+pub mod csv;
 pub mod cxt;
+mod enumerate;
 mod godin;
 mod lattice;
 mod order;
 
 pub use bits::{BitMatrix, and_count, is_subset, ones};
 pub use context::Context;
+pub use enumerate::intents;
 pub use lattice::{Algorithm, Lattice, TooManyConcepts};
