@@ -23,6 +23,7 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Why a task waits for another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,6 +82,9 @@ pub(crate) struct Node {
     pub on: Vec<usize>,
 }
 
+/// A node that needs them all, and who they are.
+type Missing = (usize, Arc<[u32]>);
+
 struct Builder<'a> {
     tasks: &'a BTreeMap<u32, Conversation>,
     members: &'a Membership,
@@ -91,7 +95,9 @@ struct Builder<'a> {
     index: FxHashMap<u32, usize>,
     /// Those who have not come to a collective operation; of an intercommunicator, of the side of the
     /// first of them.
-    missing: FxHashMap<(CommunicatorId, usize, u32), (usize, Vec<u32>)>,
+    missing: FxHashMap<(CommunicatorId, usize, u32), Missing>,
+    /// Those who have.
+    come: FxHashMap<(CommunicatorId, usize), Arc<BTreeSet<u32>>>,
     waits: Vec<Wait>,
     threads: Threads<'a>,
     partly: BTreeSet<u32>,
@@ -133,6 +139,7 @@ impl Waiting {
                 .map(|(index, task)| (*task, index))
                 .collect(),
             missing: FxHashMap::default(),
+            come: FxHashMap::default(),
             waits: Vec::new(),
             threads: Threads::new(tasks),
             partly: BTreeSet::new(),
@@ -396,7 +403,9 @@ impl Builder<'_> {
         if self.mismatched.contains(&(communicator, order)) {
             return NEVER;
         }
-        let come: BTreeSet<u32> = shares.iter().map(|share| share.task).collect();
+        let come = self.come.entry((communicator, order));
+        let all = || Arc::new(shares.iter().map(|share| share.task).collect());
+        let come = come.or_insert_with(all).clone();
         let why = Why::Collective(share.name.clone(), communicator);
         let root = share
             .root
@@ -426,7 +435,7 @@ impl Builder<'_> {
         }
         let key = (communicator, order, members.first().copied().unwrap_or(0));
         if !self.missing.contains_key(&key) {
-            let missing: Vec<u32> = members
+            let missing: Arc<[u32]> = members
                 .iter()
                 .filter(|it| !come.contains(it))
                 .copied()
@@ -441,7 +450,8 @@ impl Builder<'_> {
         let Some((node, missing)) = self.missing.get(&key).cloned() else {
             return NOW;
         };
-        self.list(task, &missing, &why);
+        // The shared node has them all.
+        self.list(task, &missing[..missing.len().min(MOST_SHOWN)], &why);
         Node {
             all: true,
             on: vec![node],

@@ -31,19 +31,31 @@ pub enum Fault {
     Dropped,
     /// A message has another tag.
     Tag,
+    /// A message goes to its sender.
+    Peer,
     /// A collective operation is left out.
     Collective,
+    /// A collective operation is made after the next call.
+    Swap,
+    /// The process ends by itself.
+    Exit,
+    /// The process sleeps in an own function, for longer than anybody looks.
+    Sleep,
     /// An own function takes long, and then all goes well: nobody hangs.
     Slow,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 9] = [
         Self::Loop,
         Self::Dropped,
         Self::Tag,
+        Self::Peer,
         Self::Collective,
+        Self::Swap,
+        Self::Exit,
+        Self::Sleep,
         Self::Slow,
     ];
 
@@ -54,7 +66,12 @@ impl Fault {
             Self::Loop => ("loop", &["--fault", "hang", "--spin"]),
             Self::Dropped => ("dropped", &["--fault", "skip"]),
             Self::Tag => ("tag", &["--fault", "argument", "--set", "tag=77"]),
+            // To whom is added with the rank.
+            Self::Peer => ("peer", &["--fault", "argument"]),
             Self::Collective => ("collective", &["--fault", "skip"]),
+            Self::Swap => ("swap", &["--fault", "swap"]),
+            Self::Exit => ("exit", &["--fault", "exit", "--set", "status=0"]),
+            Self::Sleep => ("sleep", &["--fault", "delay", "--seconds", "1000"]),
             Self::Slow => ("slow", &["--fault", "delay", "--seconds", "3"]),
         }
     }
@@ -62,9 +79,11 @@ impl Fault {
     /// Whether calls of a function may be hit.
     fn fits(self, function: &str, is_own: bool) -> bool {
         match self {
-            Self::Loop | Self::Slow => is_own && function != "main",
-            Self::Dropped | Self::Tag => matches!(function, "MPI_Send" | "MPI_Isend"),
-            Self::Collective => matches!(function, "MPI_Allreduce" | "MPI_Reduce"),
+            Self::Loop | Self::Slow | Self::Exit | Self::Sleep => is_own && function != "main",
+            Self::Dropped | Self::Tag | Self::Peer => {
+                matches!(function, "MPI_Send" | "MPI_Isend")
+            }
+            Self::Collective | Self::Swap => matches!(function, "MPI_Allreduce" | "MPI_Reduce"),
         }
     }
 }
@@ -196,6 +215,9 @@ impl Healthy {
         );
         let mut inject = lockstep(&["inject", "-o"]);
         inject.arg(&directory).args(trial.fault.words().1);
+        if trial.fault == Fault::Peer {
+            inject.args(["--set", &format!("dest={rank}")]);
+        }
         inject.args(["--at", &at, "--process", &rank, "--"]);
         let begin = Instant::now();
         let mut running = Running::start(inject.args(&self.words));
