@@ -1,9 +1,8 @@
 //! Which MPI library this is: what its handles and statuses look like, and where the objects lie that
-//! the predefined handles of Open MPI point to, by the dynamic symbols of the images that are there at
-//! the start. Nothing is asked of the library itself.
+//! the predefined handles of Open MPI point to, by the dynamic symbols of images. Nothing is asked of the
+//! library itself.
 
-use crate::image::{Image, Rendezvous};
-use crate::setup::Setup;
+use crate::image::{Image, Link};
 use crate::text::{Text, file_name, until_zero};
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lockstep_format::process::fact;
@@ -16,26 +15,27 @@ static IS_HERE: AtomicBool = AtomicBool::new(false);
 static IGNORED: [[AtomicU64; 2]; 8] = [const { [AtomicU64::new(0), AtomicU64::new(0)] }; 8];
 static IGNORED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Looks at the main program (which has copies of what it names, where it is not position-independent)
-/// and at the MPI libraries. In the constructor only.
-pub fn describe(setup: &mut Setup) {
-    let Some(main) = Image::main() else { return };
-    let Some(list) = Rendezvous::find(&main) else {
-        return;
-    };
-    if let Some(dynamic) = main.dynamic() {
-        look(setup, main.bias, dynamic);
+/// Looks at the main program, which has copies of what it names where it is not position-independent. In
+/// the constructor only; `tell` gets facts.
+pub fn know_main(tell: impl FnMut(&str, &[&[u8]])) {
+    if let Some(main) = Image::main()
+        && let Some(dynamic) = main.dynamic()
+    {
+        look(main.bias, dynamic, tell);
     }
-    Rendezvous::each_library(list, |link| {
-        if file_name(link.name()).starts_with(b"libmpi") {
-            IS_HERE.store(true, Ordering::Relaxed);
-            look(setup, link.bias, link.dynamic);
-        }
-    });
+}
+
+/// Looks at a library that is there at the start, or was loaded just now: a program in an interpreter
+/// loads its MPI late.
+pub fn know(link: &Link, tell: impl FnMut(&str, &[&[u8]])) {
+    if file_name(link.name()).starts_with(b"libmpi") {
+        IS_HERE.store(true, Ordering::Relaxed);
+        look(link.bias, link.dynamic, tell);
+    }
 }
 
 /// Data symbols of an image.
-fn look(setup: &mut Setup, bias: u64, dynamic: *const [u64; 2]) {
+fn look(bias: u64, dynamic: *const [u64; 2], mut tell: impl FnMut(&str, &[&[u8]])) {
     let Some(symbols) = Symbols::of(bias, dynamic) else {
         return;
     };
@@ -68,7 +68,7 @@ fn look(setup: &mut Setup, bias: u64, dynamic: *const [u64; 2]) {
             POINTERS.store(true, Ordering::Relaxed);
             let mut number = Text::<24>::new();
             number.push_hexadecimal(at);
-            setup.fact(fact::HANDLE, &[name, number.bytes()]);
+            tell(fact::HANDLE, &[name, number.bytes()]);
         }
     }
 }

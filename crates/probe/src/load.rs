@@ -13,6 +13,7 @@
 
 use crate::arena::{self, Target};
 use crate::debugger;
+use crate::handles;
 use crate::image::{Image, Rendezvous};
 use crate::maps::{Maps, Range};
 use crate::planner::{self, Candidate, Environment, Found};
@@ -323,6 +324,9 @@ impl Loader {
             }
             if runs_devices(file_name(link.name())) {
                 facts.untraced(link.name(), "what it runs on a device is not recorded");
+            }
+            if Setup::get().arguments {
+                handles::know(link, |word, values| facts.add(word, values));
             }
             if self.has_own_unwinder(link) {
                 let why = match self.leave_return_addresses() {

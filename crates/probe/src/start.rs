@@ -130,7 +130,7 @@ pub extern "C" fn start() {
         return;
     }
     if setup.arguments {
-        handles::describe(setup);
+        handles::know_main(|word, values| setup.fact(word, values));
     }
     choose(setup, environment);
     if !take_fault_on(environment) {

@@ -97,6 +97,27 @@ fn calls_of_a_library_into_others_are_recorded() {
     }
 }
 
+/// As a program in an interpreter has it: the main program knows nothing of MPI.
+#[test]
+fn mpi_that_is_loaded_late_is_recorded_with_its_arguments() {
+    let _alone = one_at_a_time();
+    let scratch = Scratch::new("images-late-mpi");
+    let program = Recipe::new("c/runs_library.c").build();
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let source = mpi.recipe("odd_even.c");
+        let library = source.flags(&["-O1", "-shared", "-fPIC"]).build();
+        let mut words = mpi.launch(4);
+        words.extend([&program, &library].map(|path| text(path).to_owned()));
+        let run = record(&scratch, &["--images", "odd_even"], &words);
+        assert_eq!(run.outcome.status, 0, "{run:#?}");
+        assert!(run.outcome.stdout.contains("sorted"), "{run:#?}");
+        let sent =
+            "call MPI_Send(buf=.., count=64, datatype=MPI_INT, dest=0, tag=1, comm=MPI_COMM_WORLD)";
+        let events = run.text(&["events", "-t", "1.0", "--arguments"]);
+        assert_eq!(events.matches(sent).count(), 2, "{mpi:?}: {events}");
+    }
+}
+
 #[test]
 fn a_thousand_times_in_one_place_or_another_and_in_a_namespace_of_its_own() {
     let scratch = Scratch::new("images-loop");
