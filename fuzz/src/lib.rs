@@ -218,6 +218,7 @@ fn elf(input: &[u8]) {
         let scope = Scope {
             role,
             own_functions,
+            library_calls: own_functions,
         };
         if let Ok(made) = lockstep_patch::plan(input, scope, &Options::default()) {
             assert!(Plan::new(&made).is_ok(), "a plan that nobody can read");

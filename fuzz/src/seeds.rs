@@ -58,6 +58,7 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
         let scope = Scope {
             role,
             own_functions,
+            library_calls: own_functions,
         };
         lockstep_patch::plan(&fs::read(PROGRAM).ok()?, scope, &Options::default()).ok()
     };

@@ -1,7 +1,7 @@
 //! `record --hang`: opens the run that is being recorded now and then, and says what a watch makes of it.
 
 use crate::output;
-use lockstep_progress::{Standing, Watch, analyse};
+use lockstep_progress::{Progress, Standing, Watch, analyse};
 use lockstep_record::Watcher;
 use lockstep_trace::{EndKind, Process, Run};
 use std::path::Path;
@@ -14,15 +14,28 @@ pub struct Hang {
     began: Instant,
     /// The number of events, and since when it is that.
     events: (u64, Instant),
-    /// The number of events when the run was read last.
-    read: Option<u64>,
-    /// When it may be read again.
+    /// The run as it was read last.
+    reading: Option<Reading>,
+    /// When a run that goes on may be read again.
     next: Instant,
+    /// When one that is quiet was looked at last.
+    looked: Instant,
     said: Option<String>,
     /// Since the run became quiet: when that was, and the processor time that its processes had taken.
     quiet: Option<(Instant, Duration)>,
     /// Whether the command was ended for it.
     pub stopped: bool,
+}
+
+/// What was found in a run.
+struct Reading {
+    found: Progress,
+    /// The number of events before it was read.
+    events: u64,
+    /// How many ends of processes were known.
+    ends: usize,
+    /// Processes that were there.
+    pids: Vec<u32>,
 }
 
 /// Quiet for that long, a job is looked at.
@@ -32,19 +45,17 @@ const BUSY: f64 = 0.05;
 /// Clock ticks a second, as `/proc` counts on every Linux of today.
 const TICKS: u32 = 100;
 
-/// The processor time that the run's processes on this host have taken.
-fn processor_time(run: &Run) -> Duration {
-    let ticks = |pid: u32| -> Option<u32> {
+/// The processor time that processes of this host have taken.
+fn processor_time(pids: &[u32]) -> Duration {
+    let ticks = |pid: &u32| -> Option<u32> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name in parentheses may hold anything; utime is field 14, stime 15.
         let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
         let (user, system) = (fields.next()?, fields.next()?);
         Some(user.parse::<u32>().ok()? + system.parse::<u32>().ok()?)
     };
-    let there = |process: &&Process| process.end.kind == EndKind::Running;
-    let processes = run.processes.iter().filter(there);
-    processes
-        .filter_map(|process| ticks(process.pid))
+    let taken = pids.iter().filter_map(ticks);
+    taken
         .map(|ticks| Duration::from_secs(ticks.into()) / TICKS)
         .sum()
 }
@@ -58,8 +69,9 @@ impl Hang {
             stop,
             began: now,
             events: (0, now),
-            read: None,
+            reading: None,
             next: now,
+            looked: now,
             said: None,
             quiet: None,
             stopped: false,
@@ -80,9 +92,35 @@ impl Hang {
             self.quiet = None;
             return now >= self.next;
         }
-        let quiet = self.events.1.elapsed();
+        let is_read = self.reading.as_ref().is_some_and(|it| it.events == events);
         // Twice at the same events, and then until something was said.
-        quiet >= QUIET && (self.read != Some(events) || self.said.is_none() && now >= self.next)
+        self.events.1.elapsed() >= QUIET
+            && (!is_read || self.said.is_none() && self.looked.elapsed() >= QUIET)
+    }
+
+    /// What is found in the run. As long as nobody makes an event or ends, that is what was found before: a long
+    /// run need not be read again to see that a deadlock holds.
+    fn read(&mut self, directory: &Path, events: u64) -> Option<&Reading> {
+        let ends = std::fs::read_dir(directory.join("ends")).map_or(0, Iterator::count);
+        let is_it = |read: &Reading| (read.events, read.ends) == (events, ends);
+        if !self.reading.as_ref().is_some_and(is_it) {
+            let begin = Instant::now();
+            // A run that cannot be read yet is read later.
+            let run = Run::open(directory).ok()?;
+            run.traces().next()?;
+            let there = |process: &&Process| process.end.kind == EndKind::Running;
+            let there = run.processes.iter().filter(there);
+            self.reading = Some(Reading {
+                found: analyse(&run),
+                events,
+                ends,
+                pids: there.map(|process| process.pid).collect(),
+            });
+            // Reading takes no more than a tenth of our time.
+            let pause = (begin.elapsed() * 10).clamp(QUIET, Duration::from_secs(60));
+            self.next = Instant::now() + pause;
+        }
+        self.reading.as_ref()
     }
 }
 
@@ -91,22 +129,15 @@ impl Watcher for Hang {
         if !self.is_time(events) {
             return false;
         }
-        let begin = Instant::now();
-        // A run that cannot be read yet is read later.
-        let Ok(run) = Run::open(directory) else {
+        let now = Instant::now();
+        let Some(Reading { found, pids, .. }) = self.read(directory, events) else {
             return false;
         };
-        if run.traces().next().is_none() {
-            return false;
-        }
-        let mut found = analyse(&run);
-        let standing = self.watch.look(&found, begin.duration_since(self.began));
-        self.read = Some(events);
-        // Reading takes no more than a tenth of our time.
-        let pause = (begin.elapsed() * 10).clamp(QUIET, Duration::from_secs(60));
-        self.next = Instant::now() + pause;
-        let taken = processor_time(&run);
-        let (since, before) = *self.quiet.get_or_insert((begin, taken));
+        let mut found = found.clone();
+        let taken = processor_time(pids);
+        self.looked = now;
+        let standing = self.watch.look(&found, now.duration_since(self.began));
+        let (since, before) = *self.quiet.get_or_insert((now, taken));
         if standing == Standing::No {
             return false;
         }
