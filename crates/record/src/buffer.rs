@@ -66,24 +66,14 @@ impl Buffer {
     }
 
     fn enter(&self, run: &Path) -> io::Result<()> {
-        let entry = self.place.join(&self.name);
-        loop {
-            match fs::DirBuilder::new().mode(0o700).create(&self.place) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
-            match File::create(&entry) {
-                Ok(_) => break,
-                // The last of the other recorders has removed the directory just now.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let folder = run.join(FOLDER);
-        fs::create_dir_all(&folder)?;
-        let draft = folder.join(format!(".{}", self.name));
-        let path = self.place.as_os_str().as_bytes();
-        crate::put(&draft, &folder.join(&self.name), path)
+        enter(&self.place, |place| {
+            File::create(place.join(&self.name)).map(drop)
+        })?;
+        enter(&run.join(FOLDER), |folder| {
+            let draft = folder.join(format!(".{}", self.name));
+            let path = self.place.as_os_str().as_bytes();
+            crate::put(&draft, &folder.join(&self.name), path)
+        })
     }
 
     /// What the probe is told: host and directory. A process on another host, which this recorder
@@ -97,10 +87,14 @@ impl Buffer {
     /// When the command has ended: puts what is there into the run and leaves the directory. What
     /// cannot be put there stays, and is told.
     pub(crate) fn leave(&self, run: &Path) -> Option<String> {
+        let has_others = recorders(&self.place)
+            .iter()
+            .any(|(name, recorder)| *name != self.name && recorder.is_alive());
         let left = gather_from(&self.place, run);
         let _ = fs::remove_file(self.place.join(&self.name));
         match left {
-            Ok(0) => {
+            // What still runs is for a recorder to gather that was here before we looked.
+            Ok(running) if running == 0 || has_others => {
                 let _ = fs::remove_file(run.join(FOLDER).join(&self.name));
                 let _ = fs::remove_dir(run.join(FOLDER));
                 let _ = fs::remove_dir(&self.place);
@@ -115,6 +109,21 @@ impl Buffer {
                 self.place.display(),
                 plain(&error)
             )),
+        }
+    }
+}
+
+/// Makes a directory unless it is there, and an entry in it: the last of the other recorders may remove the
+/// directory in between.
+fn enter(place: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match fs::DirBuilder::new().mode(0o700).create(place) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        match make(place) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            made => return made,
         }
     }
 }
@@ -150,14 +159,24 @@ pub fn gather(run: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// The recorders that have an entry in a directory, by its name.
+fn recorders(place: &Path) -> Vec<(String, FileName)> {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter_map(|name| {
+            let process = FileName::parse(&format!("{name}-0{SUFFIX}"))?;
+            Some((name, process))
+        })
+        .collect()
+}
+
 /// Removes the entries of recorders that are gone.
 fn remove_entries(place: &Path, folder: &Path) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let as_file = format!("{}-0{SUFFIX}", name.to_string_lossy());
-        if FileName::parse(&as_file).is_some_and(|recorder| !recorder.is_alive()) {
+    for (name, recorder) in recorders(place) {
+        if !recorder.is_alive() {
             let _ = fs::remove_file(folder.join(&name));
-            let _ = fs::remove_file(entry.path());
+            let _ = fs::remove_file(place.join(&name));
         }
     }
 }
