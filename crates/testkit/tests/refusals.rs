@@ -439,11 +439,11 @@ fn runs_whose_ranks_do_not_match() {
 #[test]
 fn options_that_are_not_there_yet() {
     let scratch = Scratch::new("options");
-    let outcome = record(&scratch, &["--buffer", "here"], &[calls_program()]).outcome;
+    let outcome = record(&scratch, &["--burst-buffer", "here"], &[calls_program()]).outcome;
     assert_eq!(outcome.status, 125, "{outcome:#?}");
-    assert!(outcome.stderr.contains("--buffer"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("--burst-buffer"), "{outcome:#?}");
     let help = command::run(&mut lockstep(&["record", "--help"]));
-    assert!(!help.stdout.contains("--buffer"), "{}", help.stdout);
+    assert!(!help.stdout.contains("--burst-buffer"), "{}", help.stdout);
 }
 
 #[test]
