@@ -238,11 +238,15 @@ KERNEL(omp_barrier) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static volatile int inside;
 KERNEL(omp_critical_receive) {
 #pragma omp parallel num_threads(3)
     {
+        // Of rank 1, thread 1 comes first.
+        while (rank == 1 && omp_get_thread_num() != 1 && !inside) usleep(1000);
 #pragma omp critical(mine)
         {
+            inside = 1;
             if (rank == 1 && omp_get_thread_num() == 1) RECV(0, 3);
             sink++;
         }

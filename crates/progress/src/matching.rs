@@ -7,7 +7,7 @@
 
 use crate::message::{CommunicatorId, Conversation, Part, PartKind, Peer};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A part of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ impl Matching {
     #[must_use]
     pub fn new(tasks: &BTreeMap<u32, Conversation>) -> Self {
         let mut matching = Self::default();
-        let mut messages: FxHashMap<Way, Vec<Message>> = FxHashMap::default();
+        let mut messages: FxHashMap<Way, VecDeque<Message>> = FxHashMap::default();
         let mut ways: FxHashMap<(CommunicatorId, u32), Vec<Way>> = FxHashMap::default();
         for (task, id, part) in parts(tasks) {
             match &part.kind {
@@ -58,9 +58,9 @@ impl Matching {
                     let way = (*communicator, task, *to);
                     let queue = messages.entry(way).or_insert_with(|| {
                         ways.entry((*communicator, *to)).or_default().push(way);
-                        Vec::new()
+                        VecDeque::new()
                     });
-                    queue.push(Message {
+                    queue.push_back(Message {
                         id,
                         tag: *tag,
                         taken: false,
@@ -187,11 +187,16 @@ impl Matching {
 }
 
 /// The first message of a way that was not taken, and has this tag.
-fn take(messages: &mut FxHashMap<Way, Vec<Message>>, way: Way, tag: Option<i64>) -> Option<PartId> {
+fn take(
+    messages: &mut FxHashMap<Way, VecDeque<Message>>,
+    way: Way,
+    tag: Option<i64>,
+) -> Option<PartId> {
     let queue = messages.get_mut(&way)?;
-    let first = queue.iter().position(|message| !message.taken)?;
     // What is taken is looked at once: the queue gets shorter from its front.
-    queue.drain(..first);
+    while queue.front()?.taken {
+        queue.pop_front();
+    }
     let message = queue
         .iter_mut()
         .find(|message| !message.taken && tag.is_none_or(|tag| tag == message.tag))?;
