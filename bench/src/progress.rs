@@ -1,17 +1,17 @@
 //! `cargo xtask bench progress`: how long aggregating and analysing the tasks of a hanging job takes.
 //!
-//! The tasks are generated (`lockstep_testkit::generate::hanging`): 40 roles, more than 2,000 states, at least 40
-//! groups. What is measured is the whole of `analyse`, with the reading of every task's events; and apart
-//! the wait-for graph of as many tasks, all but one of which wait in a collective operation, and one for a
-//! message.
+//! The tasks are generated (`lockstep_testkit::generate::hanging`): 40 roles, more than 2,000 functions, at least
+//! 40 groups. What is measured is the whole of `analyse`, with the reading of every task's events; and apart
+//! the wait-for graph of as many tasks, all but two of which wait in a collective operation, and these for
+//! messages from each other.
 
 use crate::measure;
 use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::Result;
 use lockstep_progress::{
-    Collective, CommunicatorId, Conversation, Matching, Membership, Operation, Part, PartKind,
-    Peer, Shape, Size, State, Waiting, Waits, analyse,
+    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Shape, Size,
+    Waiting, analyse,
 };
 use lockstep_testkit::generate;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ Seconds that the analysis of a hanging job takes, by its number of tasks. A minu
 const HEADS: [&str; 6] = [
     "tasks",
     "groups",
-    "states",
+    "functions",
     "analyse_seconds",
     "waits_seconds",
     "peak_bytes",
@@ -107,22 +107,7 @@ fn waiting_tasks(count: u32) -> BTreeMap<u32, Conversation> {
                 }),
             ),
         };
-        Conversation {
-            operations: vec![Operation {
-                name,
-                event: 0,
-                returned: false,
-                waits: Waits::All(vec![0]),
-            }],
-            parts: vec![Part {
-                operation: 0,
-                kind,
-                complete: false,
-            }],
-            pending: vec![0],
-            state: State::Waiting,
-            ..Conversation::default()
-        }
+        Conversation::waiting_in(&name, kind)
     };
     (0..count).map(|number| (number, task(number))).collect()
 }

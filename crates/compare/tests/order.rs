@@ -42,6 +42,15 @@ impl CausalOrder for Ahead {
     }
 }
 
+/// What a healthy rank calls.
+const USUAL: &[&str] = &[
+    "MPI_Init",
+    "MPI_Send",
+    "MPI_Recv",
+    "MPI_Send",
+    "MPI_Finalize",
+];
+
 /// Each rank makes these calls.
 fn ranks(calls: [&[&str]; 4]) -> Run {
     let trace = |names: &[&str]| {
@@ -53,13 +62,7 @@ fn ranks(calls: [&[&str]; 4]) -> Run {
 
 #[test]
 fn the_earliest_divergence_is_the_suspect_and_later_ones_its_consequences() {
-    let usual: &[&str] = &[
-        "MPI_Init",
-        "MPI_Send",
-        "MPI_Recv",
-        "MPI_Send",
-        "MPI_Finalize",
-    ];
+    let usual = USUAL;
     let early: &[&str] = &[
         "MPI_Init",
         "MPI_Recv",
@@ -112,13 +115,7 @@ fn the_earliest_divergence_is_the_suspect_and_later_ones_its_consequences() {
 
 #[test]
 fn of_those_that_end_early_the_one_that_the_others_wait_for_is_the_suspect() {
-    let usual: &[&str] = &[
-        "MPI_Init",
-        "MPI_Send",
-        "MPI_Recv",
-        "MPI_Send",
-        "MPI_Finalize",
-    ];
+    let usual = USUAL;
     let normal = ranks([usual; 4]);
     let faulty = ranks([&usual[..2], &usual[..3], &usual[..4], &usual[..3]]);
     let options = Options::default();

@@ -2,7 +2,7 @@
 //! `cargo bench -p lockstep-concepts`. Processor time.
 //!
 //! The context is generated: each object has one of the values of each of 22 features, chosen by its kind more often than
-//! by chance, so that there are about as many concepts as in the known one of that size (238,710).
+//! by chance: with less noise there are fewer concepts than the 238,710 of the known context of that size, with more of it more.
 
 #![allow(clippy::print_stdout)]
 

@@ -240,6 +240,27 @@ pub enum State {
 }
 
 impl Conversation {
+    /// A task that waits in its first operation, for all of what that began.
+    #[must_use]
+    pub fn waiting_in(name: &str, kind: PartKind) -> Self {
+        Self {
+            operations: vec![Operation {
+                name: name.into(),
+                event: 0,
+                returned: false,
+                waits: Waits::All(vec![0]),
+            }],
+            parts: vec![Part {
+                operation: 0,
+                kind,
+                complete: false,
+            }],
+            pending: vec![0],
+            state: State::Waiting,
+            ..Self::default()
+        }
+    }
+
     /// The operation that it is in.
     #[must_use]
     pub fn pending(&self) -> Option<&Operation> {

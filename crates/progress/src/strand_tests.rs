@@ -3,9 +3,7 @@
 
 use crate::inside::Inside;
 use crate::matching::Matching;
-use crate::message::{
-    Conversation, Membership, Operation, Part, PartKind, Peer, Size, State, Waits,
-};
+use crate::message::{Conversation, Membership, PartKind, Peer, Size};
 use crate::strand::{Doing, Lock, Strand};
 use crate::waits::Waiting;
 use lockstep_trace::{CommunicatorId, ProcessName, ThreadName, TraceName};
@@ -31,22 +29,7 @@ fn waiting(strands: Vec<Strand>) -> Waiting {
             communicator: CommunicatorId(0),
             size: Size::default(),
         };
-        Conversation {
-            operations: vec![Operation {
-                name: "MPI_Recv".into(),
-                event: 0,
-                returned: false,
-                waits: Waits::All(vec![0]),
-            }],
-            parts: vec![Part {
-                operation: 0,
-                kind,
-                complete: false,
-            }],
-            pending: vec![0],
-            state: State::Waiting,
-            ..Conversation::default()
-        }
+        Conversation::waiting_in("MPI_Recv", kind)
     };
     let mut first = receive(1);
     first.strands = strands;
