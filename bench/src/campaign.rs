@@ -270,7 +270,7 @@ impl Workshop {
             pool.remove(random.below(pool.len() as u64) as usize);
         }
         let (first, others) = pool.split_first().context("no normal run")?;
-        let mut compare = lockstep(&["compare", "--json"]);
+        let mut compare = lockstep(&["compare", "--json", "--fresh"]);
         compare.arg(first).arg(&faulty);
         for other in others {
             compare.arg("--normal").arg(other);

@@ -31,7 +31,7 @@ pub fn measure(scratch: &Scratch) -> Result<Option<String>> {
             loading += cost(info.arg(&recording.directory))?.wall;
         }
         loads.push(loading);
-        let mut compare = recording::lockstep(&["compare", "--json"]);
+        let mut compare = recording::lockstep(&["compare", "--json", "--fresh"]);
         compare.arg(&healthy.directory).arg(&faulty.directory);
         let cost = cost(&mut compare)?;
         ensure!(

@@ -1,24 +1,27 @@
 //! `lockstep compare`: who fell out of step, where, and why.
 
+mod kept;
+mod told;
+
 use crate::options::Analysis;
-use crate::output::{Style, styled};
 use crate::{output, report, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_compare::{CausalOrder, Comparison, Row, compare_in_order, p_in_words};
+use kept::{Entry, Kept};
+use lockstep_compare::{CausalOrder, Comparison, compare_in_order};
 use lockstep_progress::{Activity, Group, Task};
-use lockstep_trace::{ProcessName, Run, TraceName, in_short};
+use lockstep_trace::{EndKind, ProcessName, Run, TraceName};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Compare a faulty run with a normal one: who fell out of step, where, and why
 ///
 /// Without options of a single set (--filter, -k, --attributes, ...), all sets of options are tried. Ends with 1 where
 /// the runs differ: in structure (loop bodies, order of calls, open calls, missing or extra traces), or with several
-/// normal runs where the p-value is below --level.
+/// normal runs where the p-value is below --level. What was found is kept in the user's cache, by the content of the runs,
+/// so that the same question is answered at once.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep compare good bad
@@ -60,9 +63,29 @@ pub struct Options {
     /// Write everything into one self-contained page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Do not ask the cache for what was found before
+    #[arg(long)]
+    fresh: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Options {
+    /// All that decides about what is found, in words.
+    fn words(&self) -> String {
+        let Self {
+            sweep,
+            counts,
+            ignore,
+            level,
+            analysis,
+            html: _,
+            fresh: _,
+            json: _,
+        } = self;
+        format!("{sweep} {counts} {ignore:?} {level} {analysis:?}")
+    }
 }
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -72,11 +95,6 @@ fn probability(text: &str) -> Result<f64, String> {
         .filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
-
-/// How much of long lists is printed; `--json` has all.
-const SUSPECTS: usize = 3;
-const ROWS: usize = 10;
-const TOP: usize = 5;
 
 /// The order of the faulty run's events by its messages, and who waits for whom in it.
 struct ByMessages<'a> {
@@ -124,165 +142,71 @@ impl Compare {
     }
 
     pub fn run(self) -> Result<ExitCode> {
-        let normals = std::iter::once(&self.normal)
+        let directories: Vec<&Path> = std::iter::once(&self.normal)
             .chain(&self.more)
+            .chain([&self.faulty])
+            .map(PathBuf::as_path)
+            .collect();
+        let words = self.options.words();
+        let kept = Kept::of(&directories, &words);
+        // A page shows more than was kept.
+        if let (Some(kept), None, false) = (&kept, &self.options.html, self.options.fresh)
+            && let Some(entry) = kept.find()
+        {
+            output::remark(&entry.remarks);
+            return self.tell(&entry);
+        }
+        let runs = directories
+            .iter()
             .map(|directory| run::open_with(directory, self.options.analysis.all_processes))
             .collect::<Result<Vec<Run>>>()?;
-        let normals: Vec<&Run> = normals.iter().collect();
-        let faulty = run::open_with(&self.faulty, self.options.analysis.all_processes)?;
-        let all: Vec<&Run> = normals.iter().copied().chain([&faulty]).collect();
+        let entry = self.compare(&runs)?;
+        // What goes on, and what was changed meanwhile, has another answer later.
+        let is_over = |run: &Run| {
+            let mut processes = run.processes.iter();
+            processes.all(|process| process.end.kind != EndKind::Running)
+        };
+        if let Some(kept) = kept
+            && runs.iter().all(is_over)
+        {
+            kept.keep(&directories, &words, &entry);
+        }
+        self.tell(&entry)
+    }
+
+    /// The comparison itself, and the page of it.
+    fn compare(&self, runs: &[Run]) -> Result<Entry> {
+        let all: Vec<&Run> = runs.iter().collect();
         let mut options = self.options.analysis.options(&all)?;
         options.sweep = self.options.sweep || !self.options.analysis.is_single_set();
         options.ignore.clone_from(&self.options.ignore);
         options.counts = self.options.counts;
         options.level = self.options.level;
+        let (normals, run) = (&all[..all.len() - 1], all[all.len() - 1]);
         let bar = output::progress("comparing");
-        let run = &faulty;
         let order = lockstep_exchange::Order::new(run).map(|order| ByMessages { order, run });
         let order = order.as_ref().map(|order| order as &dyn CausalOrder);
-        let found = compare_in_order(&normals, &faulty, &options, order, &|done, of| {
+        let found = compare_in_order(normals, run, &options, order, &|done, of| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         });
         bar.finish_and_clear();
-        let found = found?;
+        let found: Comparison = found?;
         if let Some(file) = &self.options.html {
-            report::write_comparison(file, normals[0], &faulty, &options, &found)?;
+            report::write_comparison(file, normals[0], run, &options, &found)?;
         }
+        Ok(Entry::new(runs, &found)?)
+    }
+
+    fn tell(&self, entry: &Entry) -> Result<ExitCode> {
         if self.options.json {
-            output::json(&found)?;
+            output::print(|out| writeln!(out, "{}", entry.json))?;
         } else {
-            let text = self.text(&found);
+            let text = self.text(&entry.told);
             output::print(|out| out.write_all(text.as_bytes()))?;
         }
-        Ok(output::found(found.differs))
+        Ok(output::found(entry.told.differs))
     }
-
-    fn text(&self, found: &Comparison) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write_text(&mut text, found);
-        text
-    }
-
-    fn write_text(&self, text: &mut String, found: &Comparison) -> std::fmt::Result {
-        writeln!(
-            text,
-            "{}",
-            styled(
-                Style::Bold,
-                output::wrapped(&output::printable(&found.verdict), 0)
-            )
-        )?;
-        for note in &found.notes {
-            writeln!(
-                text,
-                "{}",
-                output::wrapped(&format!("Note: {}", output::printable(note)), 6)
-            )?;
-        }
-        if !found.suspects.is_empty() {
-            writeln!(text, "\nSUSPECTS, most suspicious first")?;
-        }
-        for suspect in found.suspects.iter().take(SUSPECTS) {
-            let name = styled(Style::Faulty, suspect.trace);
-            let p = suspect
-                .p
-                .map_or_else(String::new, |p| format!(", {}", p_in_words(p)));
-            writeln!(text, "  {name}  (confidence {:.2}{p})", suspect.confidence)?;
-            for reason in &suspect.reasons {
-                writeln!(
-                    text,
-                    "    {}",
-                    output::wrapped(&format!("- {}", output::printable(reason)), 6)
-                )?;
-            }
-        }
-        let rest: Vec<TraceName> = found
-            .suspects
-            .iter()
-            .skip(SUSPECTS)
-            .map(|suspect| suspect.trace)
-            .collect();
-        if !rest.is_empty() {
-            writeln!(text, "  and {} more: {}", rest.len(), in_short(&rest))?;
-        }
-        // Where the runs are alike, so are their clusterings: nothing to rank.
-        if found.differs && !found.table.is_empty() {
-            let shown = found.table.len().min(ROWS);
-            writeln!(
-                text,
-                "\nRANKING, lowest B-score first ({shown} of {} rows)",
-                found.table.len()
-            )?;
-            writeln!(text, "{}", ranking(&found.table[..shown]))?;
-            for (what, all) in [
-                ("processes", &found.top.processes),
-                ("threads", &found.top.threads),
-            ] {
-                let first: Vec<String> = all
-                    .iter()
-                    .take(TOP)
-                    .map(|(name, rows)| format!("{name} ({rows} rows)"))
-                    .collect();
-                if !first.is_empty() {
-                    writeln!(text, "Top suspicious {what}: {}", first.join(", "))?;
-                }
-            }
-        }
-        if let (Some(first), true) = (found.suspects.first(), found.differs) {
-            let mut next = format!(
-                "lockstep diff {} {} -t {}",
-                self.normal.display(),
-                self.faulty.display(),
-                first.trace
-            );
-            for name in &found.left_out {
-                next.push_str(&format!(" --ignore '{}'", exactly(name)));
-            }
-            writeln!(text, "\nNext: {}", output::printable(&next))?;
-        }
-        if let Some(file) = &self.options.html {
-            writeln!(
-                text,
-                "Page: {}",
-                output::printable(&file.display().to_string())
-            )?;
-        }
-        Ok(())
-    }
-}
-
-fn ranking(rows: &[Row]) -> String {
-    let header = [
-        "FILTER",
-        "ATTRIBUTES",
-        "LINKAGE",
-        "CUT",
-        "B",
-        "CLUSTERS",
-        "CANDIDATES",
-    ];
-    output::table(
-        &header,
-        &[3, 4],
-        rows.iter().map(|row| {
-            let sizes: Vec<String> = row.cluster_sizes.iter().map(ToString::to_string).collect();
-            vec![
-                row.filter.clone(),
-                format!("{}.{}", row.attributes, row.frequency),
-                row.linkage.to_string(),
-                row.clusters.to_string(),
-                if row.b_score.is_nan() {
-                    "-".to_owned()
-                } else {
-                    format!("{:.3}", row.b_score)
-                },
-                sizes.join("+"),
-                in_short(&row.threads),
-            ]
-        }),
-    )
 }
 
 /// A regular expression that matches this name and no other.

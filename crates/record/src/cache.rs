@@ -1,12 +1,13 @@
-//! Plans that were made once stay, for every later run of this user: `$XDG_CACHE_HOME/lockstep/plans`,
-//! else `~/.cache/lockstep/plans`.
+//! What was found once stays, for every later run of this user: plans in `$XDG_CACHE_HOME/lockstep/plans`,
+//! else `~/.cache/lockstep/plans`, and what others keep beside them.
 //!
 //! ```text
 //! plans/PATCHER/NAME        a plan by this very patcher (`lockstep_patch::patcher`)
 //! plans/PATCHER/asked-KEY   which plans the last run of a program asked for (`ahead`)
+//! KIND/MAKER/NAME           a text of another kind, by this very maker of it
 //! ```
-//! An entry is put in place by a rename, checked whenever it is used, and removed where it does not
-//! hold. Together they take at most [`MOST`]; those that were not used for longest go first. A cache
+//! An entry is put in place by a rename, a plan checked whenever it is used, and removed where it does not
+//! hold. Together those of a kind take at most so much; those that were not used for longest go first. A cache
 //! that cannot be written, or that somebody else may write, is no cache.
 
 use lockstep_format::plan::Plan;
@@ -16,36 +17,44 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Most bytes of all plans together.
+/// Most bytes of all plans together, or of what others keep.
 const MOST: u64 = 512 << 20;
 /// Bits of a mode that let others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// The cache of this user.
+/// The cache of this user, of one kind of things.
 #[derive(Debug, Clone)]
-pub(crate) struct Cache {
-    plans: PathBuf,
+pub struct Cache {
+    /// What every maker kept, and this one.
+    all: PathBuf,
     own: PathBuf,
 }
 
 impl Cache {
-    /// The cache, made if it was not there; `None` where there can be none.
+    /// That of plans.
     pub(crate) fn open() -> Option<Self> {
+        Self::of("plans", lockstep_patch::patcher())
+    }
+
+    /// The cache for things of a `kind` by a `maker` (both names of directories), made if it was not there; `None`
+    /// where there can be none.
+    #[must_use]
+    pub fn of(kind: &str, maker: &str) -> Option<Self> {
         let absolute = |name: &str| {
             let path = std::env::var_os(name).map(PathBuf::from)?;
             path.is_absolute().then_some(path)
         };
         let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-        Self::at(&base.join("lockstep/plans"))
+        Self::at(&base.join("lockstep").join(kind), maker)
     }
 
-    fn at(plans: &Path) -> Option<Self> {
-        let own = plans.join(lockstep_patch::patcher());
+    fn at(all: &Path, maker: &str) -> Option<Self> {
+        let own = all.join(maker);
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&own).ok()?;
         let is_private = |path: &Path| fs::metadata(path).is_ok_and(|found| is_ours(&found));
-        (is_private(plans) && is_private(&own)).then(|| Self {
-            plans: plans.to_owned(),
+        (is_private(all) && is_private(&own)).then(|| Self {
+            all: all.to_owned(),
             own,
         })
     }
@@ -76,40 +85,39 @@ impl Cache {
             let _ = fs::remove_file(&entry);
             return false;
         }
-        // So that it counts as used.
-        if let Ok(file) = File::open(&entry) {
-            let _ = file.set_modified(SystemTime::now());
-        }
+        used(&entry);
         // A copy, not a link: who damages a run's file must damage nobody else's.
         crate::put(&draft(place), place, &bytes).is_ok()
     }
 
     /// The text of the entry `name`, if there is one.
-    pub(crate) fn note(&self, name: &str) -> Option<String> {
+    #[must_use]
+    pub fn note(&self, name: &str) -> Option<String> {
         let entry = self.own.join(name);
         let found = fs::symlink_metadata(&entry).ok()?;
         if !found.is_file() || !is_ours(&found) {
             return None;
         }
+        used(&entry);
         fs::read_to_string(&entry).ok()
     }
 
     /// Keeps a plan, or a text, as the entry `name`.
-    pub(crate) fn keep(&self, name: &str, plan: &[u8]) {
+    pub fn keep(&self, name: &str, bytes: &[u8]) {
         let entry = self.own.join(name);
-        let _ = crate::put(&draft(&entry), &entry, plan);
+        let _ = crate::put(&draft(&entry), &entry, bytes);
     }
 
     /// Removes what was not used for longest, as long as there is too much.
-    pub(crate) fn trim(&self) {
+    pub fn trim(&self) {
         self.trim_to(MOST);
     }
 
     fn trim_to(&self, most: u64) {
         let mut entries: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
-        let patchers = fs::read_dir(&self.plans).into_iter().flatten().flatten();
-        for patcher in patchers {
-            let files = fs::read_dir(patcher.path()).into_iter().flatten().flatten();
+        let makers = fs::read_dir(&self.all).into_iter().flatten().flatten();
+        for maker in makers {
+            let files = fs::read_dir(maker.path()).into_iter().flatten().flatten();
             entries.extend(files.filter_map(|entry| {
                 let found = entry.metadata().ok().filter(Metadata::is_file)?;
                 Some((found.modified().ok()?, found.len(), entry.path()))
@@ -122,12 +130,19 @@ impl Cache {
                 break;
             }
             let _ = fs::remove_file(&path);
-            // Another patcher's directory goes with its last entry.
-            if let Some(patcher) = path.parent().filter(|patcher| *patcher != self.own) {
-                let _ = fs::remove_dir(patcher);
+            // Another maker's directory goes with its last entry.
+            if let Some(maker) = path.parent().filter(|maker| *maker != self.own) {
+                let _ = fs::remove_dir(maker);
             }
             sum -= size;
         }
+    }
+}
+
+/// So that it counts as used.
+fn used(entry: &Path) {
+    if let Ok(file) = File::open(entry) {
+        let _ = file.set_modified(SystemTime::now());
     }
 }
 
@@ -170,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_found_and_what_is_damaged_is_not() {
         let root = scratch("cache");
-        let cache = Cache::at(&root.join("plans")).unwrap();
+        let cache = Cache::at(&root.join("plans"), "maker").unwrap();
         let (plan, place) = (some_plan(), root.join("fetched"));
         assert!(!cache.fetch("a", &place));
         cache.keep("a", &plan);
@@ -191,7 +206,7 @@ mod tests {
     #[test]
     fn the_oldest_go_first() {
         let root = scratch("cache-trim");
-        let cache = Cache::at(&root.join("plans")).unwrap();
+        let cache = Cache::at(&root.join("plans"), "maker").unwrap();
         let old = root.join("plans/another");
         fs::create_dir(&old).unwrap();
         for (path, seconds) in [
@@ -221,8 +236,8 @@ mod tests {
         let plans = root.join("plans");
         fs::create_dir(&plans).unwrap();
         fs::set_permissions(&plans, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Cache::at(&plans).is_none());
-        assert!(Cache::at(Path::new("/proc/nothing/plans")).is_none());
+        assert!(Cache::at(&plans, "maker").is_none());
+        assert!(Cache::at(Path::new("/proc/nothing/plans"), "maker").is_none());
         fs::remove_dir_all(&root).unwrap();
     }
 }

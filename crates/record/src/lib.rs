@@ -29,6 +29,7 @@ mod tally;
 mod watch;
 
 pub use buffer::gather;
+pub use cache::Cache;
 pub use directory::{check_run, remove_run};
 pub use error::Error;
 pub use inject::{Injection, inject};

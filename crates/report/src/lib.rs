@@ -19,6 +19,7 @@ mod heatmap;
 mod lattice;
 mod page;
 mod progress;
+mod ranking;
 mod text;
 mod tree;
 

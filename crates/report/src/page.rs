@@ -2,9 +2,9 @@
 
 use crate::heatmap::Scale;
 use crate::text::{grouped, shown};
-use crate::{STYLE, dendrogram, diff, heatmap, lattice, tree};
+use crate::{STYLE, dendrogram, diff, heatmap, lattice, ranking, tree};
 use lockstep_calltree::OutlineLine;
-use lockstep_compare::{Comparison, Dendrogram, Diff, Lattice, Loops, Row, Similarity, Suspect};
+use lockstep_compare::{Comparison, Dendrogram, Diff, Lattice, Loops, Similarity, Suspect};
 use lockstep_trace::{Run, TraceName, in_short, names_in_short};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -60,8 +60,6 @@ pub struct RunPart<'a> {
     pub lattice: Option<&'a Lattice>,
 }
 
-/// Rows of the ranking that are shown.
-const ROWS: usize = 50;
 /// Up to so many traces, a table of them is unfolded at first.
 const UNFOLDED: usize = 12;
 /// Suspects with a card of their own.
@@ -101,11 +99,7 @@ impl Page<'_> {
         sections.push(Section::new("lattice", "Concept lattice", self.lattices()));
         sections.push(Section::new("loops", "Loops", self.loops()));
         if let Some(comparison) = self.comparison {
-            sections.push(Section::new(
-                "ranking",
-                "Ranking table",
-                ranking(&comparison.table),
-            ));
+            sections.push(ranking::section(comparison));
         }
         sections.push(Section::new("trees", "Call trees", self.call_trees()));
         if self.comparison.is_some() {
@@ -271,7 +265,10 @@ pub(crate) fn document(title: &str, lead: &Markup, sections: &[Section]) -> Stri
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) " - lockstep" }
-                style { (PreEscaped(STYLE)) }
+                style {
+                    (PreEscaped(STYLE))
+                    @for section in sections { (PreEscaped(&section.style)) }
+                }
             }
             body {
                 header {
@@ -302,11 +299,18 @@ pub(crate) struct Section {
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     pub(crate) body: Markup,
+    /// Rules that only this part of this page needs.
+    pub(crate) style: String,
 }
 
 impl Section {
     pub(crate) fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
-        Self { id, title, body }
+        Self {
+            id,
+            title,
+            body,
+            style: String::new(),
+        }
     }
 }
 
@@ -362,43 +366,6 @@ fn trees(comparison: &Comparison) -> Markup {
             (tree("normal", &view.normal_tree, &view.normal))
             (tree("faulty", &view.faulty_tree, &view.faulty))
             (tree("difference", &view.difference_tree, &view.difference))
-        }
-    }
-}
-
-fn ranking(rows: &[Row]) -> Markup {
-    if rows.is_empty() {
-        return html! {};
-    }
-    html! {
-        p {
-            "One row for each set of options, lowest B-score first: a low one says that the traces fall into other groups than before. "
-            "Candidates are the members of the smallest clusters of the difference."
-        }
-        details.block {
-            summary { (rows.len().min(ROWS)) " of " (rows.len()) " rows" }
-            div.scroll tabindex="0" {
-                table {
-                    thead { tr {
-                        @for name in ["Filter", "Attributes", "Linkage"] { th { (name) } }
-                        th.number { "Cut" } th.number { "B-score" }
-                        th { "Cluster sizes" } th { "Candidates" }
-                    } }
-                    tbody {
-                        @for row in rows.iter().take(ROWS) {
-                            tr {
-                                td.mono { (shown(&row.filter)) }
-                                td { (row.attributes) "." (row.frequency) }
-                                td { (row.linkage) }
-                                td.number { (row.clusters) }
-                                td.number { @if row.b_score.is_nan() { "-" } @else { (format!("{:.3}", row.b_score)) } }
-                                td { (row.cluster_sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" + ")) }
-                                td.mono { (in_short(&row.threads)) }
-                            }
-                        }
-                    }
-                }
-            }
         }
     }
 }

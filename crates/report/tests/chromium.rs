@@ -2,9 +2,11 @@
 
 mod fixture;
 
+use lockstep_compare::{Linkage, Options, Row, compare};
 use lockstep_report::{Page, RunPart};
 use lockstep_testkit::{Scratch, command, tools};
 use lockstep_trace::TraceName;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn browser() -> Option<&'static str> {
@@ -109,4 +111,73 @@ fn the_parts_are_on_the_page_and_it_can_be_seen() {
             bytes.len()
         );
     }
+}
+
+/// Each choice in turn, then two at once: how many rows are seen.
+const CHOOSER: &str = r#"<script>
+  const seen = () => [...document.querySelectorAll(".choose tbody tr")].filter(it => it.getClientRects().length).length;
+  const said = ["all " + seen()];
+  const pick = input => { input.checked = true; return input.parentElement.textContent; };
+  for (const set of document.querySelectorAll(".choices fieldset")) {
+    const name = set.querySelector("legend").textContent;
+    const inputs = [...set.querySelectorAll("input")];
+    for (const input of inputs.slice(1)) said.push(name + " " + pick(input) + " " + seen());
+    inputs[0].checked = true;
+  }
+  const both = ["filter", "linkage"].map(it => pick(document.getElementById("pick-" + it + "-0")));
+  said.push("both " + both.join(" ") + " " + seen());
+  document.body.innerHTML = "<pre>" + said.join("\n") + "</pre>";
+</script>"#;
+
+#[test]
+fn rows_of_the_ranking_follow_what_is_chosen() {
+    let Some(browser) = browser() else { return };
+    let analysed = fixture::analysed(8);
+    let options = Options::default();
+    let [normal, faulty] = &analysed.runs;
+    let comparison = compare(&[normal], faulty, &options, &|_, _| ()).expect("comparable");
+    let table = comparison.table.clone();
+    let whole = page(&fixture::Analysed {
+        comparison,
+        ..analysed
+    });
+    // The page itself may run nothing; what asks is the test's.
+    let asked = whole.replace("Content-Security-Policy", "x-policy");
+    let scratch = Scratch::new("ranking");
+    let file = scratch.join("report.html");
+    std::fs::write(
+        &file,
+        asked.replace("</body>", &format!("{CHOOSER}</body>")),
+    )
+    .expect("a page can be written");
+
+    let dom = browse(browser, &scratch, &file, &["--dump-dom"]);
+    let said = dom.split_once("<pre>").expect("what was seen").1;
+    let said: BTreeSet<&str> = said
+        .split("</pre>")
+        .next()
+        .expect("lines")
+        .lines()
+        .collect();
+    let mut expected = BTreeSet::from([format!("all {}", table.len())]);
+    let of = |row: &Row| {
+        [
+            format!("Filter {}", row.filter),
+            format!("Attributes {}", row.attributes),
+            format!("Frequency {}", row.frequency),
+            format!("Linkage {}", row.linkage),
+            format!("Clusters {}", row.clusters),
+        ]
+    };
+    for choice in table.iter().flat_map(of).collect::<BTreeSet<_>>() {
+        let count = table.iter().filter(|row| of(row).contains(&choice)).count();
+        expected.insert(format!("{choice} {count}"));
+    }
+    let filter = table.iter().map(|row| &row.filter).min().expect("a row");
+    let rows = table
+        .iter()
+        .filter(|row| row.filter == *filter && row.linkage == Linkage::Average);
+    expected.insert(format!("both {filter} average {}", rows.count()));
+    assert!(table.len() > 500, "{} rows", table.len());
+    assert_eq!(said, expected.iter().map(String::as_str).collect());
 }
