@@ -17,7 +17,7 @@ use lockstep_format::codec::memory::Memory;
 use lockstep_format::codec::{AnyDecoder, Decoder, Kind, Sink};
 use lockstep_format::plan::{Plan, Role};
 use lockstep_format::process::{PAGE, SUFFIX, chunk, header, state, thread};
-use lockstep_format::{sealed, side};
+use lockstep_format::{pack, sealed, side};
 use lockstep_patch::{Options, Scope};
 use lockstep_trace::{Run, Selection};
 
@@ -36,11 +36,12 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     reader("codecs", codecs, seeds::streams),
     reader("side", side_stream, seeds::arguments),
     reader("plan", plan, seeds::plans),
     reader("process", process, seeds::processes),
+    reader("pack", pack, seeds::packs),
     reader("sealed", sealed_run, seeds::sealed),
     reader("elf", elf, seeds::programs),
     reader("context", context, seeds::contexts),
@@ -169,6 +170,32 @@ fn process(input: &[u8]) {
     }
     let directory = Directory::new("seed");
     directory.write(&format!("processes/host-1-1-0{SUFFIX}"), &bytes);
+    read(&directory);
+}
+
+/// Process files in a pack, and the same as a pack of ends.
+fn pack(input: &[u8]) {
+    let mut bytes = input.to_vec();
+    for at in (0..bytes.len()).step_by(pack::BLOCK) {
+        let here = bytes.get(at..).unwrap_or(&[]);
+        if here.starts_with(&pack::MEMBER_MAGIC)
+            && let Some(length) = u64_at(here, pack::member::LENGTH)
+            && let Some(start) = at.checked_add(pack::BLOCK)
+            && let Some(end) = usize::try_from(length)
+                .ok()
+                .and_then(|it| start.checked_add(it))
+        {
+            seal(&mut bytes, start..end, at + pack::member::CONTENT_CHECK);
+        }
+        let here = bytes.get(at..).unwrap_or(&[]);
+        if here.starts_with(&pack::MEMBER_MAGIC) || here.starts_with(&pack::MAGIC) {
+            let check = at + pack::header::CHECK;
+            seal(&mut bytes, at..check, check);
+        }
+    }
+    let directory = Directory::new("seed");
+    directory.write("processes/host.pack", &bytes);
+    directory.write("ends/host.pack", &bytes);
     read(&directory);
 }
 

@@ -2,9 +2,11 @@
 
 use crate::directory::Directory;
 use lockstep_calltree::trees;
+use lockstep_format::check::crc32c;
 use lockstep_format::codec::{AnyEncoder, Kind};
 use lockstep_format::plan::Role;
-use lockstep_format::{sealed, side};
+use lockstep_format::process::SUFFIX;
+use lockstep_format::{pack, sealed, side};
 use lockstep_patch::{Options, Scope};
 use lockstep_trace::Sealable;
 use lockstep_trace::sealed::seal;
@@ -108,6 +110,30 @@ pub(crate) fn processes() -> Vec<Vec<u8>> {
         .flatten()
         .filter_map(|file| fs::read(file.path()).ok())
         .collect()
+}
+
+pub(crate) fn packs() -> Vec<Vec<u8>> {
+    let end = br#"{"kind":"exited","code":0}"#.to_vec();
+    let mut files = vec![("h-1-1.json".to_owned(), end)];
+    let names = (0..).map(|index| format!("h-1-1-{index}{SUFFIX}"));
+    files.extend(names.zip(processes()));
+    let mut bytes = vec![0; pack::BLOCK];
+    for (name, content) in &files {
+        let member = pack::Member {
+            name,
+            length: content.len() as u64,
+            check: crc32c(content),
+        };
+        bytes.extend(member.block().into_iter().flatten());
+        bytes.extend(content);
+        bytes.resize(bytes.len().next_multiple_of(pack::BLOCK), 0);
+    }
+    let header = pack::Header {
+        members: files.len() as u32,
+        length: bytes.len() as u64,
+    };
+    bytes[..pack::BLOCK].copy_from_slice(&header.block());
+    vec![bytes]
 }
 
 pub(crate) fn sealed() -> Vec<Vec<u8>> {

@@ -86,6 +86,7 @@ fn seeds_are_accepted() {
         "codecs",
         "side",
         "process",
+        "pack",
         "sealed",
         "context",
         "selection",

@@ -140,6 +140,7 @@ impl Inject {
             command: self.command,
             output: self.output,
             buffer: None,
+            pack: false,
             images: Vec::new(),
             trace: Vec::new(),
             skip: Vec::new(),

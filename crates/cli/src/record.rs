@@ -87,6 +87,11 @@ pub struct Record {
     /// still find them there, as long as DIR lasts, and `seal` puts them into the run.
     #[arg(long, value_name = "DIR")]
     buffer: Option<PathBuf>,
+    /// Put what comes into the run from DIR into one file a node, instead of one a process
+    ///
+    /// The last recorder of the run on the node does it. Every command reads such a run as before.
+    #[arg(long, requires = "buffer")]
+    pack: bool,
     /// Leave arguments, environment and the host's name out of the run
     #[arg(long)]
     redact: bool,
@@ -142,6 +147,7 @@ impl Record {
             command: self.command,
             output: self.output,
             buffer: self.buffer,
+            pack: self.pack,
             images: self.images,
             trace: self.trace,
             skip: self.skip,

@@ -20,6 +20,7 @@ pub mod digest;
 pub mod fault;
 pub mod launcher;
 pub mod mpi;
+pub mod pack;
 pub mod plan;
 pub mod process;
 pub mod sealed;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lockstep_format::codec::Kind;
-use lockstep_format::{mpi, plan, process, sealed, side};
+use lockstep_format::{mpi, pack, plan, process, sealed, side};
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../docs/trace-format.md");
@@ -58,6 +58,14 @@ fn every_table_equals_its_constants() {
             constants!(process::clock: TICKS NANOSECONDS CHECK SIZE),
         ),
         ("Side chunk", constants!(side::control: WORD DATA)),
+        (
+            "Pack header",
+            constants!(pack::header: MAGIC VERSION MEMBERS LENGTH CHECK SIZE),
+        ),
+        (
+            "Pack member",
+            constants!(pack::member: MAGIC LENGTH CONTENT_CHECK NAME_LENGTH NAME CHECK SIZE),
+        ),
         (
             "Sealed header",
             constants!(sealed::header: MAGIC VERSION SLOTS BASE_NODES NODES TREES ELEMENTS SECTIONS

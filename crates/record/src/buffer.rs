@@ -8,17 +8,23 @@
 //! ```
 //! The recorders of a job on a node share the directory. Where one of them was killed, both of its
 //! entries stay, so that readers find what was recorded, and [`gather`] can still put it into the run.
+//!
+//! With `--pack` the last of them puts all files into one, `RUN/processes/HOST-PID-START.pack`, and what is known of
+//! their processes' ends into `RUN/ends/HOST-PID-START.pack`. What is packed is removed when the pack is on the disk.
 
+use crate::Options;
 use crate::directory::MARKER;
 use crate::error::Error;
+use crate::pack::{self, Input};
 use crate::process::{self, FileName, host_in_names, redacted};
 use crate::program::plain;
 use crate::tally::ProcessFile;
 use lockstep_format::buffer::FOLDER;
 use lockstep_format::digest::Digest;
 use lockstep_format::process::SUFFIX;
+use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -35,11 +41,13 @@ pub(crate) struct Buffer {
     /// Of this recorder's entries.
     name: String,
     host: String,
+    /// One file of all.
+    packs: bool,
 }
 
 impl Buffer {
     /// Makes the directory in `parent`, unless another recorder of the job has.
-    pub(crate) fn make(parent: &Path, run: &Path, redact: bool) -> Result<Self, Error> {
+    pub(crate) fn make(parent: &Path, run: &Path, options: &Options) -> Result<Self, Error> {
         let failed = |error: &io::Error| {
             Error::own(format!("--buffer {}: {}", parent.display(), plain(error)))
         };
@@ -49,7 +57,7 @@ impl Buffer {
         let key = [run.as_os_str().as_bytes(), &marker].concat();
         let digest = Digest::of(&key);
         let place = parent.join(format!("lockstep-{}", String::from_utf8_lossy(&digest)));
-        let host = if redact {
+        let host = if options.redact {
             redacted(&process::host())
         } else {
             host_in_names()
@@ -60,6 +68,7 @@ impl Buffer {
             name: format!("{host}-{pid}-{start}"),
             place,
             host,
+            packs: options.pack,
         };
         buffer.enter(run).map_err(|error| failed(&error))?;
         Ok(buffer)
@@ -87,10 +96,19 @@ impl Buffer {
     /// When the command has ended: puts what is there into the run and leaves the directory. What
     /// cannot be put there stays, and is told.
     pub(crate) fn leave(&self, run: &Path) -> Option<String> {
+        // Of recorders that pack and end at the same moment, one must know that it is the last.
+        let lock = File::open(&self.place).ok().filter(|_| self.packs);
+        let _ = lock
+            .as_ref()
+            .map(|it| flock(it, FlockOperation::LockExclusive));
         let has_others = recorders(&self.place)
             .iter()
             .any(|(name, recorder)| *name != self.name && recorder.is_alive());
-        let left = gather_from(&self.place, run);
+        let left = match self.packs {
+            true if has_others => Ok(0),
+            true => pack_from(&self.place, run, &self.name),
+            false => gather_from(&self.place, run),
+        };
         let _ = fs::remove_file(self.place.join(&self.name));
         match left {
             // What still runs is for a recorder to gather that was here before we looked.
@@ -181,42 +199,92 @@ fn remove_entries(place: &Path, folder: &Path) {
     }
 }
 
+/// The files of processes that ended, and how many others there are.
+fn ended(place: &Path) -> io::Result<(Vec<(FileName, Input)>, usize)> {
+    let mut found = Vec::new();
+    let mut running = 0;
+    for entry in fs::read_dir(place)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(process) = FileName::parse(&name) else {
+            continue;
+        };
+        if process.is_alive() {
+            running += 1;
+            continue;
+        }
+        let path = entry.path();
+        match used(&path) {
+            Ok(length) => found.push((process, Input { name, path, length })),
+            // Another recorder put it into the run.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    found.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name));
+    Ok((found, running))
+}
+
+/// Bytes that a process file uses.
+fn used(path: &Path) -> io::Result<u64> {
+    Ok(match ProcessFile::open(&path.to_owned().into())? {
+        Some(file) => file.used(),
+        // Damaged: readers say so.
+        None => fs::metadata(path)?.len(),
+    })
+}
+
 /// Moves the files of processes that ended; how many others there are. Another recorder may be doing
 /// the same: then both copies are the same.
 fn gather_from(place: &Path, run: &Path) -> io::Result<usize> {
-    let mut running = 0;
-    for entry in fs::read_dir(place)?.flatten() {
-        let name = entry.file_name();
-        match name.to_str().and_then(FileName::parse) {
-            Some(process) if process.is_alive() => running += 1,
-            Some(_) => match move_file(&entry.path(), run, &name) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-                _ => {}
-            },
-            None => {}
+    let (files, running) = ended(place)?;
+    for (_, file) in files {
+        match move_file(&file, run) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
     }
     Ok(running)
 }
 
+/// Packs them instead, under the name of this recorder.
+fn pack_from(place: &Path, run: &Path, name: &str) -> io::Result<usize> {
+    let (files, running) = ended(place)?;
+    let (processes, files): (Vec<FileName>, Vec<Input>) = files.into_iter().unzip();
+    if files.is_empty() {
+        return Ok(running);
+    }
+    let name = format!("{name}{}", lockstep_format::pack::SUFFIX);
+    move_into(&files, &run.join("processes").join(&name))?;
+    let folder = run.join("ends");
+    let ends: BTreeSet<String> = processes.iter().map(FileName::end).collect();
+    let ends = ends.into_iter().filter_map(|name| {
+        let path = folder.join(&name);
+        let length = fs::metadata(&path).ok()?.len();
+        Some(Input { name, path, length })
+    });
+    // Where there is no room, they stay as they are.
+    let _ = move_into(&ends.collect::<Vec<_>>(), &folder.join(&name));
+    Ok(running)
+}
+
+fn move_into(files: &[Input], pack: &Path) -> io::Result<()> {
+    pack::write(files, pack)?;
+    for file in files {
+        let _ = fs::remove_file(&file.path);
+    }
+    Ok(())
+}
+
 /// Copies what is used of a process file; it is in the run as a whole or not at all.
-fn move_file(from: &Path, run: &Path, name: &OsStr) -> io::Result<()> {
-    let length = match ProcessFile::open(from)? {
-        Some(file) => file.used(),
-        // Damaged: readers say so.
-        None => fs::metadata(from)?.len(),
-    };
+fn move_file(file: &Input, run: &Path) -> io::Result<()> {
     let folder = run.join("processes");
-    let mut draft = OsString::from(".");
-    draft.push(name);
-    draft.push(format!(".{}", std::process::id()));
-    let draft = folder.join(draft);
+    let draft = folder.join(format!(".{}.{}", file.name, std::process::id()));
     let copied = File::create(&draft)
-        .and_then(|mut to| io::copy(&mut File::open(from)?.take(length), &mut to))
-        .and_then(|_| fs::rename(&draft, folder.join(name)));
+        .and_then(|mut to| io::copy(&mut File::open(&file.path)?.take(file.length), &mut to))
+        .and_then(|_| fs::rename(&draft, folder.join(&file.name)));
     if copied.is_err() {
         let _ = fs::remove_file(&draft);
     }
     copied?;
-    fs::remove_file(from)
+    fs::remove_file(&file.path)
 }

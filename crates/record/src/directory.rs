@@ -457,6 +457,7 @@ mod tests {
             command: vec![OsString::from("./app")],
             output: None,
             buffer: None,
+            pack: false,
             trace: Vec::new(),
             skip: Vec::new(),
             codec: lockstep_format::codec::Kind::None,

@@ -21,6 +21,7 @@ mod inject;
 mod launch;
 mod lines;
 mod look;
+mod pack;
 mod pidfd;
 mod plan;
 mod process;
@@ -54,6 +55,8 @@ pub struct Options {
     pub output: Option<PathBuf>,
     /// Where this node's process files are while their processes run, if not in the run.
     pub buffer: Option<PathBuf>,
+    /// Put this node's process files into one when they come into the run from the buffer.
+    pub pack: bool,
     /// Libraries whose own functions are recorded too: `all`, parts of file names, or regular
     /// expressions on paths. `main` says nothing.
     pub images: Vec<String>,
@@ -189,7 +192,7 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
     plan::recall(&directory.path, &choice, &images, &options.command);
     let buffer = options.buffer.as_deref();
     let buffer = buffer
-        .map(|parent| Buffer::make(parent, &directory.path, options.redact))
+        .map(|parent| Buffer::make(parent, &directory.path, options))
         .transpose()
         .inspect_err(|_| {
             if directory.elected {

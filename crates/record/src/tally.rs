@@ -1,17 +1,20 @@
 //! What a process file holds, counted without decoding; and cutting off what it does not use.
 
 use crate::buffer;
+use crate::pack;
 use crate::process::FileName;
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check::crc32c;
+use lockstep_format::pack::SUFFIX;
 use lockstep_format::process::{
     MAGIC, PAGE, chunk, extent_end, fact, header, kind, loss, state, thread,
 };
 use lockstep_format::symbol::from_staging_word;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,22 +28,51 @@ pub(crate) struct Tally {
     pub bytes: u64,
 }
 
+/// Where a process file is: a file, or a range of a pack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub path: PathBuf,
+    range: Option<Range<u64>>,
+}
+
+impl From<PathBuf> for Place {
+    fn from(path: PathBuf) -> Self {
+        Self { path, range: None }
+    }
+}
+
 /// A process file, read through its chunk headers.
 pub(crate) struct ProcessFile {
     file: File,
+    /// Where it begins in the file.
+    start: u64,
     size: u64,
     head: Vec<u8>,
 }
 
 impl ProcessFile {
-    pub(crate) fn open(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::open(path)?;
-        let size = file.metadata()?.len();
+    pub(crate) fn open(place: &Place) -> io::Result<Option<Self>> {
+        let file = File::open(&place.path)?;
+        let range = match &place.range {
+            Some(range) => range.clone(),
+            None => 0..file.metadata()?.len(),
+        };
+        let (start, size) = (range.start, range.end - range.start);
         let mut head = vec![0; PAGE as usize];
-        if size < PAGE || file.read_exact_at(&mut head, 0).is_err() || !head.starts_with(&MAGIC) {
+        if size < PAGE || file.read_exact_at(&mut head, start).is_err() || !head.starts_with(&MAGIC)
+        {
             return Ok(None);
         }
-        Ok(Some(Self { file, size, head }))
+        Ok(Some(Self {
+            file,
+            start,
+            size,
+            head,
+        }))
+    }
+
+    fn read(&self, bytes: &mut [u8], at: u64) -> bool {
+        self.file.read_exact_at(bytes, self.start + at).is_ok()
     }
 
     /// The chunks in order: offset, kind, length, bytes of facts in use.
@@ -49,10 +81,10 @@ impl ProcessFile {
         std::iter::from_fn(move || {
             while at < self.size {
                 let mut head = [0u8; chunk::SIZE];
-                let read = self.file.read_exact_at(&mut head, at);
+                let read = self.read(&mut head, at);
                 let field = |offset| u32_at(&head, offset).unwrap_or(0);
                 let length = u64::from(field(chunk::LENGTH));
-                let whole = read.is_ok()
+                let whole = read
                     && field(chunk::MAGIC) == chunk::MAGIC_VALUE
                     && field(chunk::CHECK) == crc32c(&head[..chunk::CHECK])
                     && length >= PAGE
@@ -82,11 +114,7 @@ impl ProcessFile {
         let mut found = Vec::new();
         for (at, _, length, used) in self.chunks().filter(|chunk| chunk.1 == kind::FACTS) {
             let mut text = vec![0; (u64::from(used)).min(length - chunk::SIZE as u64) as usize];
-            if self
-                .file
-                .read_exact_at(&mut text, at + chunk::SIZE as u64)
-                .is_err()
-            {
+            if !self.read(&mut text, at + chunk::SIZE as u64) {
                 continue;
             }
             for line in text.split(|byte| *byte == b'\n') {
@@ -121,7 +149,7 @@ impl ProcessFile {
         }
         for (at, _, _, _) in self.chunks().filter(|chunk| chunk.1 == kind::THREAD) {
             let mut bytes = vec![0; thread::MIRROR];
-            if self.file.read_exact_at(&mut bytes, at).is_err() {
+            if !self.read(&mut bytes, at) {
                 continue;
             }
             let committed = u32_at(&bytes, thread::PHASE) != Some(1);
@@ -153,23 +181,43 @@ impl ProcessFile {
     }
 }
 
-/// The process files of a run, those on their way into it among them.
-pub(crate) fn files(run: &Path) -> Vec<(FileName, PathBuf)> {
+/// The process files of a run, those in packs and on their way into it among them.
+pub(crate) fn files(run: &Path) -> Vec<(FileName, Place)> {
     let mut folders = vec![run.join("processes")];
     folders.extend(buffer::places(run));
-    folders
-        .into_iter()
-        .filter_map(|folder| fs::read_dir(folder).ok())
-        .flat_map(Iterator::flatten)
-        .filter_map(|entry| Some((FileName::parse(entry.file_name().to_str()?)?, entry.path())))
-        .collect()
+    let mut found: Vec<(FileName, Place)> = Vec::new();
+    let mut packs = Vec::new();
+    let mut names: HashSet<OsString> = HashSet::new();
+    let entries = folders.into_iter().filter_map(|it| fs::read_dir(it).ok());
+    for entry in entries.flatten().flatten() {
+        let name = entry.file_name();
+        let Some(text) = name.to_str() else { continue };
+        if text.ends_with(SUFFIX) && !text.starts_with('.') {
+            packs.push(entry.path());
+        } else if let Some(process) = FileName::parse(text) {
+            found.push((process, entry.path().into()));
+            names.insert(name);
+        }
+    }
+    for path in packs {
+        for (name, range) in pack::members(&path) {
+            if let Some(process) = FileName::parse(&name)
+                && names.insert(name.into())
+            {
+                let range = Some(range);
+                let path = path.clone();
+                found.push((process, Place { path, range }));
+            }
+        }
+    }
+    found
 }
 
 /// Paths of the images whose own functions were recorded.
 pub(crate) fn recorded_images(run: &Path) -> BTreeSet<PathBuf> {
     let mut images = BTreeSet::new();
-    for (_, path) in files(run) {
-        if let Ok(Some(file)) = ProcessFile::open(&path) {
+    for (_, place) in files(run) {
+        if let Ok(Some(file)) = ProcessFile::open(&place) {
             images.extend(file.recorded_images().into_iter().map(|(path, _)| path));
         }
     }
@@ -179,8 +227,8 @@ pub(crate) fn recorded_images(run: &Path) -> BTreeSet<PathBuf> {
 /// Sums up the run.
 pub(crate) fn count(run: &Path) -> Tally {
     let mut sum = Tally::default();
-    for (_, path) in files(run) {
-        if let Ok(Some(file)) = ProcessFile::open(&path) {
+    for (_, place) in files(run) {
+        if let Ok(Some(file)) = ProcessFile::open(&place) {
             let tally = file.tally();
             sum.processes += tally.processes;
             sum.events += tally.events;
@@ -194,13 +242,13 @@ pub(crate) fn count(run: &Path) -> Tally {
 /// Cuts the files of processes that ended to what they use. A living process's file is mapped: cutting
 /// it would end the process.
 pub(crate) fn trim(run: &Path, chosen: impl Fn(&FileName) -> bool) {
-    for (name, path) in files(run) {
-        if !chosen(&name) || name.is_alive() {
+    for (name, place) in files(run) {
+        if place.range.is_some() || !chosen(&name) || name.is_alive() {
             continue;
         }
-        if let Ok(Some(file)) = ProcessFile::open(&path)
+        if let Ok(Some(file)) = ProcessFile::open(&place)
             && file.used() < file.size
-            && let Ok(writable) = File::options().write(true).open(&path)
+            && let Ok(writable) = File::options().write(true).open(&place.path)
         {
             let _ = writable.set_len(file.used());
         }

@@ -152,14 +152,14 @@ fn look_up(run: &Path, stop: &AtomicBool) {
     let mut done: HashSet<(PathBuf, String)> = HashSet::new();
     for looks in 0.. {
         let last = stop.load(Ordering::Acquire);
-        for (_, path) in files(run) {
-            if seen.contains(&path) {
+        for (_, place) in files(run) {
+            if seen.contains(&place) {
                 continue;
             }
-            let Ok(Some(file)) = ProcessFile::open(&path) else {
+            let Ok(Some(file)) = ProcessFile::open(&place) else {
                 continue;
             };
-            seen.insert(path);
+            seen.insert(place);
             for (image, plan) in file.recorded_images() {
                 if done.insert((image.clone(), plan.clone())) {
                     // Lines are a convenience: an image that is gone has none.

@@ -32,6 +32,7 @@ pub mod elf;
 pub mod generate;
 pub mod hang;
 pub mod hazard;
+pub mod inject;
 pub mod kill;
 pub mod mpi;
 mod recipe;

@@ -89,7 +89,7 @@ fn events(stored: &[u32], inherited: u32, symbols: &Symbols) -> Vec<crate::Event
 }
 
 #[derive(Debug, Clone)]
-enum Action {
+pub(crate) enum Action {
     Events(usize, Vec<u32>),
     Commit(usize),
 }
@@ -98,7 +98,7 @@ enum Action {
 const INHERITED: u32 = 2;
 
 /// Two threads whose events come interleaved, with commits before the staging area is full.
-fn actions() -> impl Strategy<Value = Vec<Action>> {
+pub(crate) fn actions() -> impl Strategy<Value = Vec<Action>> {
     let symbol = prop_oneof![Just(0u32), Just(1), 16u32..20, 16u32..60_000];
     let events = prop_oneof![
         prop::collection::vec(symbol, 0..40),
@@ -113,8 +113,13 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
 }
 
 fn write(codec: Kind, actions: &[Action], stores: u64) -> Writer {
+    write_as(100, codec, actions, stores)
+}
+
+/// The same of process `pid`.
+pub(crate) fn write_as(pid: u32, codec: Kind, actions: &[Action], stores: u64) -> Writer {
     let identity = Identity {
-        pid: 100,
+        pid,
         start_time: 7,
         created: 8,
         ..Identity::default()
@@ -134,7 +139,7 @@ fn write(codec: Kind, actions: &[Action], stores: u64) -> Writer {
     writer
 }
 
-fn codecs() -> impl Strategy<Value = Kind> {
+pub(crate) fn codecs() -> impl Strategy<Value = Kind> {
     prop::sample::select(Kind::ALL.to_vec())
 }
 

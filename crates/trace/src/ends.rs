@@ -1,12 +1,16 @@
 //! How processes ended, by whoever saw it.
 
 use crate::container::ProcessFile;
-use crate::map::Folder;
+use crate::load::{open_pack, optional};
+use crate::map::{Folder, Mapped};
 use crate::model::{End, EndKind};
+use crate::pack::is_pack;
 use lockstep_format::digest::Digest;
 use lockstep_format::process::end;
+use rustc_hash::FxHashMap;
 use std::fs;
 
+const FOLDER: &str = "ends";
 const SIGKILL: i32 = 9;
 /// An end is one short line.
 const MOST: u64 = 4096;
@@ -68,26 +72,56 @@ pub(crate) fn settle(
     }
 }
 
-/// Reads what was seen of the process `HOST-PID-START`; `None` and a note where it cannot be read.
-pub(crate) fn read(
-    folder: Option<&Folder>,
-    process: &str,
-    notes: &mut Vec<String>,
-) -> Option<Seen> {
-    let folder = folder?;
-    let name = format!("{process}.json");
-    if !folder.has(&name) {
-        return None;
+/// What witnesses saw of a run's processes: `ends/HOST-PID-START.json`, each a file or in a pack.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    folder: Option<Folder>,
+    packed: FxHashMap<String, Mapped>,
+}
+
+impl Ends {
+    pub fn open(root: &Folder, notes: &mut Vec<String>) -> Self {
+        let mut ends = Self::default();
+        let Some(folder) = optional(root, FOLDER, notes) else {
+            return ends;
+        };
+        let names = folder.names().unwrap_or_default();
+        for name in names.iter().filter(|name| is_pack(name)) {
+            let Some(pack) = open_pack(FOLDER, &folder, name, notes) else {
+                continue;
+            };
+            for member in &pack.members {
+                let Some(file) = &member.name else { continue };
+                match pack.damage(member) {
+                    None => drop(ends.packed.insert(file.clone(), pack.part(member))),
+                    Some(damage) => notes.push(format!("{FOLDER}/{name}: {file}: {damage}")),
+                }
+            }
+        }
+        ends.folder = Some(folder);
+        ends
     }
-    let seen = folder
-        .read(&name, MOST)
-        .map_err(|error| error.to_string())
-        .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
-    match seen {
-        Ok(seen) => Some(seen),
-        Err(error) => {
-            notes.push(format!("ends/{name}: {error}"));
-            None
+
+    /// What was seen of the process `HOST-PID-START`; `None` and a note where it cannot be read.
+    pub fn of(&self, process: &str, notes: &mut Vec<String>) -> Option<Seen> {
+        let name = format!("{process}.json");
+        let parsed =
+            |bytes: &[u8]| serde_json::from_slice(bytes).map_err(|error| error.to_string());
+        let folder = self.folder.as_ref().filter(|folder| folder.has(&name));
+        let seen = match (folder, self.packed.get(&name)) {
+            (Some(folder), _) => folder
+                .read(&name, MOST)
+                .map_err(|error| error.to_string())
+                .and_then(|bytes| parsed(&bytes)),
+            (None, Some(packed)) => parsed(packed.bytes()),
+            (None, None) => return None,
+        };
+        match seen {
+            Ok(seen) => Some(seen),
+            Err(error) => {
+                notes.push(format!("{FOLDER}/{name}: {error}"));
+                None
+            }
         }
     }
 }

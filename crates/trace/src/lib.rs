@@ -33,12 +33,14 @@ mod error;
 mod frames;
 mod handles;
 mod inferred;
+mod load;
 mod map;
 mod mirror;
 mod model;
 mod name;
 mod naming;
 mod open;
+mod pack;
 pub mod sealed;
 mod select;
 mod stack;
@@ -50,6 +52,8 @@ mod times;
 mod damage_tests;
 #[cfg(test)]
 mod open_tests;
+#[cfg(test)]
+mod pack_tests;
 #[cfg(test)]
 mod writer;
 

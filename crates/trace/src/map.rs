@@ -5,8 +5,10 @@ use memmap2::Mmap;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A directory that was opened; names are looked up in it, links are not followed.
 #[derive(Debug)]
@@ -119,6 +121,8 @@ fn plain(name: &str) -> io::Result<&str> {
 pub(crate) enum Mapped {
     /// Mapped.
     File(Mmap),
+    /// A range of it.
+    Part(Arc<Mapped>, Range<usize>),
     /// Copied; an empty file cannot be mapped.
     Memory(Vec<u8>),
 }
@@ -127,6 +131,7 @@ impl Mapped {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::File(map) => map,
+            Self::Part(whole, range) => whole.bytes().get(range.clone()).unwrap_or(&[]),
             Self::Memory(bytes) => bytes,
         }
     }

@@ -13,42 +13,35 @@
 
 use crate::arguments::{self, Source};
 use crate::catalogue::{Catalogue, Image};
-use crate::container::{self, Finding, ProcessFile, Side, SideStream};
-use crate::ends;
+use crate::container::{Finding, Side, SideStream};
+use crate::ends::{self, Ends};
 use crate::error::Error;
 use crate::handles::Library;
 use crate::inferred::Told;
+use crate::load::{self, Loaded, optional, process_key};
 use crate::map::{Folder, Mapped};
 use crate::mirror::place_calls;
 use crate::model::{Coverage, Frame, Function, FunctionId, Process, Run, SourceLine, Thread};
 use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
-use crate::sealed::{Names, Sealed, SealedProcess, SealedStream, SealedThread};
+use crate::sealed::{Names, Sealed, SealedStream, SealedThread};
 use crate::stream::{self, FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::times::{Clock, Recorded, Times};
 use crate::{MARKER, VERSION};
-use lockstep_format::buffer;
 use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
 use lockstep_format::plan::{Role, refusal};
-use lockstep_format::process::{SUFFIX, flag, loss};
+use lockstep_format::process::{flag, loss};
 use lockstep_format::sealed as layout;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A marker is a page of text.
 const MOST_MARKER: u64 = 1 << 20;
-/// A path is not longer.
-const MOST_PATH: u64 = 4096;
-/// A live process may take a new chunk between our look at the chunks and at a thread's state.
-const TRIES: usize = 5;
-
 impl Run {
     /// Opens the run in `directory`: reads names, ends and plans, checks every process file and
     /// decodes every stream once (in parallel) for its open calls. Events are decoded again whenever
@@ -76,6 +69,7 @@ pub struct Sealable {
 #[derive(Debug)]
 pub(crate) struct ProcessPart {
     pub file_name: String,
+    pub mapped: Arc<Mapped>,
     pub findings: Vec<Finding>,
     /// Symbols that no image has.
     pub strays: Vec<u32>,
@@ -98,6 +92,11 @@ impl Sealable {
     /// # Errors
     /// As there.
     pub fn open(directory: &Path) -> Result<Self, Error> {
+        Self::open_with(directory, layout::FILE)
+    }
+
+    /// The same with the sealed file under another name: one that is to be looked at before it counts.
+    pub(crate) fn open_with(directory: &Path, sealed: &str) -> Result<Self, Error> {
         let root = Folder::open(directory).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
             io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
@@ -108,13 +107,13 @@ impl Sealable {
         })?;
         let codec = read_marker(&root)?;
         let mut notes = Vec::new();
-        let sealed = open_sealed(&root)?;
+        let sealed = open_sealed(&root, sealed)?;
         let loaded = match &sealed {
-            Some(sealed) => load_sealed(sealed, &mut notes),
-            None => load_processes(&root, &mut notes),
+            Some(sealed) => load::sealed_processes(sealed, &mut notes),
+            None => load::processes(&root, &mut notes),
         };
 
-        let ends = optional(&root, "ends", &mut notes);
+        let ends = Ends::open(&root, &mut notes);
         let plans = optional(&root, "plans", &mut notes);
         let lines = optional(&root, "lines", &mut notes);
 
@@ -152,14 +151,7 @@ impl Sealable {
         notes.append(&mut catalogue.notes);
         let (mut processes, parts): (Vec<Process>, Vec<ProcessPart>) = processes
             .into_iter()
-            .map(|process| {
-                process.finish(
-                    ends.as_ref(),
-                    &catalogue.functions,
-                    sealed.as_ref(),
-                    &mut notes,
-                )
-            })
+            .map(|process| process.finish(&ends, &catalogue.functions, sealed.as_ref(), &mut notes))
             .unzip();
         set_clocks(&mut processes);
         let run = Run {
@@ -179,12 +171,12 @@ impl Sealable {
 }
 
 /// The file of a sealed run, if there is one.
-fn open_sealed(root: &Folder) -> Result<Option<Arc<Sealed>>, Error> {
-    if !root.has(layout::FILE) {
+fn open_sealed(root: &Folder, name: &str) -> Result<Option<Arc<Sealed>>, Error> {
+    if !root.has(name) {
         return Ok(None);
     }
-    let path = root.path.join(layout::FILE);
-    let bytes = root.map(layout::FILE).map_err(|source| Error::Read {
+    let path = root.path.join(name);
+    let bytes = root.map(name).map_err(|source| Error::Read {
         path: path.clone(),
         source,
     })?;
@@ -192,55 +184,6 @@ fn open_sealed(root: &Folder) -> Result<Option<Arc<Sealed>>, Error> {
         Ok(sealed) => Ok(Some(Arc::new(sealed))),
         Err(text) => Err(Error::Sealed { path, text }),
     }
-}
-
-/// What is in the place of process files in a sealed run.
-fn load_sealed(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<Loaded> {
-    let results: Vec<Result<Loaded, String>> = sealed
-        .processes
-        .par_iter()
-        .map(|process| {
-            let name = &process.file_name;
-            rebuilt(process).map_err(|text| format!("processes/{name}: {text}"))
-        })
-        .collect();
-    whole(results, notes)
-}
-
-/// The processes that could be read; of the others, why not.
-fn whole(results: Vec<Result<Loaded, String>>, notes: &mut Vec<String>) -> Vec<Loaded> {
-    let mut loaded = Vec::new();
-    for result in results {
-        match result {
-            Ok(process) => loaded.push(process),
-            Err(note) => notes.push(note),
-        }
-    }
-    if loaded.is_empty() {
-        notes.push("no process was recorded".to_owned());
-    }
-    loaded
-}
-
-fn rebuilt(process: &SealedProcess) -> Result<Loaded, String> {
-    let bytes = process.residue.rebuild();
-    let bytes = bytes.ok_or("expected chunks as a process file has them, found larger ones")?;
-    let mut mapped = Mapped::Memory(bytes);
-    let mut file = container::read(mapped.bytes(), |at| mapped.control(at))
-        .map_err(|finding| finding.to_string())?;
-    if !process.residue.has_streams() {
-        mapped = Mapped::Memory(Vec::new());
-    }
-    file.findings.clone_from(&process.findings);
-    let host = file.facts.host.clone();
-    Ok(Loaded {
-        host: host.unwrap_or_else(|| process_key(&process.file_name).1.to_owned()),
-        file_name: process.file_name.clone(),
-        mapped: Arc::new(mapped),
-        file,
-        told: process.threads.clone(),
-        strays: process.strays.clone(),
-    })
 }
 
 /// Gives every thread its host's clock.
@@ -297,122 +240,6 @@ fn read_marker(root: &Folder) -> Result<Option<Kind>, Error> {
         .get("codec")
         .and_then(serde_json::Value::as_str)
         .and_then(Kind::from_name))
-}
-
-/// A directory of the run that need not be there.
-fn optional(root: &Folder, name: &str, notes: &mut Vec<String>) -> Option<Folder> {
-    match root.folder(name) {
-        Ok(folder) => Some(folder),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => {
-            notes.push(format!("{name}: {error}"));
-            None
-        }
-    }
-}
-
-/// A process file that could be read.
-struct Loaded {
-    file_name: String,
-    mapped: Arc<Mapped>,
-    file: ProcessFile,
-    host: String,
-    /// Of a sealed run: what it tells of threads, and symbols that no image had.
-    told: Vec<SealedThread>,
-    strays: Vec<u32>,
-}
-
-/// `HOST-PID-START` of `HOST-PID-START-K.lockstep`, and its host.
-fn process_key(file_name: &str) -> (&str, &str) {
-    let stem = file_name.strip_suffix(SUFFIX).unwrap_or(file_name);
-    let key = stem.rsplit_once('-').map_or(stem, |(key, _)| key);
-    let host = key.rsplitn(3, '-').nth(2).unwrap_or(key);
-    (key, host)
-}
-
-fn load_processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
-    let Some(folder) = optional(root, "processes", notes) else {
-        notes.push("no process was recorded".to_owned());
-        return Vec::new();
-    };
-    let mut folders = vec![("processes".to_owned(), folder)];
-    folders.extend(buffers(root, notes));
-    let mut files: Vec<(usize, String)> = Vec::new();
-    let mut seen = FxHashSet::default();
-    for (index, (shown, folder)) in folders.iter().enumerate() {
-        let names = folder.names().unwrap_or_else(|error| {
-            notes.push(format!("{shown}: {error}"));
-            Vec::new()
-        });
-        for name in names {
-            // A file that was just put into the run is still in its buffer, too.
-            if name.ends_with(SUFFIX) && !name.starts_with('.') && seen.insert(name.clone()) {
-                files.push((index, name));
-            }
-        }
-    }
-    let results: Vec<Result<Loaded, String>> = files
-        .par_iter()
-        .filter_map(|(index, name)| {
-            let (shown, folder) = folders.get(*index)?;
-            let loaded = load(folder, name).or_else(|text| {
-                // It may have been put into the run in this very moment.
-                let run = folders.first().filter(|_| *index > 0);
-                run.and_then(|(_, run)| load(run, name).ok()).ok_or(text)
-            });
-            Some(loaded.map_err(|text| format!("{shown}/{name}: {text}")))
-        })
-        .collect();
-    whole(results, notes)
-}
-
-/// Directories outside the run in which process files are that recorders have yet to put into it, or
-/// left when they were killed.
-fn buffers(root: &Folder, notes: &mut Vec<String>) -> Vec<(String, Folder)> {
-    if !root.has(buffer::FOLDER) {
-        return Vec::new();
-    }
-    let mut found: Vec<(String, Folder)> = Vec::new();
-    let Some(folder) = optional(root, buffer::FOLDER, notes) else {
-        return found;
-    };
-    for name in folder.names().unwrap_or_default() {
-        let path = folder.read(&name, MOST_PATH).unwrap_or_default();
-        let path = Path::new(OsStr::from_bytes(&path));
-        let shown = path.display().to_string();
-        if name.starts_with('.') || found.iter().any(|(known, _)| *known == shown) {
-            continue;
-        }
-        match Folder::open(path) {
-            Ok(place) if path.is_absolute() => found.push((shown, place)),
-            _ => notes.push(format!(
-                "buffers/{name}: the events of a recorder that runs, or was killed, are in {shown} of its host, which is not here"
-            )),
-        }
-    }
-    found
-}
-
-fn load(folder: &Folder, name: &str) -> Result<Loaded, String> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let mapped = folder.map(name).map_err(|error| error.to_string())?;
-        let file = container::read(mapped.bytes(), |at| mapped.control(at))
-            .map_err(|finding| finding.to_string())?;
-        let is_whole = file.threads.iter().all(|thread| thread.check.is_some());
-        if is_whole || tries == TRIES {
-            let host = file.facts.host.clone();
-            return Ok(Loaded {
-                file_name: name.to_owned(),
-                mapped: Arc::new(mapped),
-                host: host.unwrap_or_else(|| process_key(name).1.to_owned()),
-                file,
-                told: Vec::new(),
-                strays: Vec::new(),
-            });
-        }
-    }
 }
 
 /// A process with its name.
@@ -584,7 +411,7 @@ impl Opened {
 
     fn finish(
         self,
-        ends: Option<&Folder>,
+        ends: &Ends,
         functions: &[Function],
         sealed: Option<&(Arc<Sealed>, Arc<Names>)>,
         notes: &mut Vec<String>,
@@ -604,7 +431,7 @@ impl Opened {
             told,
             strays,
         } = loaded;
-        let seen = ends::read(ends, process_key(&file_name).0, notes);
+        let seen = ends.of(process_key(&file_name).0, notes);
         let end = ends::settle(has_successor, seen, (file.end_kind, file.end_code), || {
             ends::presence(&host, &file)
         });
@@ -793,6 +620,7 @@ impl Opened {
         };
         let part = ProcessPart {
             file_name,
+            mapped,
             findings: file.findings,
             strays,
             threads: thread_parts,

@@ -4,14 +4,15 @@
 //!  processes/*  ──┐
 //!  trees        ──┴─► sealed.lockstep.tmp ─► read back, compared event by event ─► sealed.lockstep ─► processes/ removed
 //! ```
-//! A crash leaves the process files, or the sealed file, or both, which tell the same.
+//! A crash leaves the process files, or the sealed file, or both, which tell the same: `sealed.lockstep` is there only
+//! after all of it was read back, and nothing is removed before it and its directory are on the disk.
 
 use super::SealedStream;
 use super::file::{Name, OpenRun, Sealed};
 use super::record::Bytes;
 use super::tree::{Names, Walk};
 use crate::container::{self, Residue, residue};
-use crate::map::{Folder, Mapped, map_path};
+use crate::map::{Mapped, map_path};
 use crate::model::{EndKind, FunctionId, Process, Run, Thread};
 use crate::open::{ProcessPart, Sealable, ThreadPart};
 use crate::stream::Stream;
@@ -205,7 +206,7 @@ impl Store {
         let names = names_text(trees.names.get(known..).unwrap_or(&[]));
         let (bytes, check) = assemble(&trees.header, &base, &names, &none(), &trees.nodes, &[]);
         let path = self.directory.join(store_file(self.files));
-        replace(&path, &bytes)?;
+        replace(&path, &bytes, |_| Ok(()))?;
         Ok((path, check))
     }
 }
@@ -257,22 +258,36 @@ fn assemble(
     (bytes, check)
 }
 
-/// Writes a file as a whole, or not at all.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), SealError> {
+/// Where a file lies until it counts.
+fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
-    let beside = path.with_file_name(name);
+    path.with_file_name(name)
+}
+
+/// Writes a file as a whole, or not at all; `check` looks at it before it counts.
+fn replace(
+    path: &Path,
+    bytes: &[u8],
+    check: impl FnOnce(&Path) -> Result<(), SealError>,
+) -> Result<(), SealError> {
+    let draft = draft_of(path);
     let write = || {
-        let mut file = File::create(&beside)?;
+        let mut file = File::create(&draft)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
+        file.sync_all()
+    };
+    let settle = || {
+        fs::rename(&draft, path)?;
         File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        file_error(path)(error)
-    })
+    write()
+        .map_err(file_error(path))
+        .and_then(|()| check(&draft))
+        .and_then(|()| settle().map_err(file_error(path)))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&draft);
+        })
 }
 
 /// Seals runs whose trees are `trees`: into each run's directory, or, what is in all of them, into `store`. Their
@@ -313,22 +328,14 @@ fn seal_one(
         trees: trees.nodes.len() as u64,
         ..Sizes::default()
     };
-    let root = Folder::open(&run.directory).map_err(file_error(&run.directory))?;
-    let folder = root
-        .folder("processes")
-        .map_err(file_error(&run.directory))?;
     threads.number(run.processes.len() as u64);
     for ((process, part), roots) in run.processes.iter().zip(&sealable.parts).zip(roots) {
-        let mapped = folder
-            .map(&part.file_name)
-            .map_err(file_error(&run.directory))?;
-        sizes.before += mapped.bytes().len() as u64;
+        sizes.before += part.mapped.bytes().len() as u64;
         put_process(
             run,
             process,
             part,
             roots,
-            &mapped,
             &mut names,
             &mut threads,
             &mut raw,
@@ -354,13 +361,10 @@ fn seal_one(
     let (bytes, _) = assemble(&header, &base, &names.text(), &threads, nodes, &raw.0);
     sizes.after = bytes.len() as u64;
     verify(run, &path, bytes.clone(), roots)?;
-    replace(&path, &bytes)?;
-    if sizes.kept > 0
-        && let Err(error) = verify_kept(run, roots)
-    {
-        let _ = fs::remove_file(&path);
-        return Err(error);
-    }
+    replace(&path, &bytes, |draft| match sizes.kept {
+        0 => Ok(()),
+        _ => verify_kept(run, draft, roots),
+    })?;
     if !keep {
         let processes = run.directory.join("processes");
         fs::remove_dir_all(&processes).map_err(file_error(&processes))?;
@@ -444,12 +448,12 @@ fn put_process<'a>(
     process: &Process,
     part: &ProcessPart,
     roots: &[Option<TreeOf>],
-    mapped: &Mapped,
     names: &mut NameTable<'a>,
     text: &mut Bytes,
     raw: &mut Bytes,
     sizes: &mut Sizes,
 ) -> Result<(), String> {
+    let mapped = &part.mapped;
     let file = container::read(mapped.bytes(), |at| mapped.control(at))
         .map_err(|finding| finding.to_string())?;
     let told = part
@@ -625,12 +629,14 @@ fn verify(
     Ok(())
 }
 
-/// Reads the run that was written, and compares the threads that were kept as recorded.
-fn verify_kept(run: &Run, roots: &[Vec<Option<TreeOf>>]) -> Result<(), SealError> {
-    let written = Run::open(&run.directory).map_err(|error| SealError::Store {
+/// Reads the run as it is with the file that was written, and compares the threads that were kept as recorded.
+fn verify_kept(run: &Run, draft: &Path, roots: &[Vec<Option<TreeOf>>]) -> Result<(), SealError> {
+    let name = draft.file_name().unwrap_or_default().to_string_lossy();
+    let written = Sealable::open_with(&run.directory, &name).map_err(|error| SealError::Store {
         path: run.directory.clone(),
         text: error.to_string(),
     })?;
+    let written = written.run;
     for (process, roots) in run.processes.iter().zip(roots) {
         let kept = process.threads.iter().zip(roots);
         for (thread, _) in kept.filter(|(_, root)| root.is_none()) {

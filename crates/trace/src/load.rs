@@ -1,0 +1,287 @@
+//! Where a run's process files are, and what each of them is as bytes: files of `processes/`, parts of packs, files in
+//! the buffers of recorders that run or were killed; or rows of a sealed file.
+
+use crate::container::{self, Finding, ProcessFile};
+use crate::map::{Folder, Mapped};
+use crate::pack::{self, Pack, is_pack};
+use crate::sealed::{Sealed, SealedProcess, SealedThread};
+use lockstep_format::buffer;
+use lockstep_format::process::SUFFIX;
+use rayon::prelude::*;
+use rustc_hash::FxHashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A path is not longer.
+const MOST_PATH: u64 = 4096;
+/// A live process may take a new chunk between our look at the chunks and at a thread's state; and a file may be put
+/// elsewhere between our look at its name and at its content.
+const TRIES: usize = 5;
+
+/// A process file that could be read.
+pub(crate) struct Loaded {
+    pub file_name: String,
+    pub mapped: Arc<Mapped>,
+    pub file: ProcessFile,
+    pub host: String,
+    /// Of a sealed run: what it tells of threads, and symbols that no image had.
+    pub told: Vec<SealedThread>,
+    pub strays: Vec<u32>,
+}
+
+/// A directory of the run that need not be there.
+pub(crate) fn optional(root: &Folder, name: &str, notes: &mut Vec<String>) -> Option<Folder> {
+    match root.folder(name) {
+        Ok(folder) => Some(folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => {
+            notes.push(format!("{name}: {error}"));
+            None
+        }
+    }
+}
+
+/// `HOST-PID-START` of `HOST-PID-START-K.lockstep`, and its host.
+pub(crate) fn process_key(file_name: &str) -> (&str, &str) {
+    let stem = file_name.strip_suffix(SUFFIX).unwrap_or(file_name);
+    let key = stem.rsplit_once('-').map_or(stem, |(key, _)| key);
+    let host = key.rsplitn(3, '-').nth(2).unwrap_or(key);
+    (key, host)
+}
+
+/// What is in the place of process files in a sealed run.
+pub(crate) fn sealed_processes(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<Loaded> {
+    let results: Vec<Result<Loaded, String>> = sealed
+        .processes
+        .par_iter()
+        .map(|process| {
+            let name = &process.file_name;
+            rebuilt(process).map_err(|text| format!("processes/{name}: {text}"))
+        })
+        .collect();
+    whole(results, notes)
+}
+
+/// The processes that could be read; of the others, why not.
+fn whole(results: Vec<Result<Loaded, String>>, notes: &mut Vec<String>) -> Vec<Loaded> {
+    let mut loaded = Vec::new();
+    for result in results {
+        match result {
+            Ok(process) => loaded.push(process),
+            Err(note) => notes.push(note),
+        }
+    }
+    if loaded.is_empty() {
+        notes.push("no process was recorded".to_owned());
+    }
+    loaded
+}
+
+fn rebuilt(process: &SealedProcess) -> Result<Loaded, String> {
+    let bytes = process.residue.rebuild();
+    let bytes = bytes.ok_or("expected chunks as a process file has them, found larger ones")?;
+    let mut mapped = Mapped::Memory(bytes);
+    let mut file = container::read(mapped.bytes(), |at| mapped.control(at))
+        .map_err(|finding| finding.to_string())?;
+    if !process.residue.has_streams() {
+        mapped = Mapped::Memory(Vec::new());
+    }
+    file.findings.clone_from(&process.findings);
+    Ok(Loaded {
+        told: process.threads.clone(),
+        strays: process.strays.clone(),
+        ..Loaded::new(process.file_name.clone(), mapped, file)
+    })
+}
+
+impl Loaded {
+    fn new(file_name: String, mapped: Mapped, file: ProcessFile) -> Self {
+        let host = file.facts.host.clone();
+        Self {
+            host: host.unwrap_or_else(|| process_key(&file_name).1.to_owned()),
+            file_name,
+            mapped: Arc::new(mapped),
+            file,
+            told: Vec::new(),
+            strays: Vec::new(),
+        }
+    }
+}
+
+/// Where a process file is.
+enum Place<'a> {
+    File(&'a str, &'a Folder),
+    Part(&'a str, &'a Pack, &'a pack::Member),
+}
+
+/// Why there is no process.
+struct Missing {
+    text: String,
+    /// The file was there a moment ago.
+    vanished: bool,
+}
+
+/// The process files of a run that is not sealed.
+pub(crate) fn processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mut told = Vec::new();
+        let found = look(root, &mut told);
+        let vanished = |one: &Result<Loaded, Missing>| one.as_ref().is_err_and(|it| it.vanished);
+        // What was just put into the run, or into a pack, is there at the next look.
+        if tries < TRIES && found.iter().any(vanished) {
+            continue;
+        }
+        notes.append(&mut told);
+        let found = found.into_iter().map(|one| one.map_err(|it| it.text));
+        return whole(found.collect(), notes);
+    }
+}
+
+fn look(root: &Folder, notes: &mut Vec<String>) -> Vec<Result<Loaded, Missing>> {
+    let Some(folder) = optional(root, "processes", notes) else {
+        return Vec::new();
+    };
+    let mut folders = vec![("processes".to_owned(), folder)];
+    folders.extend(buffers(root, notes));
+    let mut files: Vec<(String, Place<'_>)> = Vec::new();
+    let mut seen: FxHashSet<String> = FxHashSet::default();
+    let mut packs: Vec<(String, Pack)> = Vec::new();
+    // Buffers before packs, and both behind the run itself: a file that was just put elsewhere is in both places.
+    for (shown, folder) in &folders {
+        let names = folder.names().unwrap_or_else(|error| {
+            notes.push(format!("{shown}: {error}"));
+            Vec::new()
+        });
+        for name in names {
+            if is_pack(&name) {
+                packs.extend(open_pack(shown, folder, &name, notes).map(|pack| (name, pack)));
+            } else if name.ends_with(SUFFIX) && !name.starts_with('.') && seen.insert(name.clone())
+            {
+                files.push((name, Place::File(shown, folder)));
+            }
+        }
+    }
+    for (shown, pack) in &packs {
+        for member in &pack.members {
+            let name = member.name.clone().unwrap_or_default();
+            if name.is_empty() || name.ends_with(SUFFIX) && seen.insert(name.clone()) {
+                files.push((name, Place::Part(shown, pack, member)));
+            }
+        }
+    }
+    let loaded: Vec<Result<Loaded, Missing>> = files
+        .par_iter()
+        .map(|(name, place)| match place {
+            Place::File(shown, folder) => load(folder, name).map_err(|missing| Missing {
+                text: format!("{shown}/{name}: {}", missing.text),
+                ..missing
+            }),
+            Place::Part(shown, pack, member) => load_part(pack, member).map_err(|text| Missing {
+                text: format!("processes/{shown}: {name}: {text}"),
+                vanished: false,
+            }),
+        })
+        .collect();
+    // One that got its name from its content may be there under that name, too.
+    let mut names: FxHashSet<String> = FxHashSet::default();
+    let is_first = |one: &Result<Loaded, Missing>| match one {
+        Ok(loaded) => names.insert(loaded.file_name.clone()),
+        Err(_) => true,
+    };
+    loaded.into_iter().filter(is_first).collect()
+}
+
+/// A pack of a directory; what does not hold is noted.
+pub(crate) fn open_pack(
+    shown: &str,
+    folder: &Folder,
+    name: &str,
+    notes: &mut Vec<String>,
+) -> Option<Pack> {
+    let pack = folder
+        .map(name)
+        .map_err(|error| error.to_string())
+        .and_then(|map| Pack::read(map).map_err(|finding| finding.to_string()));
+    match pack {
+        Ok(pack) => {
+            let findings = pack.findings.iter();
+            notes.extend(findings.map(|finding| format!("{shown}/{name}: {finding}")));
+            Some(pack)
+        }
+        Err(text) => {
+            notes.push(format!("{shown}/{name}: {text}"));
+            None
+        }
+    }
+}
+
+/// Directories outside the run in which process files are that recorders have yet to put into it, or
+/// left when they were killed.
+fn buffers(root: &Folder, notes: &mut Vec<String>) -> Vec<(String, Folder)> {
+    if !root.has(buffer::FOLDER) {
+        return Vec::new();
+    }
+    let mut found: Vec<(String, Folder)> = Vec::new();
+    let Some(folder) = optional(root, buffer::FOLDER, notes) else {
+        return found;
+    };
+    for name in folder.names().unwrap_or_default() {
+        let path = folder.read(&name, MOST_PATH).unwrap_or_default();
+        let path = Path::new(OsStr::from_bytes(&path));
+        let shown = path.display().to_string();
+        if name.starts_with('.') || found.iter().any(|(known, _)| *known == shown) {
+            continue;
+        }
+        match Folder::open(path) {
+            Ok(place) if path.is_absolute() => found.push((shown, place)),
+            _ => notes.push(format!(
+                "buffers/{name}: the events of a recorder that runs, or was killed, are in {shown} of its host, which is not here"
+            )),
+        }
+    }
+    found
+}
+
+fn load(folder: &Folder, name: &str) -> Result<Loaded, Missing> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let mapped = folder.map(name).map_err(|error| Missing {
+            text: error.to_string(),
+            vanished: error.kind() == io::ErrorKind::NotFound,
+        })?;
+        let file = read(&mapped).map_err(|finding| Missing {
+            text: finding.to_string(),
+            vanished: false,
+        })?;
+        let is_whole = file.threads.iter().all(|thread| thread.check.is_some());
+        if is_whole || tries == TRIES {
+            return Ok(Loaded::new(name.to_owned(), mapped, file));
+        }
+    }
+}
+
+fn load_part(pack: &Pack, member: &pack::Member) -> Result<Loaded, String> {
+    let damage = pack.damage(member);
+    let mapped = pack.part(member);
+    let mut file = read(&mapped).map_err(|finding| {
+        let damage = damage.as_ref().map(|damage| format!("{damage}; "));
+        format!("{}{finding}", damage.unwrap_or_default())
+    })?;
+    file.findings.extend(damage);
+    let name = member.name.clone();
+    Ok(Loaded::new(
+        name.unwrap_or_else(|| pack::name_of(&file)),
+        mapped,
+        file,
+    ))
+}
+
+fn read(mapped: &Mapped) -> Result<ProcessFile, Finding> {
+    container::read(mapped.bytes(), |at| mapped.control(at))
+}
