@@ -5,7 +5,7 @@ use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::{Result, bail};
 use clap::Args;
-use lockstep_compare::{Diff as Found, LineKind, diff};
+use lockstep_compare::{Diff as Found, LineKind, Op, diff};
 use lockstep_trace::{Run, TraceName};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -93,6 +93,14 @@ fn the_trace(normal: &Run, faulty: &Run, selected: Option<Vec<TraceName>>) -> Re
 fn print(out: &mut output::Out<'_>, trace: TraceName, found: &Found) -> io::Result<()> {
     match &found.first_divergence {
         None if found.ops.is_empty() => writeln!(out, "{trace} does the same in both runs.")?,
+        None if !found.equal => {
+            let first = found.ops.iter().find_map(|op| match op {
+                Op::Piece { name, .. } => Some(format!(", first in {name}")),
+                _ => None,
+            });
+            let sentence = format!("{trace} differs{}.", first.unwrap_or_default());
+            writeln!(out, "{}", styled(Style::Bold, sentence))?;
+        }
         None => writeln!(
             out,
             "{trace} differs in trip counts only (--counts makes that a difference)."

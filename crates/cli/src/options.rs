@@ -5,9 +5,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use lockstep_compare::{
-    Attributes, BScore, Distance, FilterName, Frequency, Linkage, Options, Part,
+    Attributes, BScore, Distance, FilterName, Frequency, Linkage, ObjectName, Options, Part, roles,
 };
-use lockstep_trace::{Run, Selections};
+use lockstep_trace::{NotASelection, Run, Selections, TraceName};
+use std::collections::BTreeSet;
+use std::str::FromStr;
 
 /// One of the words of `$choice`, listed in the help.
 macro_rules! word_of {
@@ -19,6 +21,57 @@ macro_rules! word_of {
 
 fn at_least(least: u64) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(least..=100_000)
+}
+
+/// What `-t` names.
+#[derive(Debug, Clone)]
+enum Wanted {
+    Traces(Selections),
+    /// `6.4@3`, one or several.
+    Pieces(Vec<ObjectName>),
+    /// `worker`, `role-4`.
+    Role(String),
+}
+
+impl FromStr for Wanted {
+    type Err = NotASelection;
+
+    fn from_str(text: &str) -> Result<Self, NotASelection> {
+        if text.contains('@') {
+            let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+            let pieces: Result<Vec<ObjectName>, ()> = words.map(str::parse).collect();
+            return match pieces {
+                Ok(pieces) if pieces.iter().all(|it| it.piece.is_some()) => {
+                    Ok(Self::Pieces(pieces))
+                }
+                _ => Err(NotASelection(text.to_owned())),
+            };
+        }
+        let (word, number) = text.split_once('-').unwrap_or((text, "0"));
+        let is_role = !word.is_empty()
+            && word.chars().all(|c| c.is_ascii_lowercase())
+            && number.chars().all(|c| c.is_ascii_digit());
+        match is_role {
+            true => Ok(Self::Role(text.to_owned())),
+            false => text.parse().map(Self::Traces),
+        }
+    }
+}
+
+/// The traces that play a role: in the normal runs, where there are others.
+fn of_role(runs: &[&Run], options: &Options, name: &str) -> Result<Vec<TraceName>> {
+    let normals = &runs[..(runs.len() - 1).max(1)];
+    let roles = roles(normals, options)?;
+    match roles.iter().position(|role| role.name == name) {
+        Some(place) => Ok(roles[place].traces.clone()),
+        None => {
+            let found: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
+            bail!(
+                "-t {name}: expected a trace such as 6.4, or a role that the traces play, found that they play {}",
+                found.join(", ")
+            )
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -38,9 +91,9 @@ pub struct Analysis {
     /// The functions of the filter `custom`
     #[arg(long, value_name = "REGEX", help_heading = "What is looked at")]
     custom: Option<String>,
-    /// Only these traces: 6.4, '6.*', 0-3.1-4, 5~1.0, 1:6.4, 6.h1, 6.4,7.0 (repeatable)
+    /// Only these traces: 6.4, '6.*', 0-3.1-4, 5~1.0, 1:6.4, 6.h1, 6.4,7.0, a role (worker), with --split-at pieces (6.4@3); repeatable
     #[arg(short = 't', value_name = "TRACE", help_heading = "What is looked at")]
-    pub traces: Vec<Selections>,
+    traces: Vec<Wanted>,
     /// Include processes that did not call MPI_Init
     #[arg(long, help_heading = "What is looked at")]
     pub all_processes: bool,
@@ -105,13 +158,38 @@ impl Analysis {
         options.clusters = self.clusters.unwrap_or(options.clusters);
         options.b_score = self.b_score.unwrap_or(options.b_score);
         options.few = self.few.unwrap_or(options.few);
-        options.traces = run::selected(runs, &self.traces)?;
         options.part = Part {
             from: self.from.clone(),
             to: self.to.clone(),
             split_at: self.split_at.clone(),
         };
+        self.choose(runs, &mut options)?;
         Ok(options)
+    }
+
+    /// The traces that `-t` means.
+    fn choose(&self, runs: &[&Run], options: &mut Options) -> Result<()> {
+        let mut lists = Vec::new();
+        let mut found = BTreeSet::new();
+        for wanted in &self.traces {
+            match wanted {
+                Wanted::Traces(list) => lists.push(list.clone()),
+                Wanted::Role(name) => found.extend(of_role(runs, options, name)?),
+                Wanted::Pieces(pieces) => {
+                    if self.split_at.is_none() {
+                        bail!("-t {}: expected --split-at too, found none", pieces[0]);
+                    }
+                    for piece in pieces {
+                        let name = piece.trace.to_string();
+                        lists.extend(name.parse::<Selections>());
+                    }
+                    options.pieces.extend_from_slice(pieces);
+                }
+            }
+        }
+        found.extend(run::selected(runs, &lists)?.unwrap_or_default());
+        options.traces = (!self.traces.is_empty()).then(|| found.into_iter().collect());
+        Ok(())
     }
 
     /// Whether an option of a single set was given, so that `compare` does not sweep.

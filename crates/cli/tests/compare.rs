@@ -42,6 +42,12 @@ fn ask(scratch: &Scratch, command: &str, runs: &[&Path], options: &[&str]) -> Ou
     command::run(lockstep.args(runs).args(options))
 }
 
+/// The lines behind the first that holds `head`, without their indentation.
+fn behind<'a>(text: &'a str, head: &str) -> Vec<&'a str> {
+    let lines = text.lines().skip_while(|line| !line.contains(head));
+    lines.skip(1).map(str::trim).collect()
+}
+
 /// The answers that are kept, by their names.
 fn kept(scratch: &Scratch) -> Vec<PathBuf> {
     let directories = fs::read_dir(scratch.join("cache/lockstep/compare"));
@@ -86,4 +92,162 @@ fn an_answer_is_kept_for_the_same_runs_and_options_alone() {
     assert_eq!(run(&scratch, "faulty", &["a b c", "a b c"]), faulty);
     assert_eq!(compare(&[]).status, 0);
     assert_eq!(kept(&scratch).len(), 3);
+}
+
+#[test]
+fn parts_are_compared_and_nothing_else() {
+    let scratch = Scratch::new("parts");
+    let normal = run(&scratch, "normal", &["a start x y x y stop b", "a c"]);
+    let before = run(&scratch, "before", &["d start x y x y stop b", "a c"]);
+    let within = run(&scratch, "within", &["d start x y x z stop b", "a c"]);
+    let ask = |command: &str, other: &Path, options: &[&str]| {
+        let words = ["--from", "start", "--to", "stop"];
+        let options: Vec<&str> = words.iter().chain(options).copied().collect();
+        ask(&scratch, command, &[&normal, other], &options)
+    };
+    let outcome = ask("compare", &before, &[]);
+    assert_eq!(outcome.status, 0, "{outcome:#?}");
+    let left_out = "nothing is looked at of 0.1, which never call start (--from)";
+    assert!(outcome.stdout.contains(left_out), "{outcome:#?}");
+    assert_eq!(ask("diff", &before, &["-t", "0.0"]).status, 0);
+
+    let outcome = ask("compare", &within, &["--json"]);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    let found: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(found["suspects"][0]["trace"], "0.0");
+    // main d . start . x . y . x . z: its events are those of the trace.
+    let first = &found["suspects"][0]["divergence"];
+    assert_eq!(
+        (&first["event"], &first["faulty"]),
+        (&json!(11), &json!("z"))
+    );
+    let outcome = ask("diff", &within, &["-t", "0.0", "--json"]);
+    let found: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(
+        (&found["equal"], &found["first_divergence"]["event"]),
+        (&json!(false), &json!(11))
+    );
+
+    let loops = command::run(
+        lockstep(&["loops", "-t", "0.0", "--from", "start", "--to", "stop"]).arg(&normal),
+    );
+    assert_eq!(
+        behind(&loops.stdout, "WITH LOOPS FOLDED"),
+        ["0.0     start L0^2"]
+    );
+    // What is open where the part ends says nothing; what returns from before it is no part of it.
+    let around = run(&scratch, "around", &["f( a start ) g( x stop ) b"]);
+    let loops = command::run(
+        lockstep(&["loops", "--keep-returns", "--from", "start", "--to", "stop"]).arg(&around),
+    );
+    assert_eq!(
+        behind(&loops.stdout, "WITH LOOPS FOLDED"),
+        ["0.0     start return g x L0^2"]
+    );
+
+    for option in ["--from", "--to", "--split-at"] {
+        let outcome = command::run(lockstep(&["loops", option, "nobody"]).arg(&normal));
+        assert_eq!(outcome.status, 2, "{outcome:#?}");
+        assert!(
+            outcome
+                .stderr
+                .contains(&format!("{option}: expected a name")),
+            "{outcome:#?}"
+        );
+    }
+}
+
+#[test]
+fn pieces_have_names_and_can_be_chosen_by_them() {
+    let scratch = Scratch::new("pieces");
+    let normal = run(
+        &scratch,
+        "normal",
+        &["a step x step x y step x", "a step x"],
+    );
+    let faulty = run(
+        &scratch,
+        "faulty",
+        &["a step x step x a step x", "a step x"],
+    );
+    let ask = |command: &str, runs: &[&Path], options: &[&str]| {
+        let words = ["--split-at", "step"];
+        let options: Vec<&str> = words.iter().chain(options).copied().collect();
+        ask(&scratch, command, runs, &options)
+    };
+    let loops = ask("loops", &[&normal], &[]).stdout;
+    let expected = [
+        "0.0@0 0.1@0        main a",
+        "0.0@1 0.0@3 0.1@1  step x",
+        "0.0@2              step x y",
+    ];
+    assert_eq!(behind(&loops, "WITH LOOPS FOLDED"), expected);
+    let one = ask("loops", &[&normal], &["-t", "0.0@2,0.1@1"]).stdout;
+    assert_eq!(
+        behind(&one, "WITH LOOPS FOLDED"),
+        ["0.0@2   step x y", "0.1@1   step x"]
+    );
+    let lattice = ask("lattice", &[&normal], &["--json"]).stdout;
+    assert!(lattice.contains("\"0.0@2\""), "{lattice}");
+
+    let both: &[&Path] = &[&normal, &faulty];
+    let diff = ask("diff", both, &["-t", "0.0"]);
+    assert_eq!(diff.status, 1, "{diff:#?}");
+    assert!(
+        diff.stdout.starts_with("0.0 differs, first in 0.0@2."),
+        "{diff:#?}"
+    );
+    let lines: Vec<&str> = diff.stdout.lines().skip(2).map(str::trim).collect();
+    let expected = [
+        "0.0@0",
+        "0.0@1",
+        "~ in 0.0@2",
+        "step",
+        "x",
+        "-   y",
+        "+   a",
+        "0.0@3",
+    ];
+    assert_eq!(lines, expected);
+    assert_eq!(ask("diff", both, &["-t", "0.0@1"]).status, 0);
+    assert_eq!(ask("diff", both, &["-t", "0.0@2"]).status, 1);
+    assert_eq!(ask("diff", both, &["-t", "0.0@7"]).status, 2);
+    let outcome = command::run(lockstep(&["loops", "-t", "0.0@2"]).arg(&normal));
+    assert!(
+        outcome.stderr.contains("expected --split-at too"),
+        "{outcome:#?}"
+    );
+
+    let compare = ask("compare", both, &["--json"]).stdout;
+    let found: Value = serde_json::from_str(&compare).expect("JSON");
+    assert_eq!(found["top"]["threads"][0][0], "0.0@2");
+}
+
+#[test]
+fn roles_can_be_chosen() {
+    let scratch = Scratch::new("roles");
+    let threads = ["start m m end", "w x", "w x", "w x"];
+    let normals = ["one", "two"].map(|name| run(&scratch, name, &threads));
+    let faulty = run(&scratch, "faulty", &["start m n end", "w x", "w y", "w x"]);
+    let compare = |role: &str| {
+        let more = normals[1].display().to_string();
+        let options = ["--normal", &more, "-t", role, "--json"];
+        ask(&scratch, "compare", &[&normals[0], &faulty], &options)
+    };
+    for (role, trace) in [("worker", "0.2"), ("master", "0.0")] {
+        let found: Value = serde_json::from_str(&compare(role).stdout).expect("JSON");
+        let suspects = found["suspects"].as_array().expect("suspects");
+        assert_eq!(suspects.len(), 1, "{found}");
+        assert_eq!(suspects[0]["trace"], trace);
+    }
+    let loops = ask(&scratch, "loops", &[&normals[0]], &["-t", "worker"]).stdout;
+    assert_eq!(behind(&loops, "WITH LOOPS FOLDED"), ["0.1-3   main w x"]);
+    let outcome = compare("boss");
+    assert_eq!(outcome.status, 2, "{outcome:#?}");
+    assert!(
+        outcome
+            .stderr
+            .contains("found that they play master, worker"),
+        "{outcome:#?}"
+    );
 }

@@ -13,7 +13,7 @@ use crate::sweep::{self, Pair, Top};
 use crate::verdict::Case;
 use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
 use lockstep_calltree::{NodeId, Trace};
-use lockstep_trace::{End, EndKind, Run, TraceName};
+use lockstep_trace::{End, EndKind, Run, TraceName, in_short};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -147,11 +147,23 @@ pub fn compare_in_order(
         weigh(&mut findings, normality, &trees, faulty, options.level);
     }
     add_phases(&mut findings, &trees);
-    add_ends(&mut findings, faulty);
+    for finding in &mut findings {
+        finding.place(&trees);
+    }
+    if options.part.to.is_none() {
+        add_ends(&mut findings, faulty);
+    }
     let suspects = rank(&mut findings, &ranking, order);
     let p = normality.as_ref().map(Normality::smallest);
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra);
+    let empty = trees.without_part(last);
+    if let (Some(from), false) = (&options.part.from, empty.is_empty()) {
+        notes.push(format!(
+            "nothing is looked at of {}, which never call {from} (--from) in the faulty run",
+            in_short(&empty)
+        ));
+    }
     let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
     let differs = match p {
         Some(p) => p < options.level || unmatched || mismatch,
@@ -196,6 +208,13 @@ fn pass_arguments(
     let wrong = disagreement::wrong(normals, faulty).into_iter();
     // Without one in the normal run, a trace is told as new.
     let wrong = wrong.filter(|wrong| compared.iter().any(|trace| trace.name == wrong.trace));
+    // Of a part of a trace what lies in it.
+    let wrong = wrong.filter_map(|mut wrong| {
+        if let Some(cut) = trees.cut(trees.runs.len() - 1, wrong.trace) {
+            wrong.event = cut.of_part(wrong.event)?;
+        }
+        Some(wrong)
+    });
     let mut mismatch = false;
     // What may depend on data is no difference by itself where one normal run cannot tell.
     let alike = normals.len() == 1 && findings.iter().all(|it| it.reason == Reason::Counts);

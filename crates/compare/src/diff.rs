@@ -8,7 +8,7 @@
 use crate::divergence::{Divergence, Side, first_divergence};
 use crate::loops::LoopBody;
 use crate::sequence::{Lens, Trees};
-use crate::{Error, Options, Part};
+use crate::{Error, Options};
 use lockstep_calltree::{Forest, Label, NodeId};
 use lockstep_loops::Names;
 use lockstep_trace::{Run, TraceName};
@@ -40,7 +40,7 @@ pub enum Style {
 pub struct Diff {
     /// Whether they do not, by the rule of the command line: trip counts matter with `--counts` alone.
     pub equal: bool,
-    /// Where the faulty trace first leaves the normal one; not told of a part of it.
+    /// Where the faulty trace first leaves the normal one; not told of pieces of it.
     pub first_divergence: Option<Divergence>,
     /// The whole way from the normal trace to the faulty one; empty where they are equal in every
     /// respect.
@@ -64,8 +64,8 @@ pub fn diff(
     options: &Options,
     style: Style,
 ) -> Result<Diff, Error> {
-    // A part of a trace is a sequence, not a tree.
-    let whole = options.part == Part::default();
+    // Pieces of a trace are sequences, not trees.
+    let whole = options.part.split_at.is_none();
     let style = if whole { style } else { Style::Flat };
     // All traces are looked at, so that loops have the names that `loops` and `compare` give them; but a
     // process that commands look at when it is named alone stands alone.
@@ -117,16 +117,22 @@ pub fn diff(
     let mut first = found.difference(options.counts).cloned();
     if let (Some(first), Some(thread)) = (&mut first, faulty.trace(trace)) {
         first.locate(faulty, &trees.functions[1], thread);
+        for (run, event) in [(0, &mut first.normal_event), (1, &mut first.event)] {
+            if let Some(cut) = trees.cut(run, trace) {
+                *event = cut.of_trace(*event);
+            }
+        }
     }
-    let (ops, loops) = match style {
+    let (ops, loops, alike) = match style {
         Style::Tree => {
             let ops = diff_trees(&trees.forest, normal_side.root, faulty_side.root, &names);
             (
                 ops,
                 tree_loops(&trees.forest, &[normal_side.root, faulty_side.root], &names),
+                true,
             )
         }
-        Style::Flat => flat::diff(&trees, &lens, trace),
+        Style::Flat => flat::diff(&trees, &lens, trace)?,
     };
     if !whole {
         first = None;
@@ -135,7 +141,7 @@ pub fn diff(
         equal: if whole {
             first.is_none()
         } else {
-            ops.is_empty()
+            ops.is_empty() || (alike && !options.counts)
         },
         first_divergence: first,
         ops,

@@ -345,6 +345,11 @@ pub(crate) fn compile(option: &'static str, pattern: &str) -> Result<Regex, Erro
     })
 }
 
+/// The same of one that need not be there.
+pub(crate) fn maybe(option: &'static str, pattern: Option<&str>) -> Result<Option<Regex>, Error> {
+    pattern.map(|pattern| compile(option, pattern)).transpose()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

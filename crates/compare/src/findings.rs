@@ -105,8 +105,12 @@ pub(crate) fn findings(
             .and_then(|mpi| mpi.found[place].as_ref()?.any())
             .filter(|by_mpi| is_within(trees, place, by_mpi.event, divergence.event))
             .cloned();
+        let last = trees.runs.len() - 1;
         let thread = runs.last().and_then(|run| run.trace(name));
+        // What is open at the end of a trace is not at the end of a part of it.
+        let ends = trees.cut(last, name).is_some_and(|cut| cut.ends);
         let stuck = thread
+            .filter(|_| !ends)
             .and_then(|thread| thread.open.last())
             .map(|frame| Stuck {
                 function: name_of(runs, frame.function),
@@ -121,6 +125,7 @@ pub(crate) fn findings(
             stuck,
             progress: divergence.normal_event as f64 / events as f64,
             divergence: Some(divergence),
+            nearest: found.run,
             parting: None,
             told: None,
             time: None,
@@ -179,6 +184,8 @@ pub(crate) struct Common {
 struct Found {
     divergences: Divergences,
     normal: Trace,
+    /// The normal run that it is of.
+    run: usize,
 }
 
 impl Found {
@@ -320,6 +327,7 @@ fn nearest(
                 names,
             ),
             normal: traces[other],
+            run,
         };
         if nearest
             .as_ref()

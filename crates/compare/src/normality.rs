@@ -13,7 +13,7 @@
 //! likely to have the greatest score as any other.
 
 use crate::sequence::Trees;
-use crate::{ObjectName, Options};
+use crate::{Error, ObjectName, Options};
 use lockstep_trace::{Run, ThreadName, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -28,6 +28,18 @@ pub use evidence::Evidence;
 use features::Features;
 pub use roles::Role;
 use surprisal::{Object, Population, judge, oddities};
+
+/// The roles that traces play in some runs.
+///
+/// # Errors
+/// A pattern that does not parse.
+pub fn roles(runs: &[&Run], options: &Options) -> Result<Vec<Role>, Error> {
+    let mut trees = Trees::new(runs, options)?;
+    let features = Features::new(&mut trees, runs, options, &[]);
+    let role_of = roles::roles(&features, runs.len());
+    let names: Vec<TraceName> = features.names.iter().map(|name| name.trace).collect();
+    Ok(roles::named(&names, &role_of))
+}
 
 /// Resamples of the normal runs.
 const RESAMPLES: usize = 20;

@@ -3,6 +3,7 @@
 use lockstep_trace::{ProcessName, TraceName};
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::str::FromStr;
 
 /// `P.T`, or `P.T@k`: a trace, or its k-th piece (from 0) under [`crate::Part::split_at`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +12,19 @@ pub struct ObjectName {
     pub trace: TraceName,
     /// The piece, where traces are split.
     pub piece: Option<u32>,
+}
+
+impl FromStr for ObjectName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (trace, piece) = match text.split_once('@') {
+            Some((trace, piece)) => (trace, Some(piece.parse().map_err(|_| ())?)),
+            None => (text, None),
+        };
+        let trace = trace.parse()?;
+        Ok(Self { trace, piece })
+    }
 }
 
 impl From<TraceName> for ObjectName {

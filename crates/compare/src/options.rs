@@ -1,6 +1,6 @@
 //! What a comparison can be told: the options of the command line, as values.
 
-use crate::{Error, Filter};
+use crate::{Error, Filter, ObjectName};
 use lockstep_trace::TraceName;
 use serde::Serialize;
 use std::str::FromStr;
@@ -34,6 +34,8 @@ pub struct Options {
     pub few: usize,
     /// The traces to look at; all that [`lockstep_trace::Run::traces`] gives where `None`.
     pub traces: Option<Vec<TraceName>>,
+    /// With [`Part::split_at`] the pieces to look at; all where empty.
+    pub pieces: Vec<ObjectName>,
     /// The part of each trace to look at.
     pub part: Part,
     /// Regular expressions of functions that are left out.
@@ -64,6 +66,7 @@ impl Default for Options {
             b_score: BScore::Cut,
             few: FEW,
             traces: None,
+            pieces: Vec::new(),
             part: Part::default(),
             ignore: Vec::new(),
             counts: false,

@@ -2,10 +2,11 @@
 
 use crate::filter::{self, Filter, Groups};
 use crate::pairing::{self, Partners};
-use crate::{Error, ObjectName, Options, Part};
+use crate::part::{Bounds, Cut};
+use crate::{Error, ObjectName, Options};
 use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens};
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
-use lockstep_trace::{ProcessName, Run};
+use lockstep_trace::{ProcessName, Run, TraceName};
 use regex::Regex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
@@ -19,34 +20,11 @@ pub(crate) struct Trees {
     pub(crate) functions: Vec<FunctionMap>,
     /// For each function of the forest the filters that keep it.
     groups: Vec<u16>,
-    part: PartRegex,
-}
-
-#[derive(Default)]
-struct PartRegex {
-    from: Option<Regex>,
-    to: Option<Regex>,
     split_at: Option<Regex>,
-}
-
-impl PartRegex {
-    fn new(part: &Part) -> Result<Self, Error> {
-        let compile = |option, pattern: &Option<String>| {
-            pattern
-                .as_deref()
-                .map(|pattern| filter::compile(option, pattern))
-                .transpose()
-        };
-        Ok(Self {
-            from: compile("--from", &part.from)?,
-            to: compile("--to", &part.to)?,
-            split_at: compile("--split-at", &part.split_at)?,
-        })
-    }
-
-    fn is_whole(&self) -> bool {
-        self.from.is_none() && self.to.is_none() && self.split_at.is_none()
-    }
+    /// Of pieces those that are looked at; all where empty.
+    pieces: Vec<ObjectName>,
+    /// Where a part of each trace is looked at: where it lies, for each trace of each run.
+    cuts: Vec<Vec<Cut>>,
 }
 
 impl Trees {
@@ -57,7 +35,9 @@ impl Trees {
     /// A pattern that does not parse.
     pub(crate) fn new(runs: &[&Run], options: &Options) -> Result<Self, Error> {
         let filters = Groups::new(options.filter.custom.as_deref(), &options.ignore)?;
-        let part = PartRegex::new(&options.part)?;
+        let bounds = Bounds::new(&options.part)?;
+        let split_at = filter::maybe("--split-at", options.part.split_at.as_deref())?;
+        let mut cuts = Vec::new();
         let mut forest = Forest::new();
         let mut maps = Vec::with_capacity(runs.len());
         let partners: Vec<Option<Partners>> = match runs.split_last() {
@@ -82,16 +62,27 @@ impl Trees {
                 threads.sort_by_key(|thread| thread.name);
                 threads.dedup_by_key(|thread| thread.name);
                 threads.retain(|thread| partner(thread.name.process).is_some());
-                let mut traces = forest.add_traces(&functions, &threads);
+                let rename = |name: TraceName| TraceName {
+                    process: partner(name.process).unwrap_or(name.process),
+                    ..name
+                };
+                let (mut traces, cuts_of_run) = if bounds.is_none() {
+                    (forest.add_traces(&functions, &threads), Vec::new())
+                } else {
+                    let mut parts = bounds.add_traces(&mut forest, run, &functions, &threads);
+                    parts.sort_by_key(|(trace, _)| rename(trace.name));
+                    parts.into_iter().unzip()
+                };
                 for trace in &mut traces {
-                    let process = trace.name.process;
-                    trace.name.process = partner(process).unwrap_or(process);
+                    trace.name = rename(trace.name);
                 }
                 traces.sort_by_key(|trace| trace.name);
                 maps.push(functions);
+                cuts.push(cuts_of_run);
                 traces
             })
             .collect();
+        bounds.refuse_strangers(split_at.as_ref(), &forest)?;
         let functions = forest.functions().iter();
         let groups = functions
             .map(|function| filters.of(&function.name, &function.image))
@@ -101,7 +92,9 @@ impl Trees {
             runs,
             functions: maps,
             groups,
-            part,
+            split_at,
+            pieces: options.pieces.clone(),
+            cuts,
         })
     }
 
@@ -155,18 +148,22 @@ impl Trees {
         let mut objects = Vec::new();
         let mut sequences = Vec::new();
         for trace in &self.runs[run] {
-            if self.part.is_whole() {
+            let Some(split_at) = &self.split_at else {
                 objects.push(trace.name.into());
                 sequences.push(folding.add_tree(self, trace, lens, &projection));
-            } else {
-                let split = self.part.split_at.is_some();
-                for (tokens, piece) in self.pieces(trace, lens, &projection).into_iter().zip(0..) {
-                    objects.push(ObjectName {
-                        trace: trace.name,
-                        piece: split.then_some(piece),
-                    });
-                    sequences.push(folding.add_tokens(&tokens, lens.k));
+                continue;
+            };
+            let pieces = self.pieces(trace, split_at, lens, &projection);
+            for (tokens, piece) in pieces.into_iter().zip(0..) {
+                let name = ObjectName {
+                    trace: trace.name,
+                    piece: Some(piece),
+                };
+                if !self.pieces.is_empty() && !self.pieces.contains(&name) {
+                    continue;
                 }
+                objects.push(name);
+                sequences.push(folding.add_tokens(&tokens, lens.k));
             }
         }
         Objects {
@@ -175,48 +172,51 @@ impl Trees {
         }
     }
 
-    /// The parts of a trace that are looked at, token by token: markers count whether they are kept or
-    /// not.
-    fn pieces(&self, trace: &Trace, lens: &Lens, kept: &Projection) -> Vec<Vec<u32>> {
-        let is = |regex: &Option<Regex>, name: &str| {
-            regex
-                .as_ref()
-                .is_some_and(|regex| regex.is_match(&lockstep_trace::c_name(name)))
-        };
+    /// Where a part of a trace of this run is looked at, where it lies.
+    pub(crate) fn cut(&self, run: usize, name: TraceName) -> Option<&Cut> {
+        let place = self.runs[run].binary_search_by_key(&name, |trace| trace.name);
+        self.cuts[run].get(place.ok()?)
+    }
+
+    /// Traces of a run that have no part to be looked at.
+    pub(crate) fn without_part(&self, run: usize) -> Vec<TraceName> {
+        let each = self.runs[run].iter().zip(&self.cuts[run]);
+        let without = each.filter(|(_, cut)| !cut.begins);
+        without.map(|(trace, _)| trace.name).collect()
+    }
+
+    /// The pieces of a trace, token by token: markers count whether they are kept or not.
+    fn pieces(
+        &self,
+        trace: &Trace,
+        split_at: &Regex,
+        lens: &Lens,
+        kept: &Projection,
+    ) -> Vec<Vec<u32>> {
+        let functions = self.forest.functions().iter();
+        let splits: Vec<bool> = functions
+            .map(|it| split_at.is_match(&lockstep_trace::c_name(&it.name)))
+            .collect();
         let mut pieces = vec![Vec::new()];
-        let mut inside = self.part.from.is_none();
-        let mut over = false;
         let mut open = Vec::new();
         let all = self.forest.projection(|_| true);
         self.forest.tokens(trace.root, &all, true, &mut |token| {
-            let Some(function) = token.function() else {
-                // Its call may lie before the part; then it does not belong to it either.
-                let belongs = open.pop().unwrap_or(false);
-                if lens.keep_returns
-                    && belongs
-                    && !over
-                    && let Some(piece) = pieces.last_mut()
-                {
-                    piece.push(token.symbol());
+            let is_kept = match token.function() {
+                // Its call may lie before the part of the trace that is looked at.
+                None => lens.keep_returns && open.pop().unwrap_or(false),
+                Some(function) => {
+                    if splits[function.0 as usize] {
+                        pieces.push(Vec::new());
+                    }
+                    let is_kept = kept.keeps(function);
+                    if matches!(token, Token::Call(_)) {
+                        open.push(is_kept);
+                    }
+                    is_kept
                 }
-                return;
             };
-            let name = &self.forest.function(function).name;
-            if inside && !over && is(&self.part.to, name) {
-                over = true;
-            }
-            if !inside && is(&self.part.from, name) {
-                inside = true;
-            }
-            if inside && !over && is(&self.part.split_at, name) {
-                pieces.push(Vec::new());
-            }
-            let belongs = inside && !over && kept.keeps(function);
-            if belongs && let Some(piece) = pieces.last_mut() {
+            if is_kept && let Some(piece) = pieces.last_mut() {
                 piece.push(token.symbol());
-            }
-            if matches!(token, Token::Call(_)) {
-                open.push(belongs);
             }
         });
         pieces

@@ -10,7 +10,7 @@ use crate::sweep::{Pair, Ranking};
 use crate::verdict;
 use crate::{CausalOrder, Divergence, DivergenceKind, ObjectName};
 use lockstep_trace::{ProcessName, Run, SourceLine, ThreadName, TraceName};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
 
@@ -127,6 +127,8 @@ pub(crate) struct Finding {
     pub(crate) trace: TraceName,
     pub(crate) reason: Reason,
     pub(crate) divergence: Option<Divergence>,
+    /// The normal run whose trace explains most of it.
+    pub(crate) nearest: usize,
     /// Whether all traces of its kind diverge so, and it in no other way.
     pub(crate) shared: bool,
     /// The same divergence under the MPI filter, if that shows it: its calls and loops are those that
@@ -172,6 +174,24 @@ pub(crate) struct Standing {
 const WITH_EVIDENCE: usize = 8;
 
 impl Finding {
+    /// Events of a part of the trace as those of the trace, or where the part is the trace, nothing.
+    pub(crate) fn place(&mut self, trees: &Trees) {
+        let last = trees.runs.len() - 1;
+        let of = |run: usize, event: &mut u64| {
+            if let Some(cut) = trees.cut(run, self.trace) {
+                *event = cut.of_trace(*event);
+            }
+        };
+        let told = [&mut self.divergence, &mut self.by_mpi];
+        for divergence in told.into_iter().flatten() {
+            of(last, &mut divergence.event);
+            of(self.nearest, &mut divergence.normal_event);
+        }
+        if let Some(wrong) = &mut self.wrong {
+            of(last, &mut wrong.event);
+        }
+    }
+
     /// The event at which it differs.
     pub(crate) fn event(&self) -> Option<u64> {
         let wrong = self
@@ -215,6 +235,7 @@ impl Finding {
             trace,
             reason,
             divergence: None,
+            nearest: 0,
             by_mpi: None,
             stuck: None,
             shared: false,
@@ -402,8 +423,12 @@ pub(crate) fn rank(
     }
     let row_sum = |finding: &Finding| row_sums.get(&finding.trace).copied().unwrap_or_default();
     let mut candidates: FxHashMap<TraceName, usize> = FxHashMap::default();
-    for trace in ranking.rows.iter().flat_map(|row| &row.threads) {
-        *candidates.entry(*trace).or_default() += 1;
+    for row in &ranking.rows {
+        // Several pieces of a trace may be candidates.
+        let traces: FxHashSet<TraceName> = row.threads.iter().map(|it| it.trace).collect();
+        for trace in traces {
+            *candidates.entry(trace).or_default() += 1;
+        }
     }
     // Where normal runs differ from each other, where one first leaves them is chance.
     let by_score = findings

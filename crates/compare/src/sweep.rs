@@ -3,12 +3,13 @@
 use crate::attribute::{Kind, Table};
 use crate::b_score::b_score;
 use crate::filter::{Filter, FilterName};
-use crate::object::{serialize_processes, serialize_traces};
+use crate::object::serialize_processes;
 use crate::sequence::{Folding, Lens, Trees};
 use crate::similarity::ClassMatrix;
 use crate::{Attributes, Dendrogram, Frequency, Linkage, ObjectName, Options};
-use lockstep_trace::{ProcessName, ThreadName, TraceName};
+use lockstep_trace::{ProcessName, ThreadName};
 use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -35,8 +36,7 @@ pub struct Row {
     #[serde(serialize_with = "serialize_processes")]
     pub processes: Vec<ProcessName>,
     /// Candidates: members of the smallest clusters, most changed first.
-    #[serde(serialize_with = "serialize_traces")]
-    pub threads: Vec<TraceName>,
+    pub threads: Vec<ObjectName>,
 }
 
 /// The closing row of the papers' tables: who is a candidate in the most rows.
@@ -264,13 +264,11 @@ fn row(
         .collect();
     candidates.sort_by(|a, b| sums[*b].total_cmp(&sums[*a]));
     sizes.sort_unstable_by(|a, b| b.cmp(a));
-    let mut threads: Vec<TraceName> = Vec::new();
-    for candidate in candidates {
-        let trace = pair.names[candidate].trace;
-        if !threads.contains(&trace) {
-            threads.push(trace);
-        }
-    }
+    let threads: Vec<ObjectName> = candidates.iter().map(|it| pair.names[*it]).collect();
+    let main = threads
+        .iter()
+        .filter(|it| it.trace.thread == ThreadName::Main(0));
+    let mut seen = FxHashSet::default();
     Row {
         filter: pair.lens.paper(),
         attributes: kind.attributes,
@@ -279,10 +277,9 @@ fn row(
         clusters,
         b_score: b_score(options.b_score, clusters, normal, faulty),
         cluster_sizes: sizes,
-        processes: threads
-            .iter()
-            .filter(|trace| trace.thread == ThreadName::Main(0))
-            .map(|trace| trace.process)
+        processes: main
+            .map(|object| object.trace.process)
+            .filter(|process| seen.insert(*process))
             .collect(),
         threads,
     }

@@ -47,7 +47,7 @@ fn swap_names_rank_5() {
     let rows = found
         .table
         .iter()
-        .filter(|row| row.threads.contains(&TraceName::new(5, 0)));
+        .filter(|row| row.threads.contains(&TraceName::new(5, 0).into()));
     assert_eq!(found.top.threads[0].1, rows.count());
 }
 

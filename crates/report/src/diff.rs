@@ -79,7 +79,9 @@ fn one(op: &Op, depth: usize) -> Markup {
             // Bodies of the same names differ further down.
             @if op.is_nested() { (nested("in each of them", within, depth)) }
         },
-        Op::Iterations { ops, .. } | Op::Call { ops, .. } => nested(&op.title(), ops, depth),
+        Op::Iterations { ops, .. } | Op::Piece { ops, .. } | Op::Call { ops, .. } => {
+            nested(&op.title(), ops, depth)
+        }
     }
 }
 

@@ -11,8 +11,7 @@
 
 use crate::page::Section;
 use crate::text::shown;
-use lockstep_compare::{Comparison, Row};
-use lockstep_trace::TraceName;
+use lockstep_compare::{Comparison, ObjectName, Row};
 use maud::{Markup, html};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -172,7 +171,7 @@ fn table(rows: &[Row], choices: &[Choice], top: &[&str]) -> Markup {
 }
 
 /// Their names, and for each that the closing row counts something to be counted.
-fn candidates(threads: &[TraceName], place: &HashMap<&str, usize>) -> Markup {
+fn candidates(threads: &[ObjectName], place: &HashMap<&str, usize>) -> Markup {
     let names: Vec<String> = threads.iter().map(ToString::to_string).collect();
     let more = names.len().saturating_sub(NAMED);
     html! {

@@ -3,7 +3,7 @@
 use super::{Compare, exactly};
 use crate::output::{self, Style, styled};
 use lockstep_compare::{Comparison, Row, p_in_words};
-use lockstep_trace::{TraceName, in_short};
+use lockstep_trace::{TraceName, in_short, names_in_short};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
@@ -71,6 +71,7 @@ impl Told {
 }
 
 fn cells(row: &Row) -> Vec<String> {
+    let threads: Vec<String> = row.threads.iter().map(ToString::to_string).collect();
     let sizes: Vec<String> = row.cluster_sizes.iter().map(ToString::to_string).collect();
     vec![
         row.filter.clone(),
@@ -83,7 +84,7 @@ fn cells(row: &Row) -> Vec<String> {
             format!("{:.3}", row.b_score)
         },
         sizes.join("+"),
-        in_short(&row.threads),
+        names_in_short(&threads),
     ]
 }
 

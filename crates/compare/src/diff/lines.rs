@@ -79,7 +79,7 @@ impl Lines {
                 }
             }
             Op::Count { .. } => self.add(LineKind::Changed, depth, op.title()),
-            Op::Iterations { ops, .. } => {
+            Op::Iterations { ops, .. } | Op::Piece { ops, .. } => {
                 self.add(LineKind::Changed, depth, op.title());
                 self.ops(ops, depth + 1);
             }
@@ -134,6 +134,7 @@ impl Op {
                 1 => format!("in iteration {first} of {name}"),
                 _ => format!("in {times} iterations of {name}, first in iteration {first}"),
             },
+            Self::Piece { name, .. } => format!("in {name}"),
             // `iterations 8-16: L1 [MPI_Recv MPI_Send] -> L0 [MPI_Send MPI_Recv] x9 (rotation)`
             Self::Body {
                 normal_name,

@@ -62,6 +62,13 @@ pub enum Op {
         /// What differs in the first of them.
         ops: Vec<Op>,
     },
+    /// A piece of the trace (`--split-at`) in which something differs.
+    Piece {
+        /// Its name: `6.4@3`.
+        name: String,
+        /// What differs in it.
+        ops: Vec<Op>,
+    },
     /// A loop, or the rest of one, with another body.
     Body {
         /// Its name in the normal trace.

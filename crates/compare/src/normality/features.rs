@@ -206,7 +206,7 @@ impl Features {
             drafts.extend(of_sequences(features.lenses.len(), &folding, &of));
             features.lenses.push((lens, folding));
         }
-        if options.part == Part::default() {
+        if options.part.split_at.is_none() {
             let mut behaviours = Numbered::new();
             let objects: Drafted = (trees.runs.iter().zip(&roots))
                 .map(|(run, roots)| {
@@ -217,6 +217,8 @@ impl Features {
                 .collect();
             let of = features.places(&objects);
             drafts.extend(features.of_trees(&trees.forest, &behaviours.items, &of));
+        }
+        if options.part == Part::default() {
             drafts.extend(features.of_arguments(trees, runs, &projection));
         }
         features.finish(drafts);
