@@ -4,7 +4,7 @@ mod kept;
 mod told;
 
 use crate::options::Analysis;
-use crate::{output, report, run};
+use crate::{context, output, report, run};
 use anyhow::Result;
 use clap::Args;
 use kept::{Entry, Kept};
@@ -28,6 +28,7 @@ use std::process::ExitCode;
   lockstep compare good bad --html report.html
   lockstep compare good bad --normal good2 --normal good3 --json
   lockstep compare good bad --filter mpi --attributes double --linkage average
+  lockstep compare good bad --filter memory --attributes locks
 ")]
 pub struct Compare {
     /// Directory of the normal run
@@ -55,6 +56,10 @@ pub struct Options {
     /// Functions to leave out (repeatable)
     #[arg(long, value_name = "REGEX")]
     ignore: Vec<String>,
+    /// Attributes of your own beside those of the traces of the normal run and the faulty one: JSON such as
+    /// {"6.4": ["holds lock a"]}, .cxt or .csv
+    #[arg(long, num_args = 2, value_names = ["NORMAL", "FAULTY"])]
+    own: Vec<PathBuf>,
     /// p-value below which runs differ, with several normal runs
     #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = probability)]
     level: f64,
@@ -78,6 +83,7 @@ impl Options {
             sweep,
             counts,
             ignore,
+            own: _,
             level,
             analysis,
             html: _,
@@ -147,7 +153,10 @@ impl Compare {
             .chain([&self.faulty])
             .map(PathBuf::as_path)
             .collect();
-        let words = self.options.words();
+        let own: Vec<_> = (self.options.own.iter())
+            .map(|file| context::sets(file))
+            .collect::<Result<_>>()?;
+        let words = format!("{} {own:?}", self.options.words());
         let kept = Kept::of(&directories, &words);
         // A page shows more than was kept.
         if let (Some(kept), None, false) = (&kept, &self.options.html, self.options.fresh)
@@ -160,7 +169,7 @@ impl Compare {
             .iter()
             .map(|directory| run::open_with(directory, self.options.analysis.all_processes))
             .collect::<Result<Vec<Run>>>()?;
-        let entry = self.compare(&runs)?;
+        let entry = self.compare(&runs, own)?;
         // What goes on, and what was changed meanwhile, has another answer later.
         let is_over = |run: &Run| {
             let mut processes = run.processes.iter();
@@ -175,13 +184,19 @@ impl Compare {
     }
 
     /// The comparison itself, and the page of it.
-    fn compare(&self, runs: &[Run]) -> Result<Entry> {
+    fn compare(&self, runs: &[Run], own: Vec<BTreeMap<String, Vec<String>>>) -> Result<Entry> {
         let all: Vec<&Run> = runs.iter().collect();
         let mut options = self.options.analysis.options(&all)?;
         options.sweep = self.options.sweep || !self.options.analysis.is_single_set();
         options.ignore.clone_from(&self.options.ignore);
         options.counts = self.options.counts;
         options.level = self.options.level;
+        if let [normal, faulty] = own.as_slice() {
+            // Of further normal runs nothing is known.
+            options.own = vec![BTreeMap::new(); runs.len()];
+            options.own[0].clone_from(normal);
+            options.own[runs.len() - 1].clone_from(faulty);
+        }
         let (normals, run) = (&all[..all.len() - 1], all[all.len() - 1]);
         let bar = output::progress("comparing");
         let order = lockstep_exchange::Order::new(run).map(|order| ByMessages { order, run });

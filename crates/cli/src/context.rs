@@ -32,6 +32,18 @@ pub fn read(file: &Path) -> Result<Context> {
     }
 }
 
+/// The attributes of each object of a context.
+pub fn sets(file: &Path) -> Result<BTreeMap<String, Vec<String>>> {
+    let context = read(file)?;
+    let attributes = context.attributes();
+    let set = |row| {
+        let own = lockstep_concepts::ones(context.incidence().row(row));
+        own.map(|it| attributes[it].clone()).collect()
+    };
+    let objects = context.objects().iter().cloned();
+    Ok(objects.zip((0..).map(set)).collect())
+}
+
 /// A context with somebody's own attributes of its objects.
 pub fn join(context: &Context, file: &Path) -> Result<Context> {
     let own = read(file)?;

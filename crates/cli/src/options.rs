@@ -109,7 +109,7 @@ pub struct Analysis {
     /// Longest loop body [default: 10]
     #[arg(short, value_name = "LENGTH", value_parser = at_least(1), help_heading = "How it is analysed")]
     k: Option<usize>,
-    /// What an attribute is made of: one entry or two neighbours [default: single]
+    /// What an attribute is made of: an entry of the folded trace, two neighbours, a call with its caller, with all calls around it, or with the locks that are held [default: single]
     #[arg(long, value_parser = word_of!(Attributes), help_heading = "How it is analysed")]
     attributes: Option<Attributes>,
     /// What of its frequency an attribute carries [default: none]

@@ -42,14 +42,11 @@ pub struct Similarity {
 impl Similarity {
     pub fn run(self) -> Result<ExitCode> {
         let run = run::open_with(&self.run, self.analysis.all_processes)?;
-        let options = self.analysis.options(&[&run])?;
-        let mut found = similarity(&run, &options)?;
+        let mut options = self.analysis.options(&[&run])?;
         if let Some(file) = &self.own {
-            let context = context::join(&lockstep_compare::context(&run, &options)?, file)?;
-            let all = 0..context.objects().len();
-            let row = |a| all.clone().map(|b| context.jaccard(a, b)).collect();
-            found.matrix = all.clone().map(row).collect();
+            options.own = vec![context::sets(file)?];
         }
+        let found = similarity(&run, &options)?;
         if let Some(file) = &self.svg {
             write(file, &lockstep_report::similarity_svg(&found))?;
         }
@@ -76,23 +73,19 @@ fn short(value: f64) -> String {
 
 /// Traces with equal rows (they are alike, and alike to all others) share one row and column.
 fn text(found: &Found) -> String {
-    let mut classes: Vec<(usize, Vec<String>)> = Vec::new();
-    for (index, trace) in found.traces.iter().enumerate() {
-        match classes
-            .iter_mut()
-            .find(|(first, _)| found.matrix[*first] == found.matrix[index])
-        {
-            Some((_, names)) => names.push(trace.to_string()),
-            None => classes.push((index, vec![trace.to_string()])),
-        }
-    }
+    let name = |place: &usize| found.traces[*place].to_string();
+    let classes: Vec<(usize, Vec<String>)> = found
+        .alike()
+        .into_iter()
+        .map(|places| (places[0], places.iter().map(name).collect()))
+        .collect();
     let letters: Vec<String> = (0..classes.len()).map(letter).collect();
     let mut header = vec!["", "TRACES"];
     header.extend(letters.iter().map(String::as_str));
     let rows = classes.iter().zip(&letters).map(|((row, names), letter)| {
         let values = classes
             .iter()
-            .map(|(column, _)| short(found.matrix[*row][*column]));
+            .map(|(column, _)| short(found.value(*row, *column)));
         [letter.clone(), names_in_short(names)]
             .into_iter()
             .chain(values)

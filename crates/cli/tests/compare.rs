@@ -251,3 +251,114 @@ fn roles_can_be_chosen() {
         "{outcome:#?}"
     );
 }
+
+#[test]
+fn calls_are_told_by_callers_paths_and_locks() {
+    let scratch = Scratch::new("families");
+    let lock = "GOMP_critical_start copy GOMP_critical_end";
+    let locked = format!("work( {lock} ) work( {lock} copy )");
+    let normal = run(&scratch, "normal", &[&locked, &locked]);
+    let faulty = run(
+        &scratch,
+        "faulty",
+        &[&locked, "work( copy ) work( copy copy )"],
+    );
+    let attributes = |run: &Path, words: &[&str]| -> Vec<String> {
+        let options = [&["--filter", "custom", "--custom", "copy", "--json"], words].concat();
+        let found: Value =
+            serde_json::from_str(&ask(&scratch, "lattice", &[run], &options).stdout).expect("JSON");
+        let concepts = found["concepts"].as_array().expect("concepts");
+        let all = concepts
+            .iter()
+            .flat_map(|it| it["own_attributes"].as_array().expect("a list"));
+        all.map(|it| it.as_str().expect("a name").to_owned())
+            .collect()
+    };
+    let callers = ["--attributes", "callers"];
+    assert_eq!(attributes(&normal, &callers), ["work calls copy"]);
+    let counted = ["--attributes", "callers", "--frequency", "actual"];
+    assert_eq!(attributes(&normal, &counted), ["work calls copy:3"]);
+    assert_eq!(
+        attributes(&normal, &["--attributes", "paths"]),
+        ["main > work > copy"]
+    );
+    let locks = ["--attributes", "locks", "--frequency", "actual"];
+    assert_eq!(
+        attributes(&normal, &locks),
+        ["copy:1", "copy in critical:2"]
+    );
+    assert_eq!(
+        attributes(&faulty, &["--attributes", "locks"]),
+        ["copy", "copy in critical"]
+    );
+
+    let both: &[&Path] = &[&normal, &faulty];
+    let words = [
+        "--filter",
+        "custom",
+        "--custom",
+        "copy",
+        "--attributes",
+        "locks",
+        "--clusters",
+        "2",
+    ];
+    let compare = ask(
+        &scratch,
+        "compare",
+        both,
+        &[&words[..], &["--json"]].concat(),
+    );
+    let found: Value = serde_json::from_str(&compare.stdout).expect("JSON");
+    assert_eq!(found["table"][0]["attributes"], "locks");
+    assert_eq!(found["view"]["difference"]["matrix"][0][1], 0.5);
+    let refused = ask(
+        &scratch,
+        "compare",
+        both,
+        &["--attributes", "paths", "--split-at", "work"],
+    );
+    assert_eq!(refused.status, 2);
+    assert!(
+        refused.stderr.contains("single or double of the pieces"),
+        "{refused:#?}"
+    );
+}
+
+#[test]
+fn attributes_of_ones_own_are_compared_beside_the_others() {
+    let scratch = Scratch::new("own");
+    let [normal, faulty] = ["normal", "faulty"].map(|name| run(&scratch, name, &["a", "a", "a"]));
+    let file = |name: &str, value: Value| {
+        fs::write(scratch.join(name), value.to_string()).expect("a file");
+        scratch.join(name).display().to_string()
+    };
+    let before = file(
+        "before.json",
+        json!({"0.0": ["holds a"], "0.1": ["holds a"], "0.2": ["holds a"]}),
+    );
+    let after = file(
+        "after.json",
+        json!({"0.0": ["holds a"], "0.1": ["holds a"], "0.2": ["holds b"]}),
+    );
+    let both: &[&Path] = &[&normal, &faulty];
+    let options = ["--own", &before, &after, "--filter", "everything", "--json"];
+    let compare = ask(&scratch, "compare", both, &options);
+    let found: Value = serde_json::from_str(&compare.stdout).expect("JSON");
+    // main, a and what it holds: 2 of 4 are common where before all were.
+    assert_eq!(
+        found["view"]["difference"]["matrix"][0],
+        json!([0.0, 0.0, 0.5])
+    );
+    let note = "own attributes: `holds a` of 0.2 in the normal run only, `holds b` of 0.2 in the faulty run only";
+    assert_eq!(found["notes"], json!([note]));
+    let strange = file("strange.json", json!({"9.0": ["holds a"]}));
+    let refused = ask(&scratch, "compare", both, &["--own", &before, &strange]);
+    assert_eq!(refused.status, 2);
+    assert!(
+        refused
+            .stderr
+            .contains("--own: expected attributes of 0.0-2, found some of 9.0"),
+        "{refused:#?}"
+    );
+}

@@ -1,15 +1,19 @@
 //! Attributes of a trace: its entries or pairs of entries, perhaps with their frequency (thesis
-//! table 3.5; `attr` or `attr:freq`).
+//! table 3.5; `attr` or `attr:freq`), or those of a family beyond the papers ([`families`]), and what somebody knows of it
+//! beside ([`crate::Options::own`]).
 //!
 //! The count of a function is how often it stands there as a plain entry, that of a loop the sum of its
 //! trip counts, that of a pair how often it stands there. The papers leave this open.
 
-use crate::sequence::{Folding, Objects, Trees};
-use crate::{Attributes, Frequency, Options};
-use lockstep_calltree::Token;
+use crate::sequence::{Folding, Lens, Objects, Trees};
+use crate::{Attributes, Error, Frequency, Options};
+use families::Held;
+use lockstep_calltree::{FunctionKey, NodeId, Token};
 use lockstep_concepts::{BitMatrix, Context, and_count};
 use lockstep_loops::{BodyId, Element, Names};
 use rustc_hash::FxHashMap;
+
+mod families;
 
 /// An entry, whether its call is open or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,10 +31,24 @@ impl Entry {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What an attribute is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum What {
+    Entry(Entry),
+    Pair(Entry, Entry),
+    /// A call, by its caller.
+    Call(Option<FunctionKey>, FunctionKey),
+    /// The calls around a call, outermost first, and itself.
+    Path(Vec<FunctionKey>),
+    /// A call while locks are held.
+    Holding(Held, FunctionKey),
+    /// What somebody says of the object.
+    Own(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Attribute {
-    entry: Entry,
-    next: Option<Entry>,
+    what: What,
     frequency: Option<u64>,
 }
 
@@ -48,46 +66,41 @@ impl Kind {
             frequency: options.frequency,
         }
     }
+
+    fn frequency(self, count: u64) -> Option<u64> {
+        match self.frequency {
+            Frequency::Actual => Some(count),
+            Frequency::Log10 => Some(u64::from(count.max(1).ilog10())),
+            Frequency::None => None,
+        }
+    }
 }
 
-fn attributes(sequence: &[Element], kind: Kind) -> Vec<Attribute> {
+/// Each entry or pair of a sequence, in order of first occurrence, and how often.
+fn entries(sequence: &[Element], attributes: Attributes) -> Vec<(What, u64)> {
     let trips = |element: &Element| match element {
         Element::Symbol(_) => 1,
         Element::Loop(looped) => looped.count(),
     };
-    let mut order = Vec::new();
-    let mut counts: FxHashMap<(Entry, Option<Entry>), u64> = FxHashMap::default();
-    let mut count = |key, by: u64| {
-        let count = counts.entry(key).or_insert_with(|| {
-            order.push(key);
-            0
-        });
-        *count = count.saturating_add(by);
-    };
-    match kind.attributes {
-        Attributes::Single => {
-            for element in sequence {
-                count((Entry::of(element), None), trips(element));
-            }
+    let mut places: FxHashMap<What, usize> = FxHashMap::default();
+    let mut found: Vec<(What, u64)> = Vec::new();
+    let mut count = |what: What, by: u64| match places.get(&what) {
+        Some(place) => found[*place].1 = found[*place].1.saturating_add(by),
+        None => {
+            places.insert(what.clone(), found.len());
+            found.push((what, by));
         }
-        Attributes::Double => {
-            for pair in sequence.windows(2) {
-                count((Entry::of(&pair[0]), Some(Entry::of(&pair[1]))), 1);
-            }
+    };
+    if attributes == Attributes::Double {
+        for pair in sequence.windows(2) {
+            count(What::Pair(Entry::of(&pair[0]), Entry::of(&pair[1])), 1);
+        }
+    } else {
+        for element in sequence {
+            count(What::Entry(Entry::of(element)), trips(element));
         }
     }
-    order
-        .into_iter()
-        .map(|key| Attribute {
-            entry: key.0,
-            next: key.1,
-            frequency: match kind.frequency {
-                Frequency::Actual => Some(counts[&key]),
-                Frequency::Log10 => Some(u64::from(counts[&key].ilog10())),
-                Frequency::None => None,
-            },
-        })
-        .collect()
+    found
 }
 
 /// The symbol of a call, open or not.
@@ -97,46 +110,101 @@ fn plain(symbol: u32) -> u32 {
         .map_or(symbol, |function| Token::Call(function).symbol())
 }
 
-/// The attributes of each sequence of a folding: one row a sequence.
+/// An object as attributes are made from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Item {
+    pub(crate) sequence: usize,
+    pub(crate) root: NodeId,
+    /// Which of the sets in [`Trees::own`].
+    pub(crate) own: Option<usize>,
+}
+
+/// The attributes of objects: a row for each distinct item.
 pub(crate) struct Table {
     attributes: Vec<Attribute>,
     pub(crate) rows: BitMatrix,
+    /// How many attributes each row has.
+    sizes: Vec<usize>,
 }
 
 impl Table {
-    pub(crate) fn new(folding: &Folding, kind: Kind) -> Self {
+    /// The table of some objects, and for each of them its row.
+    ///
+    /// # Errors
+    /// A family that cannot be had of these objects.
+    pub(crate) fn new(
+        trees: &Trees,
+        lens: &Lens,
+        folding: &Folding,
+        kind: Kind,
+        items: &[Item],
+    ) -> Result<(Self, Vec<usize>), Error> {
+        let of_tree = !Attributes::PAPERS.contains(&kind.attributes);
+        if of_tree && trees.is_split() {
+            return Err(Error::Value {
+                option: "--attributes",
+                expected: "single or double of the pieces of traces (--split-at)".to_owned(),
+                found: kind.attributes.to_string(),
+            });
+        }
+        let projection = of_tree.then(|| trees.projection(lens));
         let mut numbers: FxHashMap<Attribute, usize> = FxHashMap::default();
         let mut all = Vec::new();
-        let sets: Vec<Vec<usize>> = folding
-            .sequences
-            .iter()
-            .map(|sequence| {
-                let number = |attribute| {
-                    *numbers.entry(attribute).or_insert_with(|| {
-                        all.push(attribute);
-                        all.len() - 1
-                    })
-                };
-                attributes(sequence, kind).into_iter().map(number).collect()
-            })
-            .collect();
+        let mut sets: Vec<Vec<usize>> = Vec::new();
+        let mut known: FxHashMap<(usize, Option<usize>), usize> = FxHashMap::default();
+        let mut places = Vec::with_capacity(items.len());
+        for item in items {
+            let behaviour = match of_tree {
+                true => item.root.0 as usize,
+                false => item.sequence,
+            };
+            let key = (behaviour, item.own);
+            if let Some(place) = known.get(&key) {
+                places.push(*place);
+                continue;
+            }
+            let found = match &projection {
+                Some(kept) => families::of_tree(trees, item.root, kept, kind.attributes)?,
+                None => entries(&folding.sequences[item.sequence], kind.attributes),
+            };
+            let own = item.own.map_or(&[][..], |own| &trees.own[own]);
+            let own = own.iter().map(|text| Attribute {
+                what: What::Own(text.clone()),
+                frequency: None,
+            });
+            let found = found.into_iter().map(|(what, count)| Attribute {
+                what,
+                frequency: kind.frequency(count),
+            });
+            let number = |attribute: Attribute| {
+                *numbers.entry(attribute).or_insert_with_key(|attribute| {
+                    all.push(attribute.clone());
+                    all.len() - 1
+                })
+            };
+            sets.push(found.chain(own).map(number).collect());
+            known.insert(key, sets.len() - 1);
+            places.push(sets.len() - 1);
+        }
         let mut rows = BitMatrix::new(sets.len(), all.len());
         for (row, set) in sets.iter().enumerate() {
             for attribute in set {
                 rows.set(row, *attribute);
             }
         }
-        Self {
+        let sizes = sets.iter().map(Vec::len).collect();
+        let table = Self {
             attributes: all,
             rows,
-        }
+            sizes,
+        };
+        Ok((table, places))
     }
 
-    /// Likeness (Jaccard) of two sequences: common attributes over all, 0..1; 1 where neither has any.
+    /// Likeness (Jaccard) of two rows: common attributes over all, 0..1; 1 where neither has any.
     pub(crate) fn jaccard(&self, a: usize, b: usize) -> f64 {
-        let (a, b) = (self.rows.row(a), self.rows.row(b));
-        let both = and_count(a, b);
-        let either = and_count(a, a) + and_count(b, b) - both;
+        let both = and_count(self.rows.row(a), self.rows.row(b));
+        let either = self.sizes[a] + self.sizes[b] - both;
         if either == 0 {
             1.0
         } else {
@@ -145,24 +213,41 @@ impl Table {
     }
 
     /// The formal context of some objects, with names for people.
-    pub(crate) fn context(&self, objects: &Objects, folding: &Folding, trees: &Trees) -> Context {
+    pub(crate) fn context(
+        &self,
+        objects: &Objects,
+        rows: &[usize],
+        folding: &Folding,
+        trees: &Trees,
+    ) -> Context {
         let mut names = Names::new();
-        for index in &objects.sequences {
-            names.scan(&folding.sequences[*index], &folding.bodies);
+        for item in &objects.items {
+            names.scan(&folding.sequences[item.sequence], &folding.bodies);
         }
         let entry = |entry: Entry| match entry {
             Entry::Function(symbol) => trees.name(symbol).to_owned(),
             Entry::Loop(body) => names.label(body),
         };
+        let function = |key: FunctionKey| trees.forest.function(key).name.clone();
         let attributes = self
             .attributes
             .iter()
             .map(|attribute| {
-                let mut text = entry(attribute.entry);
-                if let Some(next) = attribute.next {
-                    text.push_str(" → ");
-                    text.push_str(&entry(next));
-                }
+                let mut text = match &attribute.what {
+                    What::Entry(one) => entry(*one),
+                    What::Pair(one, next) => format!("{} → {}", entry(*one), entry(*next)),
+                    What::Call(None, callee) => function(*callee),
+                    What::Call(Some(caller), callee) => {
+                        format!("{} calls {}", function(*caller), function(*callee))
+                    }
+                    What::Path(path) => {
+                        let path: Vec<String> = path.iter().map(|it| function(*it)).collect();
+                        path.join(" > ")
+                    }
+                    What::Holding(held, callee) if held.is_empty() => function(*callee),
+                    What::Holding(held, callee) => format!("{} in {held}", function(*callee)),
+                    What::Own(text) => text.clone(),
+                };
                 if let Some(frequency) = attribute.frequency {
                     text.push_str(&format!(":{frequency}"));
                 }
@@ -172,7 +257,7 @@ impl Table {
         Context::new(
             objects.names.iter().map(ToString::to_string).collect(),
             attributes,
-            self.rows.permuted(&objects.sequences),
+            self.rows.permuted(rows),
         )
     }
 }

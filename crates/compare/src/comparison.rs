@@ -46,8 +46,19 @@ pub struct Comparison {
     /// Traces of the faulty run without a partner in the normal one.
     #[serde(serialize_with = "serialize_traces")]
     pub extra: Vec<TraceName>,
-    /// The matrices and trees under the given options (outside a sweep: its only row).
+    /// The matrices and trees under the given options (outside a sweep: its only row). Of more than [`WRITTEN`] traces
+    /// it is not written: a matrix has a number for each pair.
+    #[serde(skip_serializing_if = "View::is_large")]
     pub view: View,
+}
+
+/// Traces whose matrices are written.
+const WRITTEN: usize = 1024;
+
+impl View {
+    fn is_large(&self) -> bool {
+        self.normal.traces.len() > WRITTEN
+    }
 }
 
 /// Both runs under one set of options: what the pictures show.
@@ -122,7 +133,7 @@ pub fn compare_in_order(
     findings.extend(unmatched(&trees, &missing, &extra));
     let mismatch = pass_arguments(&mut findings, &trees, normals, faulty);
 
-    let ranking = sweep::sweep(&trees, (0, last), options, progress);
+    let ranking = sweep::sweep(&trees, (0, last), options, progress)?;
     let given = Pair::new(&trees, 0, last, Lens::of(options));
     if given.is_empty() {
         return Err(given.lens.keeps_nothing());
@@ -164,6 +175,7 @@ pub fn compare_in_order(
             in_short(&empty)
         ));
     }
+    notes.extend(own(&trees, last));
     let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
     let differs = match p {
         Some(p) => p < options.level || unmatched || mismatch,
@@ -193,7 +205,7 @@ pub fn compare_in_order(
         left_out: commons.into_iter().map(|common| common.left_out).collect(),
         missing,
         extra,
-        view: view(&given, options),
+        view: view(&trees, &given, options)?,
     })
 }
 
@@ -230,6 +242,32 @@ fn pass_arguments(
         findings[place].pass(wrong);
     }
     mismatch
+}
+
+/// Traces of which somebody says something else in the faulty run are told, up to so many.
+const OTHERWISE: usize = 6;
+
+/// What somebody says of traces of one run only.
+fn own(trees: &Trees, last: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    for (name, normal) in trees.own_of(0) {
+        let faulty = trees.own_of(last).find(|(other, _)| *other == name);
+        let faulty = faulty.map_or(&[][..], |(_, set)| set);
+        for (set, other, which) in [(normal, faulty, "normal"), (faulty, normal, "faulty")] {
+            let only = set.iter().filter(|it| !other.contains(it));
+            told.extend(only.map(|it| format!("`{it}` of {name} in the {which} run only")));
+        }
+    }
+    let more = told.len().saturating_sub(OTHERWISE);
+    told.truncate(OTHERWISE);
+    match (told.is_empty(), more) {
+        (true, _) => Vec::new(),
+        (_, 0) => vec![format!("own attributes: {}", told.join(", "))],
+        _ => vec![format!(
+            "own attributes: {} and {more} more",
+            told.join(", ")
+        )],
+    }
 }
 
 /// How many different traces are divided into phases: each direct call of a frame is looked at.
@@ -307,12 +345,12 @@ fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<F
         .collect()
 }
 
-fn view(pair: &Pair, options: &Options) -> View {
-    let matrices = pair.matrices(Kind::of(options));
+fn view(trees: &Trees, pair: &Pair, options: &Options) -> Result<View, Error> {
+    let matrices = pair.matrices(trees, Kind::of(options))?;
     let [normal_tree, faulty_tree, difference_tree] =
         sweep::trees(&matrices, options.linkage, options);
     let [normal, faulty, difference] = matrices.map(|matrix| matrix.named(&pair.names));
-    View {
+    Ok(View {
         filter: pair.lens.paper(),
         normal,
         faulty,
@@ -320,5 +358,5 @@ fn view(pair: &Pair, options: &Options) -> View {
         normal_tree,
         faulty_tree,
         difference_tree,
-    }
+    })
 }

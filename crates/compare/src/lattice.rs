@@ -40,8 +40,9 @@ pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
     let mut folding = Folding::default();
     let objects = trees.objects(0, &lens, &mut folding);
     objects.refuse_nothing(&folding, &lens)?;
-    let table = Table::new(&folding, Kind::of(options));
-    Ok(table.context(&objects, &folding, &trees))
+    let kind = Kind::of(options);
+    let (table, rows) = Table::new(&trees, &lens, &folding, kind, &objects.items)?;
+    Ok(table.context(&objects, &rows, &folding, &trees))
 }
 
 /// The concept lattice of a context, of at most `limit` concepts.

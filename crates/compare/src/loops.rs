@@ -76,7 +76,7 @@ pub fn loops(run: &Run, options: &Options) -> Result<Loops, Error> {
     let traces = objects
         .names
         .iter()
-        .zip(&objects.sequences)
+        .zip(objects.items.iter().map(|item| &item.sequence))
         .map(|(trace, index)| {
             let sequence = &folding.sequences[*index];
             names.scan(sequence, &folding.bodies);

@@ -3,6 +3,7 @@
 use crate::{Error, Filter, ObjectName};
 use lockstep_trace::TraceName;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// Everything that [`crate::loops`], [`crate::lattice`], [`crate::similarity`] and [`crate::compare`]
@@ -32,6 +33,8 @@ pub struct Options {
     /// Members of clusters that have at most one object in so many are candidates (a single object always
     /// is); at least 2.
     pub few: usize,
+    /// Attributes that somebody knows of traces (or pieces), by their names; one for each run, the normal ones first.
+    pub own: Vec<BTreeMap<String, Vec<String>>>,
     /// The traces to look at; all that [`lockstep_trace::Run::traces`] gives where `None`.
     pub traces: Option<Vec<TraceName>>,
     /// With [`Part::split_at`] the pieces to look at; all where empty.
@@ -65,6 +68,7 @@ impl Default for Options {
             clusters: 4,
             b_score: BScore::Cut,
             few: FEW,
+            own: Vec::new(),
             traces: None,
             pieces: Vec::new(),
             part: Part::default(),
@@ -74,6 +78,11 @@ impl Default for Options {
             sweep: true,
         }
     }
+}
+
+impl Attributes {
+    /// Those of the papers, which a sweep tries.
+    pub const PAPERS: [Self; 2] = [Self::Single, Self::Double];
 }
 
 impl Options {
@@ -162,6 +171,12 @@ choice! {
         Single = "single",
         /// Each pair of consecutive entries.
         Double = "double",
+        /// Each pair of a caller and what it calls.
+        Callers = "callers",
+        /// Each call with the calls around it.
+        Paths = "paths",
+        /// Each call with the locks that are held.
+        Locks = "locks",
     }
 }
 

@@ -1,14 +1,16 @@
 //! From call trees to folded sequences: what a filter leaves of a trace, with its loops recognised.
 
+use crate::attribute::Item;
 use crate::filter::{self, Filter, Groups};
 use crate::pairing::{self, Partners};
 use crate::part::{Bounds, Cut};
 use crate::{Error, ObjectName, Options};
 use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens};
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
-use lockstep_trace::{ProcessName, Run, TraceName};
+use lockstep_trace::{ProcessName, Run, TraceName, in_short};
 use regex::Regex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 /// The traces of all runs of a comparison as trees in one forest.
@@ -21,10 +23,54 @@ pub(crate) struct Trees {
     /// For each function of the forest the filters that keep it.
     groups: Vec<u16>,
     split_at: Option<Regex>,
+    /// Sets of attributes that somebody knows, each once; and for each run whose they are.
+    pub(crate) own: Vec<Vec<String>>,
+    own_of: Vec<FxHashMap<ObjectName, usize>>,
     /// Of pieces those that are looked at; all where empty.
     pieces: Vec<ObjectName>,
     /// Where a part of each trace is looked at: where it lies, for each trace of each run.
     cuts: Vec<Vec<Cut>>,
+}
+
+/// What somebody knows of objects, each set once, and for each run whose it is.
+type Known = (Vec<Vec<String>>, Vec<FxHashMap<ObjectName, usize>>);
+
+/// Where traces are `chosen`, others may be known, too.
+fn known(
+    own: &[BTreeMap<String, Vec<String>>],
+    runs: &[Vec<Trace>],
+    chosen: bool,
+) -> Result<Known, Error> {
+    let mut sets: Vec<Vec<String>> = Vec::new();
+    let mut numbers: FxHashMap<Vec<String>, usize> = FxHashMap::default();
+    let mut of = Vec::with_capacity(own.len());
+    for (told, run) in own.iter().zip(runs) {
+        let mut of_run = FxHashMap::default();
+        for (name, set) in told {
+            let object = name.parse::<ObjectName>().ok();
+            let has = |object: &ObjectName| run.iter().any(|trace| trace.name == object.trace);
+            let Some(object) = object.filter(has) else {
+                if chosen {
+                    continue;
+                }
+                let names: Vec<TraceName> = run.iter().map(|trace| trace.name).collect();
+                return Err(Error::Nothing(format!(
+                    "--own: expected attributes of {}, found some of {name}",
+                    in_short(&names)
+                )));
+            };
+            let mut set = set.clone();
+            set.sort();
+            set.dedup();
+            let number = *numbers.entry(set).or_insert_with_key(|set| {
+                sets.push(set.clone());
+                sets.len() - 1
+            });
+            of_run.insert(object, number);
+        }
+        of.push(of_run);
+    }
+    Ok((sets, of))
 }
 
 impl Trees {
@@ -81,7 +127,8 @@ impl Trees {
                 cuts.push(cuts_of_run);
                 traces
             })
-            .collect();
+            .collect::<Vec<Vec<Trace>>>();
+        let (own, own_of) = known(&options.own, &runs, options.traces.is_some())?;
         bounds.refuse_strangers(split_at.as_ref(), &forest)?;
         let functions = forest.functions().iter();
         let groups = functions
@@ -95,7 +142,25 @@ impl Trees {
             split_at,
             pieces: options.pieces.clone(),
             cuts,
+            own,
+            own_of,
         })
+    }
+
+    /// What somebody says of objects of a run, in the order of their names.
+    pub(crate) fn own_of(&self, run: usize) -> impl Iterator<Item = (ObjectName, &[String])> {
+        let mut of_run: Vec<(ObjectName, usize)> = (self.own_of.get(run).into_iter())
+            .flat_map(|of_run| of_run.iter().map(|(name, set)| (*name, *set)))
+            .collect();
+        of_run.sort_unstable();
+        of_run
+            .into_iter()
+            .map(|(name, set)| (name, self.own[set].as_slice()))
+    }
+
+    /// Whether objects are pieces of traces.
+    pub(crate) fn is_split(&self) -> bool {
+        self.split_at.is_some()
     }
 
     /// What a lens keeps.
@@ -146,11 +211,20 @@ impl Trees {
     ) -> Objects {
         let projection = self.projection_without(Some(lens), names);
         let mut objects = Vec::new();
-        let mut sequences = Vec::new();
+        let mut items = Vec::new();
+        let own = |name: &ObjectName| {
+            let of_run = self.own_of.get(run)?;
+            of_run.get(name).or_else(|| of_run.get(&name.trace.into()))
+        };
         for trace in &self.runs[run] {
             let Some(split_at) = &self.split_at else {
-                objects.push(trace.name.into());
-                sequences.push(folding.add_tree(self, trace, lens, &projection));
+                let name = trace.name.into();
+                items.push(Item {
+                    sequence: folding.add_tree(self, trace, lens, &projection),
+                    root: trace.root,
+                    own: own(&name).copied(),
+                });
+                objects.push(name);
                 continue;
             };
             let pieces = self.pieces(trace, split_at, lens, &projection);
@@ -163,12 +237,16 @@ impl Trees {
                     continue;
                 }
                 objects.push(name);
-                sequences.push(folding.add_tokens(&tokens, lens.k));
+                items.push(Item {
+                    sequence: folding.add_tokens(&tokens, lens.k),
+                    root: trace.root,
+                    own: own(&name).copied(),
+                });
             }
         }
         Objects {
             names: objects,
-            sequences,
+            items,
         }
     }
 
@@ -343,8 +421,8 @@ impl Folding {
 /// One run under one lens.
 pub(crate) struct Objects {
     pub(crate) names: Vec<ObjectName>,
-    /// For each object the number of its sequence in the [`Folding`].
-    pub(crate) sequences: Vec<usize>,
+    /// What each is.
+    pub(crate) items: Vec<Item>,
 }
 
 impl Objects {
@@ -357,9 +435,9 @@ impl Objects {
             ));
         }
         if self
-            .sequences
+            .items
             .iter()
-            .all(|index| folding.sequences[*index].is_empty())
+            .all(|item| folding.sequences[item.sequence].is_empty())
         {
             return Err(lens.keeps_nothing());
         }

@@ -5,15 +5,42 @@ use crate::sequence::{Folding, Lens, Trees};
 use crate::{Error, ObjectName, Options};
 use lockstep_trace::Run;
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
-/// A symmetric matrix over traces, entries in 0..1.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A symmetric matrix over traces, entries in 0..1. Traces that are alike are stored once.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Similarity {
     /// The traces, in order.
     pub traces: Vec<ObjectName>,
-    /// One row a trace.
-    pub matrix: Vec<Vec<f64>>,
+    classes: ClassMatrix,
+}
+
+/// `{"traces": [...], "matrix": [[...], ...]}`: one row a trace.
+impl Serialize for Similarity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_struct("Similarity", 2)?;
+        map.serialize_field("traces", &self.traces)?;
+        map.serialize_field("matrix", &Rows(self))?;
+        map.end()
+    }
+}
+
+struct Rows<'a>(&'a Similarity);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let count = self.0.traces.len();
+        serializer.collect_seq((0..count).map(|row| RowOf(self.0, row)))
+    }
+}
+
+struct RowOf<'a>(&'a Similarity, usize);
+
+impl Serialize for RowOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.row(self.1))
+    }
 }
 
 /// How alike the traces of a run are.
@@ -26,11 +53,46 @@ pub fn similarity(run: &Run, options: &Options) -> Result<Similarity, Error> {
     let mut folding = Folding::default();
     let objects = trees.objects(0, &lens, &mut folding);
     objects.refuse_nothing(&folding, &lens)?;
-    let table = Table::new(&folding, Kind::of(options));
-    Ok(ClassMatrix::jaccard(&table, &objects.sequences).named(&objects.names))
+    let kind = Kind::of(options);
+    let (table, rows) = Table::new(&trees, &lens, &folding, kind, &objects.items)?;
+    Ok(ClassMatrix::jaccard(&table, &rows).named(&objects.names))
 }
 
 impl Similarity {
+    /// The entry of two traces, given by their places.
+    #[must_use]
+    pub fn value(&self, a: usize, b: usize) -> f64 {
+        self.classes.get(a, b)
+    }
+
+    /// The row of a trace, given by its place.
+    pub fn row(&self, a: usize) -> impl Iterator<Item = f64> + '_ {
+        (0..self.traces.len()).map(move |b| self.value(a, b))
+    }
+
+    /// The greatest entry.
+    #[must_use]
+    pub fn largest(&self) -> f64 {
+        self.classes.values.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Places of traces with equal rows together, in the order of the first of each.
+    #[must_use]
+    pub fn alike(&self) -> Vec<Vec<usize>> {
+        let count = self.classes.count;
+        let row = |class: usize| &self.classes.values[class * count..(class + 1) * count];
+        let bits = |class: usize| row(class).iter().map(|value| value.to_bits());
+        let rows = (0..count).map(|class| bits(class).collect::<Vec<u64>>());
+        let (group_of_class, _) = number(rows);
+        let of_trace = |trace: usize| group_of_class[self.classes.classes[trace]];
+        let (groups, members) = number((0..self.traces.len()).map(of_trace));
+        let mut alike = vec![Vec::new(); members.len()];
+        for (trace, group) in groups.into_iter().enumerate() {
+            alike[group].push(trace);
+        }
+        alike
+    }
+
     /// As comma-separated values: a header of names, then a row a trace with its name first.
     #[must_use]
     pub fn to_csv(&self) -> String {
@@ -39,9 +101,9 @@ impl Similarity {
             text.push_str(&format!(",{trace}"));
         }
         text.push('\n');
-        for (trace, row) in self.traces.iter().zip(&self.matrix) {
+        for (place, trace) in self.traces.iter().enumerate() {
             text.push_str(&trace.to_string());
-            for value in row {
+            for value in self.row(place) {
                 text.push_str(&format!(",{value}"));
             }
             text.push('\n');
@@ -52,7 +114,7 @@ impl Similarity {
     /// The sum of each row: in a difference, how much a trace's relations to all others changed.
     #[must_use]
     pub fn row_sums(&self) -> Vec<f64> {
-        self.matrix.iter().map(|row| row.iter().sum()).collect()
+        self.classes.row_sums()
     }
 }
 
@@ -88,11 +150,11 @@ impl ClassMatrix {
         Self::new((0..count).collect(), count, value)
     }
 
-    /// The JSM of objects, given by their sequences.
-    pub(crate) fn jaccard(table: &Table, sequences: &[usize]) -> Self {
-        let (classes, members) = number(sequences.iter().map(|index| table.rows.row(*index)));
+    /// The JSM of objects, given by their rows.
+    pub(crate) fn jaccard(table: &Table, rows: &[usize]) -> Self {
+        let (classes, members) = number(rows.iter().map(|row| table.rows.row(*row)));
         Self::new(classes, members.len(), |a, b| {
-            table.jaccard(sequences[members[a]], sequences[members[b]])
+            table.jaccard(rows[members[a]], rows[members[b]])
         })
     }
 
@@ -142,14 +204,10 @@ impl ClassMatrix {
         self.classes.iter().map(|class| sums[*class]).collect()
     }
 
-    pub(crate) fn named(&self, names: &[ObjectName]) -> Similarity {
-        let all = 0..self.classes.len();
+    pub(crate) fn named(self, names: &[ObjectName]) -> Similarity {
         Similarity {
             traces: names.to_vec(),
-            matrix: all
-                .clone()
-                .map(|a| all.clone().map(|b| self.get(a, b)).collect())
-                .collect(),
+            classes: self,
         }
     }
 }

@@ -309,7 +309,7 @@ impl Finding {
             return;
         };
         let (normal, faulty) = (pair.normal[place], pair.faulty[place]);
-        self.parting = flat::parting(normal, faulty, &pair.folding, trees)
+        self.parting = flat::parting(normal.sequence, faulty.sequence, &pair.folding, trees)
             .map(|parting| (pair.lens.filter.to_string(), parting));
     }
 

@@ -1,12 +1,12 @@
 //! The ranking table: one row for each set of options (thesis 3.3.3.1).
 
-use crate::attribute::{Kind, Table};
+use crate::attribute::{Item, Kind, Table};
 use crate::b_score::b_score;
 use crate::filter::{Filter, FilterName};
 use crate::object::serialize_processes;
 use crate::sequence::{Folding, Lens, Trees};
 use crate::similarity::ClassMatrix;
-use crate::{Attributes, Dendrogram, Frequency, Linkage, ObjectName, Options};
+use crate::{Attributes, Dendrogram, Error, Frequency, Linkage, ObjectName, Options};
 use lockstep_trace::{ProcessName, ThreadName};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -92,8 +92,8 @@ const CLUSTERS: [usize; 3] = [2, 3, 4];
 pub(crate) struct Pair {
     pub(crate) lens: Lens,
     pub(crate) names: Vec<ObjectName>,
-    pub(crate) normal: Vec<usize>,
-    pub(crate) faulty: Vec<usize>,
+    pub(crate) normal: Vec<Item>,
+    pub(crate) faulty: Vec<Item>,
     pub(crate) folding: Folding,
 }
 
@@ -110,12 +110,12 @@ impl Pair {
             faulty: Vec::new(),
             folding,
         };
-        for (name, sequence) in left.names.iter().zip(left.sequences) {
+        for (name, item) in left.names.iter().zip(left.items) {
             // Both are in the order of names.
             if let Ok(place) = right.names.binary_search(name) {
                 pair.names.push(*name);
-                pair.normal.push(sequence);
-                pair.faulty.push(right.sequences[place]);
+                pair.normal.push(item);
+                pair.faulty.push(right.items[place]);
             }
         }
         pair
@@ -123,17 +123,22 @@ impl Pair {
 
     /// Whether the lens leaves nothing of either run.
     pub(crate) fn is_empty(&self) -> bool {
-        let mut sequences = self.normal.iter().chain(&self.faulty);
-        sequences.all(|index| self.folding.sequences[*index].is_empty())
+        let mut items = self.normal.iter().chain(&self.faulty);
+        items.all(|item| self.folding.sequences[item.sequence].is_empty())
     }
 
     /// Under one kind of attributes: the two JSM and the JSM_D.
-    pub(crate) fn matrices(&self, kind: Kind) -> [ClassMatrix; 3] {
-        let table = Table::new(&self.folding, kind);
-        let normal = ClassMatrix::jaccard(&table, &self.normal);
-        let faulty = ClassMatrix::jaccard(&table, &self.faulty);
+    ///
+    /// # Errors
+    /// A family of attributes that cannot be had of these objects.
+    pub(crate) fn matrices(&self, trees: &Trees, kind: Kind) -> Result<[ClassMatrix; 3], Error> {
+        let items: Vec<Item> = self.normal.iter().chain(&self.faulty).copied().collect();
+        let (table, rows) = Table::new(trees, &self.lens, &self.folding, kind, &items)?;
+        let (normal, faulty) = rows.split_at(self.normal.len());
+        let normal = ClassMatrix::jaccard(&table, normal);
+        let faulty = ClassMatrix::jaccard(&table, faulty);
         let difference = faulty.difference(&normal);
-        [normal, faulty, difference]
+        Ok([normal, faulty, difference])
     }
 }
 
@@ -171,7 +176,7 @@ pub(crate) fn sweep(
     (normal, faulty): (usize, usize),
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
-) -> Ranking {
+) -> Result<Ranking, Error> {
     let kinds: Vec<Kind> = if options.sweep {
         let of = |attributes: &Attributes| {
             let attributes = *attributes;
@@ -180,27 +185,28 @@ pub(crate) fn sweep(
                 frequency: *frequency,
             })
         };
-        Attributes::ALL.iter().flat_map(of).collect()
+        Attributes::PAPERS.iter().flat_map(of).collect()
     } else {
         vec![Kind::of(options)]
     };
     let lenses = lenses(options);
     let total = lenses.len() * kinds.len();
     let done = AtomicUsize::new(0);
-    let results: Vec<Vec<(Vec<Row>, Sums)>> = lenses
+    let results: Result<Vec<Vec<RowsOf>>, Error> = lenses
         .into_par_iter()
         .map(|lens| {
             let pair = Pair::new(trees, normal, faulty, lens);
             let kept = if pair.is_empty() { &[][..] } else { &kinds };
             let rows = kept
                 .par_iter()
-                .map(|kind| rows(&pair, *kind, options))
-                .collect();
+                .map(|kind| rows(trees, &pair, *kind, options))
+                .collect::<Result<_, Error>>()?;
             let done = done.fetch_add(kinds.len(), Ordering::Relaxed) + kinds.len();
             progress(done, total);
-            rows
+            Ok(rows)
         })
         .collect();
+    let results = results?;
     let sets = results.iter().map(Vec::len).sum::<usize>().max(1) as f64;
     let mut rows = Vec::new();
     let mut row_sums: Sums = Vec::new();
@@ -217,29 +223,32 @@ pub(crate) fn sweep(
     rows.sort_by(|a: &Row, b: &Row| {
         (a.b_score.is_nan().cmp(&b.b_score.is_nan())).then(a.b_score.total_cmp(&b.b_score))
     });
-    Ranking { rows, row_sums }
+    Ok(Ranking { rows, row_sums })
 }
+
+/// The rows of one kind of attributes, and what they come from.
+type RowsOf = (Vec<Row>, Sums);
 
 /// For each object its row sum of the JSM_D.
 type Sums = Vec<(ObjectName, f64)>;
 
 /// The rows of one kind of attributes.
-fn rows(pair: &Pair, kind: Kind, options: &Options) -> (Vec<Row>, Sums) {
+fn rows(trees: &Trees, pair: &Pair, kind: Kind, options: &Options) -> Result<RowsOf, Error> {
     let (linkages, clusters): (&[Linkage], &[usize]) = if options.sweep {
         (Linkage::ALL, &CLUSTERS)
     } else {
         (&[options.linkage], &[options.clusters])
     };
-    let matrices = pair.matrices(kind);
+    let matrices = pair.matrices(trees, kind)?;
     let sums = matrices[2].row_sums();
     let mut rows = Vec::new();
     for linkage in linkages {
-        let trees = trees(&matrices, *linkage, options);
+        let trees = self::trees(&matrices, *linkage, options);
         for clusters in clusters {
             rows.push(row(pair, kind, *linkage, *clusters, &trees, &sums, options));
         }
     }
-    (rows, pair.names.iter().copied().zip(sums).collect())
+    Ok((rows, pair.names.iter().copied().zip(sums).collect()))
 }
 
 fn row(

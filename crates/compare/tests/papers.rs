@@ -116,7 +116,9 @@ fn figure_3_4_similarity() {
             .unwrap()
             .concepts
             .len();
-        (concepts, similarity(&run, &options).unwrap().matrix)
+        let found = similarity(&run, &options).unwrap();
+        let rows = (0..4).map(|row| found.row(row).collect());
+        (concepts, rows.collect::<Vec<Vec<f64>>>())
     };
     let (concepts, matrix) = with(Attributes::Single, Frequency::None);
     assert_eq!(concepts, 4);

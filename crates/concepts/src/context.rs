@@ -124,21 +124,4 @@ impl Context {
             incidence: self.incidence.transposed(),
         }
     }
-
-    /// Likeness of two objects (Jaccard): attributes that both have over attributes that one has, 0..1;
-    /// 1 where neither has any.
-    ///
-    /// # Panics
-    /// If there is no such object.
-    #[must_use]
-    pub fn jaccard(&self, a: usize, b: usize) -> f64 {
-        let (a, b) = (self.incidence.row(a), self.incidence.row(b));
-        let both = bits::and_count(a, b);
-        let either = bits::count(a) + bits::count(b) - both;
-        if either == 0 {
-            1.0
-        } else {
-            both as f64 / either as f64
-        }
-    }
 }

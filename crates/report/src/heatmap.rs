@@ -30,7 +30,7 @@ struct Row {
 /// The heat map with its axes and legend.
 pub fn svg(matrix: &Similarity, scale: Scale) -> Markup {
     let (rows, left_out) = rows(matrix);
-    let largest = matrix.matrix.iter().flatten().copied().fold(0.0, f64::max);
+    let largest = matrix.largest();
     let top = match scale {
         Scale::Likeness => 1.0,
         Scale::Difference if largest > 0.0 => largest,
@@ -73,7 +73,7 @@ pub fn svg(matrix: &Similarity, scale: Scale) -> Markup {
                     }
                 }
                 @for (j, column) in rows.iter().enumerate() {
-                    @let value = matrix.matrix[row.index][column.index];
+                    @let value = matrix.value(row.index, column.index);
                     @let share = (value / top).clamp(0.0, 1.0);
                     g class="cell" {
                         rect x=(px(left + j as f64 * cell)) y=(px(above + i as f64 * cell))
@@ -133,20 +133,16 @@ fn rows(matrix: &Similarity) -> (Vec<Row>, usize) {
         };
         return (names.iter().enumerate().map(each).collect(), 0);
     }
-    let mut classes: Vec<(usize, Vec<TraceName>)> = Vec::new();
-    for (index, object) in matrix.traces.iter().enumerate() {
-        match classes
-            .iter_mut()
-            .find(|(first, _)| matrix.matrix[*first] == matrix.matrix[index])
-        {
-            Some((_, members)) => members.push(object.trace),
-            None => classes.push((index, vec![object.trace])),
-        }
-    }
+    let name = |place: &usize| matrix.traces[*place].trace;
+    let mut classes: Vec<(usize, Vec<TraceName>)> = matrix
+        .alike()
+        .into_iter()
+        .map(|places| (places[0], places.iter().map(name).collect()))
+        .collect();
     let left_out = classes.len().saturating_sub(ROWS);
     if left_out > 0 {
-        let sum = |row: usize| matrix.matrix[row].iter().sum::<f64>();
-        classes.sort_by(|a, b| sum(b.0).total_cmp(&sum(a.0)));
+        let sums = matrix.row_sums();
+        classes.sort_by(|a, b| sums[b.0].total_cmp(&sums[a.0]));
         classes.truncate(ROWS);
         classes.sort_by_key(|(index, _)| *index);
     }

@@ -23,14 +23,14 @@ pub(super) fn diff(
     let runs = [0, 1].map(|run| trees.objects(run, lens, &mut folding));
     let mut names = Names::new();
     for objects in &runs {
-        for index in &objects.sequences {
-            names.scan(&folding.sequences[*index], &folding.bodies);
+        for item in &objects.items {
+            names.scan(&folding.sequences[item.sequence], &folding.bodies);
         }
     }
     let [normal, faulty] = runs.map(|objects| {
-        let own = objects.names.iter().zip(&objects.sequences);
+        let own = objects.names.iter().zip(&objects.items);
         let own = own.filter(|(name, _)| name.trace == trace);
-        own.map(|(name, sequence)| (*name, *sequence))
+        own.map(|(name, item)| (*name, item.sequence))
             .collect::<BTreeMap<ObjectName, usize>>()
     });
     let tokens = |sequence: Option<&usize>| match sequence {

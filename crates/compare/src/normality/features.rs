@@ -175,7 +175,8 @@ impl Features {
                 let objects: Drafted = (0..trees.runs.len())
                     .map(|run| {
                         let objects = trees.objects_without(run, &lens, left_out, &mut folding);
-                        objects.names.into_iter().zip(objects.sequences).collect()
+                        let sequences = objects.items.into_iter().map(|item| item.sequence);
+                        objects.names.into_iter().zip(sequences).collect()
                     })
                     .collect();
                 (lens, folding, vec![objects])
