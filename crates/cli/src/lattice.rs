@@ -5,7 +5,7 @@ use crate::options::Analysis;
 use crate::{output, run};
 use anyhow::{Context as _, Result};
 use clap::Args;
-use lockstep_compare::{Lattice as Found, lattice};
+use lockstep_compare::{Lattice as Found, lattice, poset};
 use lockstep_concepts::{csv, cxt};
 use lockstep_trace::names_in_short;
 use std::fs;
@@ -21,6 +21,7 @@ use std::process::ExitCode;
   lockstep lattice good --filter mpi --dot | dot -Tpdf -o lattice.pdf
   lockstep lattice good --filter omp --own locks.json
   lockstep lattice context.cxt
+  lockstep lattice large.cxt --poset --svg poset.svg
 ")]
 pub struct Lattice {
     /// Directory of the run, or a formal context: FILE.cxt (Burmeister's format), FILE.csv, or FILE.json
@@ -33,6 +34,9 @@ pub struct Lattice {
     /// Most concepts to make; a lattice that is larger is refused
     #[arg(long, value_name = "NUMBER", default_value_t = 100_000)]
     limit: usize,
+    /// Only the concepts that bring an object or an attribute, and the order between them
+    #[arg(long)]
+    poset: bool,
     /// Print JSON
     #[arg(long, conflicts_with = "dot")]
     json: bool,
@@ -67,7 +71,10 @@ impl Lattice {
         if let Some(file) = &self.csv {
             write(file, &csv::write(&context))?;
         }
-        let found = lattice(&context, self.limit)?;
+        let found = match self.poset {
+            true => poset(&context),
+            false => lattice(&context, self.limit)?,
+        };
         if let Some(file) = &self.svg {
             write(file, &lockstep_report::lattice_svg(&found))?;
         }
@@ -116,8 +123,13 @@ fn text(found: &Found) -> String {
         rows,
     );
     let count = found.concepts.len();
+    let which = if found.is_poset {
+        " of traces and attributes alone"
+    } else {
+        ""
+    };
     format!(
-        "{count} {}; each has the attributes of those above it and the traces of those below it\n\n{table}\n",
+        "{count} {}{which}; each has the attributes of those above it and the traces of those below it\n\n{table}\n",
         if count == 1 { "concept" } else { "concepts" }
     )
 }

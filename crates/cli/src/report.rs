@@ -10,7 +10,7 @@ use lockstep_calltree::{Forest, NodeId};
 use lockstep_compare::{
     Comparison, Filter, FilterName, Lattice, Loops, Options, Similarity, Style,
 };
-use lockstep_compare::{compare, context, diff, lattice, loops, similarity};
+use lockstep_compare::{compare, context, diff, lattice, loops, poset, similarity};
 use lockstep_loops::Names;
 use lockstep_report::{CallTree, Page, RunPart, TraceDiff};
 use lockstep_trace::{Run, TraceName};
@@ -39,8 +39,8 @@ pub struct Report {
 const DIFFS: usize = 4;
 /// Call trees on a page.
 const TREES: usize = 6;
-/// A lattice with more concepts is not drawn anyway.
-const CONCEPTS: usize = 1000;
+/// Of a lattice with more concepts than can be drawn, those of traces and attributes are shown alone.
+const CONCEPTS: usize = lockstep_report::DRAWN;
 
 impl Report {
     pub fn run(self) -> Result<ExitCode> {
@@ -85,7 +85,9 @@ impl<'a> Parts<'a> {
             run,
             loops: loops(run, options).ok(),
             similarity: similarity(run, options).ok(),
-            lattice: context.and_then(|context| lattice(&context, CONCEPTS)).ok(),
+            lattice: context
+                .ok()
+                .map(|context| lattice(&context, CONCEPTS).unwrap_or_else(|_| poset(&context))),
         }
     }
 

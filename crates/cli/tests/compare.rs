@@ -362,3 +362,43 @@ fn attributes_of_ones_own_are_compared_beside_the_others() {
         "{refused:#?}"
     );
 }
+
+#[test]
+fn a_lattice_that_is_too_large_is_refused_with_its_size() {
+    let scratch = Scratch::new("lattice");
+    let count = 12;
+    let lacks_one = |row: usize| {
+        let cells = (0..count).map(|column| if row == column { '.' } else { 'X' });
+        cells.chain(['\n']).collect::<String>()
+    };
+    let names = |letter: char| (0..count).map(move |it| format!("{letter}{it}\n"));
+    let head = format!("B\n\n{count}\n{count}\n\n");
+    let text: String = [head]
+        .into_iter()
+        .chain(names('g'))
+        .chain(names('m'))
+        .chain((0..count).map(lacks_one))
+        .collect();
+    let file = scratch.join("contranominal.cxt");
+    fs::write(&file, text).expect("a file");
+    let refused = ask(&scratch, "lattice", &[&file], &["--limit", "1000"]);
+    assert_eq!(refused.status, 2);
+    let said = "expected a lattice of at most 1000 concepts (--limit), found 4096 of 12 objects";
+    assert!(refused.stderr.contains(said), "{refused:#?}");
+    let refused = ask(&scratch, "lattice", &[&file], &["--limit", "100"]);
+    assert!(
+        refused
+            .stderr
+            .contains("found more than 1000 of 12 objects"),
+        "{refused:#?}"
+    );
+
+    let poset = ask(&scratch, "lattice", &[&file], &["--poset", "--json"]).stdout;
+    let found: Value = serde_json::from_str(&poset).expect("JSON");
+    let length = |key: &str| found[key].as_array().map(Vec::len);
+    // Each object below all attributes but one.
+    assert_eq!(
+        (length("concepts"), length("covers")),
+        (Some(24), Some(132))
+    );
+}

@@ -14,6 +14,9 @@ pub struct Lattice {
     pub concepts: Vec<Concept>,
     /// `(upper, lower)` for each pair of neighbours, as indices into `concepts`.
     pub covers: Vec<(usize, usize)>,
+    /// Whether only the concepts of objects and attributes are there ([`poset`]).
+    #[serde(rename = "poset")]
+    pub is_poset: bool,
 }
 
 /// A maximal set of objects that share a maximal set of attributes.
@@ -45,18 +48,44 @@ pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
     Ok(table.context(&objects, &rows, &folding, &trees))
 }
 
-/// The concept lattice of a context, of at most `limit` concepts.
+/// Concepts are counted up to so many times the limit before a lattice is refused, so that it can be said how large it is.
+const COUNTED: usize = 10;
+
+/// The concept lattice of a context, of at most `limit` concepts; they are counted before any is made.
 ///
 /// # Errors
 /// A context with more concepts.
 pub fn lattice(context: &Context, limit: usize) -> Result<Lattice, Error> {
-    let lattice = lockstep_concepts::Lattice::new(context, limit).map_err(|error| {
+    let most = limit.saturating_mul(COUNTED);
+    let told = match lockstep_concepts::count(context, most) {
+        Ok(count) if count <= limit => None,
+        Ok(count) => Some(count.to_string()),
+        Err(_) => Some(format!("more than {most}")),
+    };
+    let refused = |size: &str| {
         Error::TooLarge(format!(
-            "{error}: expected fewer from {} objects with {} attributes; a narrower --filter, or --frequency none, gives a smaller one",
+            "expected a lattice of at most {limit} concepts (--limit), found {size} of {} objects with {} attributes; a narrower --filter, or --frequency none, gives a smaller one, --poset the concepts of objects and attributes alone",
             context.objects().len(),
             context.attributes().len()
         ))
-    })?;
+    };
+    if let Some(size) = told {
+        return Err(refused(&size));
+    }
+    let lattice = lockstep_concepts::Lattice::new(context, limit)
+        .map_err(|error| refused(&format!("more than {}", error.limit)))?;
+    Ok(labelled(context, &lattice, false))
+}
+
+/// Of a concept lattice the concepts that bring an object or an attribute, alone, and the order between them: as many as
+/// there are different objects and attributes, at most, however large the lattice is.
+#[must_use]
+pub fn poset(context: &Context) -> Lattice {
+    let poset = lockstep_concepts::Lattice::of_objects_and_attributes(context);
+    labelled(context, &poset, true)
+}
+
+fn labelled(context: &Context, lattice: &lockstep_concepts::Lattice, is_poset: bool) -> Lattice {
     let mut concepts: Vec<Concept> = (0..lattice.len())
         .map(|concept| Concept {
             extent: lattice
@@ -80,8 +109,9 @@ pub fn lattice(context: &Context, limit: usize) -> Result<Lattice, Error> {
             .own_attributes
             .push(context.attributes()[attribute].clone());
     }
-    Ok(Lattice {
+    Lattice {
         concepts,
         covers: lattice.covers(),
-    })
+        is_poset,
+    }
 }

@@ -49,7 +49,7 @@ pub use diff::{Diff, DiffLine, LineKind, Op, Style, Which, diff, diff_trees};
 pub use divergence::{Divergence, DivergenceKind, Divergences, Side, first_divergence};
 pub use error::Error;
 pub use filter::{Filter, FilterName};
-pub use lattice::{Concept, Lattice, context, lattice};
+pub use lattice::{Concept, Lattice, context, lattice, poset};
 pub use loops::{LoopBody, Loops, TraceLoops, loops};
 pub use normality::{Evidence, Role, roles};
 pub use object::ObjectName;

@@ -15,6 +15,18 @@ use crate::lattice::TooManyConcepts;
 /// # Errors
 /// A context with more concepts.
 pub fn intents(context: &Context, limit: usize) -> Result<BitMatrix, TooManyConcepts> {
+    Ok(search(context, limit, true)?.found)
+}
+
+/// How many concepts a context has, if not more than `limit`: what [`intents`] finds, without keeping it.
+///
+/// # Errors
+/// A context with more concepts.
+pub fn count(context: &Context, limit: usize) -> Result<usize, TooManyConcepts> {
+    Ok(search(context, limit, false)?.count)
+}
+
+fn search(context: &Context, limit: usize, keep: bool) -> Result<Search, TooManyConcepts> {
     let incidence = context.incidence();
     let columns = incidence.columns();
     // Rare attributes first: their concepts are small, and what is found twice is seen early.
@@ -48,6 +60,8 @@ pub fn intents(context: &Context, limit: usize) -> Result<BitMatrix, TooManyConc
         sets,
         order,
         limit,
+        keep,
+        count: 0,
         found: BitMatrix::new(0, columns),
     };
     let all: Vec<u32> = (0..search.rows.len() as u32).collect();
@@ -59,7 +73,7 @@ pub fn intents(context: &Context, limit: usize) -> Result<BitMatrix, TooManyConc
     if !has_all && top != full {
         search.tell(&full)?;
     }
-    Ok(search.found)
+    Ok(search)
 }
 
 struct Search {
@@ -69,6 +83,9 @@ struct Search {
     /// The attribute of the context behind each of ours.
     order: Vec<usize>,
     limit: usize,
+    /// Whether what is found is kept, or only counted.
+    keep: bool,
+    count: usize,
     found: BitMatrix,
 }
 
@@ -84,8 +101,12 @@ impl Search {
     }
 
     fn tell(&mut self, intent: &[u64]) -> Result<(), TooManyConcepts> {
-        if self.found.rows() >= self.limit {
+        if self.count >= self.limit {
             return Err(TooManyConcepts { limit: self.limit });
+        }
+        self.count += 1;
+        if !self.keep {
+            return Ok(());
         }
         let mut told = vec![0u64; intent.len()];
         for attribute in bits::ones(intent) {
@@ -181,7 +202,12 @@ mod tests {
 
     #[test]
     fn known_counts() {
-        let count = |context: Context| intents(&context, 100_000).unwrap().rows();
+        let count = |context: Context| {
+            let all = intents(&context, 100_000).unwrap().rows();
+            assert_eq!(count(&context, all).unwrap(), all);
+            assert!(count(&context, all - 1).is_err());
+            all
+        };
         assert_eq!(count(context(10, 10, |row, column| row != column)), 1024);
         assert_eq!(count(context(7, 7, |row, column| row == column)), 9);
         assert_eq!(count(context(70, 70, |row, column| row <= column)), 70);

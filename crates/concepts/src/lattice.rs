@@ -3,7 +3,7 @@
 //! Two other algorithms stay beside it as oracles: Godin's, which the papers use, and close-by-one.
 
 use crate::bits::{self, BitMatrix};
-use crate::{Context, close_by_one, godin, order};
+use crate::{Context, close_by_one, godin, order, poset};
 use std::collections::HashMap;
 
 /// The concepts of a context, and which lies directly below which.
@@ -68,6 +68,16 @@ impl Lattice {
             Algorithm::CloseByOne => close_by_one::build(context, limit)?,
         };
         Ok(order::canonical(&raw))
+    }
+
+    /// The concepts that an object or an attribute brings, alone, with the order between them: what of a lattice that is
+    /// too large can still be drawn. At most as many as the context has different objects and attributes; the most general
+    /// concept is among them only if it is one.
+    ///
+    /// O(concepts² · objects): far from the whole lattice, which may be exponential.
+    #[must_use]
+    pub fn of_objects_and_attributes(context: &Context) -> Self {
+        poset::build(context)
     }
 
     /// Number of concepts; at least 1.

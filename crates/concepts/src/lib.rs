@@ -17,8 +17,9 @@ mod enumerate;
 mod godin;
 mod lattice;
 mod order;
+mod poset;
 
 pub use bits::{BitMatrix, and_count, is_subset, ones};
 pub use context::Context;
-pub use enumerate::intents;
+pub use enumerate::{count, intents};
 pub use lattice::{Algorithm, Lattice, TooManyConcepts};

@@ -9,8 +9,8 @@ use rust_sugiyama::configure::{Config, RankingType};
 use rust_sugiyama::from_vertices_and_edges;
 use std::fmt::Write;
 
-/// A larger lattice is a cloud of lines: it is not drawn.
-const DRAWN: usize = 120;
+/// A lattice with more concepts is a cloud of lines: it is not drawn.
+pub const DRAWN: usize = 120;
 /// Longest label line, in characters, and most lines of attributes.
 const CHARACTERS: usize = 28;
 const LINES: usize = 6;

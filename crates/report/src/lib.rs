@@ -23,6 +23,7 @@ mod ranking;
 mod text;
 mod tree;
 
+pub use lattice::DRAWN;
 pub use page::{CallTree, Page, RunPart, TraceDiff};
 pub use progress::ProgressPage;
 pub use text::grouped;

@@ -143,7 +143,7 @@ impl Page<'_> {
             div.figures {
                 @for (label, it) in parts {
                     figure {
-                        figcaption { (shown(label)) " " span.faint { "(" (it.concepts.len()) " concepts)" } }
+                        figcaption { (shown(label)) " " span.faint { "(" (it.concepts.len()) " concepts" @if it.is_poset { ", those of traces and attributes alone: all are too many to be drawn" } ")" } }
                         div.scroll tabindex="0" { (lattice::svg(it)) }
                     }
                 }
