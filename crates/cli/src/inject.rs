@@ -69,8 +69,8 @@ pub struct Inject {
     /// The probe's shared library [default: beside the executable, then ../lib]
     #[arg(long, value_name = "FILE")]
     probe: Option<PathBuf>,
-    /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The program and its arguments, after `--` or as they are
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 

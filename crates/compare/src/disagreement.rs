@@ -8,7 +8,7 @@
 
 use crate::arguments::{Call, Said, calls};
 use lockstep_trace::mpi::Kind;
-use lockstep_trace::{CommunicatorId, Run, SourceLine, TraceName};
+use lockstep_trace::{CommunicatorId, Run, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -308,36 +308,16 @@ fn minority(
 
 /// `, in main() at ilcs.c:240`.
 fn place(run: &Run, trace: TraceName, event: u64) -> String {
-    let Some(stack) = run.trace(trace).and_then(|thread| thread.stack_at(event)) else {
+    let thread = run.trace(trace);
+    let site = thread.and_then(|it| run.sites(it, &[event]).pop().flatten());
+    let Some(site) = site else {
         return String::new();
     };
-    let [.., caller, callee] = stack.as_slice() else {
-        return String::new();
+    let at = match site.at() {
+        at if at.is_empty() => at,
+        at => format!(" at {at}"),
     };
-    let caller = run.function(caller.function);
-    let mut lines: Vec<&SourceLine> = match &callee.called_at {
-        Some(line) => vec![line],
-        None => {
-            let calls = caller.calls.iter().filter(|(id, _)| *id == callee.function);
-            calls.map(|(_, line)| line).collect()
-        }
-    };
-    lines.dedup();
-    let file = |line: &SourceLine| line.file.rsplit('/').next().unwrap_or_default().to_owned();
-    let at = match lines.as_slice() {
-        [] => String::new(),
-        [one] => format!(" at {}:{}", file(one), one.line),
-        [one, two] => format!(" at {}:{} or {}", file(one), one.line, two.line),
-        [one, more @ ..] => {
-            format!(
-                " at {}:{} or {} other places",
-                file(one),
-                one.line,
-                more.len()
-            )
-        }
-    };
-    format!(", in {}{at}", crate::verdict::brief(&caller.name))
+    format!(", in {}{at}", crate::verdict::brief(&site.caller))
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ pub enum Kind {
     DatatypeAt,
     /// `O`: a reduction.
     Op,
+    /// `a`: a reduction, by reference.
+    OpAt,
     /// `G`: a group.
     Group,
     /// `v`: a group, by reference.
@@ -130,6 +132,7 @@ impl Kind {
             b'T' => Self::Datatype,
             b'd' => Self::DatatypeAt,
             b'O' => Self::Op,
+            b'a' => Self::OpAt,
             b'G' => Self::Group,
             b'v' => Self::GroupAt,
             b'W' => Self::Window,
@@ -279,6 +282,7 @@ impl Function {
                 }
                 Kind::CommAt
                 | Kind::DatatypeAt
+                | Kind::OpAt
                 | Kind::GroupAt
                 | Kind::WindowAt
                 | Kind::RequestAt
@@ -658,6 +662,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Type_free", "datatype:d"),
     ("Type_size", "datatype:T size:n"),
     ("Op_create", "user_fn:. commute:i op:o"),
+    ("Op_free", "op:a"),
     // One-sided.
     (
         "Win_create",

@@ -10,7 +10,9 @@ use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::Observed;
 use crate::place::{Coordinates, Program};
-use crate::replay::without_buffers;
+use crate::races::{Race, race, steals};
+use crate::replay::{Circle, without_buffers};
+use crate::sites::Sites;
 use crate::strays::{Stray, strays};
 use crate::verdict;
 use crate::waits::{Wait, Waiting, Why};
@@ -126,7 +128,7 @@ pub struct Progress {
     pub mismatched: Vec<String>,
     /// Messages and requests that came to nothing, and pairs that do not fit.
     pub loose: Vec<Loose>,
-    /// A deadlock that only buffering prevented, in a sentence.
+    /// A deadlock that only buffering or the order of messages prevented, in a sentence.
     pub potential: Option<String>,
     /// Tasks that did something else than is normal, and made the others wait.
     pub causes: Vec<Cause>,
@@ -144,6 +146,10 @@ pub(crate) struct Facts<'a> {
     pub conversations: &'a BTreeMap<u32, Conversation>,
     pub communicators: &'a Communicators,
     pub strays: &'a [Stray],
+    pub sites: &'a Sites,
+    pub steals: &'a [Race],
+    /// What the first task that crashed gave the call of MPI that it is in: `(count=-1, dest=7)`.
+    pub given: Option<String>,
 }
 
 /// Where the tasks of a run stand, and what it waits for.
@@ -176,10 +182,27 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
-    let loose = match observed.is_whole {
+    let mut loose = match observed.is_whole {
         true => loose_ends(conversations, &matching),
         false => Vec::new(),
     };
+    let is_free = observed.is_whole && waiting.stuck.is_empty();
+    let circle = match is_free {
+        true => without_buffers(conversations, &observed.membership, &matching),
+        false => None,
+    };
+    let race = match is_free && circle.is_none() {
+        true => race(conversations, &observed.membership, &matching),
+        false => None,
+    };
+    let steals = steals(conversations, &matching, &waiting);
+    let told = told(conversations, &mismatches, &loose, circle.as_ref()).chain(
+        race.iter()
+            .chain(&steals)
+            .flat_map(|it| it.calls(conversations)),
+    );
+    let sites = Sites::new(run, told);
+    sites.tell(&mut loose);
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
     let causes = causes(&observed, normal.as_ref(), &waiting, &held_up);
@@ -207,6 +230,9 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
         conversations,
         communicators: &observed.communicators,
         strays: &strays(conversations, &matching),
+        sites: &sites,
+        steals: &steals,
+        given: given(run, &observed.communicators, &progress.tasks),
     };
     let sentence = |it| verdict::mismatched(&facts, it);
     let mismatched = progress
@@ -215,13 +241,50 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
         .take(MOST_MISMATCHES)
         .map(sentence)
         .collect();
-    let potential = without_buffers(conversations, &observed.membership, &matching)
-        .filter(|_| facts.progress.waiting.stuck.is_empty())
-        .map(|it| verdict::potential(&facts, &it));
+    let race = race.map(|it| verdict::race(&facts, &it));
+    let potential = circle.map(|it| verdict::potential(&facts, &it)).or(race);
     let sentence = verdict::sentence(&facts, potential.as_deref());
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
     progress
 }
+
+/// The arguments of the call of MPI in which the first task that crashed is.
+fn given(run: &Run, communicators: &Communicators, tasks: &BTreeMap<u32, Task>) -> Option<String> {
+    let task = tasks.get(crate::ends::crashed(tasks).first()?)?;
+    let open = communicators.open(run.trace(task.trace)?);
+    let outermost = open.into_iter().flatten().next()?;
+    let text = communicators.show(&outermost).in_short();
+    Some(text).filter(|it| it.len() <= LONGEST)
+}
+
+/// Arguments longer than this many bytes are not in a sentence.
+const LONGEST: usize = 160;
+
+/// The calls that are told of, trace and event: of what does not fit, of loose ends, and of a circle.
+fn told<'a>(
+    conversations: &'a BTreeMap<u32, Conversation>,
+    mismatches: &'a [Mismatch],
+    loose: &'a [Loose],
+    circle: Option<&'a Circle>,
+) -> impl Iterator<Item = (TraceName, u64)> + 'a {
+    let operation = |task: u32, operation: usize| conversations.get(&task)?.call(operation);
+    let mismatched = mismatches.iter().take(MOST_MISMATCHES).flat_map(|it| {
+        let firsts = it
+            .sides
+            .iter()
+            .take(2)
+            .filter_map(|(_, parts)| parts.first());
+        firsts.filter_map(|id| conversations.get(&id.task)?.called(id.part))
+    });
+    let loose = loose.iter().take(MOST_LOCATED).filter_map(|it| it.first);
+    let circle = circle.into_iter().flatten();
+    mismatched
+        .chain(loose)
+        .chain(circle.filter_map(move |it| operation(it.0, it.1)))
+}
+
+/// So many loose ends get their line: looking one up costs a pass over its trace.
+const MOST_LOCATED: usize = 20;
 
 /// Names of the communicators of collective operations that are waited for.
 fn names(waiting: &Waiting, known: &Communicators) -> BTreeMap<CommunicatorId, String> {

@@ -1,6 +1,6 @@
 //! From the recorded arguments of one MPI call to the parts that it begins.
 
-use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size};
+use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Wildcard};
 use lockstep_trace::{Argument, Meaning, Resolved, Value};
 use std::sync::Arc;
 
@@ -116,11 +116,13 @@ fn receive(event: &Resolved, tag: &str, counted: (&str, &str)) -> Option<PartKin
         Value::Number(tag) => Some(*tag),
         _ => return None,
     };
+    let from = peer(event, "source");
     Some(PartKind::Receive {
-        from: peer(event, "source"),
+        from,
         tag,
         communicator: event.communicator()?,
         size: size(event, counted),
+        wildcard: (from == Peer::Any).then_some(Wildcard { tag }),
     })
 }
 

@@ -5,17 +5,19 @@ use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Pe
 use crate::poll::Polls;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Argument, Communicators, Event, Meaning, Resolved, Run, Thread, Value, c_name,
+    Argument, Communicators, Event, FunctionId, Meaning, Resolved, Run, Thread, TraceName, Value,
+    c_name,
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// Communicators that stand for what is collective by itself: the windows of a communicator.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
     /// By communicator and the number of the window made of it.
     ids: FxHashMap<(CommunicatorId, usize), CommunicatorId>,
-    /// Communicators that they were made of, from [`Windows::first`] on.
-    pub parents: Vec<CommunicatorId>,
+    /// The same, from [`Windows::first`] on.
+    made: Vec<(CommunicatorId, usize)>,
     first: u32,
 }
 
@@ -29,11 +31,62 @@ impl Windows {
     }
 
     fn id(&mut self, communicator: CommunicatorId, order: usize) -> CommunicatorId {
-        let next = CommunicatorId(self.first + self.parents.len() as u32);
+        let next = CommunicatorId(self.first + self.made.len() as u32);
         *self.ids.entry((communicator, order)).or_insert_with(|| {
-            self.parents.push(communicator);
+            self.made.push((communicator, order));
             next
         })
+    }
+
+    /// Takes in those of a conversation that was read apart: there, they get the ids that they have here.
+    pub fn adopt(&mut self, others: &Self, conversation: &mut Conversation) {
+        let made = others.made.iter();
+        let ids: Vec<CommunicatorId> = made.map(|it| self.id(it.0, it.1)).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let here = |id: &mut CommunicatorId| {
+            let index = id.0.checked_sub(others.first);
+            if let Some(known) = index.and_then(|it| ids.get(it as usize)) {
+                *id = *known;
+            }
+        };
+        for part in &mut conversation.parts {
+            match &mut part.kind {
+                PartKind::Epoch { window, .. } => here(window),
+                PartKind::Collective(share) => {
+                    share.communicator.iter_mut().for_each(here);
+                }
+                PartKind::Send { .. } | PartKind::Receive { .. } | PartKind::Probe { .. } => {}
+            }
+        }
+    }
+
+    /// The communicators that they were made of, in the order of their ids.
+    pub fn parents(&self) -> impl Iterator<Item = CommunicatorId> + '_ {
+        self.made.iter().map(|(communicator, _)| *communicator)
+    }
+}
+
+/// The functions of a run that are MPI's, by the names of the standard.
+#[derive(Debug)]
+pub(crate) struct Routines(Vec<Option<Arc<str>>>);
+
+impl Routines {
+    /// O(functions).
+    pub fn new(run: &Run) -> Self {
+        let name = |linkage: &str| {
+            let name = c_name(linkage);
+            let profiled = name.strip_prefix('P').filter(|it| it.starts_with("MPI_"));
+            let name = profiled.unwrap_or(&name);
+            name.starts_with("MPI_").then(|| Arc::from(name))
+        };
+        let functions = run.functions.iter();
+        Self(functions.map(|it| name(&it.linkage)).collect())
+    }
+
+    fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
+        self.0.get(id.0 as usize)?.as_ref()
     }
 }
 
@@ -73,8 +126,10 @@ struct Open {
 /// Reads a thread.
 pub(crate) struct Reader<'a> {
     run: &'a Run,
-    windows: &'a mut Windows,
+    routines: &'a Routines,
+    windows: Windows,
     world: Option<CommunicatorId>,
+    trace: TraceName,
     conversation: Conversation,
     requests: FxHashMap<i64, Request>,
     window_ids: FxHashMap<i64, CommunicatorId>,
@@ -105,6 +160,15 @@ fn step(base: &str, event: &Resolved) -> Option<Step> {
     })
 }
 
+/// What may be called after `MPI_Finalize`, by its name without `MPI_`.
+const ALWAYS: [&str; 5] = [
+    "Initialized",
+    "Finalized",
+    "Get_version",
+    "Get_library_version",
+    "Wtime",
+];
+
 /// Whether what was asked for had happened.
 fn answered(event: &Resolved) -> bool {
     match (event.number("flag"), event.number("outcount")) {
@@ -115,11 +179,19 @@ fn answered(event: &Resolved) -> bool {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(run: &'a Run, windows: &'a mut Windows, world: Option<CommunicatorId>) -> Self {
+    /// Ids of communicators from `windows` on are free.
+    pub fn new(
+        run: &'a Run,
+        routines: &'a Routines,
+        windows: u32,
+        world: Option<CommunicatorId>,
+    ) -> Self {
         Self {
             run,
-            windows,
+            routines,
+            windows: Windows::new(windows),
             world,
+            trace: TraceName::new(0, 0),
             conversation: Conversation::default(),
             requests: FxHashMap::default(),
             window_ids: FxHashMap::default(),
@@ -130,9 +202,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the thread did. Operations that nobody else could notice are left out, but for the one
-    /// that is pending.
-    pub fn read(mut self, communicators: &Communicators, thread: &Thread) -> Conversation {
+    /// What the thread did, and the windows that it made. Operations that nobody else could notice are
+    /// left out, but for the one that is pending.
+    pub fn read(
+        mut self,
+        communicators: &Communicators,
+        thread: &Thread,
+    ) -> (Conversation, Windows) {
+        self.trace = thread.name;
+        self.conversation.threads.push((0, thread.name));
         for event in communicators.events(thread) {
             match event.annotated.event {
                 Event::Call(_) => {
@@ -167,7 +245,7 @@ impl<'a> Reader<'a> {
             self.conversation.pending.push(operation);
         }
         self.poll();
-        self.conversation
+        (self.conversation, self.windows)
     }
 
     /// Who asks for the same again and again waits for it.
@@ -198,17 +276,11 @@ impl<'a> Reader<'a> {
     }
 
     fn call(&mut self, event: &Resolved) {
-        let Some(name) = event.function.map(|id| &self.run.function(id).linkage) else {
+        let Some(name) = event.function.and_then(|id| self.routines.name(id)) else {
             return;
         };
-        let name = c_name(name);
-        let name = name
-            .strip_prefix('P')
-            .filter(|it| it.starts_with("MPI_"))
-            .unwrap_or(&name);
-        let Some(base) = name.strip_prefix("MPI_") else {
-            return;
-        };
+        let name = name.clone();
+        let base = name.strip_prefix("MPI_").unwrap_or(&name);
         let mut open = Open {
             operation: None,
             requests: requests(event),
@@ -217,10 +289,15 @@ impl<'a> Reader<'a> {
             window_of: None,
             asked: None,
         };
+        self.conversation.resources.call(base, event);
+        if self.conversation.finalized && !ALWAYS.contains(&base) {
+            let late = (name.clone(), self.trace, event.annotated.index);
+            self.conversation.late.get_or_insert(late);
+        }
         let waits = self.begin(base, event, &mut open);
         let operation = self.conversation.operations.len();
         self.conversation.operations.push(Operation {
-            name: name.into(),
+            name,
             event: event.annotated.index,
             returned: false,
             waits,
@@ -360,6 +437,13 @@ impl<'a> Reader<'a> {
         }
         let name = self.conversation.operations[operation].name.clone();
         let base = name.trim_start_matches("MPI_");
+        let event_of_call = self.conversation.operations[operation].event;
+        self.conversation.resources.returned(
+            (&name, event_of_call),
+            self.trace,
+            open.template.is_some(),
+            event,
+        );
         let given = |request: &Argument| request.kind == Kind::NewRequest;
         let gives = event.annotated.arguments.as_deref().unwrap_or_default();
         if gives.iter().any(given)

@@ -32,7 +32,9 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
         EndKind::Killed => ends_in(stack, &CRASHES) || ends_in(stack, &EXITS),
         EndKind::Running => false,
     };
-    if conversation.finalized {
+    // Whoever is in a call that comes too late did not get away with it.
+    let is_too_late = || conversation.late.is_some() && !conversation.pending.is_empty();
+    if conversation.finalized && !is_too_late() {
         return State::Finished;
     }
     if by_itself {
@@ -111,6 +113,9 @@ pub(crate) fn lost_their_launcher(
     let Some(end) = tasks.values().next().map(|task| task.end) else {
         return;
     };
+    if conversations.values().any(|it| it.late.is_some()) {
+        return;
+    }
     let alike = |task: &Task| {
         task.activity == Activity::Ended
             && task.crashed

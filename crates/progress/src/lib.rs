@@ -37,7 +37,10 @@ mod observe;
 mod place;
 mod poll;
 pub mod published;
+mod races;
 mod replay;
+mod resources;
+mod sites;
 mod strand;
 mod strays;
 mod thread_words;
@@ -54,10 +57,12 @@ pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
     Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
-    Shape, Size, State, Step, Waits,
+    Shape, Size, State, Step, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
+pub use races::Race;
 pub use replay::{Circle, without_buffers};
+pub use resources::{Held, Resource, Resources};
 pub use strand::{Doing, Lock, Strand};
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};
@@ -68,6 +73,8 @@ mod message_tests;
 mod order_tests;
 #[cfg(test)]
 mod place_tests;
+#[cfg(test)]
+mod races_tests;
 #[cfg(test)]
 mod strand_tests;
 #[cfg(test)]

@@ -1,12 +1,14 @@
-//! Loose ends of a conversation: messages that nobody received, requests that nobody completed, and
-//! pairs of a send and a receive that do not fit. None of these need stop a program, and all of them
-//! are mistakes.
+//! Loose ends of a conversation: messages that nobody received, requests that nobody completed, pairs of
+//! a send and a receive that do not fit, what is called too late, and what is never given back. None of
+//! these need stop a program, and all of them are mistakes.
 
 use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, PartKind, Peer, Size, State};
+use crate::message::{Conversation, PartKind, Peer, Size, State, Step};
+use crate::resources::Resource;
+use lockstep_trace::{Site, TraceName, ranges};
 use std::collections::BTreeMap;
 
-/// A loose end.
+/// A loose end; the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LooseEnd {
     /// The receiver finished without it.
@@ -41,35 +43,60 @@ pub enum LooseEnd {
         /// The receiver.
         to: u32,
     },
+    /// `MPI_Finalize` was over.
+    AfterFinalize {
+        /// The function that was called.
+        name: String,
+    },
+    /// A window was locked to the end.
+    NeverUnlocked {
+        /// Whose part of it; `None` is everybody's.
+        of: Option<u32>,
+    },
+    /// Made, and not freed.
+    NeverFreed {
+        /// What.
+        resource: Resource,
+        /// The function that made it.
+        name: String,
+    },
 }
 
-/// A loose end of a task, and how often.
+/// A loose end of some tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loose {
-    /// Whose.
-    pub task: u32,
-    /// What.
+    /// Whose: of a message its sender.
+    pub tasks: Vec<u32>,
+    /// Which.
     pub end: LooseEnd,
-    /// The event of the first such call.
-    pub event: u64,
-    /// How many such calls.
+    /// The call that began the first of them, as trace and number of the event, where that is known.
+    pub first: Option<(TraceName, u64)>,
+    /// Where that was called.
+    pub site: Option<Site>,
+    /// How often it came so in each.
     pub times: usize,
 }
 
-/// Every loose end, in the order of tasks. O(parts).
+/// The first call, and how many.
+type Times = (Option<(TraceName, u64)>, usize);
+
+/// All loose ends, those alike of several tasks together: in the order of [`LooseEnd`]. O(parts).
 #[must_use]
 pub fn loose_ends(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Loose> {
-    let mut found: BTreeMap<(u32, LooseEnd), (u64, usize)> = BTreeMap::new();
+    let mut found: BTreeMap<(LooseEnd, u32), Times> = BTreeMap::new();
     for (&task, conversation) in tasks {
+        let mut tell = |end: LooseEnd, first: Option<(TraceName, u64)>| {
+            found.entry((end, task)).or_insert((first, 0)).1 += 1;
+        };
+        let is_over = conversation.state == State::Finished;
         for (index, part) in conversation.parts.iter().enumerate() {
             let id = PartId { task, part: index };
             let operation = &conversation.operations[part.operation];
             let name = || operation.name.to_string();
-            let is_over = conversation.state == State::Finished;
+            let first = || conversation.call(part.operation);
             let partner = matching.partner(id);
-            let mut ends = Vec::new();
             if is_over && !part.complete && !matches!(part.kind, PartKind::Probe { .. }) {
-                ends.push(LooseEnd::NeverCompleted { name: name() });
+                tell(LooseEnd::NeverCompleted { name: name() }, first());
             }
             if let PartKind::Send {
                 to: Peer::Task(to),
@@ -80,33 +107,67 @@ pub fn loose_ends(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
             {
                 let is_gone = tasks.get(to).is_some_and(|it| it.state == State::Finished);
                 match partner.and_then(|id| tasks.get(&id.task)?.parts.get(id.part)) {
-                    None if is_gone && partner.is_none() => ends.push(LooseEnd::NeverReceived {
-                        name: name(),
-                        to: *to,
-                        tag: *tag,
-                    }),
+                    None if is_gone && partner.is_none() => {
+                        let (name, to, tag) = (name(), *to, *tag);
+                        tell(LooseEnd::NeverReceived { name, to, tag }, first());
+                    }
                     Some(other) => {
-                        if let PartKind::Receive { size: room, .. } = &other.kind {
-                            ends.extend(unfit(size, room, *to));
+                        if let PartKind::Receive { size: room, .. } = &other.kind
+                            && let Some(end) = unfit(size, room, *to)
+                        {
+                            tell(end, first());
                         }
                     }
                     None => {}
                 }
             }
-            for end in ends {
-                found.entry((task, end)).or_insert((operation.event, 0)).1 += 1;
+        }
+        if let Some((name, trace, event)) = &conversation.late {
+            let name = name.to_string();
+            tell(LooseEnd::AfterFinalize { name }, Some((*trace, *event)));
+        }
+        if is_over {
+            for (of, part) in locked(conversation) {
+                tell(LooseEnd::NeverUnlocked { of }, conversation.call(part));
+            }
+            for held in conversation.resources.held() {
+                let (resource, name) = (held.resource, held.name.to_string());
+                let first = Some((held.trace, held.event));
+                tell(LooseEnd::NeverFreed { resource, name }, first);
             }
         }
     }
-    found
-        .into_iter()
-        .map(|((task, end), (event, times))| Loose {
-            task,
+    let mut alike: BTreeMap<(LooseEnd, usize), Loose> = BTreeMap::new();
+    for ((end, task), (first, times)) in found {
+        let loose = alike.entry((end.clone(), times)).or_insert(Loose {
+            tasks: Vec::new(),
             end,
-            event,
+            first,
+            site: None,
             times,
-        })
-        .collect()
+        });
+        loose.tasks.push(task);
+    }
+    alike.into_values().collect()
+}
+
+/// Locks of windows that were taken and not given back, and the operations that took them.
+fn locked(conversation: &Conversation) -> Vec<(Option<u32>, usize)> {
+    let mut held = Vec::new();
+    for part in &conversation.parts {
+        match part.kind {
+            PartKind::Epoch {
+                window,
+                step: Step::Lock(of),
+            } => held.push((window, of, part.operation)),
+            PartKind::Epoch {
+                window,
+                step: Step::Unlock(of),
+            } => held.retain(|it| (it.0, it.1) != (window, of)),
+            _ => {}
+        }
+    }
+    held.into_iter().map(|(_, of, by)| (of, by)).collect()
 }
 
 /// What of a send does not fit a receive.
@@ -140,42 +201,70 @@ impl LooseEnd {
     pub fn misfit_of(&self) -> Option<u32> {
         match self {
             Self::OtherDatatype { to, .. } | Self::TooLarge { to, .. } => Some(*to),
-            Self::NeverReceived { .. } | Self::NeverCompleted { .. } => None,
+            _ => None,
+        }
+    }
+}
+
+impl LooseEnd {
+    /// What a task did, where ` at halo.c:77`.
+    fn told(&self, at: &str) -> String {
+        match self {
+            Self::NeverReceived { name, to, tag } => format!(
+                "sent rank {to} a message with tag {tag} ({name}{at}) that was never received"
+            ),
+            Self::NeverCompleted { name } => format!("never completed {name}{at}"),
+            Self::OtherDatatype { sent, received, to } => {
+                format!("sent rank {to} {sent}{at}, received as {received}")
+            }
+            Self::TooLarge { sent, room, to } => {
+                format!("sent rank {to} {sent}{at}, for which the receive had room for {room}")
+            }
+            Self::AfterFinalize { name } => format!("called {name}{at} after MPI_Finalize"),
+            Self::NeverUnlocked { of: Some(of) } => {
+                format!("never unlocked the window of rank {of}, locked{at}")
+            }
+            Self::NeverUnlocked { of: None } => format!("never unlocked a window, locked{at}"),
+            Self::NeverFreed { resource, name } => {
+                format!("never freed the {resource} of {name}{at}")
+            }
         }
     }
 }
 
 impl std::fmt::Display for LooseEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NeverReceived { name, to, tag } => {
-                write!(
-                    f,
-                    "sent rank {to} a message with tag {tag} ({name}) that was never received"
-                )
-            }
-            Self::NeverCompleted { name } => write!(f, "never completed its {name}"),
-            Self::OtherDatatype { sent, received, to } => {
-                write!(f, "sent rank {to} {sent}, received as {received}")
-            }
-            Self::TooLarge { sent, room, to } => {
-                write!(
-                    f,
-                    "sent rank {to} {sent}, for which the receive had room for {room}"
-                )
-            }
-        }
+        f.write_str(&self.told(""))
     }
 }
 
 impl Loose {
-    /// In a sentence.
+    /// In a sentence: `rank 3 never completed MPI_Isend at halo.c:77 (4 times)`.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let more = match self.times {
-            1 => String::new(),
-            times => format!(" ({times} times)"),
+        let kind = if self.tasks.len() == 1 {
+            "rank"
+        } else {
+            "ranks"
         };
-        format!("rank {} {}{more}", self.task, self.end)
+        let at = self.site.as_ref().map_or(String::new(), called_at);
+        let more = match (self.times, self.tasks.len()) {
+            (1, _) => String::new(),
+            (times, 1) => format!(" ({times} times)"),
+            (times, _) => format!(" ({times} times each)"),
+        };
+        format!(
+            "{kind} {} {}{more}",
+            ranges(&self.tasks),
+            self.end.told(&at)
+        )
+    }
+}
+
+/// ` at halo.c:77`, ` in exchange()` where no line is known.
+pub(crate) fn called_at(site: &Site) -> String {
+    match site.at() {
+        at if at.is_empty() => format!(" in {}()", site.caller),
+        at => format!(" at {at}"),
     }
 }

@@ -5,8 +5,10 @@
 //! begins a send and waits for it, `MPI_Irecv` begins a receive, `MPI_Waitall` waits for all of many,
 //! `MPI_Sendrecv` begins two and waits for both.
 
-use crate::strand::Strand;
+use crate::resources::Resources;
+use crate::strand::{Doing, Strand};
 pub use lockstep_trace::CommunicatorId;
+use lockstep_trace::TraceName;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -114,6 +116,8 @@ pub enum PartKind {
         communicator: CommunicatorId,
         /// Room for how much.
         size: Size,
+        /// What it asked for, if it would take a message from anybody.
+        wildcard: Option<Wildcard>,
     },
     /// Waits for a message and leaves it there.
     Probe {
@@ -133,6 +137,13 @@ pub enum PartKind {
         /// Which step.
         step: Step,
     },
+}
+
+/// A receive from anybody (`MPI_ANY_SOURCE`), whoever it got a message from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wildcard {
+    /// The tag that it asked for; `None` is any.
+    pub tag: Option<i64>,
 }
 
 /// A step of one-sided communication that others could notice.
@@ -221,6 +232,12 @@ pub struct Conversation {
     pub strands: Vec<Strand>,
     /// Whether `MPI_Finalize` returned.
     pub finalized: bool,
+    /// The first call of MPI after that, its trace and the number of its event.
+    pub late: Option<(Arc<str>, TraceName, u64)>,
+    /// What it made in MPI and did not free.
+    pub resources: Resources,
+    /// From which operation on they are of which thread.
+    pub threads: Vec<(usize, TraceName)>,
     /// How it is now.
     pub state: State,
 }
@@ -270,6 +287,20 @@ impl Conversation {
         }
     }
 
+    /// The call that an operation is: its trace, and the number of its event.
+    #[must_use]
+    pub fn call(&self, operation: usize) -> Option<(TraceName, u64)> {
+        let after = self.threads.partition_point(|it| it.0 <= operation);
+        let (_, trace) = self.threads.get(after.checked_sub(1)?)?;
+        Some((*trace, self.operations.get(operation)?.event))
+    }
+
+    /// The call that began a part, likewise.
+    #[must_use]
+    pub fn called(&self, part: usize) -> Option<(TraceName, u64)> {
+        self.call(self.parts.get(part)?.operation)
+    }
+
     /// Whether its first thread waits for another thread of it.
     #[must_use]
     pub fn waits_inside(&self) -> bool {
@@ -285,6 +316,17 @@ impl Conversation {
     /// Adds what another thread of the task did.
     pub fn append(&mut self, other: Self) {
         let (operations, parts) = (self.operations.len(), self.parts.len());
+        let threads = other.threads.into_iter();
+        self.threads
+            .extend(threads.map(|(first, trace)| (first + operations, trace)));
+        self.resources.append(other.resources);
+        self.late = self.late.take().or(other.late);
+        self.strands.extend(other.strands.into_iter().map(|mut it| {
+            if let Doing::Operation(operation) = &mut it.doing {
+                *operation += operations;
+            }
+            it
+        }));
         let shift = |waits: Waits| {
             let shift = |list: Vec<usize>| list.into_iter().map(|part| part + parts).collect();
             match waits {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 const WORLD: CommunicatorId = CommunicatorId(0);
 
 #[derive(Default)]
-struct Job(BTreeMap<u32, Conversation>);
+pub struct Job(pub BTreeMap<u32, Conversation>);
 
-fn send(to: u32, tag: i64, mode: Mode) -> PartKind {
+pub fn send(to: u32, tag: i64, mode: Mode) -> PartKind {
     PartKind::Send {
         to: Peer::Task(to),
         tag,
@@ -21,12 +21,13 @@ fn send(to: u32, tag: i64, mode: Mode) -> PartKind {
     }
 }
 
-fn receive(from: Peer, tag: Option<i64>) -> PartKind {
+pub fn receive(from: Peer, tag: Option<i64>) -> PartKind {
     PartKind::Receive {
         from,
         tag,
         communicator: WORLD,
         size: Size::default(),
+        wildcard: (from == Peer::Any).then_some(Wildcard { tag }),
     }
 }
 
@@ -43,7 +44,7 @@ fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
 
 impl Job {
     /// A call that begins parts and waits for all of them; `done` if it returned.
-    fn call(&mut self, task: u32, name: &str, kinds: Vec<PartKind>, done: bool) -> &mut Self {
+    pub fn call(&mut self, task: u32, name: &str, kinds: Vec<PartKind>, done: bool) -> &mut Self {
         let conversation = self.0.entry(task).or_default();
         let operation = conversation.operations.len();
         let first = conversation.parts.len();
@@ -77,7 +78,7 @@ impl Job {
         without_buffers(&self.0, &self.members(), &matching)
     }
 
-    fn members(&self) -> Membership {
+    pub fn members(&self) -> Membership {
         let everybody: Arc<[u32]> = self.0.keys().copied().collect();
         Membership {
             members: vec![Some(everybody)],
@@ -290,6 +291,7 @@ fn loose_ends_are_told() {
         tag: Some(tag),
         communicator: WORLD,
         size,
+        wildcard: None,
     };
     job.call(0, "MPI_Send", vec![send_of(1, sized(4, "MPI_INT"))], true)
         .call(0, "MPI_Send", vec![send_of(2, sized(4, "MPI_INT"))], true)

@@ -1,7 +1,7 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Task};
-use crate::conversation::{Reader, Windows};
+use crate::conversation::{Reader, Routines, Windows};
 use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
@@ -9,6 +9,7 @@ use crate::message::{Conversation, Membership, State};
 use crate::strand::{Doing, Functions};
 use lockstep_calltree::{Forest, NodeId};
 use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -162,7 +163,8 @@ fn converse(
         };
         return (conversations, membership);
     }
-    let mut windows = Windows::new(members.len() as u32);
+    let first = members.len() as u32;
+    let mut windows = Windows::new(first);
     // That of the first job comes first.
     let world = communicators
         .all()
@@ -177,26 +179,35 @@ fn converse(
             "{missing} ranks left no trace: whoever waits for them may go on"
         ));
     }
-    for (number, process, _) in chosen {
-        let mut all = Conversation::default();
-        for thread in &process.threads {
-            let reader = Reader::new(run, &mut windows, world);
-            let said = reader.read(communicators, thread);
+    let routines = Routines::new(run);
+    let read = |process: &Process| -> Vec<(Conversation, Windows)> {
+        let threads = process.threads.iter().map(|thread| {
+            let reader = Reader::new(run, &routines, first, world);
+            let (mut said, windows) = reader.read(communicators, thread);
             let mut strand = functions.read(thread);
             let is_in_mpi = || stack(run, thread).iter().any(is_mpi);
             if let Some(pending) = said.pending.first()
                 && (said.polled.is_some() || is_in_mpi())
             {
-                strand.doing = Doing::Operation(all.operations.len() + pending);
+                strand.doing = Doing::Operation(*pending);
             }
-            all.append(said);
             if matches!(thread.name.thread, ThreadName::Main(_)) {
-                all.strands.push(strand);
+                said.strands.push(strand);
             }
+            (said, windows)
+        });
+        threads.collect()
+    };
+    let read: Vec<_> = chosen.par_iter().map(|(_, it, _)| read(it)).collect();
+    for ((number, ..), threads) in chosen.iter().zip(read) {
+        let mut all = Conversation::default();
+        for (mut said, made) in threads {
+            windows.adopt(&made, &mut said);
+            all.append(said);
         }
         conversations.insert(*number, all);
     }
-    for parent in &windows.parents {
+    for parent in windows.parents() {
         let of = members.get(parent.0 as usize).cloned().flatten();
         members.push(of);
     }

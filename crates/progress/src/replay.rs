@@ -20,6 +20,8 @@ struct Replay<'a> {
     matching: &'a Matching,
     /// The operation that each task is in.
     at: BTreeMap<u32, usize>,
+    /// A task that does not get past this operation.
+    held: Option<(u32, usize)>,
 }
 
 /// Looks for a deadlock that only buffering prevented. `None` where there is none.
@@ -29,34 +31,24 @@ pub fn without_buffers(
     members: &Membership,
     matching: &Matching,
 ) -> Option<Circle> {
-    let mut replay = Replay {
-        tasks,
-        members,
-        matching,
-        at: tasks.keys().map(|task| (*task, 0)).collect(),
-    };
-    // Who was last seen waiting for whom; they are looked at again when that one moves.
-    let mut sleepers: FxHashMap<u32, BTreeSet<u32>> = FxHashMap::default();
-    let mut awake: Vec<u32> = tasks.keys().copied().collect();
-    while let Some(task) = awake.pop() {
-        let mut moved = false;
-        loop {
-            match replay.step(task) {
-                Step::Moved => moved = true,
-                Step::Over => break,
-                Step::Waits(others) => {
-                    for other in others {
-                        sleepers.entry(other).or_default().insert(task);
-                    }
-                    break;
-                }
-            }
-        }
-        if moved {
-            awake.extend(sleepers.remove(&task).into_iter().flatten());
-        }
-    }
+    let mut replay = Replay::new(tasks, members, matching);
+    replay.run();
     replay.circle()
+}
+
+/// Whether the operation that begins a part is reached though another task does not get past an
+/// operation of its own: `held` is that task and operation.
+pub(crate) fn is_reached(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+    part: PartId,
+    held: (u32, usize),
+) -> bool {
+    let mut replay = Replay::new(tasks, members, matching);
+    replay.held = Some(held);
+    replay.run();
+    replay.has_begun(part)
 }
 
 enum Step {
@@ -65,14 +57,53 @@ enum Step {
     Waits(Vec<u32>),
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(
+        tasks: &'a BTreeMap<u32, Conversation>,
+        members: &'a Membership,
+        matching: &'a Matching,
+    ) -> Self {
+        Self {
+            tasks,
+            members,
+            matching,
+            at: tasks.keys().map(|task| (*task, 0)).collect(),
+            held: None,
+        }
+    }
+
+    /// Until nobody can step.
+    fn run(&mut self) {
+        // Who was last seen waiting for whom; they are looked at again when that one moves.
+        let mut sleepers: FxHashMap<u32, BTreeSet<u32>> = FxHashMap::default();
+        let mut awake: Vec<u32> = self.tasks.keys().copied().collect();
+        while let Some(task) = awake.pop() {
+            let mut moved = false;
+            loop {
+                match self.step(task) {
+                    Step::Moved => moved = true,
+                    Step::Over => break,
+                    Step::Waits(others) => {
+                        for other in others {
+                            sleepers.entry(other).or_default().insert(task);
+                        }
+                        break;
+                    }
+                }
+            }
+            if moved {
+                awake.extend(sleepers.remove(&task).into_iter().flatten());
+            }
+        }
+    }
+
     fn step(&mut self, task: u32) -> Step {
         let at = self.at.get(&task).copied().unwrap_or(0);
         let Some(operation) = self.tasks.get(&task).and_then(|it| it.operations.get(at)) else {
             return Step::Over;
         };
         // What the real run shows to stand still is not news.
-        if !operation.returned {
+        if !operation.returned || self.held == Some((task, at)) {
             return Step::Over;
         }
         let others = match &operation.waits {

@@ -28,6 +28,7 @@ fn waiting(strands: Vec<Strand>) -> Waiting {
             tag: Some(3),
             communicator: CommunicatorId(0),
             size: Size::default(),
+            wildcard: None,
         };
         Conversation::waiting_in("MPI_Recv", kind)
     };

@@ -3,8 +3,9 @@
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
 use crate::cause::Cause;
 use crate::ends::crashed;
-use crate::loose::Loose;
+use crate::loose::{Loose, LooseEnd};
 use crate::mismatch::{Aspect, Mismatch};
+use crate::races::Race;
 use crate::strays;
 use crate::thread_words::within;
 use crate::waits::{Wait, Why};
@@ -18,14 +19,15 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let progress = facts.progress;
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
-        return with_misfit(facts, ended(progress, &crashed), &crashed);
+        let ended = ended(progress, &crashed, facts.given.as_deref());
+        return with_misfit(facts, ended, &crashed);
     }
     if let Some(mismatch) = progress.mismatches.iter().find(|it| it.prevents()) {
         return mismatched(facts, mismatch);
     }
     let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
-        return with_misfit(facts, ended(progress, &left), &left);
+        return with_misfit(facts, ended(progress, &left, None), &left);
     }
     let least = progress
         .least
@@ -54,7 +56,10 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
         return format!("{text}; {}", mismatched(facts, mismatch));
     }
-    let receives = |it: &&Loose| it.end.misfit_of().is_some_and(|to| tasks.contains(&to));
+    let receives = |it: &&Loose| match it.end {
+        LooseEnd::AfterFinalize { .. } => it.tasks.iter().any(|task| tasks.contains(task)),
+        _ => it.end.misfit_of().is_some_and(|to| tasks.contains(&to)),
+    };
     match progress.loose.iter().find(receives) {
         Some(loose) => format!("{text}; {}", loose.sentence()),
         None => text,
@@ -93,15 +98,20 @@ pub(crate) fn telling(stack: &[Place]) -> Option<usize> {
         .or_else(|| stack.len().checked_sub(1))
 }
 
-/// `in MPI_Allreduce at solve.c:214, in step(), iteration 812`.
+/// `in MPI_Allreduce at solve.c:214 in step(), iteration 812`.
 pub(crate) fn place(group: &Group) -> String {
+    place_with(group, "")
+}
+
+/// The same, and what was given to what was called: `in MPI_Send(dest=7) at solve.c:214`.
+fn place_with(group: &Group, given: &str) -> String {
     let Some(index) = telling(&group.stack) else {
         return "in no function that was recorded".to_owned();
     };
     let frame = &group.stack[index];
     let name = lockstep_trace::c_name(&frame.function);
     let mut text = match (group.activity, frame.imported) {
-        (Activity::Communication, _) | (_, true) => format!("in {name}"),
+        (Activity::Communication, _) | (_, true) => format!("in {name}{given}"),
         _ => format!("in {name}()"),
     };
     if let Some(line) = &frame.called_at {
@@ -330,7 +340,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
         _ => "deadlock",
     };
     let mut text = format!("{kind}: {}", said.join("; "));
-    if let Some(hint) = strays::hint(facts, &subjects) {
+    if let Some(hint) = strays::hint(facts, &subjects).or_else(|| stolen(facts, &subjects)) {
         text.push_str(&format!("; {hint}"));
     }
     if let Some(crowd) = crowd(progress, &subjects) {
@@ -409,14 +419,18 @@ pub(crate) fn held_up(progress: &Progress) -> String {
     text
 }
 
-fn ended(progress: &Progress, tasks: &[u32]) -> String {
+/// `given` are the arguments of the call that the first of them is in.
+fn ended(progress: &Progress, tasks: &[u32], given: Option<&str>) -> String {
     let task = tasks[0];
     let ended = progress
         .tasks
         .get(&task)
         .map_or(String::new(), |it| it.end.to_string());
-    let whereabouts =
-        group_of(progress, task).map_or(String::new(), |it| format!(" {}", place(it)));
+    let place = |group: &Group| match group.stack.is_empty() {
+        true => String::new(),
+        false => format!(" {}", place_with(group, given.unwrap_or_default())),
+    };
+    let whereabouts = group_of(progress, task).map_or(String::new(), place);
     let more = match tasks.len() {
         1 => String::new(),
         many => format!(" ({} more ended so)", many - 1),
@@ -466,10 +480,8 @@ pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
         .filter_map(|(task, at)| {
             let operation = facts.conversations.get(task)?.operations.get(*at)?;
             let who = who(facts.progress, &[*task]);
-            Some(format!(
-                "{who} in {} (event {})",
-                operation.name, operation.event
-            ))
+            let at = facts.sites.of(&facts.conversations[task], *at);
+            Some(format!("{who} in {}{at}", operation.name))
         })
         .collect();
     let mut sorted = tasks;
@@ -479,6 +491,44 @@ pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
         who(facts.progress, &sorted),
         clauses.join(", ")
     )
+}
+
+/// `rank 0 in MPI_Recv from anybody at a.c:9 took a message of rank 2 and could have taken that of rank 1, for
+/// which MPI_Recv at a.c:10 would then wait for ever`.
+pub(crate) fn race(facts: &Facts<'_>, race: &Race) -> String {
+    let progress = facts.progress;
+    let call = |part: usize| raced(facts, race.task, part);
+    let task = who(progress, &[race.task]);
+    let instead = who(progress, &[race.instead]);
+    let took = race.took.map_or("another message".to_owned(), |it| {
+        format!("a message of {}", who(progress, &[it]))
+    });
+    format!(
+        "{task} in {} from anybody took {took} and could have taken that of {instead}, for which {} would then \
+         wait for ever",
+        call(race.wildcard),
+        call(race.starved)
+    )
+}
+
+/// `MPI_Recv at a.c:9`.
+fn raced(facts: &Facts<'_>, task: u32, part: usize) -> String {
+    let Some(conversation) = facts.conversations.get(&task) else {
+        return String::new();
+    };
+    let operation = conversation.parts[part].operation;
+    let at = facts.sites.of(conversation, operation);
+    format!("{}{at}", conversation.operations[operation].name)
+}
+
+/// `its message was taken before by MPI_Recv from anybody at a.c:9`.
+fn stolen(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
+    let steal = facts.steals.iter().find(|it| waiting.contains(&it.task))?;
+    Some(format!(
+        "a message of {} was taken before by {} from anybody",
+        who(facts.progress, &[steal.instead]),
+        raced(facts, steal.task, steal.wildcard)
+    ))
 }
 
 /// `rank 3 calls MPI_Reduce at a.c:9 where ranks 0-2 call MPI_Allreduce: operation 12 of MPI_COMM_WORLD`.
@@ -506,7 +556,8 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
                     .as_ref()
                     .map(|line| format!(" at {}", file(line)))
             });
-        Some((operation.name.to_string(), line.unwrap_or_default()))
+        let called = || facts.sites.of(conversation, part.operation);
+        Some((operation.name.to_string(), line.unwrap_or_else(called)))
     };
     let (few_name, few_line) = name(few).unwrap_or_default();
     let (most_name, most_line) = name(most).unwrap_or_default();
@@ -518,8 +569,13 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         Aspect::Reduction => (format!(" with {other}"), format!(" with {usual}")),
         Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
     };
+    // The windows of a communicator have no name.
+    let whose = match facts.communicators.get(mismatch.communicator) {
+        Some(it) => facts.communicators.name(it.id),
+        None => "a window".to_owned(),
+    };
     format!(
-        "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {}",
+        "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {whose}",
         who(progress, &few),
         calls(&few),
         what.0,
@@ -527,6 +583,5 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         calls(&most),
         what.1,
         mismatch.order + 1,
-        facts.communicators.name(mismatch.communicator),
     )
 }

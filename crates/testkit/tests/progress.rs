@@ -195,7 +195,8 @@ fn what_does_not_hang() {
         let operation = run("operation");
         let verdict = operation["verdict"].as_str().unwrap_or_default();
         assert!(
-            verdict.contains("rank 1 calls MPI_Allreduce with MPI_MAX"),
+            verdict.contains("rank 1 calls MPI_Allreduce at standstill.c:")
+                && verdict.contains(" with MPI_MAX where ranks "),
             "{operation:#}"
         );
     }

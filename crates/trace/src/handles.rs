@@ -24,7 +24,7 @@ impl Class {
         Some(match kind {
             Kind::Comm | Kind::CommAt | Kind::NewComm => Self::Comm,
             Kind::Datatype | Kind::DatatypeAt | Kind::NewDatatype => Self::Datatype,
-            Kind::Op | Kind::NewOp => Self::Op,
+            Kind::Op | Kind::OpAt | Kind::NewOp => Self::Op,
             Kind::Group | Kind::GroupAt | Kind::NewGroup => Self::Group,
             Kind::Window | Kind::WindowAt | Kind::NewWindow => Self::Window,
             Kind::Request | Kind::RequestAt | Kind::NewRequest | Kind::Requests => Self::Request,

@@ -43,6 +43,7 @@ mod open;
 mod pack;
 pub mod sealed;
 mod select;
+mod site;
 mod stack;
 mod stream;
 mod symbols;
@@ -74,6 +75,7 @@ pub use model::{
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use open::Sealable;
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
+pub use site::Site;
 pub use stream::Events;
 pub use times::{Timeline, Times, When};
 

@@ -103,6 +103,17 @@ impl Display for Shown<'_> {
 }
 
 impl Shown<'_> {
+    /// The arguments that were recorded, without buffers and arrays: `(count=1, dest=3)`.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        let recorded = self.arguments.iter().map(|it| it.value != Value::Omitted);
+        let texts = self.texts().zip(recorded).filter(|(_, is_there)| *is_there);
+        let texts: Vec<String> = texts
+            .map(|((name, text), _)| format!("{name}={text}"))
+            .collect();
+        format!("({})", texts.join(", "))
+    }
+
     /// The texts of the arguments, by name.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
         let meanings = self

@@ -1,0 +1,310 @@
+//! Receives from anybody that took one message and could have taken another: where a later receive needs
+//! that one from its sender, the program hangs in runs in which it comes first.
+//!
+//! ```text
+//! rank 0: receive from anybody ◄─── rank 2      could have been ◄─── rank 1
+//! rank 0: receive from rank 1  ◄─── rank 1      and this waits for ever
+//! ```
+//! What a program does next may depend on whose message it got: it answers that one. So a race counts only
+//! where the later receive asks for somebody of whom no receive from anybody had told before, where no
+//! probe told either, and where all messages of that sender are asked for by name.
+//!
+//! *Guarantees*: the other message is sent whatever the receive does, also where sends wait for their
+//! receivers; what is told could happen unless the program's way depends on more than that. *Costs*:
+//! O(parts); a replay for each of the first [`MOST`] that may be races. *Not for*: races without such a
+//! receive: taking what comes first is why `MPI_ANY_SOURCE` is there.
+
+use crate::matching::{Matching, PartId};
+use crate::message::{CommunicatorId, Conversation, Membership, PartKind, Peer, Waits};
+use crate::replay::is_reached;
+use crate::waits::{Waiting, Why};
+use lockstep_trace::TraceName;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A receive from anybody that took, or could have taken, what another receive needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Race {
+    /// Who receives.
+    pub task: u32,
+    /// The receive from anybody: a part of that task.
+    pub wildcard: usize,
+    /// Whose message it took; `None` where that is another that is not known.
+    pub took: Option<u32>,
+    /// Whose message the other receive needs.
+    pub instead: u32,
+    /// That receive: a part of that task.
+    pub starved: usize,
+}
+
+/// Looked at so closely.
+const MOST: usize = 16;
+
+impl Race {
+    /// The calls of both receives: trace and event.
+    pub(crate) fn calls<'a>(
+        &self,
+        tasks: &'a BTreeMap<u32, Conversation>,
+    ) -> impl Iterator<Item = (TraceName, u64)> + use<'a> {
+        let conversation = tasks.get(&self.task);
+        let parts = [self.wildcard, self.starved].into_iter();
+        parts.filter_map(move |part| conversation?.called(part))
+    }
+}
+
+/// A receive of a task, by a part of it.
+struct Receive {
+    part: usize,
+    communicator: CommunicatorId,
+    /// The tag asked for.
+    tag: Option<i64>,
+    is_wildcard: bool,
+    /// Whose message it took.
+    from: Option<u32>,
+}
+
+/// The receives of a task that took something, in order, up to the first probe for anybody's messages.
+fn receives(task: u32, conversation: &Conversation, matching: &Matching) -> Vec<Receive> {
+    let mut found = Vec::new();
+    for (index, part) in conversation.parts.iter().enumerate() {
+        match &part.kind {
+            PartKind::Probe {
+                from: Peer::Any, ..
+            } => break,
+            PartKind::Receive {
+                from,
+                tag,
+                communicator,
+                wildcard,
+                ..
+            } if part.complete => {
+                let partner = matching.partner(PartId { task, part: index });
+                found.push(Receive {
+                    part: index,
+                    communicator: *communicator,
+                    tag: wildcard.map_or(*tag, |it| it.tag),
+                    is_wildcard: wildcard.is_some(),
+                    from: match from {
+                        Peer::Task(from) => Some(*from),
+                        _ => partner.map(|it| it.task),
+                    },
+                });
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A message to a task.
+struct Message {
+    id: PartId,
+    tag: i64,
+    communicator: CommunicatorId,
+    taken_by: Option<usize>,
+}
+
+/// The messages to each task that receives from anybody, by sender, in order.
+fn messages(
+    tasks: &BTreeMap<u32, Conversation>,
+    matching: &Matching,
+    to_whom: &BTreeSet<u32>,
+) -> BTreeMap<(u32, u32), Vec<Message>> {
+    let mut found: BTreeMap<(u32, u32), Vec<Message>> = BTreeMap::new();
+    for (&task, conversation) in tasks {
+        for (index, part) in conversation.parts.iter().enumerate() {
+            if let PartKind::Send {
+                to: Peer::Task(to),
+                tag,
+                communicator,
+                ..
+            } = part.kind
+                && to_whom.contains(&to)
+            {
+                let id = PartId { task, part: index };
+                found.entry((to, task)).or_default().push(Message {
+                    id,
+                    tag,
+                    communicator,
+                    taken_by: matching.partner(id).map(|it| it.part),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// The first race that would end in a deadlock. `None` where there is none.
+#[must_use]
+pub(crate) fn race(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+) -> Option<Race> {
+    let has_wildcard = |it: &Conversation| {
+        let mut parts = it.parts.iter();
+        parts.any(|part| {
+            matches!(
+                part.kind,
+                PartKind::Receive {
+                    wildcard: Some(_),
+                    ..
+                }
+            )
+        })
+    };
+    let to_whom: BTreeSet<u32> = tasks
+        .iter()
+        .filter(|(_, it)| has_wildcard(it))
+        .map(|(task, _)| *task)
+        .collect();
+    if to_whom.is_empty() {
+        return None;
+    }
+    let messages = messages(tasks, matching, &to_whom);
+    let candidates = to_whom.iter().flat_map(|&task| {
+        let receives = receives(task, &tasks[&task], matching);
+        let from = messages.range((task, 0)..=(task, u32::MAX));
+        from.filter_map(move |((_, sender), sent)| {
+            let (race, message) = starving(task, *sender, &receives, sent)?;
+            Some((race, message))
+        })
+        .collect::<Vec<_>>()
+    });
+    candidates
+        .take(MOST)
+        .find(|(race, message)| {
+            let conversation = &tasks[&race.task];
+            let completes = completes(conversation, race.wildcard);
+            completes.is_some_and(|operation| {
+                is_reached(tasks, members, matching, *message, (race.task, operation))
+            })
+        })
+        .map(|(race, _)| race)
+}
+
+/// The operation at whose return a part is complete: the first that waits for it.
+fn completes(conversation: &Conversation, part: usize) -> Option<usize> {
+    let begun = conversation.parts.get(part)?.operation;
+    let waits = |waits: &Waits| match waits {
+        Waits::All(parts) | Waits::Any(parts) => parts.contains(&part),
+        Waits::No | Waits::Unknown => false,
+    };
+    let mut later = conversation.operations.iter().enumerate().skip(begun);
+    later
+        .find(|(_, it)| waits(&it.waits))
+        .map(|(index, _)| index)
+}
+
+/// A receive from anybody that could have taken the message that a later one needs from this sender, and
+/// that message.
+fn starving(
+    task: u32,
+    sender: u32,
+    receives: &[Receive],
+    sent: &[Message],
+) -> Option<(Race, PartId)> {
+    let named = |it: &&Receive| !it.is_wildcard && it.from == Some(sender);
+    let mut told_of: BTreeSet<u32> = BTreeSet::new();
+    for (at, wildcard) in receives.iter().enumerate() {
+        if !wildcard.is_wildcard {
+            continue;
+        }
+        told_of.extend(wildcard.from);
+        if told_of.contains(&sender) {
+            return None;
+        }
+        let is_fit = |it: &&Message| {
+            it.communicator == wildcard.communicator
+                && wildcard.tag.is_none_or(|tag| tag == it.tag)
+                && it.taken_by.is_none_or(|by| by > wildcard.part)
+        };
+        let Some(message) = sent.iter().find(is_fit) else {
+            continue;
+        };
+        let needs = |it: &&Receive| named(it) && Some(it.part) == message.taken_by;
+        let later = &receives[at + 1..];
+        let Some(starved) = later.iter().find(needs) else {
+            continue;
+        };
+        // Whoever is told of in between is asked by name because of that.
+        let between = later.iter().take_while(|it| it.part != starved.part);
+        if between
+            .filter(|it| it.is_wildcard)
+            .any(|it| it.from.is_none_or(|from| from == sender))
+        {
+            continue;
+        }
+        let alike = |it: &&Message| {
+            it.communicator == message.communicator
+                && it.tag == message.tag
+                && it.taken_by.is_none_or(|by| by > wildcard.part)
+        };
+        let asked = later
+            .iter()
+            .filter(named)
+            .filter(|it| it.communicator == message.communicator)
+            .filter(|it| it.tag.is_none_or(|tag| tag == message.tag));
+        if sent.iter().filter(alike).count() > asked.count() {
+            continue;
+        }
+        let race = Race {
+            task,
+            wildcard: wildcard.part,
+            took: wildcard.from,
+            instead: sender,
+            starved: starved.part,
+        };
+        return Some((race, message.id));
+    }
+    None
+}
+
+/// Tasks that wait for a message from one whose message a receive from anybody took before.
+pub(crate) fn steals(
+    tasks: &BTreeMap<u32, Conversation>,
+    matching: &Matching,
+    waiting: &Waiting,
+) -> Vec<Race> {
+    let mut found = Vec::new();
+    for wait in &waiting.waits {
+        let (Why::Message(tag), Some(conversation)) = (&wait.why, tasks.get(&wait.from)) else {
+            continue;
+        };
+        let is_needed = |kind: &PartKind| match kind {
+            PartKind::Receive {
+                from: Peer::Task(from),
+                wildcard: None,
+                ..
+            } => *from == wait.to,
+            _ => false,
+        };
+        let pending = conversation.pending.first();
+        let starved = conversation
+            .parts
+            .iter()
+            .rposition(|it| Some(&it.operation) == pending && !it.complete && is_needed(&it.kind));
+        let taken = conversation
+            .parts
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(index, it)| {
+                let partner = matching.partner(PartId {
+                    task: wait.from,
+                    part: *index,
+                });
+                matches!(&it.kind, PartKind::Receive { wildcard: Some(_), tag: got, .. }
+                if partner.is_some_and(|it| it.task == wait.to) && (tag.is_none() || got == tag))
+            });
+        if let (Some(starved), Some((wildcard, _)), false) = (starved, taken, wait.or_another) {
+            found.push(Race {
+                task: wait.from,
+                wildcard,
+                took: Some(wait.to),
+                instead: wait.to,
+                starved,
+            });
+        }
+    }
+    found
+}

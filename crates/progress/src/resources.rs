@@ -1,0 +1,164 @@
+//! What a task made in MPI and has to free: communicators, datatypes, groups, reductions, windows and
+//! persistent requests. Who does not runs out of them some day, and `MPI_Finalize` does not say so.
+//!
+//! *Guarantees*: what is said to be held was given back by a call and named by none that frees, in any
+//! thread; what MPI predefines is nobody's. *Costs*: O(1) a call that makes or frees, mostly.
+
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{Argument, Resolved, TraceName, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// A kind of what MPI makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// A communicator.
+    Communicator,
+    /// A window.
+    Window,
+    /// A request that can be started again.
+    PersistentRequest,
+    /// A datatype.
+    Datatype,
+    /// A reduction.
+    Reduction,
+    /// A group.
+    Group,
+}
+
+/// Something that was made and not freed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// What.
+    pub resource: Resource,
+    /// By which function.
+    pub name: Arc<str>,
+    /// Of which thread.
+    pub trace: TraceName,
+    /// Number of the call in the trace, from 0.
+    pub event: u64,
+    handle: i64,
+}
+
+/// What a task holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resources {
+    held: Vec<Held>,
+    /// Freed by a thread that did not make it.
+    freed: Vec<(Resource, i64)>,
+}
+
+impl Resource {
+    fn made(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::NewComm => Self::Communicator,
+            Kind::NewDatatype => Self::Datatype,
+            Kind::NewGroup => Self::Group,
+            Kind::NewOp => Self::Reduction,
+            Kind::NewWindow => Self::Window,
+            _ => return None,
+        })
+    }
+
+    /// What a function frees, by its name without `MPI_`.
+    fn freed_by(base: &str) -> Option<Self> {
+        Some(match base {
+            "Comm_free" | "Comm_disconnect" => Self::Communicator,
+            "Type_free" => Self::Datatype,
+            "Group_free" => Self::Group,
+            "Op_free" => Self::Reduction,
+            "Win_free" => Self::Window,
+            "Request_free" => Self::PersistentRequest,
+            _ => return None,
+        })
+    }
+}
+
+impl Resources {
+    /// A call begins: it may free something.
+    pub(crate) fn call(&mut self, base: &str, event: &Resolved) {
+        let Some(resource) = Resource::freed_by(base) else {
+            return;
+        };
+        let Some(arguments) = event.annotated.arguments.as_deref() else {
+            // It frees one of them, who knows which.
+            self.held.retain(|it| it.resource != resource);
+            return;
+        };
+        for argument in arguments {
+            if let Value::Handle(handle) = &argument.value {
+                self.free((resource, handle.raw));
+            }
+        }
+    }
+
+    fn free(&mut self, (resource, handle): (Resource, i64)) {
+        let is_it = |it: &Held| (it.resource, it.handle) == (resource, handle);
+        match self.held.iter().rposition(is_it) {
+            Some(index) => drop(self.held.remove(index)),
+            None => self.freed.push((resource, handle)),
+        }
+    }
+
+    /// A call returned: `begun` is its function, and its number in the trace.
+    pub(crate) fn returned(
+        &mut self,
+        (name, at): (&Arc<str>, u64),
+        trace: TraceName,
+        is_persistent: bool,
+        event: &Resolved,
+    ) {
+        let made = |argument: &Argument| match argument.kind {
+            Kind::NewRequest => is_persistent.then_some(Resource::PersistentRequest),
+            kind => Resource::made(kind),
+        };
+        // A parent was made by another job.
+        if &**name == "MPI_Comm_get_parent" {
+            return;
+        }
+        let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
+        for argument in arguments {
+            if let (Some(resource), Value::Handle(handle)) = (made(argument), &argument.value)
+                && handle.name.is_none()
+            {
+                self.held.push(Held {
+                    resource,
+                    name: name.clone(),
+                    trace,
+                    event: at,
+                    handle: handle.raw,
+                });
+            }
+        }
+    }
+
+    /// Adds those of another thread of the task.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.held.extend(other.held);
+        for freed in std::mem::take(&mut self.freed)
+            .into_iter()
+            .chain(other.freed)
+        {
+            self.free(freed);
+        }
+    }
+
+    /// What was made and not freed, thread by thread in the order of the calls.
+    #[must_use]
+    pub fn held(&self) -> &[Held] {
+        &self.held
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Communicator => "communicator",
+            Self::Window => "window",
+            Self::PersistentRequest => "persistent request",
+            Self::Datatype => "datatype",
+            Self::Reduction => "reduction",
+            Self::Group => "group",
+        })
+    }
+}

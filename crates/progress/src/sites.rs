@@ -1,0 +1,46 @@
+//! Where the calls that are told of were made, of those that are over: their lines are looked up, the
+//! traces of the run read once for all.
+
+use crate::loose::{Loose, called_at};
+use crate::message::Conversation;
+use lockstep_trace::{Run, Site, TraceName};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sites by call.
+#[derive(Debug, Default)]
+pub(crate) struct Sites(BTreeMap<(TraceName, u64), Site>);
+
+impl Sites {
+    /// Looks up calls. One pass over each trace that is asked for.
+    pub fn new(run: &Run, calls: impl Iterator<Item = (TraceName, u64)>) -> Self {
+        let mut asked: BTreeMap<TraceName, BTreeSet<u64>> = BTreeMap::new();
+        for (trace, event) in calls {
+            asked.entry(trace).or_default().insert(event);
+        }
+        let mut found = BTreeMap::new();
+        for (trace, events) in asked {
+            let events: Vec<u64> = events.into_iter().collect();
+            let Some(thread) = run.trace(trace) else {
+                continue;
+            };
+            for (event, site) in events.iter().zip(run.sites(thread, &events)) {
+                found.extend(site.map(|site| ((trace, *event), site)));
+            }
+        }
+        Self(found)
+    }
+
+    /// Where an operation was called: ` at solve.c:214`, ` in step()`; empty where that is not known.
+    pub fn of(&self, conversation: &Conversation, operation: usize) -> String {
+        let call = conversation.call(operation);
+        let site = call.and_then(|call| self.0.get(&call));
+        site.map_or(String::new(), called_at)
+    }
+
+    /// Puts them where they belong.
+    pub fn tell(&self, loose: &mut [Loose]) {
+        for it in loose {
+            it.site = it.first.and_then(|call| self.0.get(&call)).cloned();
+        }
+    }
+}

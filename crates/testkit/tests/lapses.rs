@@ -1,0 +1,181 @@
+//! Mistakes in the use of MPI that need not stop a program: `progress` tells of them, with the line, after a
+//! run that came to its end; and of a run that MPI ended, with what was given to the call.
+
+use lockstep_testkit::artifacts::repository;
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::{Recording, Scratch, record};
+
+/// A mistake, and what the sentence says, where `@text@` is the line of the source with that text.
+type Case = (&'static str, &'static str);
+
+/// The run comes to its end.
+const QUIET: &[Case] = &[
+    (
+        "race",
+        "rank 0 in MPI_Recv at lapses.c:@MPI_ANY_SOURCE, 3, MPI_COMM_WORLD@ from anybody took a message of rank 2 \
+         and could have taken that of rank 1, for which MPI_Recv at lapses.c:@from, tag, MPI_COMM_WORLD@ would \
+         then wait for ever",
+    ),
+    (
+        "heads",
+        "ranks 0-1 would wait for each other if messages were not buffered: rank 0 in MPI_Send at \
+         lapses.c:@to, tag, MPI_COMM_WORLD@, rank 1 in MPI_Send at lapses.c:",
+    ),
+    (
+        "operation",
+        "rank 2 calls MPI_Allreduce at lapses.c:@MPI_MAX : MPI_SUM@ with MPI_MAX where ranks 0-1,3 call \
+         MPI_Allreduce at lapses.c:@MPI_MAX : MPI_SUM@ with MPI_SUM",
+    ),
+    (
+        "unreceived",
+        "rank 3 sent rank 2 a message with tag 5 (MPI_Send at lapses.c:@to, tag, MPI_COMM_WORLD@) that was never \
+         received",
+    ),
+    (
+        "uncompleted",
+        "rank 1 never completed MPI_Irecv at lapses.c:@MPI_Irecv(@",
+    ),
+    (
+        "datatype",
+        "rank 0 sent rank 1 MPI_INT at lapses.c:@to, tag, MPI_COMM_WORLD@, received as MPI_FLOAT",
+    ),
+    (
+        "communicator",
+        "ranks 0-3 never freed the communicator of MPI_Comm_dup at lapses.c:@MPI_Comm_dup(@",
+    ),
+    (
+        "unfreed",
+        "ranks 0-3 never freed the persistent request of MPI_Send_init at lapses.c:@MPI_Send_init(@",
+    ),
+    (
+        "locked",
+        "rank 0 never unlocked the window of rank 1, locked at lapses.c:@MPI_Win_lock(@",
+    ),
+];
+
+fn run(mpi: Mpi, scratch: &Scratch, lapse: &str) -> Recording {
+    let program = mpi.recipe("lapses.c").flags(&["-g", "-O1"]).build();
+    let mut words = mpi.launch(4);
+    words.extend([program.display().to_string(), lapse.to_owned()]);
+    record(scratch, &[], &words)
+}
+
+/// The number of the line of the source that has this text.
+fn line_of(text: &str) -> usize {
+    let source = repository().join("programs/mpi/lapses.c");
+    let source = std::fs::read_to_string(source).expect("the source is there");
+    let index = source.lines().position(|line| line.contains(text));
+    index.unwrap_or_else(|| panic!("no line has {text}")) + 1
+}
+
+/// With the numbers of the lines.
+fn expected(text: &str) -> String {
+    let mut parts = text.split('@');
+    let mut all = parts.next().unwrap_or_default().to_owned();
+    while let (Some(marked), Some(rest)) = (parts.next(), parts.next()) {
+        all.push_str(&line_of(marked).to_string());
+        all.push_str(rest);
+    }
+    all
+}
+
+#[test]
+fn of_a_run_that_came_to_its_end() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        for (lapse, says) in QUIET {
+            let recording = run(mpi, &scratch, lapse);
+            // MPICH looks at locks where a window is freed.
+            if (mpi, *lapse) == (Mpi::Mpich, "locked") && recording.outcome.status != 0 {
+                continue;
+            }
+            assert_eq!(
+                recording.outcome.status, 0,
+                "{lapse}: {:#?}",
+                recording.outcome
+            );
+            let progress = recording.json(&["progress"]);
+            assert_eq!(progress["hang"], false, "{lapse}: {progress:#}");
+            let verdict = progress["verdict"].as_str().expect("a sentence");
+            let says = expected(says);
+            assert!(
+                verdict.contains(&says),
+                "{mpi:?} {lapse}: {says}\n{progress:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_lines_of_an_order_that_differs() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses-order");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let progress = run(mpi, &scratch, "order").json(&["progress"]);
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        let reduce = line_of("MPI_Reduce(");
+        let says = format!("where ranks 1-3 call MPI_Reduce at lapses.c:{reduce}: operation 1");
+        assert!(
+            verdict.contains("rank 0 calls MPI_Bcast at lapses.c:") && verdict.contains(&says),
+            "{mpi:?}: {progress:#}"
+        );
+    }
+}
+
+#[test]
+fn all_that_is_not_freed_and_nothing_else() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses-unfreed");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let unfreed = run(mpi, &scratch, "unfreed").json(&["progress"]);
+        let told = unfreed["loose_ends"].as_array().expect("a list");
+        let kinds = ["persistent request", "datatype", "reduction", "group"];
+        assert_eq!(told.len(), kinds.len(), "{mpi:?}: {unfreed:#}");
+        for (told, kind) in told.iter().zip(kinds) {
+            assert!(
+                told.as_str().is_some_and(|it| it.contains(kind)),
+                "{unfreed:#}"
+            );
+        }
+        let fine = run(mpi, &scratch, "fine").json(&["progress"]);
+        let verdict = "no task hangs: all 4 ranks came to their end";
+        assert_eq!(fine["verdict"], verdict, "{mpi:?}: {fine:#}");
+        assert_eq!(fine["loose_ends"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn of_a_run_that_mpi_ended() {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses-ended");
+    let cases = [
+        (
+            "late",
+            "called MPI_Barrier at lapses.c:@  MPI_Barrier(MPI_COMM_WORLD);@ after MPI_Finalize",
+        ),
+        (
+            "peer",
+            "in MPI_Send(count=1, datatype=MPI_INT, dest=7, tag=3, comm=MPI_COMM_WORLD) at lapses.c:",
+        ),
+        (
+            "room",
+            "rank 0 sent rank 1 8 MPI_INT at lapses.c:@value, 8@, for which the receive had room for 2 MPI_INT",
+        ),
+    ];
+    for (lapse, says) in cases {
+        let recording = run(mpi, &scratch, lapse);
+        assert_ne!(
+            recording.outcome.status, 0,
+            "{lapse}: {:#?}",
+            recording.outcome
+        );
+        let progress = recording.json(&["progress"]);
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        let says = expected(says);
+        assert!(verdict.contains(&says), "{lapse}: {says}\n{progress:#}");
+    }
+}
