@@ -93,6 +93,7 @@ fn waiting_tasks(count: u32) -> BTreeMap<u32, Conversation> {
                     tag: Some(1),
                     communicator: CommunicatorId(0),
                     size: Size::default(),
+                    wildcard: None,
                 },
             ),
             _ => (
