@@ -141,6 +141,88 @@ fn what_cannot_be_done_is_said() {
     assert!(complaint(&nothing).contains("expected the go command on PATH"));
 }
 
+/// Files in a place of their own, by name.
+fn place(files: &[(&str, &str)]) -> Scratch {
+    let scratch = Scratch::new("go");
+    for (name, text) in files {
+        let path = scratch.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    scratch
+}
+
+const LEAKS: &str = "package x\n\nimport \"testing\"\n\nfunc TestLeaks(t *testing.T) {\n\tc := make(chan int)\n\tgo func() { c <- 1 }()\n}\n";
+
+#[test]
+fn files_need_no_module() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", LEAKS)]);
+    let found = lockstep(scratch.path(), &["go", "test", "--json", "x_test.go"]);
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(found["verdict"], "leak");
+    let found = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["go", "test", "--json"])
+        .env("GO111MODULE", "off")
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+}
+
+#[test]
+fn what_does_not_build_or_begin_keeps_nothing_else_from_it() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[
+        ("go.mod", "module example.com/several\n\ngo 1.25\n"),
+        ("leaks/x_test.go", LEAKS),
+        (
+            "broken/x_test.go",
+            "package x\n\nfunc f() { undefined() }\n",
+        ),
+        ("syntax/x_test.go", "package x\n\nfunc {\n"),
+        (
+            "panics/x_test.go",
+            "package x\n\nimport \"testing\"\n\nfunc init() { panic(1) }\n\nfunc TestX(t *testing.T) {}\n",
+        ),
+        (
+            "waits/x_test.go",
+            "package x\n\nimport \"testing\"\n\nfunc TestMain(m *testing.M) { <-make(chan int) }\n\nfunc TestX(t *testing.T) {}\n",
+        ),
+    ]);
+    let found = lockstep(scratch.path(), &["go", "test", "--json", "./..."]);
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let said = String::from_utf8_lossy(&found.stderr).into_owned();
+    assert!(said.contains("undefined: undefined"), "{said}");
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let mut verdicts: Vec<(&str, &str, bool)> = found["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (
+                it["package"].as_str().unwrap().rsplit('/').next().unwrap(),
+                it["verdict"].as_str().unwrap(),
+                it["builds"].as_bool().unwrap(),
+            )
+        })
+        .collect();
+    verdicts.sort_unstable();
+    let expected = [
+        ("broken", "fail", false),
+        ("leaks", "leak", true),
+        ("panics", "crash", true),
+        ("syntax", "fail", false),
+        ("waits", "global-deadlock", true),
+    ];
+    assert_eq!(verdicts, expected);
+}
+
 #[test]
 fn usages_are_listed_with_types() {
     if !tools::require(&["go"]) {

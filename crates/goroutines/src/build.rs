@@ -47,6 +47,9 @@ pub struct Builder {
     flags: Vec<OsString>,
 }
 
+/// How `go test` builds and does not run. What `go vet` says is not ours to say.
+const TEST: &[&str] = &["-c", "-vet=off"];
+
 /// A package that has tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
@@ -58,6 +61,8 @@ pub struct Package {
     pub name: String,
     /// Whether it has test files.
     pub has_tests: bool,
+    /// What the go command is told to mean it: its path, but for files and for packages outside any module.
+    words: Vec<String>,
 }
 
 impl Builder {
@@ -90,7 +95,7 @@ impl Builder {
     /// # Errors
     /// What the compiler said.
     pub fn program(&self, package: &str, file: &Path) -> Result<(), BuildError> {
-        self.go("build", &[], package, file)
+        self.go("build", &[], &[package.to_owned()], file)
     }
 
     /// Builds the test binary of `package` as `file`.
@@ -98,28 +103,33 @@ impl Builder {
     /// # Errors
     /// What the compiler said.
     pub fn test(&self, package: &str, file: &Path) -> Result<(), BuildError> {
-        self.go("test", &["-c", "-vet=off"], package, file)
+        self.go("test", TEST, &[package.to_owned()], file)
     }
 
     fn go(
         &self,
         command: &str,
         more: &[&str],
-        package: &str,
+        words: &[String],
         file: &Path,
     ) -> Result<(), BuildError> {
         let mut go = Command::new("go");
         go.arg(command).args(more).args(&self.flags);
         go.arg("-overlay").arg(&self.overlay.file);
-        go.arg("-o").arg(file).arg(package);
+        go.arg("-o").arg(file).args(words);
         self.output(command, go).map(drop)
     }
 
     /// Builds the test binaries of all `packages` as `place/0`, `place/1`, ...: at once, where their names differ.
+    /// One that does not build keeps none of the others from it: what the compiler said stands in its place.
     ///
     /// # Errors
-    /// What the compiler said.
-    pub fn tests(&self, packages: &[Package], place: &Path) -> Result<(), BuildError> {
+    /// Where the go command was not started, or there is no room for what it builds.
+    pub fn tests(
+        &self,
+        packages: &[Package],
+        place: &Path,
+    ) -> Result<Vec<Result<(), BuildError>>, BuildError> {
         let together = place.join("together");
         let failed = |error: std::io::Error| BuildError::Place {
             path: together.clone(),
@@ -129,23 +139,28 @@ impl Builder {
         let names: BTreeSet<String> = packages.iter().map(base).collect();
         if names.len() == packages.len() && packages.len() > 1 {
             std::fs::create_dir_all(&together).map_err(failed)?;
-            let mut go = Command::new("go");
-            go.args(["test", "-c", "-vet=off"]).args(&self.flags);
-            go.arg("-overlay").arg(&self.overlay.file);
-            go.arg("-o")
-                .arg(together.join(""))
-                .args(packages.iter().map(|it| &it.path));
-            self.output("test", go)?;
-        }
-        for (index, package) in packages.iter().enumerate() {
-            let file = place.join(index.to_string());
-            let built = together.join(format!("{}.test", base(package)));
-            if std::fs::rename(built, &file).is_err() {
-                self.test(&package.path, &file)?;
+            let words: Vec<String> = packages.iter().flat_map(|it| it.words.clone()).collect();
+            // Who fails is asked below, one by one.
+            match self.go("test", TEST, &words, &together.join("")) {
+                Err(BuildError::Failed { .. }) | Ok(()) => {}
+                Err(other) => return Err(other),
             }
         }
+        let one = |(index, package): (usize, &Package)| {
+            let file = place.join(index.to_string());
+            let built = together.join(format!("{}.test", base(package)));
+            if std::fs::rename(built, &file).is_ok() {
+                return Ok(Ok(()));
+            }
+            match self.go("test", TEST, &package.words, &file) {
+                Err(it @ BuildError::Failed { .. }) => Ok(Err(it)),
+                Err(other) => Err(other),
+                Ok(()) => Ok(Ok(())),
+            }
+        };
+        let built = packages.iter().enumerate().map(one).collect();
         let _ = std::fs::remove_dir_all(&together);
-        Ok(())
+        built
     }
 
     /// The packages that patterns name, in the order of the go command.
@@ -153,26 +168,45 @@ impl Builder {
     /// # Errors
     /// What the go command said.
     pub fn packages(&self, patterns: &[String]) -> Result<Vec<Package>, BuildError> {
-        const FORMAT: &str =
-            "{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{len .TestGoFiles}}\t{{len .XTestGoFiles}}";
-        let mut go = Command::new("go");
-        go.arg("list")
-            .args(&self.flags)
-            .args(["-f", FORMAT, "--"])
-            .args(patterns);
-        let output = self.output("list", go)?;
+        const FORMAT: &str = "{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{len .TestGoFiles}}\t{{len .XTestGoFiles}}{{with .Error}}\t1{{end}}";
+        let list = |more: &[&str]| {
+            let mut go = Command::new("go");
+            go.arg("list").args(more).args(&self.flags);
+            go.args(["-f", FORMAT, "--"]).args(patterns);
+            self.output("list", go)
+        };
+        // One that cannot be read is told when it is built; the others are there.
+        let output = list(&[]).or_else(|error| match list(&["-e"]) {
+            Ok(output) if output.stdout.iter().filter(|it| **it == b'\n').count() > 1 => Ok(output),
+            _ => Err(error),
+        })?;
         let text = String::from_utf8_lossy(&output.stdout);
         let package = |line: &str| {
             let mut fields = line.split('\t');
             let mut next = || fields.next().unwrap_or_default();
+            let path = next().to_owned();
+            let directory = PathBuf::from(next());
             Package {
-                path: next().to_owned(),
-                directory: PathBuf::from(next()),
                 name: next().to_owned(),
-                has_tests: [next(), next()].iter().any(|it| *it != "0"),
+                has_tests: [next(), next()].iter().any(|it| *it != "0") || next() == "1",
+                words: self.words(&path, &directory, patterns),
+                path,
+                directory,
             }
         };
         Ok(text.lines().map(package).collect())
+    }
+
+    fn words(&self, path: &str, directory: &Path, patterns: &[String]) -> Vec<String> {
+        if path == "command-line-arguments" {
+            return patterns.to_vec();
+        }
+        // `_/home/me/x`: a directory outside any module and `GOPATH`.
+        let relative = directory.strip_prefix(&self.directory);
+        match relative {
+            Ok(relative) if path.starts_with("_/") => vec![format!("./{}", relative.display())],
+            _ => vec![path.to_owned()],
+        }
     }
 
     fn output(&self, name: &str, mut command: Command) -> Result<Output, BuildError> {

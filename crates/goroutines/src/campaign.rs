@@ -1,28 +1,42 @@
 //! Runs a program again and again under different schedules until something is found.
 //!
 //! ```text
-//! run 1 ─► Execution ─► judge ─► bug? stop
-//!              │
-//!              └─► predict ─► where to delay ─► every second of the later runs
+//! run ─► Execution ─► judge ─► bug? stop
+//!            │
+//!            ├─► foresee ─► bad ends that are near ─► each tried at once, as part of this run
+//!            └─► predict (of run 1) ─► where to delay ─► every second of the later runs
 //! ```
+//!
+//! What a run foresees is tried with executions of its own, at most [`FIRST`] of the first run and [`LATER`] of each
+//! later one; what they show that is new is foreseen from in turn. A suspicion counts only where one of them came to it.
 
 use crate::capture;
 use crate::coverage::Coverage;
 use crate::execution::{End, Execution, Output};
+use crate::foresight::Foresight;
 use crate::launch::{IsOver, Launch, LaunchError, Outcome};
 use crate::output;
 use crate::prediction::{Delay, predict};
-use crate::ring::{Ring, kind};
+use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
 use crate::symbols::{Symbols, USER};
 use crate::verdict::{Judgement, Verdict, judge};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// How long a test binary may take to say which tests it has.
+const LISTING: Duration = Duration::from_secs(20);
 /// How many of the longest delays a place to steer by waits.
 const STEERED: u8 = 16;
+
+/// Executions with which what the first run foresees is tried, at most.
+pub const FIRST: u32 = 16;
+/// And what a later one does.
+pub const LATER: u32 = 4;
+/// No longer than this, beginning with the run.
+pub const TRYING: Duration = Duration::from_secs(2);
 
 /// What is run.
 #[derive(Debug)]
@@ -80,6 +94,8 @@ pub struct Run {
 pub struct Found {
     /// Runs that were made.
     pub runs: u32,
+    /// Executions that they took, with those in which what they foresaw was tried.
+    pub executions: u32,
     /// The worst judgement, the run where it was first, and that run's plan.
     pub worst: Option<(Judgement, u32, Plan)>,
     /// What all runs together covered.
@@ -106,6 +122,7 @@ impl Subject<'_> {
             directory: self.directory,
             classes: &classes,
             policy: plan.policy,
+            script: &plan.script,
             processors: plan.processors,
             limit: options.limit,
             most: options.most,
@@ -146,40 +163,54 @@ impl Subject<'_> {
     ) -> Result<Found, E> {
         let mut found = Found {
             runs: 0,
+            executions: 0,
             worst: None,
             coverage: Coverage::new(),
         };
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
-        for number in 1..=options.runs {
-            let mut plan = plan(self.seed(options.seed), number, options.delays);
+        let mut foresight = Foresight::default();
+        'runs: for number in 1..=options.runs {
+            found.runs = number;
+            let mut first = plan(self.seed(options.seed), number, options.delays);
             if number % 2 == 0 && !suspicions.is_empty() && options.delays != Some(0) {
-                plan.steer = suspicions[(number as usize / 2 - 1) % suspicions.len()].clone();
-                if plan.policy.mode != crate::ring::Mode::Turns {
+                first.steer = suspicions[(number as usize / 2 - 1) % suspicions.len()].clone();
+                if first.policy.mode != Mode::Turns {
                     // Steering is all there is, and both places wait.
-                    plan.policy.longest = plan.policy.longest.max(100_000);
-                    plan.policy.mode = crate::ring::Mode::Sleep;
+                    first.policy.longest = first.policy.longest.max(100_000);
+                    first.policy.mode = Mode::Sleep;
                 }
             }
-            let run = self.run(number, plan, options)?;
-            found.runs = number;
-            found.coverage.add(&run.execution);
-            let is_worse = found
-                .worst
-                .as_ref()
-                .is_none_or(|it| it.0.verdict < run.judgement.verdict);
-            if is_worse {
-                found.worst = Some((run.judgement.clone(), number, run.plan.clone()));
-            }
-            each(&run)?;
-            if run.judgement.verdict.is_bug() && !options.goes_on {
-                break;
-            }
-            let enough = |percent: f64| found.coverage.totals().percent() >= percent;
-            if options.coverage.is_some_and(enough) {
-                break;
-            }
-            if number == 1 {
-                suspicions = self.suspicions(&run);
+            let mut next = Some(first);
+            let began = Instant::now();
+            let mut left = match (options.delays, number) {
+                (Some(0), _) => 0,
+                (_, 1) => FIRST,
+                _ => LATER,
+            };
+            while let Some(plan) = next.take() {
+                let is_first = plan.script.is_empty();
+                let run = self.run(number, plan, options)?;
+                found.take(&run);
+                each(&run)?;
+                let is_bug = run.judgement.verdict.is_bug();
+                if is_bug && !options.goes_on {
+                    break 'runs;
+                }
+                let enough = |percent: f64| found.coverage.totals().percent() >= percent;
+                if options.coverage.is_some_and(enough) {
+                    break 'runs;
+                }
+                if number == 1 && is_first {
+                    suspicions = self.suspicions(&run);
+                }
+                if is_bug || left == 0 || began.elapsed() > TRYING {
+                    break;
+                }
+                left -= 1;
+                foresight.learn(&run.execution);
+                if let Some(scenario) = foresight.propose() {
+                    next = Some(scripted(run.plan, scenario.script));
+                }
             }
         }
         Ok(found)
@@ -230,6 +261,33 @@ impl Subject<'_> {
     }
 }
 
+impl Found {
+    fn take(&mut self, run: &Run) {
+        self.executions += 1;
+        self.coverage.add(&run.execution);
+        let is_worse = self
+            .worst
+            .as_ref()
+            .is_none_or(|it| it.0.verdict < run.judgement.verdict);
+        if is_worse {
+            self.worst = Some((run.judgement.clone(), run.number, run.plan.clone()));
+        }
+    }
+}
+
+/// As planned, but with turns in this order.
+fn scripted(plan: Plan, script: Vec<u64>) -> Plan {
+    let mut plan = Plan {
+        script,
+        processors: Some(1),
+        steer: Vec::new(),
+        ..plan
+    };
+    plan.policy.mode = Mode::Turns;
+    plan.policy.steady = true;
+    plan
+}
+
 /// Whether goroutines wait for ever that main or the test hangs on, or for one another, whatever else may move.
 fn is_over(ring: &[u8], symbols: &Symbols<'_>) -> bool {
     let ring = Ring::read(ring).unwrap_or_default();
@@ -248,26 +306,41 @@ pub fn read(outcome: &Outcome, symbols: &Symbols<'_>) -> Execution {
     capture::execution(&ring, symbols, outcome.end.clone(), said)
 }
 
-/// The tests that `file`, a test binary, has: those whose name `pattern` finds.
+/// The tests that `file`, a test binary, has: those whose name `pattern` finds. `None` where it does not come so far
+/// as to list them.
 ///
 /// # Errors
-/// What it said instead.
-pub fn tests(file: &Path, directory: &Path, pattern: &str) -> Result<Vec<String>, String> {
-    let output = std::process::Command::new(file)
-        .arg(format!("-test.list={pattern}"))
-        .current_dir(directory)
-        .output()
-        .map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        return Err(format!("{text}{}", String::from_utf8_lossy(&output.stderr))
-            .trim()
-            .to_owned());
+/// Where it was not started.
+pub fn tests(
+    file: &Path,
+    directory: &Path,
+    pattern: &str,
+    flags: &[OsString],
+) -> Result<Option<Vec<String>>, LaunchError> {
+    let mut arguments = vec![format!("-test.list={pattern}").into()];
+    arguments.extend(flags.iter().cloned());
+    let outcome = Launch {
+        program: file,
+        arguments: &arguments,
+        directory,
+        classes: &[],
+        policy: plan(0, 1, Some(0)).policy,
+        script: &[],
+        processors: None,
+        limit: LISTING,
+        most: 1 << 20,
+        shows: false,
+        is_over: None,
+    }
+    .run()?;
+    if outcome.end != End::Exited(0) {
+        return Ok(None);
     }
     let is_test = |it: &&str| {
         ["Test", "Example", "Fuzz"]
             .iter()
             .any(|kind| it.starts_with(kind))
     };
-    Ok(text.lines().filter(is_test).map(str::to_owned).collect())
+    let tests = outcome.text.lines().filter(is_test).map(str::to_owned);
+    Ok(Some(tests.collect()))
 }

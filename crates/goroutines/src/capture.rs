@@ -213,6 +213,7 @@ impl Capture<'_, '_, '_> {
                 let site = self.site(record.place);
                 self.event(record, site, What::Panic);
             }
+            kind::GOES_ON => self.event(record, None, What::GoesOn),
             kind::STATE => self.state(record),
             kind::MAIN_ENDED => self.main_returned = true,
             kind::EXIT if record.goroutine == 1 => self.main_returned = true,
@@ -259,6 +260,7 @@ impl Capture<'_, '_, '_> {
                 kind::ADD => record.word(0) as i64,
                 _ => 0,
             },
+            on_behalf: record.extra & 2 != 0,
         };
         self.event(record, site, what);
     }
@@ -312,6 +314,7 @@ impl Capture<'_, '_, '_> {
                 cases: Vec::new(),
                 default: false,
                 amount: 0,
+                on_behalf: false,
             };
             self.event(record, site, request);
         }

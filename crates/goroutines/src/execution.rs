@@ -197,6 +197,9 @@ pub enum What {
         default: bool,
         /// Of [`Action::Add`]: how much. Of [`Action::Sleep`]: nanoseconds.
         amount: i64,
+        /// Whether a standard package made it on the program's behalf: such a usage takes no turn of its own.
+        #[serde(default)]
+        on_behalf: bool,
     },
     /// The usage that the goroutine began last has come to its end.
     Complete {
@@ -219,6 +222,8 @@ pub enum What {
     End,
     /// It panics (and may recover).
     Panic,
+    /// Behind a `go` statement, an unlock or a close it had its turn to go on, where usages take turns.
+    GoesOn,
 }
 
 /// What happened, by whom and where.

@@ -68,6 +68,8 @@ pub struct Launch<'a> {
     pub classes: &'a [u8],
     /// The schedule.
     pub policy: Policy,
+    /// The order of turns that is asked for, where there is one: `schedule::Plan::script`.
+    pub script: &'a [u64],
     /// `GOMAXPROCS`, where it is not left to the program.
     pub processors: Option<u32>,
     /// How long it may take.
@@ -124,7 +126,7 @@ impl Launch<'_> {
     /// # Errors
     /// Where it was not started.
     pub fn run(&self) -> Result<Outcome, LaunchError> {
-        let (first, size) = ring::prepare(&self.policy, self.classes, self.most);
+        let (first, size) = ring::prepare(&self.policy, self.classes, self.script, self.most);
         let file = memory_file(&first, size).map_err(|error| LaunchError::Ring {
             bytes: size,
             reason: error.to_string(),

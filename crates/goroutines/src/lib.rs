@@ -5,6 +5,7 @@
 //!  usages ─► what there is to cover        overlay ─► build ─► run, under a schedule ─► ring
 //!                                                                                        │
 //!  report ◄─ coverage ◄─ verdict ◄─ waits ◄─ goroutine tree ◄─────────── Execution ◄─────┘
+//!                                    foresight: orders of turns that are near ◄──┘ ─► run again, in that order
 //! ```
 //!
 //! The one type that both halves share is [`Execution`]: capturing makes it, analysis takes it.
@@ -20,6 +21,7 @@ pub mod coverage;
 pub mod doctor;
 pub mod dot;
 pub mod execution;
+pub mod foresight;
 mod known;
 pub mod launch;
 mod livelock;

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// What a ring begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LSGORING");
 /// The version of what lies between the overlaid runtime and the reader.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 const RUNTIME_FILE: &str = include_str!("overlay/runtime.go.txt");
 const TURNS_FILE: &str = include_str!("overlay/turns.go.txt");

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0      words that we write: sizes, seed, policy     256  words that the program writes: chunks taken, state, clock
-//! 4096   class of each 32 bytes of text               then chunks of 512 slots, each of one thread
+//! 4096   class of each 32 bytes of text               then the script, then chunks of 512 slots, each of one thread
 //! slot   time | text offset << 32, goroutine | value << 16, extra << 8, kind        (time 0: not committed)
 //! ```
 //! *Guarantees*: the reader is total: any bytes give records or none, never a panic, and never more memory than a
@@ -37,6 +37,8 @@ mod at {
     pub const SETTLE: usize = 13;
     pub const STEADY: usize = 14;
     pub const TURNS: usize = 15;
+    pub const SCRIPT: usize = 16;
+    pub const SCRIPT_COUNT: usize = 17;
     pub const OWNER: usize = 32;
     pub const CLAIMED: usize = 40;
     pub const LOST: usize = 48;
@@ -90,6 +92,7 @@ pub mod kind {
     pub const STATE: u8 = 39;
     pub const EXIT: u8 = 40;
     pub const MAIN_ENDED: u8 = 41;
+    pub const GOES_ON: u8 = 42;
 }
 
 /// How delays are made.
@@ -168,10 +171,11 @@ pub struct Policy {
     pub turns: Turns,
 }
 
-/// The first bytes of a new ring, and how large the whole file is.
+/// The first bytes of a new ring, and how large the whole file is. `script`: the order of turns that is asked for.
 #[must_use]
-pub fn prepare(policy: &Policy, classes: &[u8], most: u64) -> (Vec<u8>, u64) {
-    let chunks_at = (CLASSES_AT + classes.len() as u64).next_multiple_of(4096);
+pub fn prepare(policy: &Policy, classes: &[u8], script: &[u64], most: u64) -> (Vec<u8>, u64) {
+    let script_at = (CLASSES_AT + classes.len() as u64).next_multiple_of(8);
+    let chunks_at = (script_at + script.len() as u64 * 8).next_multiple_of(4096);
     let count = (most / CHUNK as u64).clamp(16, 1 << 20);
     let size = chunks_at + count * CHUNK as u64;
     let mut words = [0_u64; 32];
@@ -199,9 +203,13 @@ pub fn prepare(policy: &Policy, classes: &[u8], most: u64) -> (Vec<u8>, u64) {
     words[at::SETTLE] = policy.settle;
     words[at::STEADY] = u64::from(policy.steady);
     words[at::TURNS] = policy.turns.word();
+    words[at::SCRIPT] = script_at;
+    words[at::SCRIPT_COUNT] = script.len() as u64;
     let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
     bytes.resize(CLASSES_AT as usize, 0);
     bytes.extend_from_slice(classes);
+    bytes.resize(script_at as usize, 0);
+    bytes.extend(script.iter().flat_map(|it| it.to_le_bytes()));
     (bytes, size)
 }
 
@@ -444,7 +452,7 @@ mod tests {
     }
 
     fn sample() -> Vec<u8> {
-        let (mut bytes, size) = prepare(&policy(), &[0; 100], 0);
+        let (mut bytes, size) = prepare(&policy(), &[0; 100], &[], 0);
         bytes.resize(size as usize, 0);
         let mut put = |index: usize, value: u64| {
             bytes[index * 8..index * 8 + 8].copy_from_slice(&value.to_le_bytes());

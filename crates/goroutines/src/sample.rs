@@ -118,6 +118,7 @@ impl Sample {
                 cases: Vec::new(),
                 default: false,
                 amount,
+                on_behalf: false,
             },
         );
     }
@@ -179,6 +180,7 @@ impl Sample {
                 cases,
                 default: false,
                 amount: 0,
+                on_behalf: false,
             },
         );
     }

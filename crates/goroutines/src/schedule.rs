@@ -22,6 +22,9 @@ pub struct Plan {
     pub processors: Option<u32>,
     /// Return addresses (offsets into the text) before which the longest delays are made.
     pub steer: Vec<u32>,
+    /// The order of turns that is asked for: see `foresight`.
+    #[serde(default)]
+    pub script: Vec<u64>,
 }
 
 /// How a run differs from the others of its ten.
@@ -105,6 +108,7 @@ pub fn plan(seed: u64, number: u32, delays: Option<u64>) -> Plan {
         policy,
         processors,
         steer: Vec::new(),
+        script: Vec::new(),
     }
 }
 

@@ -677,7 +677,10 @@ impl<'a> Judge<'_, 'a> {
                 .iter()
                 .map(|way| WaitsFor {
                     goroutines: way.on().iter().map(number).collect(),
-                    why: self.words.want(way.action, way.object),
+                    why: match way.need {
+                        Need::Subtests(_) => "for its subtests".to_owned(),
+                        _ => self.words.want(way.action, way.object),
+                    },
                 })
                 .collect()
         });

@@ -254,6 +254,7 @@ impl Built {
             directory: &self.directory,
             classes: &self.classes,
             policy: plan.policy,
+            script: &plan.script,
             processors: plan.processors,
             limit,
             most: 256 << 20,

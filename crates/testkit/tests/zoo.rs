@@ -62,6 +62,35 @@ fn a_sample_of_every_class() {
     }
 }
 
+/// What a healthy run shows to be near happens in an execution whose usages take turns in that order.
+#[test]
+fn what_is_foreseen_is_come_to() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let kernels = zoo::kernels().expect("the zoo");
+    for name in [
+        "rwr_visitor",
+        "misuse_close_twice",
+        "cond_flag_without_lock",
+    ] {
+        let kernel = kernels.iter().find(|it| it.name == name).expect("a kernel");
+        let built = Built::of(kernel).expect("a test binary");
+        let mut foreseen = false;
+        for seed in 1..=20 {
+            built
+                .campaign("TestBug", seed, 1, |run| {
+                    foreseen |= run.judgement.verdict.is_bug() && !run.plan.script.is_empty();
+                })
+                .expect("a run");
+            if foreseen {
+                break;
+            }
+        }
+        assert!(foreseen, "{name}: found by no script");
+    }
+}
+
 /// The tables and the sources say the same.
 #[test]
 fn every_kernel_has_a_bug_a_twin_and_a_cause() {

@@ -198,11 +198,20 @@ impl Flags {
                     needed()?;
                     output::complain("-timeout is not passed on: --timeout is for each run");
                 }
+                // What it builds is run in its own way: these have nothing to say.
+                "vet" | "vettool" => drop(needed()?),
+                "coverprofile" | "cpuprofile" | "memprofile" | "blockprofile" | "mutexprofile"
+                | "trace" | "outputdir" => {
+                    needed()?;
+                    output::complain(&format!(
+                        "-{name} is not passed on: each test runs many times"
+                    ));
+                }
                 "json" => bail!("-json is not for here: lockstep go test has --json"),
                 "c" | "o" | "exec" | "list" => bail!(
                     "-{name} is not for here: lockstep builds and starts test binaries itself"
                 ),
-                "v" | "short" | "failfast" if value.is_none() => {
+                "v" | "short" | "failfast" | "fullpath" | "benchmem" if value.is_none() => {
                     flags.test.push(format!("-test.{name}").into());
                 }
                 _ if VALUED.contains(&name) => {
@@ -237,10 +246,17 @@ fn output_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The arguments of one test's binary.
-pub fn arguments(flags: &Flags, test: &str) -> Vec<OsString> {
-    let mut pattern = format!("^{test}$");
-    if let Some((_, sub)) = flags.run.as_deref().and_then(|it| it.split_once('/')) {
+/// The arguments of one test's binary, or of all that are asked for.
+pub fn arguments(flags: &Flags, test: Option<&str>) -> Vec<OsString> {
+    let asked = flags.run.as_deref();
+    let mut pattern = match test {
+        Some(test) => format!("^{test}$"),
+        None => asked.unwrap_or(".").to_owned(),
+    };
+    if let Some((_, sub)) = asked
+        .filter(|_| test.is_some())
+        .and_then(|it| it.split_once('/'))
+    {
         pattern = format!("{pattern}/{sub}");
     }
     let mut arguments: Vec<OsString> = vec![
@@ -298,8 +314,8 @@ mod tests {
     #[test]
     fn flags_go_where_they_belong() {
         let words = [
-            "-run", "TestA/b", "-tags=x", "-mod", "vendor", "-short", "-count=3", "-race", "-args",
-            "y",
+            "-run", "TestA/b", "-tags=x", "-mod", "vendor", "-short", "-count=3", "-race",
+            "-vet=off", "-args", "y",
         ];
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let flags = Flags::of(&words).unwrap();
@@ -310,7 +326,7 @@ mod tests {
             ["-tags=x", "-mod", "vendor", "-race"].map(OsString::from)
         );
         assert_eq!(flags.test, ["-test.short", "y"].map(OsString::from));
-        assert_eq!(arguments(&flags, "TestA")[0], "-test.run=^TestA$/b");
+        assert_eq!(arguments(&flags, Some("TestA"))[0], "-test.run=^TestA$/b");
         assert!(Flags::of(&["-json".into()]).is_err());
     }
 

@@ -94,6 +94,7 @@ impl Run {
                     "package": self.package,
                     "verdict": judgement.verdict.name(),
                     "runs": found.runs,
+                    "executions": found.executions,
                     "first_run": number,
                     "seed": plan.policy.seed,
                     "sentence": judgement.sentence,

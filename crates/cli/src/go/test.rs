@@ -49,10 +49,13 @@ pub struct Test {
 /// A package that was built.
 struct Built {
     package: Package,
+    /// Of its binary.
+    number: usize,
     file: PathBuf,
     program: Program,
     classes: Vec<u8>,
-    tests: Vec<String>,
+    /// Its tests; none where it does not list them (it hangs or fails before), and is run as a whole.
+    tests: Vec<Option<String>>,
 }
 
 /// What came of a test.
@@ -65,6 +68,8 @@ struct Tested {
 /// What came of a package.
 struct Outcome {
     package: String,
+    /// Whether there was something to run.
+    builds: bool,
     tests: Vec<Tested>,
     coverage: Coverage,
 }
@@ -98,11 +103,24 @@ impl Test {
         let bin = place
             .as_ref()
             .map_or_else(|| scratch.0.clone(), |it| it.join("bin"));
-        built(builder.tests(&with, &bin))?;
-        let mut all = Vec::new();
-        for (index, package) in with.into_iter().enumerate() {
-            let file = bin.join(index.to_string());
-            all.push(look(&builder, package, &file, &flags)?);
+        let binaries = built(builder.tests(&with, &bin))?;
+        if binaries.iter().all(Result::is_err) {
+            return built(binaries.into_iter().collect::<Result<(), _>>())
+                .map(|()| ExitCode::SUCCESS);
+        }
+        let programs = with
+            .iter()
+            .map(|it| Stored {
+                package: it.path.clone(),
+                directory: it.directory.clone(),
+            })
+            .collect();
+        let (mut all, mut broken) = (Vec::new(), Vec::new());
+        for ((number, package), binary) in with.into_iter().enumerate().zip(binaries) {
+            match built(binary) {
+                Ok(()) => all.push(look(&builder, package, number, &bin, &flags)?),
+                Err(_) => broken.push(Outcome::broken(package.path)),
+            }
         }
         let options = self.schedule.options(10, &flags, false);
         let keeper = place.as_ref().map(|directory| Keeper {
@@ -112,17 +130,12 @@ impl Test {
                 seed: options.seed,
                 directory: std::env::current_dir().unwrap_or_default(),
                 root: builder.toolchain.root.clone(),
-                programs: all
-                    .iter()
-                    .map(|it| Stored {
-                        package: it.package.path.clone(),
-                        directory: it.package.directory.clone(),
-                    })
-                    .collect(),
+                programs,
                 runs: Vec::new(),
             }),
         });
-        let outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &known)?;
+        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &known)?;
+        outcomes.extend(broken);
         if let Some(keeper) = &keeper
             && let Ok(campaign) = keeper.campaign.lock()
         {
@@ -172,19 +185,25 @@ impl Test {
 }
 
 /// What a test binary holds.
-fn look(builder: &Builder, package: Package, file: &Path, flags: &Flags) -> Result<Built> {
-    let program = Program::open(file, &builder.toolchain.root, Some(&package.path))?;
+fn look(
+    builder: &Builder,
+    package: Package,
+    number: usize,
+    bin: &Path,
+    flags: &Flags,
+) -> Result<Built> {
+    let file = bin.join(number.to_string());
+    let program = Program::open(&file, &builder.toolchain.root, Some(&package.path))?;
     let pattern = flags.run.as_deref().unwrap_or(".");
     let pattern = pattern.split('/').next().unwrap_or(".");
-    let tests = tests(file, &package.directory, pattern).map_err(|said| {
-        anyhow::anyhow!(
-            "expected the tests of {}, but its test binary said: {said}",
-            package.path
-        )
-    })?;
+    let tests = match tests(&file, &package.directory, pattern, &flags.test)? {
+        Some(tests) => tests.into_iter().map(Some).collect(),
+        None => vec![None],
+    };
     Ok(Built {
         classes: program.classes(),
-        file: file.to_owned(),
+        file,
+        number,
         program,
         tests,
         package,
@@ -211,7 +230,7 @@ fn run_all(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(built) = all.get(index) else { return };
-                    let outcome = run_package(index, built, options, flags, keeper, known);
+                    let outcome = run_package(built, options, flags, keeper, known);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[index] = Some(outcome);
                     }
@@ -224,7 +243,6 @@ fn run_all(
 }
 
 fn run_package(
-    index: usize,
     built: &Built,
     options: &campaign::Options,
     flags: &Flags,
@@ -234,10 +252,12 @@ fn run_package(
     let symbols = Symbols::of(&built.program);
     let mut outcome = Outcome {
         package: built.package.path.clone(),
+        builds: true,
         tests: Vec::new(),
         coverage: Coverage::new(),
     };
     for test in &built.tests {
+        let test = test.as_deref();
         let subject = Subject {
             file: &built.file,
             symbols: &symbols,
@@ -246,7 +266,7 @@ fn run_package(
             directory: &built.package.directory,
         };
         let found = subject.campaign(options, |run| match keeper {
-            Some(keeper) => keeper.keep(index, Some(test), &subject.arguments, options, run),
+            Some(keeper) => keeper.keep(built.number, test, &subject.arguments, options, run),
             None => Ok(()),
         })?;
         outcome.coverage.merge(&found.coverage);
@@ -255,7 +275,7 @@ fn run_package(
             .as_ref()
             .is_some_and(|it| known.iter().any(|line| *line == label(&it.0)));
         outcome.tests.push(Tested {
-            test: test.clone(),
+            test: test.unwrap_or("TestMain").to_owned(),
             found,
             is_known,
         });
@@ -340,6 +360,16 @@ fn label(judgement: &Judgement) -> String {
 }
 
 impl Outcome {
+    /// Of a package that does not build.
+    fn broken(package: String) -> Self {
+        Self {
+            package,
+            builds: false,
+            tests: Vec::new(),
+            coverage: Coverage::new(),
+        }
+    }
+
     /// The test that is worst.
     fn worst(&self) -> Option<&Tested> {
         // The first of several.
@@ -347,6 +377,9 @@ impl Outcome {
     }
 
     fn verdict(&self) -> Verdict {
+        if !self.builds {
+            return Verdict::Fail;
+        }
         self.worst().map_or(Verdict::Pass, Tested::verdict)
     }
 
@@ -357,7 +390,9 @@ impl Outcome {
         json!({
             "package": self.package,
             "verdict": self.verdict().name(),
+            "builds": self.builds,
             "runs": worst.map_or(0, |it| it.found.runs),
+            "executions": self.tests.iter().map(|it| it.found.executions).sum::<u32>(),
             "first_run": first.map(|it| it.1),
             "seed": first.map(|it| it.2.policy.seed),
             "goroutines": first.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
@@ -370,12 +405,17 @@ impl Outcome {
     }
 
     fn text(&self, out: &mut output::Out<'_>) -> std::io::Result<()> {
+        if !self.builds {
+            let package = output::printable(&self.package);
+            return writeln!(out, "fail  {package}  does not build (above)");
+        }
         let totals = self.coverage.totals();
         let runs: u32 = self.tests.iter().map(|it| it.found.runs).sum();
+        let executions: u32 = self.tests.iter().map(|it| it.found.executions).sum();
         let verdict = self.verdict();
         writeln!(
             out,
-            "{}  {}  {} tests, {runs} runs, {} of {} requirements covered",
+            "{}  {}  {} tests, {runs} runs in {executions} executions, {} of {} requirements covered",
             if verdict == Verdict::Pass {
                 "ok  "
             } else {
@@ -432,6 +472,7 @@ impl Tested {
             "test": self.test,
             "verdict": self.verdict().name(),
             "runs": self.found.runs,
+            "executions": self.found.executions,
             "first_run": bug.map(|it| it.1),
             "seed": bug.map(|it| it.2.policy.seed),
             "sentence": bug.map(|it| it.0.sentence.as_str()),

@@ -33,6 +33,8 @@ pub enum Class {
     Exits,
     /// Seeded random numbers.
     Random,
+    /// Which of several cases a `select` takes.
+    Choices,
 }
 
 impl Class {
@@ -53,6 +55,7 @@ impl Class {
             Self::Panics => "panics",
             Self::Exits => "states at the end",
             Self::Random => "seeded random numbers",
+            Self::Choices => "chosen cases of select statements",
         }
     }
 }
@@ -140,7 +143,7 @@ pub const RUNTIME: &[Edit] = &[
         PROC,
         Class::Goroutines,
         "func newproc(fn *funcval) {",
-        How::Bottom("\tif lockstepOn {\n\t\tlockstepBefore(sys.GetCallerPC())\n\t}"),
+        How::Bottom("\tif lockstepOn {\n\t\tlockstepBehind(sys.GetCallerPC())\n\t}"),
     ),
     edit(
         PROC,
@@ -247,6 +250,15 @@ pub const RUNTIME: &[Edit] = &[
         How::Before(
             "\treturn casi, recvOK",
             "\tif lockstepCounts {\n\t\tlockstepTook(casi >= 0, uintptr(casi), recvOK || casi < nsends)\n\t}",
+        ),
+    ),
+    edit(
+        SELECT,
+        Class::Choices,
+        "func selectgo(",
+        How::After(
+            "\tpollorder = pollorder[:norder]",
+            "\tif lockstepOn {\n\t\tlockstepPrefer(pollorder)\n\t}",
         ),
     ),
     edit(

@@ -29,6 +29,7 @@ pub(super) fn see(steps: &mut [Vec<Touch>], replay: &Replay<'_>, order: &Order, 
             cases,
             default,
             amount,
+            ..
         },
     ) = (event.goroutine, &event.what)
     else {

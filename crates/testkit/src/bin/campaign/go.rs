@@ -24,6 +24,8 @@ struct Row {
     class: String,
     /// The run that found it, from 1; 0 where none did.
     found: u64,
+    /// Executions until then: a run is followed by those in which what it foresaw is tried.
+    executions: u64,
     verdict: String,
     right: bool,
     line: bool,
@@ -35,14 +37,15 @@ struct Row {
 
 impl Row {
     const HEADS: &str =
-        "kernel,class,found,verdict,right_class,right_line,predicted,false_verdicts,ms";
+        "kernel,class,found,executions,verdict,right_class,right_line,predicted,false_verdicts,ms";
 
     fn csv(&self) -> String {
         format!(
-            "{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{}",
             self.name,
             self.class,
             self.found,
+            self.executions,
             self.verdict,
             self.right,
             self.line,
@@ -58,6 +61,7 @@ impl Row {
             name,
             class,
             found,
+            executions,
             verdict,
             right,
             line,
@@ -72,6 +76,7 @@ impl Row {
             name: name.to_owned(),
             class: class.to_owned(),
             found: found.parse().ok()?,
+            executions: executions.parse().ok()?,
             verdict: verdict.to_owned(),
             right: right == "true",
             line: line == "true",
@@ -160,6 +165,7 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
         name: kernel.name.clone(),
         class: kernel.class.clone(),
         found: 0,
+        executions: 0,
         verdict: "pass".to_owned(),
         right: false,
         line: false,
@@ -170,6 +176,7 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
     let runs = u32::try_from(options.runs)?;
     built.campaign("TestBug", options.seed, runs, |run| {
         let judgement = &run.judgement;
+        row.executions += 1;
         row.verdict = judgement.verdict.name().to_owned();
         if judgement.verdict.is_bug() {
             row.found = u64::from(run.number);
@@ -181,7 +188,7 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
                     kernel.name, judgement.verdict, judgement.sentence
                 );
             }
-        } else if run.number == 1 {
+        } else if run.number == 1 && run.plan.script.is_empty() {
             let suspicious = predict(&run.execution)
                 .iter()
                 .any(|it| it.places.iter().any(|place| kernel.is_cause(Some(place))));
@@ -191,20 +198,17 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
     if row.found == 0 {
         println!("{}: not found ({})", kernel.name, row.verdict);
     }
-    for number in 0..options.twins {
-        let (execution, _) = built.run("TestRepaired", &zoo::plan(options.seed, number))?;
-        let judgement = judge(&execution);
+    let twins = u32::try_from(options.twins)?;
+    built.campaign("TestRepaired", options.seed, twins, |run| {
+        let judgement = &run.judgement;
         if judgement.verdict != Verdict::Pass {
             row.false_verdicts += u64::from(judgement.verdict.is_bug());
             println!(
                 "{} repaired, run {}: {}: {}",
-                kernel.name,
-                number + 1,
-                judgement.verdict,
-                judgement.sentence
+                kernel.name, run.number, judgement.verdict, judgement.sentence
             );
         }
-    }
+    })?;
     row.milliseconds = started.elapsed().as_millis();
     Ok(row)
 }
@@ -281,6 +285,13 @@ fn summary(rows: &[Row], runs: u64) -> String {
             rows.iter().map(|it| it.false_verdicts).sum::<u64>(),
         );
     }
+    let executions = rows.iter().map(|it| it.executions).sum::<u64>();
+    let runs = rows.iter().map(|it| match it.found {
+        0 => runs,
+        found => found,
+    });
+    let runs = runs.sum::<u64>();
+    let _ = writeln!(text, "{runs} runs of bugs took {executions} executions");
     let seconds = rows.iter().map(|it| it.milliseconds).sum::<u128>() as f64 / 1000.0;
     let _ = writeln!(text, "running took {seconds:.1} s");
     text
