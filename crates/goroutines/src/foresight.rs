@@ -10,7 +10,7 @@
 //! hangs on the order of usages. What hangs on values is not known: where a `select` or a try comes out otherwise
 //! than it did, what follows is guessed (from what followed elsewhere), and such ends stand behind those without a
 //! guess. Once no bad end is left, orders are tried in which two lines come one behind the other at an object that
-//! never did so before: what is not seen yet may hang on it. *Guarantees*: none, but that nothing here is called a bug: a bad end counts when a run has come to it.
+//! never did so before, or one line behind everything else: what is not seen yet may hang on it. *Guarantees*: none, but that nothing here is called a bug: a bad end counts when a run has come to it.
 //! *Costs*: at most 80,000 choices, each a copy of a state; executions of more than [`STEPS`] steps are not gone through.
 
 mod machine;
@@ -48,7 +48,9 @@ pub struct Scenario {
 }
 
 /// Two lines, one behind the other: `search::Pair`.
-type Pair = (Place, Place, bool);
+type Pair = (Stand, Stand, bool);
+/// A line and whose it is: the function that the goroutine runs, for numbers are others in each execution.
+type Stand = (String, Place);
 
 /// What is near all that was seen so far.
 #[derive(Debug, Clone, Default)]
@@ -81,6 +83,18 @@ impl Foresight {
         for end in bad.iter().chain(&well) {
             self.near.push(scenario(execution, &names, end));
         }
+        self.near.extend(trail.iter().filter_map(|turn| {
+            let stand = told_of(execution, (turn.who, turn.site))?;
+            Some(Scenario {
+                sentence: "behind everything else".to_owned(),
+                is_bad: false,
+                guesses: 0,
+                script: vec![entry(&names, turn) | LAST],
+                places: Vec::new(),
+                // Behind itself, so to speak: no order shows that.
+                pairs: BTreeSet::from([(stand.clone(), stand, turn.behind)]),
+            })
+        }));
         self.near.sort_by_key(|it| (!it.is_bad, it.guesses));
     }
 
@@ -124,15 +138,22 @@ impl Foresight {
     }
 }
 
+/// In the place of a case: behind everything else that can go (`lockstepLast`).
+const LAST: u64 = 255;
 /// Ways to one bad end that are tried.
 const WAYS: u32 = 3;
 
 fn told(execution: &Execution, pairs: &BTreeSet<search::Pair>) -> BTreeSet<Pair> {
-    let place = |site: Option<SiteId>| site.and_then(|it| execution.site(it)).map(Place::of);
-    // Of lines of the program's own: who is first in what starts the tests matters to none of them.
-    let own = |site: Option<SiteId>| place(site).filter(|it| !it.file.ends_with("_testmain.go"));
-    let pair = |it: &search::Pair| Some((own(it.0)?, own(it.1)?, it.2));
+    let pair =
+        |it: &search::Pair| Some((told_of(execution, it.0)?, told_of(execution, it.1)?, it.2));
     pairs.iter().filter_map(pair).collect()
+}
+
+/// Of lines of the program's own: who is first in what starts the tests matters to none of them.
+fn told_of(execution: &Execution, (who, site): search::Stand) -> Option<Stand> {
+    let place = site.and_then(|it| execution.site(it)).map(Place::of)?;
+    let goroutine = execution.goroutines.get(who.0 as usize)?;
+    (!place.file.ends_with("_testmain.go")).then(|| (goroutine.entry.clone(), place))
 }
 
 fn scenario(execution: &Execution, names: &[u64], end: &End) -> Scenario {

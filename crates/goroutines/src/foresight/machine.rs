@@ -83,7 +83,7 @@ pub(super) struct Turn {
     pub who: GoroutineId,
     /// The how many-th request of its own, or behind which.
     pub request: u32,
-    /// Whether it goes on behind that request: [`Op::GoOn`].
+    /// Whether it goes on behind that request: [`Op::GoOn`], or the clock let it.
     pub behind: bool,
     /// What it is about.
     pub object: Option<ObjectId>,
@@ -280,6 +280,14 @@ impl Machine<'_> {
         trail: &mut Vec<Turn>,
     ) -> Result<(), (usize, Crash)> {
         if choice.fires {
+            trail.push(Turn {
+                who: GoroutineId(choice.who as u32),
+                request: state.requests[choice.who],
+                behind: true,
+                object: None,
+                site: self.step(state, choice.who).and_then(|it| it.site),
+                case: None,
+            });
             let came = match self.step(state, choice.who).map(|it| &it.op) {
                 Some(Op::Select { .. }) => Came::Took(choice.case),
                 Some(Op::Receive(_)) => Came::Is(true),

@@ -34,7 +34,9 @@ pub(super) enum Bad {
 
 /// Two lines that came one behind the other at an object, by different goroutines; or, without one, somebody's line
 /// and another's behind whose `go` statement, unlock or close it came.
-pub(super) type Pair = (Option<SiteId>, Option<SiteId>, bool);
+pub(super) type Pair = (Stand, Stand, bool);
+/// Whose line it is.
+pub(super) type Stand = (GoroutineId, Option<SiteId>);
 
 /// An order of turns that is near, and how it ends; well, if nothing is said.
 #[derive(Debug, Clone)]
@@ -57,7 +59,11 @@ pub(super) fn pairs(trail: &[Turn]) -> BTreeSet<Pair> {
             None => None,
         };
         if let Some(before) = before.filter(|it| it.who != turn.who) {
-            found.insert((before.site, turn.site, turn.behind));
+            found.insert((
+                (before.who, before.site),
+                (turn.who, turn.site),
+                turn.behind,
+            ));
         }
     }
     found
