@@ -61,21 +61,37 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
         ("TestLeaks", "leak"),
     ];
     assert_eq!(verdicts, expected);
-    // Two runs that pass, one that fails, one that leaks.
-    let run = place.join("run-4").to_string_lossy().into_owned();
+    // Each execution is kept: those in which what a run showed to be near was tried, too.
+    let kept_rows = fs::read(place.join("lockstep-go.json")).unwrap();
+    let kept_rows: Value = serde_json::from_slice(&kept_rows).unwrap();
+    let tests: Vec<&str> = kept_rows["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["test"].as_str().unwrap())
+        .collect();
+    assert!(tests.iter().filter(|it| **it == "TestPasses").count() >= 2);
+    let number = |test: &str| tests.iter().position(|it| *it == test).unwrap() + 1;
+    let run = place.join(format!("run-{}", number("TestLeaks")));
+    let run = run.to_string_lossy().into_owned();
     let info = lockstep(&sources(), &["info", &run, "--json"]);
     let info: Value = serde_json::from_slice(&info.stdout).unwrap();
     let threads = info["processes"][0]["threads"].as_array().unwrap().clone();
     let last = threads.last().unwrap();
     assert_eq!(last["trace"], "0.2");
     assert_eq!(last["open"].as_array().unwrap().last().unwrap(), "send");
-    let replay = lockstep(&sources(), &["go", "replay", &kept, "--run", "3"]);
+    let fails = number("TestFails").to_string();
+    let replay = lockstep(&sources(), &["go", "replay", &kept, "--run", &fails]);
     assert_eq!(replay.status.code(), Some(1), "a failing test's own status");
-    let past = lockstep(&sources(), &["go", "replay", &kept, "--run", "5"]);
+    let one_more = (tests.len() + 1).to_string();
+    let past = lockstep(&sources(), &["go", "replay", &kept, "--run", &one_more]);
     assert_eq!(past.status.code(), Some(125));
     assert_eq!(
         complaint(&past),
-        "lockstep: expected a run from 1 to 4, found 5"
+        format!(
+            "lockstep: expected a run from 1 to {}, found {one_more}",
+            tests.len()
+        )
     );
 
     let baseline = scratch.join("known");
