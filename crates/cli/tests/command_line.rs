@@ -135,7 +135,7 @@ fn only_runs_are_removed_and_links_are_not_followed() {
         let directory = scratch.join(name);
         fs::create_dir(&directory).expect("a directory");
         if marker {
-            let text = r#"{"version":3,"tool":"0.1.0","command":["./app","a b"],"codec":"seed"}"#;
+            let text = r#"{"version":4,"tool":"0.1.0","command":["./app","a b"],"codec":"seed"}"#;
             fs::write(directory.join("lockstep.json"), text).expect("a marker");
         }
         directory

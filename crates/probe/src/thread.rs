@@ -15,7 +15,7 @@ use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
-use lockstep_format::codec::{Tail, most_bytes};
+use lockstep_format::codec::{Tail, most_bytes, most_symbols};
 use lockstep_format::plan::{block, stub};
 use lockstep_format::process::{
     DATA_CHUNK, THREAD_CHUNK, chunk, kind, loss, state, thread as layout,
@@ -548,9 +548,15 @@ impl Thread {
     pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
         if self.hot.cursor.wrapping_add(count) > self.hot.limit {
             self.commit(process)?;
-            let is_full = || self.place.room < 2 * OUTPUT || side::is_full(self);
-            if Setup::get().keep_last && is_full() {
-                self.begin_segment(process)?;
+            if Setup::get().keep_last {
+                // A batch must fit however badly it compresses.
+                let most = most_symbols(self.place.room / 2);
+                if most < SMALL_BATCH || side::is_full(self) {
+                    self.begin_segment(process)?;
+                } else if most < self.batch {
+                    self.batch = most;
+                    self.set_limit();
+                }
             }
         }
         Ok(())
@@ -618,7 +624,7 @@ impl Thread {
         self.set_phase(0);
         self.hot.cursor = staging;
         // What compresses badly costs time: shorter batches keep the longest pause short.
-        self.batch = if length > count / 16 {
+        self.batch = if length > count / 64 {
             SMALL_BATCH
         } else {
             (2 * self.batch).min(layout::STAGING_WORDS)

@@ -118,8 +118,8 @@ impl Source for Bytes<'_> {
     }
 }
 
-/// The events of a thread, in order; decodes as it goes. About 170 kB while it lives, and
-/// what the codec `lockstep` remembers: up to 4.3 MB in long streams.
+/// The events of a thread, in order; decodes as it goes. About 190 kB while it lives, and
+/// what the codec `lockstep` remembers: up to 4.4 MB in long streams.
 pub struct Events<'a>(Inner<'a>);
 
 enum Inner<'a> {

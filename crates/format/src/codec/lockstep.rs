@@ -1,52 +1,55 @@
-//! The codec `lockstep`: what [`super::model`] predicts costs nothing but a count.
+//! The codec `lockstep`: what [`super::model`] predicts costs nothing, but where such a prediction failed before.
 //!
 //! ```text
-//!  output  = item*
-//!  item    = literal                       where nothing is predicted
-//!          | code [run] [literal]          where something is: a run of symbols as predicted, and one that is not
-//!  code    = one byte: 4 x min(run, 63) + kind
-//!  run     = run - 63, where it is 63 or more
+//!  symbols  ──►  runs as predicted, and the symbol behind each
+//!                  │
+//!                  ├─ in every open context that the run passes: a decision, no; where it ends: yes
+//!                  └─ or, where it ends in a context that was not open, or is long: its length
+//!                 what came instead: what did the last time there, or another symbol
+//!  decisions ──►  arithmetic coder  ──►  bytes
 //! ```
 //!
-//! | kind | the symbol behind the run |
-//! |---|---|
-//! | 0 | a literal follows, or the end of the stream |
-//! | 1 | what the second best place predicts; only where the run is 0 and there is such a place |
-//! | 2 | what came last behind the symbol before it, where the prediction failed |
-//! | 3 | 0, a return |
+//! Where and how probably predictions fail is learnt ([`super::chances`]), while the event path compares: a run is looked at
+//! when it ends, by whoever encodes it.
 //!
-//! Numbers are LEB128. The encoder takes the first of 1, 2, 3, 0 that holds.
-//!
-//! *Costs*: about 0.3 ns a symbol in a predicted run, 20 to 50 ns a symbol that is not predicted (cache
-//! misses in the table, mispredicted branches; on a busy machine on which `seed` took 5 to 15 ns for any
-//! symbol). Memory grows with the stream up to the model's [`Size`]. *Not for*: the smallest file. No bit
-//! is coded by its probability: that would cost every symbol something.
+//! *Costs*: about 0.3 ns a symbol in a long run; 1 to 2 ns a symbol in short ones, which are walked over when they
+//! end; and 50 to 100 ns for each run. Memory grows with the stream up to the model's [`Size`]. *Not for*: the smallest
+//! file: sealing knows the whole trace.
 
+use super::chances::{Chances, Context, end};
+use super::coder::{Coder, Position, Reader, Writer};
 use super::memory::Memory;
-use super::model::{MOST_STAGED, Model, Size};
+use super::model::{MOST_STAGED, Model, NEAR, Size};
 use super::{DecodeError, Sink, Source, Tail};
-use crate::symbol::RETURN;
+use crate::arithmetic::Interval;
 
-/// Longest run in the code byte itself, plus one.
-const LONG_RUN: u64 = 63;
+/// The lengths of longer runs are told.
+const fn most_walked<S: Size>() -> u64 {
+    if S::KEPT < 1024 { S::KEPT } else { 1024 }
+}
 
-/// What a code byte says of the symbol behind the run.
-mod kind {
-    pub const LITERAL: u8 = 0;
-    pub const OTHER: u8 = 1;
-    pub const FOLLOWER: u8 = 2;
-    pub const RETURN: u8 = 3;
+/// The symbols before a place, one further.
+#[inline]
+fn then(last: [u32; NEAR], symbol: u32) -> [u32; NEAR] {
+    [symbol, last[0], last[1]]
 }
 
 /// The encoder in memory that is zero at first.
 #[derive(Debug, Clone)]
 pub struct EncoderState<T, H> {
+    /// Whether there was a symbol.
+    begun: bool,
+    interval: Interval,
+    chances: Chances<T>,
     model: Model<T, H>,
 }
 
 impl<T: Default, H: Default> Default for EncoderState<T, H> {
     fn default() -> Self {
         Self {
+            begun: false,
+            interval: Interval::default(),
+            chances: Chances::default(),
             model: Model::default(),
         }
     }
@@ -63,6 +66,7 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
     }
 
     fn push_part<S: Size>(&mut self, part: &[u32], sink: &mut impl Sink) {
+        self.begun = true;
         self.model.stage::<S>(part);
         let mut rest = part;
         loop {
@@ -71,55 +75,74 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
             let Some((symbol, behind)) = rest.split_first() else {
                 return;
             };
-            self.write::<S>(*symbol, sink);
+            // Writing does not fail.
+            let _ = self.write::<S>(*symbol, sink);
             self.model.miss::<S>(rest, true);
             rest = behind;
         }
     }
 
-    /// Writes a symbol that was not as predicted.
-    #[inline]
-    fn write<S: Size>(&mut self, symbol: u32, sink: &mut impl Sink) {
-        if !self.model.is_aimed() {
-            put_number(u64::from(symbol), sink);
-            return;
+    /// Writes a symbol that was not as predicted, and the run before it.
+    fn write<S: Size>(&mut self, symbol: u32, sink: &mut impl Sink) -> Result<(), DecodeError> {
+        let Self {
+            interval,
+            chances,
+            model,
+            ..
+        } = self;
+        let coder = &mut Writer { interval, sink };
+        if !model.is_aimed() {
+            end(coder, false)?;
+            chances.symbol(coder, symbol)?;
+            return Ok(());
         }
-        self.model.settle::<S>();
-        let kind = if self.model.other::<S>() == Some(symbol) {
-            kind::OTHER
-        } else if self.model.follower::<S>() == symbol {
-            kind::FOLLOWER
-        } else if symbol == RETURN {
-            kind::RETURN
+        let predicted = model.predicted::<S>();
+        model.settle::<S>();
+        let run = model.run();
+        let context = Context::new(model.last::<S>(), predicted);
+        let is_told = run >= most_walked::<S>() || !chances.is_open(context);
+        chances.told(coder, is_told)?;
+        if is_told {
+            end(coder, false)?;
+            chances.run(coder, run)?;
+            chances.failed::<S>(context);
         } else {
-            kind::LITERAL
-        };
-        put_code(self.model.run(), kind, sink);
-        if kind == kind::LITERAL {
-            put_number(u64::from(symbol), sink);
+            let (mut last, symbols) = model.followed::<S>();
+            for symbol in symbols {
+                chances.fails(Context::new(last, symbol), coder, false)?;
+                last = then(last, symbol);
+            }
+            chances.fails(context, coder, true)?;
         }
+        chances.instead::<S>(context, coder, symbol)?;
+        Ok(())
     }
 
     /// [`super::Encoder::tail`].
     #[must_use]
     pub fn tail(&self) -> Tail {
         let mut tail = Tail::EMPTY;
-        if self.model.is_aimed() && self.model.run() > 0 {
-            put_code(self.model.run(), kind::LITERAL, &mut tail);
+        if !self.begun {
+            return tail;
+        }
+        let mut coder = Writer {
+            interval: &mut self.interval.clone(),
+            sink: &mut tail,
+        };
+        let is_aimed = self.model.is_aimed();
+        if is_aimed {
+            self.chances.told_now(&mut coder);
+        }
+        // Writing does not fail.
+        let _ = end(&mut coder, true);
+        coder.finish();
+        if is_aimed {
+            put_number(self.model.run(), &mut tail);
         }
         tail
     }
 }
 
-#[inline]
-fn put_code(run: u64, kind: u8, sink: &mut impl Sink) {
-    sink.put((run.min(LONG_RUN) as u8) << 2 | kind);
-    if run >= LONG_RUN {
-        put_number(run - LONG_RUN, sink);
-    }
-}
-
-#[inline]
 fn put_number(mut number: u64, sink: &mut impl Sink) {
     while number >= 0x80 {
         sink.put(number as u8 | 0x80);
@@ -128,8 +151,8 @@ fn put_number(mut number: u64, sink: &mut impl Sink) {
     sink.put(number as u8);
 }
 
-/// The number that `source` goes on with, at most `most`.
-fn take_number(source: &mut impl Source, most: u64) -> Result<u64, DecodeError> {
+/// The number that `source` goes on with.
+fn take_number(source: &mut impl Source) -> Result<u64, DecodeError> {
     let mut number = 0u64;
     for shift in (0..64).step_by(7) {
         let byte = source.take().ok_or(DecodeError::CutOff)?;
@@ -140,11 +163,7 @@ fn take_number(source: &mut impl Source, most: u64) -> Result<u64, DecodeError> 
         }
         number |= shifted;
         if byte < 0x80 {
-            return if number <= most {
-                Ok(number)
-            } else {
-                Err(DecodeError::TooLarge)
-            };
+            return Ok(number);
         }
     }
     Err(DecodeError::TooLarge)
@@ -153,21 +172,35 @@ fn take_number(source: &mut impl Source, most: u64) -> Result<u64, DecodeError> 
 /// The decoder. Its memory grows with what was decoded.
 #[derive(Debug, Clone)]
 pub struct DecoderState<T, H> {
+    position: Position,
+    chances: Chances<T>,
     model: Model<T, H>,
-    /// Whether a code was read that is not used up.
-    inside: bool,
-    /// Predicted symbols still to come of that code.
+    doing: Doing,
+    /// Predicted symbols still to come.
     left: u64,
-    kind: u8,
+}
+
+/// What comes behind the predicted symbols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// They are over: the next run begins.
+    Nothing,
+    /// Another symbol, in a context that may not be open yet.
+    Told,
+    /// Another symbol.
+    Walked,
+    /// The end.
+    End,
 }
 
 impl<T: Default, H: Default> Default for DecoderState<T, H> {
     fn default() -> Self {
         Self {
+            position: Position::default(),
+            chances: Chances::default(),
             model: Model::default(),
-            inside: false,
+            doing: Doing::Nothing,
             left: 0,
-            kind: 0,
         }
     }
 }
@@ -199,16 +232,15 @@ impl<T: Memory, H: Memory> DecoderState<T, H> {
         source: &mut impl Source,
         into: &mut [u32],
     ) -> Result<usize, DecodeError> {
-        if !self.inside && self.model.is_aimed() {
-            let Some(code) = source.take() else {
+        if self.doing == Doing::Nothing {
+            if !self.position.has_begun() && source.left() == 0 {
                 return Ok(0);
-            };
-            self.kind = code & 3;
-            self.left = u64::from(code >> 2);
-            if self.left == LONG_RUN {
-                self.left += take_number(source, u64::MAX - LONG_RUN)?;
             }
-            self.inside = true;
+            if !self.model.is_aimed() {
+                let symbol = self.unpredicted(source)?;
+                return Ok(symbol.map_or(0, |symbol| self.miss::<S>(symbol, into)));
+            }
+            self.begin::<S>(source)?;
         }
         if self.left > 0 {
             let most = into
@@ -220,29 +252,71 @@ impl<T: Memory, H: Memory> DecoderState<T, H> {
             self.left -= count as u64;
             return Ok(count);
         }
-        if !self.inside || self.kind == kind::LITERAL {
-            if source.left() == 0 {
-                return Ok(0);
-            }
-            let symbol = take_number(source, u64::from(u32::MAX))? as u32;
-            self.model.settle::<S>();
-            return Ok(self.miss::<S>(symbol, into));
+        if self.doing == Doing::End {
+            return Ok(0);
         }
+        let predicted = self.model.predicted::<S>();
         self.model.settle::<S>();
-        let symbol = match self.kind {
-            kind::OTHER => self.model.other::<S>().ok_or(DecodeError::NoOther)?,
-            kind::FOLLOWER => self.model.follower::<S>(),
-            _ => RETURN,
-        };
+        let context = Context::new(self.model.last::<S>(), predicted);
+        if self.doing == Doing::Told {
+            self.chances.failed::<S>(context);
+        }
+        let coder = &mut Reader::new(&mut self.position, source)?;
+        let symbol = self.chances.instead::<S>(context, coder, 0)?;
         Ok(self.miss::<S>(symbol, into))
     }
 
+    /// The symbol where nothing is predicted; `None` at the end.
+    fn unpredicted(&mut self, source: &mut impl Source) -> Result<Option<u32>, DecodeError> {
+        let coder = &mut Reader::new(&mut self.position, source)?;
+        if end(coder, false)? {
+            self.doing = Doing::End;
+            return Ok(None);
+        }
+        self.chances.symbol(coder, 0).map(Some)
+    }
+
+    /// How long the run is, and what comes then.
+    fn begin<S: Size>(&mut self, source: &mut impl Source) -> Result<(), DecodeError> {
+        let Self {
+            position,
+            chances,
+            model,
+            ..
+        } = self;
+        let coder = &mut Reader::new(position, source)?;
+        (self.doing, self.left) = if !chances.told(coder, false)? {
+            (Doing::Walked, walked::<S, _, _>(model, chances, coder)?)
+        } else if !end(coder, false)? {
+            (Doing::Told, chances.run(coder, 0)?)
+        } else {
+            (Doing::End, take_number(source)?)
+        };
+        Ok(())
+    }
+
     fn miss<S: Size>(&mut self, symbol: u32, into: &mut [u32]) -> usize {
-        self.inside = false;
+        self.doing = Doing::Nothing;
         self.model.miss::<S>(&[symbol], false);
         into.first_mut().map_or(0, |place| {
             *place = symbol;
             1
         })
     }
+}
+
+/// The length of a run that ends where a prediction fails in an open context.
+fn walked<S: Size, T: Memory, H: Memory>(
+    model: &Model<T, H>,
+    chances: &mut Chances<T>,
+    coder: &mut impl Coder,
+) -> Result<u64, DecodeError> {
+    let (mut last, symbols) = model.ahead_of::<S>();
+    for (symbol, run) in symbols.zip(0..most_walked::<S>()) {
+        if chances.fails(Context::new(last, symbol), coder, false)? {
+            return Ok(run);
+        }
+        last = then(last, symbol);
+    }
+    Err(DecodeError::Endless)
 }

@@ -2,19 +2,22 @@
 #![allow(clippy::unwrap_used)]
 
 use super::DecodeError;
+use super::chances::FIRST_CONTEXTS;
 use super::lockstep::{DecoderState, EncoderState};
 use super::memory::Memory;
-use super::model::{FIRST_SLOTS, FOLLOWERS, LONG, Low, MARGIN, Normal, Size};
+use super::model::{FIRST_SLOTS, LONG, Low, MARGIN, Normal, Size};
+use super::most_bytes;
 use proptest::prelude::*;
 
 type Words = Vec<u32>;
 
-/// Runs are cut at 512 symbols, the window is 4,096, the table is full after 768 look-ups.
+/// Runs are cut at 512 symbols, the window is 4,096, the table is full after 768 look-ups, there are 2,048 contexts.
 struct Tiny;
 
 impl Size for Tiny {
     const WINDOW: u32 = 4096;
     const SLOTS: u32 = 1024;
+    const CONTEXTS: u32 = 2048;
 }
 
 /// More memory than any size takes, and all of it at once, as in the probe.
@@ -66,62 +69,199 @@ fn decode<S: Size>(
     (symbols, Ok(()))
 }
 
+/// Decisions as the text reads, and their bytes.
+struct Decisions {
+    low: u64,
+    high: u64,
+    bytes: Vec<u8>,
+}
+
+/// A probability of 2^16 and how often it was asked.
+#[derive(Clone, Copy)]
+struct Odds {
+    p: u64,
+    count: u64,
+}
+
+const NEW: Odds = Odds {
+    p: 1 << 15,
+    count: 0,
+};
+
+impl Odds {
+    fn learn(&mut self, yes: bool) {
+        let rate = (2 << 16) / (2 * self.count + 3);
+        if yes {
+            self.p += (65535 - self.p) * rate / 65536;
+        } else {
+            self.p -= self.p * rate / 65536;
+        }
+        self.count = (self.count + 1).min(63);
+    }
+}
+
+impl Decisions {
+    fn bit(&mut self, p: u64, yes: bool) {
+        let middle = self.low + ((self.high - self.low) * p) / 65536;
+        if yes {
+            self.high = middle;
+        } else {
+            self.low = middle + 1;
+        }
+        while self.low >> 24 == self.high >> 24 {
+            self.bytes.push((self.low >> 24) as u8);
+            self.low = self.low % (1 << 24) * 256;
+            self.high = self.high % (1 << 24) * 256 + 255;
+        }
+    }
+
+    fn odds(&mut self, odds: &mut Odds, yes: bool) {
+        self.bit(odds.p.clamp(256, 65280), yes);
+        odds.learn(yes);
+    }
+
+    fn rest(&mut self, odds: &mut [Odds], number: u64) {
+        let bits = u64::BITS - number.leading_zeros() - 1;
+        for known in 0..bits {
+            let bit = number >> (bits - 1 - known) & 1 == 1;
+            if known < 3 {
+                let above = number >> (bits - known);
+                self.odds(&mut odds[above as usize], bit);
+            } else {
+                self.bit(32768, bit);
+            }
+        }
+    }
+}
+
+/// Contexts as the text reads: each has its place in a table that doubles.
+struct Contexts {
+    table: Vec<Option<(u32, Odds)>>,
+    new: usize,
+}
+
+impl Contexts {
+    fn get(&mut self, context: u32) -> Option<&mut Odds> {
+        let place = context as usize % self.table.len();
+        let (tag, odds) = self.table[place].as_mut()?;
+        (*tag == context >> 22).then_some(odds)
+    }
+
+    fn learn(&mut self, context: u32, yes: bool, most: u32) {
+        if let Some(odds) = self.get(context) {
+            odds.learn(yes);
+            return;
+        }
+        let mut odds = NEW;
+        odds.learn(yes);
+        let size = self.table.len();
+        self.table[context as usize % size] = Some((context >> 22, odds));
+        self.new += 1;
+        if 4 * self.new >= size && size < most as usize {
+            self.table.extend_from_within(..);
+        }
+    }
+}
+
 /// The codec as its text reads: the whole history kept, symbol by symbol, nothing clever.
 fn reference<S: Size>(symbols: &[u32]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let number = |bytes: &mut Vec<u8>, mut number: u64| {
-        while number > 127 {
-            bytes.push((number % 128) as u8 + 128);
-            number /= 128;
-        }
-        bytes.push(number as u8);
+    let mut coder = Decisions {
+        low: 0,
+        high: (1 << 32) - 1,
+        bytes: Vec::new(),
     };
+    if symbols.is_empty() {
+        return coder.bytes;
+    }
     // What is remembered; and of the run that is going on, everything.
     let mut history: Vec<u32> = Vec::new();
     let mut run: Vec<u32> = Vec::new();
     let mut best: Option<usize> = None;
-    let mut other: Option<usize> = None;
     let mut table = vec![(None, None); FIRST_SLOTS as usize];
-    let mut followers = vec![0; FOLLOWERS];
+    let mut contexts = Contexts {
+        table: vec![None; FIRST_CONTEXTS as usize],
+        new: 0,
+    };
+    let mut instead = vec![0; 4096];
+    let mut told = NEW;
+    let mut lengths = [NEW; 64];
+    let mut run_bits = [[NEW; 8]; 16];
+    let mut widths = [NEW; 64];
+    let mut symbol_bits = [[NEW; 8]; 33];
+    let context = |history: &[u32], predicted: u32| {
+        let back = |n: usize| u64::from(history[history.len() - n]);
+        let sum = (u64::from(predicted) + (back(1) << 32))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add((back(2) + (back(3) << 32)).wrapping_mul(0xc2b2_ae3d_27d4_eb4f));
+        let mixed = (sum >> 32) as u32;
+        mixed ^ mixed >> 15
+    };
+    let mut literal = |coder: &mut Decisions, symbol: u32| {
+        let width = u32::BITS - symbol.leading_zeros();
+        let mut node = 1;
+        for level in (0..6).rev() {
+            let bit = width >> level & 1;
+            coder.odds(&mut widths[node], bit == 1);
+            node = 2 * node + bit as usize;
+        }
+        if width > 0 {
+            coder.rest(&mut symbol_bits[width as usize], symbol.into());
+        }
+    };
     for symbol in symbols {
         // The prediction: what stands there, and where the history ends, from there again.
-        if let Some(from) = best
-            && history[from + run.len() % (history.len() - from)] == *symbol
-        {
+        let predicted = best.map(|from| history[from + run.len() % (history.len() - from)]);
+        if predicted == Some(*symbol) {
             run.push(*symbol);
             continue;
         }
-        let length = run.len();
-        let last = |history: &[u32]| history.last().copied().unwrap_or(0);
-        let other_symbol = other.filter(|_| length == 0).map(|at| history[at]);
-        if length as u64 > S::KEPT {
+        let length = run.len() as u64;
+        let before = history.len();
+        if length > S::KEPT {
             history.extend(&run[..S::KEPT as usize]);
-            history.extend(&run[length - LONG as usize..]);
+            history.extend(&run[run.len() - LONG as usize..]);
         } else {
             history.extend(&run);
         }
-        let follower: &mut u32 = &mut followers[last(&history) as usize % FOLLOWERS];
-        if best.is_none() {
-            number(&mut bytes, u64::from(*symbol));
+        if let Some(predicted) = predicted {
+            let here = context(&history, predicted);
+            if length < S::KEPT.min(1024) && contexts.get(here).is_some() {
+                coder.odds(&mut told, false);
+                for at in before..history.len() {
+                    if let Some(odds) = contexts.get(context(&history[..at], history[at])) {
+                        coder.odds(odds, false);
+                    }
+                }
+                if let Some(odds) = contexts.get(here) {
+                    coder.odds(odds, true);
+                }
+            } else {
+                coder.odds(&mut told, true);
+                coder.bit(256, false);
+                let number = length + 1;
+                for bit in 0..=number.ilog2() {
+                    coder.odds(&mut lengths[bit as usize], bit < number.ilog2());
+                }
+                coder.rest(&mut run_bits[number.ilog2().min(15) as usize], number);
+                contexts.learn(here, true, S::CONTEXTS);
+            }
+            let place = here.wrapping_mul(0x85eb_ca6b) as usize >> 20;
+            let again = here.wrapping_mul(0x9e37_79b9);
+            let again = again ^ again >> 15;
+            let p = contexts.get(again).map_or(32768, |odds| odds.p);
+            coder.bit(p.clamp(256, 65280), instead[place] == *symbol);
+            contexts.learn(again, instead[place] == *symbol, S::CONTEXTS);
+            if instead[place] != *symbol {
+                literal(&mut coder, *symbol);
+            }
+            instead[place] = *symbol;
         } else {
-            let kind = match *symbol {
-                symbol if other_symbol == Some(symbol) => 1,
-                symbol if *follower == symbol => 2,
-                0 => 3,
-                _ => 0,
-            };
-            bytes.push(4 * length.min(63) as u8 + kind);
-            if length >= 63 {
-                number(&mut bytes, length as u64 - 63);
-            }
-            if kind == 0 {
-                number(&mut bytes, u64::from(*symbol));
-            }
+            coder.bit(256, false);
+            literal(&mut coder, *symbol);
         }
-        *follower = *symbol;
         history.push(*symbol);
         run.clear();
-        (best, other) = (None, None);
+        best = None;
         if history.len() < 6 {
             continue;
         }
@@ -172,19 +312,21 @@ fn reference<S: Size>(symbols: &[u32]) -> Vec<u8> {
                 && history[..place].ends_with(&history[history.len() - words..]))
             .then_some(place)
         };
-        best = fits(places.0, 6);
-        other = fits(places.1, 2);
-        if best.is_none() {
-            best = other.take();
-        } else if best == other {
-            other = None;
-        }
+        best = fits(places.0, 6).or_else(|| fits(places.1, 2));
     }
-    if !run.is_empty() {
-        bytes.push(4 * run.len().min(63) as u8);
-        if run.len() >= 63 {
-            number(&mut bytes, run.len() as u64 - 63);
+    if best.is_some() {
+        coder.bit(told.p.clamp(256, 65280), true);
+    }
+    coder.bit(256, true);
+    let mut bytes = coder.bytes;
+    bytes.extend((coder.low as u32).to_be_bytes());
+    if best.is_some() {
+        let mut number = run.len();
+        while number > 127 {
+            bytes.push((number % 128) as u8 + 128);
+            number /= 128;
         }
+        bytes.push(number as u8);
     }
     bytes
 }
@@ -321,33 +463,67 @@ fn noise_agrees_with_the_reference() {
 #[test]
 fn the_worked_example() {
     let mut symbols = [16, 17, 0, 18, 0, 0].repeat(3);
-    symbols.extend([16, 17]);
-    let literals = [16, 17, 0, 18, 0, 0, 16, 17, 0, 18, 0, 0];
-    let run = [&literals[..], &[0x20]].concat();
-    assert_eq!(encode::<Normal, Words>(&symbols, 5), run);
-    symbols.push(19);
-    let whole = [&run[..], &[19]].concat();
-    assert_eq!(encode::<Normal, Words>(&symbols, 5), whole);
-    assert_eq!(reference::<Normal>(&symbols), whole);
+    symbols.extend([16, 17, 19]);
+    let hexadecimal = |bytes: &[u8]| {
+        let bytes = bytes.iter().map(|byte| format!("{byte:02x}"));
+        bytes.collect::<Vec<_>>().join(" ")
+    };
+    let whole = hexadecimal(&encode::<Normal, Words>(&symbols, 5));
+    assert_eq!(hexadecimal(&reference::<Normal>(&symbols)), whole);
+    let document = include_str!("../../../../docs/trace-format.md");
+    assert!(document.contains(&whole), "{whole}");
 }
 
 #[test]
 fn what_no_encoder_writes_is_refused() {
-    let aimed = [16, 17, 0, 18, 0, 0, 16, 17, 0, 18, 0, 0];
-    let decoded = |more: &[u8]| {
-        let (symbols, outcome) = decode::<Normal>(&[&aimed[..], more].concat(), 100, 10_000);
-        (symbols.len(), outcome)
-    };
-    assert_eq!(decoded(&[]), (12, Ok(())));
-    assert_eq!(decoded(&[0x08]), (14, Ok(())));
-    assert_eq!(decoded(&[0x01]), (12, Err(DecodeError::NoOther)));
-    assert_eq!(decoded(&[0x05]), (13, Err(DecodeError::NoOther)));
-    assert_eq!(decoded(&[0xfc]), (12, Err(DecodeError::CutOff)));
-    assert_eq!(decoded(&[0x00, 0x80]), (12, Err(DecodeError::CutOff)));
-    let too_large = [0x00, 0x80, 0x80, 0x80, 0x80, 0x10];
-    assert_eq!(decoded(&too_large), (12, Err(DecodeError::TooLarge)));
-    let endless = [&[0xfc][..], &[0xff; 12]].concat();
-    assert_eq!(decoded(&endless), (12, Err(DecodeError::TooLarge)));
+    let refused = |bytes: &[u8]| decode::<Normal>(bytes, 100, 10_000).1;
+    assert_eq!(refused(&[]), Ok(()));
+    // Six times yes: a symbol of 63 bits.
+    assert_eq!(refused(&[0x01, 0, 0, 0, 0, 0]), Err(DecodeError::TooLarge));
+    let mut aimed = encode::<Normal, Words>(&[16, 17, 0, 18, 0, 0].repeat(3), 100);
+    *aimed.last_mut().unwrap() = 0xff;
+    assert_eq!(refused(&aimed), Err(DecodeError::CutOff));
+    aimed.extend([0xff; 9]);
+    assert_eq!(refused(&aimed), Err(DecodeError::TooLarge));
+}
+
+#[test]
+fn cut_off_anywhere_a_stream_gives_a_prefix_and_says_so() {
+    let symbols: Vec<u32> = noise(3000, 3)
+        .into_iter()
+        .flat_map(|symbol| [symbol, 16, 0, 0])
+        .collect();
+    let bytes = encode::<Tiny, Words>(&symbols, 100);
+    for length in 1..bytes.len() {
+        let (decoded, outcome) = decode::<Tiny>(&bytes[..length], 64, usize::MAX);
+        assert!(symbols.starts_with(&decoded), "{length}");
+        assert_eq!(outcome, Err(DecodeError::CutOff), "{length}");
+    }
+}
+
+#[test]
+fn no_batch_takes_more_than_is_said() {
+    let mut symbols: Vec<u32> = noise(20_000, 7);
+    // What was certain fails, by symbols as large as there are.
+    symbols.extend([16, 17, 0, 0].repeat(3000));
+    symbols.extend(noise(20_000, u32::MAX));
+    symbols.extend((0..9000u32).map(|index| index.reverse_bits()));
+    symbols.extend(
+        [16, 17, 0]
+            .repeat(9000)
+            .iter()
+            .zip(noise(27_000, 5))
+            .map(|(a, b)| a + (b & 1)),
+    );
+    for batch in [1, 256, 1024] {
+        let mut encoder = EncoderState::<Words, Words>::default();
+        for part in symbols.chunks(batch) {
+            let mut bytes = Vec::new();
+            encoder.push_batch::<Tiny>(part, &mut bytes);
+            assert!(bytes.len() <= most_bytes(part.len()), "{}", bytes.len());
+            assert!(encoder.tail().length <= 24);
+        }
+    }
 }
 
 /// No run is too long, and one that is never ends what follows.

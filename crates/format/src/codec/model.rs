@@ -26,31 +26,35 @@ pub trait Size {
     const SLOTS: u32;
     /// Of a longer run, the first so many symbols are remembered, and the last [`LONG`].
     const KEPT: u64 = Self::WINDOW as u64 / 8;
+    /// Most contexts ([`super::chances`]); a power of two.
+    const CONTEXTS: u32;
 }
 
-/// 4 MB of history, 256 kB of table.
+/// 4 MB of history, 256 kB of table, 64 kB of contexts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Normal;
-/// 256 kB of history, 64 kB of table.
+/// 256 kB of history, 64 kB of table, 16 kB of contexts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Low;
 
 impl Size for Normal {
     const WINDOW: u32 = 1 << 20;
     const SLOTS: u32 = 1 << 15;
+    const CONTEXTS: u32 = 1 << 14;
 }
 
 impl Size for Low {
     const WINDOW: u32 = 1 << 16;
     const SLOTS: u32 = 1 << 13;
+    const CONTEXTS: u32 = 1 << 12;
 }
 
 /// Symbols that a look-up compares.
 pub const LONG: u32 = 6;
+/// Symbols before a place that are told by [`Model::last`].
+pub const NEAR: usize = 3;
 /// Slots of the table at first; a power of two.
 pub const FIRST_SLOTS: u32 = 256;
-/// Symbols of which is remembered what followed them last where the prediction failed.
-pub const FOLLOWERS: usize = 4096;
 /// A place is this much nearer than the window is wide.
 pub const MARGIN: u32 = 2048;
 /// Most symbols that are put behind the history before it is known how far they were predicted.
@@ -69,14 +73,10 @@ pub struct Model<T, H> {
     distance: u32,
     /// Whether there is a prediction.
     aimed: bool,
-    /// The second best place at the beginning of a run; 0 for none.
-    other: u32,
     /// Slots behind the first ones.
     grown: u32,
     /// Symbols that were as predicted since the last look-up.
     run: u64,
-    /// What followed a symbol, by its low bits.
-    followers: [u32; FOLLOWERS],
     table: T,
     history: H,
 }
@@ -88,10 +88,8 @@ impl<T: Default, H: Default> Default for Model<T, H> {
             from: 0,
             distance: 0,
             aimed: false,
-            other: 0,
             grown: 0,
             run: 0,
-            followers: [0; FOLLOWERS],
             table: T::default(),
             history: H::default(),
         }
@@ -117,23 +115,50 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.history.present().get(index).copied().unwrap_or(0)
     }
 
-    /// The symbol before the head.
+    /// The symbol that is predicted, where one is.
     #[inline]
-    fn last<S: Size>(&self) -> u32 {
-        self.at::<S>(self.head.wrapping_sub(1))
+    pub fn predicted<S: Size>(&self) -> u32 {
+        let place = if self.from == self.head {
+            self.head.wrapping_sub(self.span())
+        } else {
+            self.from
+        };
+        self.at::<S>(place)
     }
 
-    /// What stands at the second best place, where the run has just begun and there is one.
+    /// The symbols of the run so far, of at most [`Size::KEPT`]; and those before them, the nearest first.
     #[inline]
-    pub fn other<S: Size>(&self) -> Option<u32> {
-        (self.run == 0 && self.other != 0).then(|| self.at::<S>(self.other))
+    pub fn followed<S: Size>(&self) -> ([u32; NEAR], impl Iterator<Item = u32> + '_) {
+        let start = self.head.wrapping_sub(self.run as u32);
+        let symbols = 0..self.run as u32;
+        let symbols = symbols.map(move |index| self.at::<S>(start.wrapping_add(index)));
+        (self.before::<S>(start), symbols)
     }
 
-    /// What came last behind the last symbol where the prediction failed.
+    /// The symbols that are predicted, without an end; and those before them. At the beginning of a run.
     #[inline]
-    pub fn follower<S: Size>(&self) -> u32 {
-        let slot = self.last::<S>() as usize % FOLLOWERS;
-        self.followers.get(slot).copied().unwrap_or(0)
+    pub fn ahead_of<S: Size>(&self) -> ([u32; NEAR], impl Iterator<Item = u32> + '_) {
+        let mut place = self.from;
+        let symbols = core::iter::repeat_with(move || {
+            let symbol = self.at::<S>(place);
+            place = place.wrapping_add(1);
+            if place == self.head {
+                place = self.from;
+            }
+            symbol
+        });
+        (self.before::<S>(self.head), symbols)
+    }
+
+    /// The last symbols, the nearest first.
+    #[inline]
+    pub fn last<S: Size>(&self) -> [u32; NEAR] {
+        self.before::<S>(self.head)
+    }
+
+    #[inline]
+    fn before<S: Size>(&self, place: u32) -> [u32; NEAR] {
+        [1, 2, 3].map(|back| self.at::<S>(place.wrapping_sub(back)))
     }
 
     /// Puts symbols behind the head, without moving it, unless the run does not go there any more.
@@ -288,12 +313,8 @@ impl<T: Memory, H: Memory> Model<T, H> {
     /// `staged` tells that they all were given to [`Model::stage`].
     #[inline]
     pub fn miss<S: Size>(&mut self, symbols: &[u32], staged: bool) {
-        let Some(symbol) = symbols.first() else {
+        if symbols.is_empty() {
             return;
-        };
-        let slot = self.last::<S>() as usize % FOLLOWERS;
-        if let Some(place) = self.followers.get_mut(slot) {
-            *place = *symbol;
         }
         if !staged || self.aimed && self.run >= S::KEPT {
             self.put::<S>(symbols);
@@ -312,14 +333,13 @@ impl<T: Memory, H: Memory> Model<T, H> {
         let s = self.context::<S>(self.head);
         let [long, short] = self.look_up::<S>(&s);
         let long = long.filter(|place| self.context::<S>(*place) == s);
-        let short = short.filter(|place| long == Some(*place) || self.pair::<S>(*place) == s[0]);
-        let Some(best) = long.or(short) else {
+        let short = || short.filter(|place| self.pair::<S>(*place) == s[0]);
+        let Some(best) = long.or_else(short) else {
             return;
         };
         self.aimed = true;
         self.from = best;
         self.distance = self.head.wrapping_sub(best);
-        self.other = short.filter(|place| *place != best).unwrap_or(0);
     }
 
     /// The symbols before a place in pairs, the nearest first; the nearer of a pair in the high half.

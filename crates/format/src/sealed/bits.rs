@@ -9,11 +9,10 @@
 //! Both directions run the same procedure: [`Coder::bit`] writes the bit that it is given, or ignores
 //! it and gives the one that it reads. Integers only, so that every machine computes the same.
 
+use crate::arithmetic::{Interval, ONE};
 use crate::codec::memory::Memory;
 use crate::codec::{Sink, Source};
 
-/// Probabilities are out of 2^16.
-const ONE: u32 = 1 << 16;
 /// Logits are in units of 1/256, and end here.
 const FAR: i32 = 3071;
 /// Most contexts of a decision.
@@ -55,46 +54,6 @@ pub trait Coder {
     fn bit(&mut self, p: u32, bit: bool) -> Result<bool, Broken>;
 }
 
-/// The interval of an arithmetic coder: carry-free, 32 bits.
-#[derive(Debug, Clone, Copy)]
-struct Interval {
-    low: u32,
-    high: u32,
-}
-
-impl Interval {
-    const WHOLE: Self = Self {
-        low: 0,
-        high: u32::MAX,
-    };
-
-    /// Where it is divided: up to here the bit is 1.
-    fn middle(self, p: u32) -> u32 {
-        let range = u64::from(self.high - self.low);
-        let p = u64::from(p.clamp(1, ONE - 1));
-        self.low + ((range * p) >> 16) as u32
-    }
-
-    fn narrow(&mut self, middle: u32, bit: bool) {
-        if bit {
-            self.high = middle;
-        } else {
-            self.low = middle + 1;
-        }
-    }
-
-    /// The leading byte, once it is settled.
-    fn settled(&mut self) -> Option<u8> {
-        let byte = (self.high >> 24) as u8;
-        if (self.low ^ self.high) >> 24 != 0 {
-            return None;
-        }
-        self.low <<= 8;
-        self.high = self.high << 8 | 255;
-        Some(byte)
-    }
-}
-
 /// Writes bits.
 #[derive(Debug)]
 pub struct Writer<'a, S> {
@@ -107,7 +66,7 @@ impl<'a, S: Sink> Writer<'a, S> {
     /// Bytes go to `sink`.
     pub fn new(sink: &'a mut S) -> Self {
         Self {
-            interval: Interval::WHOLE,
+            interval: Interval::default(),
             sink,
             written: 0,
         }
@@ -122,7 +81,7 @@ impl<'a, S: Sink> Writer<'a, S> {
     /// Ends the bytes. What follows them does not matter.
     pub fn finish(self) {
         // The shortest bytes that lie inside whatever comes behind them.
-        let Interval { low, high } = self.interval;
+        let (low, high) = (self.interval.low(), self.interval.high());
         for length in 0..=4u32 {
             let rest = u32::MAX.checked_shr(8 * length).unwrap_or(0);
             let start = low.saturating_add(rest) & !rest;
@@ -163,7 +122,7 @@ impl<'a, S: Source> Reader<'a, S> {
     /// Bytes come from `source`.
     pub fn new(source: &'a mut S) -> Self {
         let mut reader = Self {
-            interval: Interval::WHOLE,
+            interval: Interval::default(),
             code: 0,
             source,
             beyond: 0,

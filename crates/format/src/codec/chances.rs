@@ -1,0 +1,319 @@
+//! How probable it is that a prediction fails, and what comes then: probabilities that learn, by what is predicted and
+//! what came before it.
+//!
+//! A context is *open* once a prediction failed in it: a branch that goes by data, say. Only there it is asked whether
+//! the prediction holds; what lies between costs nothing. The number of slots doubles as they come to be used, so that small
+//! streams touch little memory.
+//!
+//! ```text
+//!  slot:   31      22 21                6 5      0
+//!          ┌─────────┬───────────────────┬────────┐
+//!          │ context │ probability       │ count  │   of what was decided here; 0: nothing yet
+//!          └─────────┴───────────────────┴────────┘
+//! ```
+
+use super::DecodeError;
+use super::coder::Coder;
+use super::memory::Memory;
+use super::model::{NEAR, Size};
+use crate::arithmetic::ONE;
+
+/// Slots of contexts at first; a power of two.
+pub const FIRST_CONTEXTS: u32 = 1024;
+/// Places for what came instead of a prediction; a power of two.
+const INSTEAD: usize = 4096;
+/// No decision is more certain: with probability 1 - 1/256, so that none takes more than a byte.
+const DOUBT: u32 = ONE / 256;
+/// Bits of a number that depend on those above them.
+const LEADING: u32 = 3;
+/// Numbers of more bits have their leading ones in common.
+const LONG_NUMBERS: u32 = 15;
+
+/// Slots for the bits of numbers by their length: its own decisions in front.
+const RUNS: usize = 64 + 8 * (LONG_NUMBERS as usize + 1);
+const SYMBOLS: usize = 64 + 8 * 33;
+
+/// Where a prediction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Context(u32);
+
+impl Context {
+    /// Of the symbol that is predicted behind `last`, the nearest first.
+    #[inline]
+    pub fn new(last: [u32; NEAR], predicted: u32) -> Self {
+        let [a, b, c] = last.map(u64::from);
+        let near = (u64::from(predicted) | a << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let far = (b | c << 32).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+        let mixed = (near.wrapping_add(far) >> 32) as u32;
+        Self(mixed ^ mixed >> 15)
+    }
+
+    /// Of the decision whether the symbol that came instead the last time comes again.
+    fn again(self) -> Self {
+        let mixed = self.0.wrapping_mul(0x9e37_79b9);
+        Self(mixed ^ mixed >> 15)
+    }
+
+    fn instead(self) -> usize {
+        self.0.wrapping_mul(0x85eb_ca6b) as usize >> 20
+    }
+}
+
+/// All probabilities, in memory that is zero at first.
+#[derive(Debug, Clone)]
+pub(super) struct Chances<T> {
+    slots: T,
+    /// How often the number of slots was doubled.
+    doubled: u32,
+    /// Contexts that came to have a slot.
+    used: u32,
+    /// Whether the length of a run is told.
+    told: u32,
+    runs: [u32; RUNS],
+    symbols: [u32; SYMBOLS],
+    /// What came instead of a prediction, by its context.
+    instead: [u32; INSTEAD],
+}
+
+impl<T: Default> Default for Chances<T> {
+    fn default() -> Self {
+        Self {
+            slots: T::default(),
+            doubled: 0,
+            used: 0,
+            told: 0,
+            runs: [0; RUNS],
+            symbols: [0; SYMBOLS],
+            instead: [0; INSTEAD],
+        }
+    }
+}
+
+/// A slot counts up to here how often it was asked.
+const SURE: u32 = 63;
+/// The probability in a slot of zeros.
+const HALF: u32 = ONE / 2;
+/// Bits of a slot below its context.
+const CONTEXT: u32 = 22;
+
+/// 2^16 / (n + 1.5).
+static RATES: [u32; SURE as usize + 1] = {
+    let mut table = [0; SURE as usize + 1];
+    let mut n = 0;
+    while n <= SURE as usize {
+        table[n] = (2 << 16) / (2 * n as u32 + 3);
+        n += 1;
+    }
+    table
+};
+
+/// The probability of a yes in a slot, out of 2^16; one half at first.
+#[inline]
+fn probability(slot: u32) -> u32 {
+    (slot >> 6 & 0xffff) ^ HALF
+}
+
+/// The same, as it is coded.
+#[inline]
+fn odds(slot: u32) -> u32 {
+    probability(slot).clamp(DOUBT, ONE - DOUBT)
+}
+
+/// A slot that has seen one more decision. Of those before it, the more there are the less this one counts.
+#[inline]
+fn learn(slot: u32, bit: bool) -> u32 {
+    let count = slot & SURE;
+    let rate = RATES.get(count as usize).copied().unwrap_or(0);
+    let p = probability(slot);
+    let p = if bit {
+        p + (((ONE - 1 - p) * rate) >> 16)
+    } else {
+        p - ((p * rate) >> 16)
+    };
+    slot >> CONTEXT << CONTEXT | (p ^ HALF) << 6 | (count + 1).min(SURE)
+}
+
+#[inline]
+fn decide(slot: &mut u32, coder: &mut impl Coder, bit: bool) -> Result<bool, DecodeError> {
+    let bit = coder.bit(odds(*slot), bit)?;
+    *slot = learn(*slot, bit);
+    Ok(bit)
+}
+
+/// The same in a row of slots.
+#[inline]
+fn decide_at(
+    slots: &mut [u32],
+    at: u32,
+    coder: &mut impl Coder,
+    bit: bool,
+) -> Result<bool, DecodeError> {
+    match slots.get_mut(at as usize) {
+        Some(slot) => decide(slot, coder, bit),
+        None => Ok(false),
+    }
+}
+
+/// The bits of a number behind its leading one, of which there are `count`; the first few by slots from `at` on.
+fn rest(
+    slots: &mut [u32],
+    at: u32,
+    coder: &mut impl Coder,
+    count: u32,
+    number: u64,
+) -> Result<u64, DecodeError> {
+    let leading = count.min(LEADING);
+    let mut value = 1;
+    for left in (count - leading..count).rev() {
+        let bit = number >> left & 1 == 1;
+        let bit = decide_at(slots, at + value as u32, coder, bit)?;
+        value = value << 1 | u64::from(bit);
+    }
+    let left = count - leading;
+    Ok(value << left | coder.plain(left, number)?)
+}
+
+/// Codes whether the stream ends here.
+pub(super) fn end(coder: &mut impl Coder, is_end: bool) -> Result<bool, DecodeError> {
+    coder.bit(DOUBT, is_end)
+}
+
+impl<T: Memory> Chances<T> {
+    fn mask(&self) -> u32 {
+        (FIRST_CONTEXTS << self.doubled) - 1
+    }
+
+    /// The slot of a context, where it has one.
+    #[inline]
+    fn open(&mut self, context: Context) -> Option<&mut u32> {
+        let mask = self.mask();
+        let slots = self.slots.words(mask as usize + 1);
+        let slot = slots.get_mut((context.0 & mask) as usize)?;
+        let is_its = *slot >> CONTEXT == context.0 >> CONTEXT && *slot != 0;
+        is_its.then_some(slot)
+    }
+
+    /// Whether a prediction failed there.
+    #[inline]
+    pub fn is_open(&mut self, context: Context) -> bool {
+        self.open(context).is_some()
+    }
+
+    /// Codes whether a prediction fails; in a context that is not open, it does not.
+    #[inline]
+    pub fn fails(
+        &mut self,
+        context: Context,
+        coder: &mut impl Coder,
+        bit: bool,
+    ) -> Result<bool, DecodeError> {
+        match self.open(context) {
+            Some(slot) => decide(slot, coder, bit),
+            None => Ok(false),
+        }
+    }
+
+    /// A slot of another context is this one's from now on.
+    #[inline]
+    fn learn<S: Size>(&mut self, context: Context, bit: bool) {
+        if let Some(slot) = self.open(context) {
+            *slot = learn(*slot, bit);
+            return;
+        }
+        let mask = self.mask();
+        let slots = self.slots.words(mask as usize + 1);
+        if let Some(slot) = slots.get_mut((context.0 & mask) as usize) {
+            *slot = learn(context.0 >> CONTEXT << CONTEXT, bit);
+        }
+        self.used += 1;
+        if 4 * self.used > mask && mask + 1 < S::CONTEXTS {
+            self.double(mask as usize + 1);
+        }
+    }
+
+    #[cold]
+    fn double(&mut self, size: usize) {
+        let slots = self.slots.words(2 * size);
+        if let Some((old, new)) = slots.split_at_mut_checked(size)
+            && let Some(new) = new.get_mut(..size)
+        {
+            new.copy_from_slice(old);
+        }
+        self.doubled += 1;
+    }
+
+    /// A prediction failed there.
+    #[inline]
+    pub fn failed<S: Size>(&mut self, context: Context) {
+        self.learn::<S>(context, true);
+    }
+
+    /// Codes whether the length of a run is told.
+    #[inline]
+    pub fn told(&mut self, coder: &mut impl Coder, bit: bool) -> Result<bool, DecodeError> {
+        decide(&mut self.told, coder, bit)
+    }
+
+    /// The same for an end that leaves nothing behind.
+    pub fn told_now(&self, coder: &mut impl Coder) {
+        // Writing does not fail.
+        let _ = coder.bit(odds(self.told), true);
+    }
+
+    /// Codes a run's length: how many bits it has, one by one, then they.
+    pub fn run(&mut self, coder: &mut impl Coder, run: u64) -> Result<u64, DecodeError> {
+        const MOST: u32 = u64::BITS - 1;
+        let number = run.saturating_add(1);
+        let wanted = number.ilog2();
+        let mut count = 0;
+        while count < MOST && decide_at(&mut self.runs, count, coder, wanted > count)? {
+            count += 1;
+        }
+        let at = 64 + 8 * count.min(LONG_NUMBERS);
+        Ok(rest(&mut self.runs, at, coder, count, number)? - 1)
+    }
+
+    /// Codes a symbol of which nothing is known.
+    pub fn symbol(&mut self, coder: &mut impl Coder, symbol: u32) -> Result<u32, DecodeError> {
+        const LEVELS: u32 = 6;
+        let wanted = u32::BITS - symbol.leading_zeros();
+        let mut node = 1;
+        for level in (0..LEVELS).rev() {
+            let bit = decide_at(&mut self.symbols, node, coder, wanted >> level & 1 == 1)?;
+            node = node << 1 | u32::from(bit);
+        }
+        match node - (1 << LEVELS) {
+            0 => Ok(0),
+            bits @ 1..=32 => {
+                let at = 64 + 8 * bits;
+                let symbol = rest(&mut self.symbols, at, coder, bits - 1, symbol.into())?;
+                Ok(symbol as u32)
+            }
+            _ => Err(DecodeError::TooLarge),
+        }
+    }
+
+    /// Codes what came instead of a prediction: what did the last time, or any symbol.
+    pub fn instead<S: Size>(
+        &mut self,
+        context: Context,
+        coder: &mut impl Coder,
+        symbol: u32,
+    ) -> Result<u32, DecodeError> {
+        let place = context.instead() % INSTEAD;
+        let last = self.instead.get(place).copied().unwrap_or(0);
+        let again = context.again();
+        let odds = odds(self.open(again).map_or(0, |slot| *slot));
+        let is_last = coder.bit(odds, symbol == last)?;
+        self.learn::<S>(again, is_last);
+        let symbol = if is_last {
+            last
+        } else {
+            self.symbol(coder, symbol)?
+        };
+        if let Some(place) = self.instead.get_mut(place) {
+            *place = symbol;
+        }
+        Ok(symbol)
+    }
+}
