@@ -21,13 +21,22 @@ use rustc_hash::FxHashMap;
 
 /// A plain list has at most so many times the elements of a folded one.
 const PLAIN: u64 = 4;
-/// Larger trees are not built: the thread is kept as it was recorded.
-const MOST_ITEMS: usize = 1 << 24;
+/// Most children that the nodes of all trees have, about 600 MB; threads whose trees need more are kept as they were
+/// recorded. Trees that are built at the same time share as much again.
+const MOST_ITEMS: usize = 1 << 23;
 /// How many trees are built before they are brought together.
 const BATCH: usize = 64;
 
 /// A thread's tree, and its strays.
 type Root = (NodeId, Vec<u64>);
+/// Why a thread has no tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotTold {
+    /// Its events cannot be told by one.
+    Never,
+    /// It would be larger than it may be.
+    TooLarge,
+}
 /// Of a run: by process, by thread; `None` where the thread is kept as it was recorded.
 type Roots = Vec<Vec<Option<Root>>>;
 
@@ -381,27 +390,40 @@ impl Forest {
         let mut roots = Vec::with_capacity(threads.len());
         for batch in threads.chunks(BATCH) {
             let known = self.functions.clone();
-            let built: Vec<(Self, Option<Root>)> = batch
+            let build = |thread: &Thread, most: usize| {
+                let mut forest = Self {
+                    functions: known.clone(),
+                    ..Self::default()
+                };
+                let built = forest.told(functions, thread, most);
+                (forest, built)
+            };
+            let share = MOST_ITEMS / batch.len();
+            let built: Vec<(Self, Result<Root, NotTold>)> = batch
                 .par_iter()
-                .map(|thread| {
-                    let mut forest = Self {
-                        functions: known.clone(),
-                        ..Self::default()
-                    };
-                    let built = forest.told(functions, thread);
-                    (forest, built)
-                })
+                .map(|thread| build(thread, share))
                 .collect();
-            for (forest, built) in built {
+            for ((mut forest, mut built), thread) in built.into_iter().zip(batch) {
+                if built == Err(NotTold::TooLarge) {
+                    drop(forest);
+                    (forest, built) = build(thread, MOST_ITEMS);
+                }
+                let is_full = self.nodes.size() + forest.nodes.size() > MOST_ITEMS;
+                let built = built.ok().filter(|_| !is_full);
                 roots.push(built.map(|(root, strays)| (self.absorb(&forest, root), strays)));
             }
         }
         roots
     }
 
-    fn told(&mut self, functions: &Functions, thread: &Thread) -> Option<Root> {
+    fn told(
+        &mut self,
+        functions: &Functions,
+        thread: &Thread,
+        most: usize,
+    ) -> Result<Root, NotTold> {
         if !thread.can_be_told() {
-            return None;
+            return Err(NotTold::Never);
         }
         let mut strays = Strays::default();
         let mut builder = Builder::new(self);
@@ -415,17 +437,17 @@ impl Forest {
                         true => &functions.leaf,
                         false => &functions.plain,
                     };
-                    builder.call(*keys.get(id.0 as usize)?);
+                    builder.call(*keys.get(id.0 as usize).ok_or(NotTold::Never)?);
                 }
                 Event::Return => builder.ret(),
                 Event::Tail => builder.tail(),
             }
             count = count.wrapping_add(1);
-            if count.is_multiple_of(1 << 16) && builder.size() > MOST_ITEMS {
-                return None;
+            if count.is_multiple_of(1 << 14) && builder.size() > most {
+                return Err(NotTold::TooLarge);
             }
         }
-        Some((builder.finish(), strays.finish()))
+        Ok((builder.finish(), strays.finish()))
     }
 
     /// Adds the trees of a store for which `is_wanted` holds, and what they consist of; `key` gives the function that a
