@@ -91,8 +91,17 @@ impl Folder {
         // SAFETY: the file may be written while it is mapped (by the process that it is of, and then
         // only beyond what its states name as committed, or in control blocks, which are copied word
         // by word before use). Every offset is checked and every value is taken as a stranger's.
-        let map = unsafe { Mmap::map(&file)? };
-        Ok(Mapped::File(map))
+        let map = unsafe { Mmap::map(&file) };
+        match map {
+            Ok(map) => Ok(Mapped::File(map)),
+            // A process has so many mappings at most (65,530, mostly); a run may have more files.
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                let mut bytes = Vec::new();
+                file.take(size).read_to_end(&mut bytes)?;
+                Ok(Mapped::Memory(bytes))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
