@@ -1,6 +1,7 @@
 /* rusage REPORT SECONDS COMMAND...: runs COMMAND in a process group of its own, ends it when SECONDS are over, and
  * writes to REPORT: wall nanoseconds, microseconds of user and of system time of all that it waited for, exit status
- * (128 + n after signal n, 124 when its time was over). In C since only getrusage tells microseconds. */
+ * (128 + n after signal n, 124 when its time was over), and the most kilobytes that one of them had. In C since only
+ * getrusage tells microseconds. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,10 +53,11 @@ int main(int argc, char **argv) {
     FILE *report = fopen(argv[1], "w");
     if (!report)
         return 2;
-    fprintf(report, "%lld %lld %lld %d\n",
+    fprintf(report, "%lld %lld %lld %d %ld\n",
             (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec,
             usage.ru_utime.tv_sec * 1000000LL + usage.ru_utime.tv_usec,
             usage.ru_stime.tv_sec * 1000000LL + usage.ru_stime.tv_usec,
-            alarms ? 124 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+            alarms ? 124 : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status),
+            usage.ru_maxrss);
     return fclose(report) ? 2 : 0;
 }

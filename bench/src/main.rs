@@ -16,6 +16,7 @@ mod memory;
 mod options;
 mod programs;
 mod progress;
+mod ranks;
 mod recording;
 mod rows;
 mod run;
@@ -45,6 +46,7 @@ const BENCHES: &[Bench] = &[
     ("coverage", coverage::USAGE, coverage::run),
     ("memory", memory::USAGE, memory::run),
     ("store", store::USAGE, store::run),
+    ("ranks", ranks::USAGE, ranks::run),
     ("programs", programs::USAGE, programs::run),
     ("progress", progress::USAGE, progress::run),
     ("compare", campaign::USAGE, campaign::run),

@@ -14,6 +14,8 @@ pub struct Ran {
     pub cpu: f64,
     /// Exit status, 128 + n after signal n, 124 when it took too long.
     pub status: i32,
+    /// Most bytes of memory that one of its processes had, pages of mapped files among them.
+    pub peak: u64,
 }
 
 /// A command that is measured.
@@ -131,13 +133,14 @@ impl Job {
             .split_whitespace()
             .filter_map(|word| word.parse().ok())
             .collect();
-        let [wall, user, system, status] = numbers[..] else {
+        let [wall, user, system, status, peak] = numbers[..] else {
             anyhow::bail!("the meter said `{text}`");
         };
         Ok(Ran {
             wall: wall as f64 / 1e9,
             cpu: (user + system) as f64 / 1e6,
             status: i32::try_from(status)?,
+            peak: 1024 * peak.unsigned_abs(),
         })
     }
 }

@@ -72,7 +72,6 @@ pub fn run(words: &[String]) -> Result<()> {
     let path = directory.join("store.csv");
     let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
     println!("{}", HEADS.join("\t"));
-    let mut logs = Vec::new();
     let images = given.text("--images", "main");
     let recorded = suite::sources(images, given.text("--programs", "").as_ref())?;
     let generated = generate::sources(size)
@@ -90,15 +89,24 @@ pub fn run(words: &[String]) -> Result<()> {
             Subject::Recorded(program) => one(program.record()?)?,
         };
         println!("{}", row.join("\t"));
-        let number = |index: usize| row[index].parse::<f64>().unwrap_or(f64::NAN);
-        logs.push((number(3) / number(7)).ln());
         rows.add(&row)?;
     }
-    if !logs.is_empty() {
-        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+    for (of, is_meant) in [
+        ("programs of the suite", true),
+        ("generated sources", false),
+    ] {
+        let chosen = |head| {
+            let rows = rows.all();
+            let rows = rows.filter(|row| row.text("source").starts_with("suite/") == is_meant);
+            let logs: Vec<f64> = rows
+                .map(|row| (row.number("seed") / row.number(head)).ln())
+                .collect();
+            (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+        };
         println!(
-            "sealed is {mean:.1} times smaller than seed (geometric mean of {})",
-            logs.len()
+            "{of}: beside seed, capture is {:.1} times smaller and sealed {:.1} (geometric means)",
+            chosen("capture"),
+            chosen("sealed"),
         );
     }
     let path = directory.join("store-ranks.csv");

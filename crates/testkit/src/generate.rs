@@ -239,13 +239,15 @@ pub fn run(traces: Vec<Vec<Event>>) -> Run {
     }
 }
 
-/// Ranks of one program on a grid, as they are recorded: the boundary that a rank has decides with whom it speaks, its share
-/// how often it loops, and one rank in a hundred does something of its own.
-#[must_use]
-pub fn ranks(count: u32) -> Run {
+/// Functions of [`rank_events`].
+pub const RANK_FUNCTIONS: u32 = 11;
+
+/// Ranks of one program on a grid, one after another, as they are recorded: the boundary that a rank has decides with whom
+/// it speaks, its share how often it loops, and one rank in a hundred does something of its own.
+pub fn rank_events(count: u32) -> impl Iterator<Item = Vec<Event>> {
     let mut random = Random::new(5);
     let side = (1..).find(|side| side * side >= count).unwrap_or(1);
-    let traces = (0..count).map(|rank| {
+    (0..count).map(move |rank| {
         let (row, column) = (rank / side, rank % side);
         let neighbours = [row > 0, row + 1 < side, column > 0, column + 1 < side];
         let trips = 4 + u64::from(rank % 7);
@@ -270,8 +272,13 @@ pub fn ranks(count: u32) -> Run {
         events.leaf(10);
         events.ret();
         events.0
-    });
-    run(traces.collect())
+    })
+}
+
+/// A run of these ranks, in memory.
+#[must_use]
+pub fn ranks(count: u32) -> Run {
+    run(rank_events(count).collect())
 }
 
 /// Tasks of a job that hangs, by role: 40 roles of 50 functions each, with an exchange in the middle of each step. Most wait

@@ -1,0 +1,154 @@
+//! `cargo xtask bench ranks`: what loading and sealing a run costs, by its number of ranks.
+//!
+//! The ranks are generated (`lockstep_testkit::generate::rank_events`: boundaries, trip counts, one in a hundred with
+//! something of its own) and written as process files; `lockstep info` and `lockstep seal` read them as any run.
+
+use crate::chart::{Chart, Line};
+use crate::measure;
+use crate::rows::Rows;
+use crate::run::{Job, empty};
+use crate::words::Words;
+use anyhow::{Context, Result, ensure};
+use lockstep_testkit::{artifacts, generate};
+use lockstep_trace::Event;
+use lockstep_writer::{Builder, Named, ProcessFacts};
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+Usage: cargo xtask bench ranks [OPTION]...
+
+Seconds and memory that `lockstep info` and `lockstep seal` take for a run of many ranks, and its size before and after; draws
+both. Process files take about 30 kB a rank on the disk meanwhile.
+
+  --ranks LIST     16,256,4096,16384,65536
+  --fresh          forget the rows that are there
+";
+
+const HEADS: [&str; 9] = [
+    "ranks",
+    "events",
+    "distinct",
+    "load_seconds",
+    "load_peak_bytes",
+    "seal_seconds",
+    "seal_peak_bytes",
+    "file_bytes",
+    "sealed_bytes",
+];
+
+/// Runs it.
+pub fn run(words: &[String]) -> Result<()> {
+    let given = Words::read(words, &["--ranks"], &["--fresh"])?;
+    let directory = measure::results_directory()?;
+    let path = directory.join("ranks.csv");
+    let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
+    println!("{}", HEADS.join("\t"));
+    for count in given.list("--ranks", "16,256,4096,16384,65536") {
+        if rows.has(&[&count]) {
+            continue;
+        }
+        let row = one(count.parse()?)?;
+        println!("{}", row.join("\t"));
+        rows.add(&row)?;
+    }
+    let drawn = [
+        ("seconds", ["load_seconds", "seal_seconds"], 1.0),
+        ("megabytes", ["load_peak_bytes", "seal_peak_bytes"], 1e-6),
+    ];
+    for (title, heads, unit) in drawn {
+        let lines = heads.map(|head| Line {
+            name: head.split('_').next().unwrap_or(head).to_owned(),
+            values: rows
+                .all()
+                .map(|row| Some(row.number(head) * unit))
+                .collect(),
+        });
+        let chart = Chart {
+            title: format!("a run of so many ranks: {title}"),
+            across: rows.all().map(|row| row.text("ranks").to_owned()).collect(),
+            lines: lines.into(),
+        };
+        let path = directory.join(format!("ranks-{title}.svg"));
+        std::fs::write(path, chart.svg())?;
+    }
+    Ok(())
+}
+
+fn one(count: u32) -> Result<Vec<String>> {
+    let directory = empty("ranks")?;
+    let (events, distinct) = write(count, &directory)?;
+    let lockstep = artifacts::lockstep().display().to_string();
+    let words = |subcommand: &str| {
+        let run = directory.display().to_string();
+        [
+            lockstep.clone(),
+            subcommand.to_owned(),
+            "--json".to_owned(),
+            run,
+        ]
+    };
+    let load = Job::plain(&words("info")).run()?;
+    ensure!(load.status == 0, "info: status {}", load.status);
+    let said = directory.with_extension("json");
+    let seal = Job::plain(&words("seal")).run_into(Some(&said))?;
+    ensure!(seal.status == 0, "seal: status {}", seal.status);
+    let said: serde_json::Value = serde_json::from_slice(&std::fs::read(&said)?)?;
+    let sizes = &said["runs"][0];
+    std::fs::remove_dir_all(&directory)?;
+    Ok(vec![
+        count.to_string(),
+        events.to_string(),
+        distinct.to_string(),
+        format!("{:.2}", load.wall),
+        load.peak.to_string(),
+        format!("{:.2}", seal.wall),
+        seal.peak.to_string(),
+        sizes["before"]["files"].to_string(),
+        sizes["after"]["file"].to_string(),
+    ])
+}
+
+/// Writes the run; how many events it has, and how many different traces.
+fn write(count: u32, directory: &Path) -> Result<(u64, usize)> {
+    let mut builder = Builder::new(directory)?;
+    let functions = (0..generate::RANK_FUNCTIONS).map(|index| {
+        builder.function(&Named {
+            image: "/app",
+            name: &format!("f{index}"),
+            imported: false,
+            source: None,
+        })
+    });
+    let functions = functions.collect::<Result<Vec<_>, _>>()?;
+    let mut seen: HashSet<u64> = HashSet::new();
+    let mut all = 0;
+    for (rank, events) in (0..).zip(generate::rank_events(count)) {
+        let process = builder.process(ProcessFacts {
+            host: "node".to_owned(),
+            program: "/app".to_owned(),
+            pid: 1000 + rank,
+            rank: Some(rank),
+            status: Some(0),
+        })?;
+        builder.begin(process, 0)?;
+        let mut hasher = DefaultHasher::new();
+        for event in &events {
+            match event {
+                Event::Call(function) => {
+                    function.0.hash(&mut hasher);
+                    let function = functions.get(function.0 as usize).context("a function")?;
+                    builder.call(*function, None)?;
+                }
+                Event::Return | Event::Tail => builder.ret(None)?,
+            }
+        }
+        builder.end()?;
+        seen.insert(hasher.finish());
+        all += events.len() as u64;
+    }
+    builder.finish(&serde_json::json!({}))?;
+    Ok((all, seen.len()))
+}
