@@ -49,8 +49,8 @@ pub struct Scenario {
 
 /// Two lines, one behind the other: `search::Pair`.
 type Pair = (Stand, Stand, bool);
-/// A line and whose it is: the function that the goroutine runs, for numbers are others in each execution.
-type Stand = (String, Place);
+/// A line and whose it is: the statement that made the goroutine, for numbers are others in each execution.
+type Stand = (Option<Place>, Place);
 
 /// What is near all that was seen so far.
 #[derive(Debug, Clone, Default)]
@@ -153,7 +153,8 @@ fn told(execution: &Execution, pairs: &BTreeSet<search::Pair>) -> BTreeSet<Pair>
 fn told_of(execution: &Execution, (who, site): search::Stand) -> Option<Stand> {
     let place = site.and_then(|it| execution.site(it)).map(Place::of)?;
     let goroutine = execution.goroutines.get(who.0 as usize)?;
-    (!place.file.ends_with("_testmain.go")).then(|| (goroutine.entry.clone(), place))
+    let made = goroutine.created_at.and_then(|it| execution.site(it));
+    (!place.file.ends_with("_testmain.go")).then(|| (made.map(Place::of), place))
 }
 
 fn scenario(execution: &Execution, names: &[u64], end: &End) -> Scenario {
