@@ -116,7 +116,9 @@ pub fn run(words: &[String]) -> Result<()> {
     };
     if !given.has("--table") {
         if !Mpi::OpenMpi.is_here() {
-            bail!("Open MPI is not installed");
+            ensure!(given.has("--sample"), "Open MPI is not installed");
+            tools::skip("no Open MPI");
+            return Ok(());
         }
         let deadline = Instant::now() + Duration::from_secs(60 * given.number("--minutes", 180)?);
         let trials: u64 = given.number("--trials", 3)?;

@@ -36,6 +36,19 @@ pub fn everything(rest: &[String]) -> Result<ExitCode> {
     )?;
     say(&format!("Build ({} s)", start.elapsed().as_secs()));
     build()?;
+    // Whoever asks for some tests wants these.
+    if rest.is_empty() {
+        say(&format!(
+            "A sample of the campaign of compare ({} s)",
+            start.elapsed().as_secs()
+        ));
+        // Two of each of six kinds; all of it is `cargo xtask campaign compare`.
+        let words = "compare --sample --fresh --trials 2 --normals 2 --pool 2 --seed sample";
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        if harness("lockstep-bench", "lockstep-bench", &words)? != ExitCode::SUCCESS {
+            failed.push("Campaign of compare");
+        }
+    }
     say(&format!("Tests ({} s)", start.elapsed().as_secs()));
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
     tests.args(rest).env("LOCKSTEP_TEST_RELEASE", "1");

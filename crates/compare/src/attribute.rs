@@ -201,6 +201,17 @@ impl Table {
         Ok((table, places))
     }
 
+    /// Of rows whose attributes have no meaning.
+    #[cfg(test)]
+    pub(crate) fn of_rows(rows: BitMatrix) -> Self {
+        let size = |row| and_count(rows.row(row), rows.row(row));
+        Self {
+            attributes: Vec::new(),
+            sizes: (0..rows.rows()).map(size).collect(),
+            rows,
+        }
+    }
+
     /// Likeness (Jaccard) of two rows: common attributes over all, 0..1; 1 where neither has any.
     pub(crate) fn jaccard(&self, a: usize, b: usize) -> f64 {
         let both = and_count(self.rows.row(a), self.rows.row(b));

@@ -89,6 +89,13 @@ impl Condensed {
         self.values[self.place(a, b)]
     }
 
+    /// The distances of `a` to all behind it.
+    fn behind(&self, a: usize) -> &[f64] {
+        let length = self.count - a - 1;
+        let start = a * (2 * self.count - a - 1) / 2;
+        &self.values[start..start + length]
+    }
+
     fn set(&mut self, a: usize, b: usize, value: f64) {
         let place = self.place(a, b);
         self.values[place] = value;
@@ -160,8 +167,14 @@ impl Clusters {
     /// `place` counts clusters that are left.
     fn find_nearest(&mut self, place: usize) {
         let a = self.left[place];
-        let behind = self.left[place + 1..].iter();
-        self.nearest[a] = behind.map(|b| (level(self.distances.get(a, *b)), *b)).min();
+        let behind = &self.left[place + 1..];
+        let row = self.distances.behind(a);
+        let far = |b: &usize| row[*b - a - 1];
+        // A level does not fall where the distance grows: the least distance has the least level.
+        let least = behind.iter().map(far).fold(f64::INFINITY, f64::min);
+        let least = level(least);
+        let first = behind.iter().find(|b| level(far(b)) == least);
+        self.nearest[a] = first.map(|b| (least, *b));
     }
 
     /// Merges the nearest two, of equally near ones those with the smallest members: (first, second,
@@ -206,9 +219,9 @@ impl Clusters {
     }
 }
 
-/// Distances that differ by rounding alone are one level.
+/// Distances that differ by rounding alone are one level; greater ones have no smaller level.
 fn level(distance: f64) -> i64 {
-    (distance * 1e11).round() as i64
+    (distance * 1e11 + 0.5) as i64
 }
 
 impl Dendrogram {
@@ -300,4 +313,4 @@ impl Dendrogram {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

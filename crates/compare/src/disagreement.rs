@@ -8,7 +8,7 @@
 
 use crate::arguments::{Call, Said, calls};
 use lockstep_trace::mpi::Kind;
-use lockstep_trace::{CommunicatorId, Run, TraceName};
+use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -163,8 +163,12 @@ fn novel(
 }
 
 fn read(run: &Run) -> Sayings {
-    let communicators = run.communicators();
     let mut read = Sayings::default();
+    // Looking for them costs a pass over all events.
+    if !run.traces().any(Thread::has_arguments) {
+        return read;
+    }
+    let communicators = run.communicators();
     let mut left = MOST;
     for thread in run.traces() {
         let mut counts: FxHashMap<CommunicatorId, u64> = FxHashMap::default();

@@ -18,6 +18,8 @@ fn full_sweep() {
             &format!("{ranks} ranks"),
         );
     }
+    let (normal, faulty) = (many(16_384, None), many(16_384, Some(5_000)));
+    measure(&normal, &faulty, "16,384 traces of 40 roles");
     for events in [10_000, 100_000, 1_000_000] {
         let (normal, faulty) = (noisy(1, events), noisy(2, events));
         measure(
@@ -35,6 +37,33 @@ fn measure(normal: &Run, faulty: &Run, what: &str) {
     let seconds = start.elapsed().as_secs_f64();
     let (rows, after) = (comparison.table.len(), peak());
     eprintln!("{what}, {rows} rows: {seconds:.3} s, from {before} to {after} KiB at most");
+}
+
+/// Many ranks in roles (corners, edges and inner ones of a grid, say), each of which exchanges with its own number of
+/// neighbours in 50 steps; one of them leaves a message out from step 20 on.
+fn many(ranks: u64, faulty: Option<u64>) -> Run {
+    const ROLES: u64 = 40;
+    let trace = |rank: u64| {
+        let role = rank * rank % ROLES;
+        let mut events = Vec::new();
+        let mut leaf = |name: &str| events.extend([Event::Call(function(name)), Event::Return]);
+        leaf("MPI_Init");
+        for step in 0..50 {
+            for _ in 0..1 + role {
+                leaf("MPI_Send");
+                let left_out = faulty == Some(rank) && step >= 20;
+                if !left_out {
+                    leaf("MPI_Recv");
+                }
+            }
+            if role.is_multiple_of(2) {
+                leaf("find_partner");
+            }
+        }
+        leaf("MPI_Finalize");
+        events
+    };
+    run(&odd_even::FUNCTIONS, (0..ranks).map(trace).collect())
 }
 
 /// Programs whose loops run as often as chance wants, so that hardly two traces are equal.

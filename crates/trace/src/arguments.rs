@@ -409,6 +409,12 @@ impl fmt::Debug for Arguments<'_> {
 }
 
 impl Thread {
+    /// Whether anything was recorded beside the events: without it no call has arguments.
+    #[must_use]
+    pub fn has_arguments(&self) -> bool {
+        self.side.is_some()
+    }
+
     /// The events, in order, with the arguments and results of MPI calls. Costs as [`Thread::events`],
     /// and a decode of the arguments; memory for each distinct tuple of them.
     #[must_use]

@@ -231,19 +231,20 @@ fn canonical(labels: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-#[test]
-fn scipy_agrees() {
-    // Debian's SciPy is its own Python's, which need not be the first on the path.
+/// Debian's SciPy is its own Python's, which need not be the first on the path.
+fn python_with_scipy() -> Option<String> {
     let chosen = std::env::var("LOCKSTEP_PYTHON").ok();
-    let candidates = chosen
-        .as_deref()
-        .into_iter()
-        .chain(["python3", "/usr/bin/python3"]);
-    let has_scipy = |python: &&str| {
+    let known = ["python3", "/usr/bin/python3"].map(str::to_owned);
+    let has_scipy = |python: &String| {
         let there = Command::new(python).args(["-c", "import scipy"]).output();
         there.is_ok_and(|output| output.status.success())
     };
-    let Some(python) = candidates.into_iter().find(has_scipy) else {
+    chosen.into_iter().chain(known).find(has_scipy)
+}
+
+#[test]
+fn scipy_agrees() {
+    let Some(python) = python_with_scipy() else {
         eprintln!(
             "SKIPPED: no Python with SciPy; clusterings are checked against definitions only"
         );
@@ -322,4 +323,73 @@ fn scipy_agrees() {
             );
         }
     }
+}
+
+/// Seconds that this thread has been on a processor.
+pub(crate) fn on_processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split(' ').next().and_then(|it| it.parse::<f64>().ok());
+    first.unwrap_or(0.0) / 1e9
+}
+
+/// What SciPy is asked: processor seconds for each method, of condensed distances in a file.
+const SECONDS: &str = "
+import sys, time, numpy
+from scipy.cluster.hierarchy import linkage
+distances = numpy.fromfile(sys.argv[1])
+for method in sys.argv[2:]:
+    start = time.process_time()
+    linkage(distances, method)
+    print(time.process_time() - start)
+";
+
+/// `cargo test --release -p lockstep-compare --lib -- --ignored --nocapture clustering`.
+#[test]
+#[ignore = "a measurement"]
+fn clustering_many_classes() {
+    const CLASSES: usize = 5_000;
+    let value = |a: usize, b: usize| {
+        let mixed = ((a.min(b) * CLASSES + a.max(b)) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11;
+        mixed as f64 / (1u64 << 53) as f64
+    };
+    let matrix = ClassMatrix::from_values(CLASSES, value);
+    let theirs = scipy_seconds(&Distance::OneMinus.of_similarity(&matrix));
+    let classes: Vec<usize> = (0..CLASSES).collect();
+    for (place, linkage) in Linkage::ALL.iter().enumerate() {
+        let distances = Distance::OneMinus.of_similarity(&matrix);
+        let start = on_processor();
+        let tree = Dendrogram::new(*linkage, &classes, distances);
+        let ours = on_processor() - start;
+        assert_eq!(tree.merges.len(), CLASSES - 1);
+        let theirs = theirs
+            .get(place)
+            .map_or_else(|| "-".to_owned(), |it| format!("{it:.2}"));
+        eprintln!("{CLASSES} classes, {linkage}: {ours:.2} s, SciPy {theirs} s");
+    }
+}
+
+/// Seconds that SciPy takes, linkage by linkage; nothing where it is not there.
+fn scipy_seconds(distances: &Condensed) -> Vec<f64> {
+    let Some(python) = python_with_scipy() else {
+        return Vec::new();
+    };
+    let file = std::env::temp_dir().join(format!("lockstep-scipy-{}", std::process::id()));
+    let bytes: Vec<u8> = distances
+        .values
+        .iter()
+        .flat_map(|it| it.to_le_bytes())
+        .collect();
+    std::fs::write(&file, bytes).unwrap();
+    let words = Linkage::ALL.iter().map(|it| it.word());
+    let mut command = Command::new(python);
+    let output = command
+        .args(["-c", SECONDS])
+        .arg(&file)
+        .args(words)
+        .output()
+        .unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| line.parse().unwrap()).collect()
 }
