@@ -1,12 +1,17 @@
 // Four threads call each other's handlers as fast as they can, while all of them recurse; handlers recurse
 // too, on the stack they find or on one of their own.
-// build: -pthread
+// build: -pthread, and -DFIRST=SIGSEGV -DSECOND=SIGBUS for signals that a thread seldom gets from others.
 // A right trace shows every call of all four threads or counts it as lost, and is whole.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifndef FIRST
+#define FIRST SIGUSR1
+#define SECOND SIGUSR2
+#endif
 
 enum { THREADS = 4, HITS = 400 };
 static pthread_t threads[THREADS];
@@ -28,7 +33,7 @@ static void *run(void *argument) {
     sigaltstack(&stack, NULL);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < HITS; i++) {
-        pthread_kill(threads[(index + 1 + i % (THREADS - 1)) % THREADS], i & 1 ? SIGUSR1 : SIGUSR2);
+        pthread_kill(threads[(index + 1 + i % (THREADS - 1)) % THREADS], i & 1 ? FIRST : SECOND);
         sum += tree(5);
     }
     pthread_barrier_wait(&barrier);
@@ -42,9 +47,9 @@ int main(void) {
     long sum = 0;
     memset(&action, 0, sizeof action);
     action.sa_handler = handle;
-    sigaction(SIGUSR1, &action, NULL);
+    sigaction(FIRST, &action, NULL);
     action.sa_flags = SA_ONSTACK;
-    sigaction(SIGUSR2, &action, NULL);
+    sigaction(SECOND, &action, NULL);
     pthread_barrier_init(&barrier, NULL, THREADS + 1);
     for (long i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, run, (void *)i);
     pthread_barrier_wait(&barrier);

@@ -152,6 +152,8 @@ pub mod header {
     pub const LEFT_OUT: usize = 184;
     /// `u32`, 1 where the image's own functions are recorded; 0 where there are hooks at most.
     pub const TRACED: usize = 180;
+    /// `u32`, 1 where [`super::routine::SIGNALS`] is called before a handler is set by this libc.
+    pub const SIGNALS: usize = 188;
     /// Size of the header.
     pub const SIZE: usize = 192;
 }
@@ -307,6 +309,8 @@ pub mod routine {
     pub const EXIT_ARGUMENTS: usize = 16;
     /// A call before which another may have been postponed: goes on, or makes both.
     pub const FOLLOW: usize = 17;
+    /// A signal's handler may be about to be set: the signal in edi, libc's `struct sigaction` at rsi; no event.
+    pub const SIGNALS: usize = 18;
     /// Number of entries, used or not.
     pub const COUNT: usize = 24;
 }

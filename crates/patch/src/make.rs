@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use lockstep_binary::{Image, Import, Kind};
 use lockstep_format::mpi::Function;
-use lockstep_format::plan::{Role, function, mechanism, refusal};
+use lockstep_format::plan::{Role, function, mechanism, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arena::{Arena, Head, Link, Stub};
@@ -216,6 +216,8 @@ pub(crate) struct Builder<'a> {
     /// Own functions whose returns are not patched, and why.
     pub unpatched: Vec<Unpatched>,
     pub faults: Faults,
+    /// The routine SIGNALS is called before a handler is set.
+    tells_of_signals: bool,
     /// All is patched as ever, and records nothing.
     pub is_silent: bool,
     /// Of a redirection: the function that is called instead.
@@ -244,6 +246,7 @@ impl<'a> Builder<'a> {
             moved: Vec::new(),
             unpatched: Vec::new(),
             faults: Faults::default(),
+            tells_of_signals: false,
             is_silent: false,
             other: None,
         }
@@ -253,6 +256,7 @@ impl<'a> Builder<'a> {
         Content {
             role,
             is_traced: false,
+            tells_of_signals: self.tells_of_signals,
             extent: image.extent(),
             is_fixed: image.kind() == Kind::Fixed,
             build_id: image.build_id(),
@@ -522,7 +526,7 @@ impl<'a> Builder<'a> {
             named.chain(begins_child.into_iter().map(suspend)).collect();
         hooks.sort_by_key(|(address, ..)| *address);
         hooks.dedup_by_key(|(address, ..)| *address);
-        for (address, name, routine) in hooks {
+        for (address, name, hooked) in hooks {
             let Some(range) = subject.survey.range_starting_at(address) else {
                 self.refuse(address, name, "no frame description begins there".into());
                 continue;
@@ -532,13 +536,15 @@ impl<'a> Builder<'a> {
             if own.is_some_and(|own| own.range == range && is_own(&own.name))
                 && matches!(subject.way(range, |_| None, &[], 0), Ok(Way::Entry(..)))
             {
-                subject.watched.insert(range, routine);
+                subject.watched.insert(range, hooked);
+                self.tells_of_signals |= hooked == routine::SIGNALS;
                 continue;
             }
             match subject.entry(range, |_| None, &[], 0) {
                 Ok((window, moved)) => {
-                    let head = Head::Before { routine };
+                    let head = Head::Before { routine: hooked };
                     self.patch_entry(subject, &window, &moved, head, None);
+                    self.tells_of_signals |= hooked == routine::SIGNALS;
                     let reason = "the recorder watches its entry";
                     subject.vetoed.entry(range).or_insert(reason);
                 }

@@ -61,6 +61,8 @@ pub(crate) struct CallSiteRow {
 pub(crate) struct Content<'a> {
     pub role: Role,
     pub is_traced: bool,
+    /// The probe is told before a signal's handler is set.
+    pub tells_of_signals: bool,
     pub extent: (u64, u64),
     pub is_fixed: bool,
     pub build_id: &'a [u8],
@@ -138,6 +140,8 @@ impl Content<'_> {
         put(&mut plan, header::ROLE, &(self.role as u32).to_le_bytes());
         let traced = u32::from(self.is_traced);
         put(&mut plan, header::TRACED, &traced.to_le_bytes());
+        let tells = u32::from(self.tells_of_signals);
+        put(&mut plan, header::SIGNALS, &tells.to_le_bytes());
         let symbols = self.functions.len() as u32;
         put(&mut plan, header::SYMBOLS, &symbols.to_le_bytes());
         put(&mut plan, header::LOW, &self.extent.0.to_le_bytes());

@@ -290,7 +290,7 @@ fn fill(
         } else {
             (arguments::nothing, routines::exit)
         };
-    let table: [(usize, unsafe extern "C" fn()); 18] = [
+    let table: [(usize, unsafe extern "C" fn()); 19] = [
         (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -309,6 +309,7 @@ fn fill(
         (routine::ENTER_ARGUMENTS, enter_arguments),
         (routine::EXIT_ARGUMENTS, exit_arguments),
         (routine::FOLLOW, crate::x86_64::fault::follow),
+        (routine::SIGNALS, routines::signals),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

@@ -3,6 +3,7 @@
 use crate::process::{Process, Stop};
 use crate::side;
 use crate::stall;
+use crate::syscall;
 use crate::thread::{Entry, STOPPED, Thread, word_of};
 use crate::x86_64::arguments::Call;
 use crate::x86_64::routines::{ENTER_PLAIN, FINISH, Frame};
@@ -29,6 +30,17 @@ const FAULT: u64 = routine::FAULT as u64;
 const ENTER_ARGUMENTS: u64 = routine::ENTER_ARGUMENTS as u64;
 const EXIT_ARGUMENTS: u64 = routine::EXIT_ARGUMENTS as u64;
 const FOLLOW: u64 = routine::FOLLOW as u64;
+const SIGNALS: u64 = routine::SIGNALS as u64;
+
+/// What is done in a few microseconds, whoever waits, and may be done without blocking signals: see
+/// [`crate::signals`].
+pub const BRIEF: u32 = 1 << ENTER
+    | 1 << EXIT
+    | 1 << INSTANT
+    | 1 << OPEN
+    | 1 << LEAF
+    | 1 << RETURN_FROM
+    | 1 << HAND_OVER;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -37,6 +49,46 @@ pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
     let before = stall::begin();
     handle(thread, frame);
     stall::end(before, frame.kind);
+}
+
+/// What a routine could not do in its fast path, while this thread's slow path is at work below it: see
+/// [`crate::signals`]. On the program's own stack, and without touching what is half done.
+pub unsafe extern "C" fn nested(thread: *mut Thread, frame: *mut Frame) {
+    // SAFETY: the routine's own frame. The slow path that was interrupted does not go on meanwhile; of the
+    // block nothing is changed here that it has half changed.
+    let (thread, frame) = unsafe { (&mut *thread, &mut *frame) };
+    let Some(process) = Process::get() else {
+        return;
+    };
+    let slot = &raw const frame.slot as u64;
+    let on_signal_stack = syscall::signal_stack()
+        .is_some_and(|(start, end, on_it)| on_it && (start..end).contains(&slot));
+    if !on_signal_stack && thread.is_above(slot, thread.at_work) {
+        // The handler never came back.
+        thread.abandon(process);
+    }
+    match frame.kind {
+        EXIT => match returning(thread.entries(), slot, frame.hook_of_exit()) {
+            Some(own) => frame.slot = own.return_address,
+            None => lost(),
+        },
+        RESTORE => return thread.restore(slot),
+        SUSPEND => return suspend(thread),
+        SIGNALS => return signals(frame),
+        END => return process.set_end(end::EXITED, frame.first_argument() as u32 & 0xff),
+        MPI => return process.set_mpi(),
+        ENTER | ENTER_PLAIN | INSTANT | JUMP | VFORK | OPEN | LEAF => {
+            unrecorded(thread, frame, slot);
+        }
+        _ => return,
+    }
+    count_unrecorded(thread);
+}
+
+fn signals(frame: &Frame) {
+    let [signal, action, ..] = frame.arguments();
+    // SAFETY: what the program gave to libc, which reads it next.
+    unsafe { crate::signals::set(signal as u32, action as *const u64) };
 }
 
 fn handle(thread: &mut Thread, frame: &mut Frame) {
@@ -63,6 +115,7 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
             return;
         }
         SUSPEND => return suspend(thread),
+        SIGNALS => return signals(frame),
         LOADED => {
             // A library that unwinds by itself must find the addresses that it looks for.
             if crate::load::changed(process) {
@@ -114,15 +167,15 @@ fn suspend(thread: &mut Thread) {
 
 /// Makes the thread ready to record; `None` where this event must not be.
 fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(), Stop>> {
-    if thread.hot.busy != 0 {
+    if thread.interrupted != 0 {
         // Inline code that came here in the middle of its event left its own slot there.
-        let is_own = thread.hot.busy == slot;
-        if thread.hot.busy == STOPPED || !is_own && !thread.is_above(slot, thread.hot.busy) {
+        let is_own = thread.interrupted == slot;
+        if thread.interrupted == STOPPED || !is_own && !thread.is_above(slot, thread.interrupted) {
             count_unrecorded(thread);
             return None;
         }
         // The routine at work was left for good.
-        thread.hot.busy = 0;
+        thread.interrupted = 0;
     }
     // A forked child's thread is not attached; one that runs in this memory was announced.
     if (thread.suspended || thread.hot.attached == 0) && process.is_ready() && !process.is_own() {
@@ -320,7 +373,7 @@ fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
             heal(thread, process, own.slot() - 8).and_then(|()| thread.make_room(process, 1))
         }
         Some(Err(stop)) => Err(stop),
-        None if thread.hot.busy == STOPPED => Err(Stop::NoFile),
+        None if thread.interrupted == STOPPED => Err(Stop::NoFile),
         // A child of `vfork` that returns, or a routine that was interrupted: the entry is needed yet.
         None => return,
     };
@@ -330,7 +383,7 @@ fn exit(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) {
     }
     let result = record.and_then(|()| thread.emit_symbol(process, RETURN));
     if let Err(stop) = result
-        && thread.hot.busy != STOPPED
+        && thread.interrupted != STOPPED
     {
         thread.stop(process, stop);
     }
@@ -359,7 +412,7 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
         return;
     }
     process.count_without_memory();
-    if thread.hot.attached != 0 && thread.hot.busy == 0 && !thread.suspended {
+    if thread.hot.attached != 0 && thread.interrupted == 0 && !thread.suspended {
         side::seen(thread, process);
         // If `main` returned without us (it caught an exception, say), its slot is in other use now.
         let healed = if thread.restored() == thread.depth() {

@@ -40,6 +40,7 @@ mod process;
 mod ring;
 mod setup;
 mod side;
+mod signals;
 mod stack;
 mod stall;
 mod start;

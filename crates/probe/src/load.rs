@@ -19,6 +19,7 @@ use crate::maps::{Maps, Range};
 use crate::planner::{self, Candidate, Environment, Found};
 use crate::process::Process;
 use crate::setup::Setup;
+use crate::signals;
 use crate::syscall;
 use crate::text::{Text, file_name};
 use core::ptr::null_mut;
@@ -467,6 +468,9 @@ impl Loader {
         }
         let mut plans = Room::<Result<Found, &'static str>>::new(candidates.len()).ok_or(MEMORY)?;
         for candidate in candidates {
+            if candidate.role == Role::Libc {
+                signals::found_libc();
+            }
             let found = planner::find(environment, candidate);
             plans.push(found.map_err(|reason| made.err().unwrap_or(reason)));
         }
@@ -594,6 +598,9 @@ impl Loader {
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
         debugger::know(applied.arena, applied.size);
+        if candidate.role == Role::Libc && found.plan.tells_of_signals() && applied.unexpected == 0 {
+            signals::watch_libc();
+        }
         let setup = Setup::get();
         setup
             .unexpected_text

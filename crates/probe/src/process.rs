@@ -141,19 +141,21 @@ impl Process {
     }
 
     fn locked<T>(&self, work: impl FnOnce(&mut File) -> T) -> T {
-        let mut tries = 0u32;
-        while self.lock.swap(1, Ordering::Acquire) != 0 {
-            tries += 1;
-            if tries > 100 {
-                syscall::nap();
-            } else {
-                core::hint::spin_loop();
+        syscall::without_signals(|| {
+            let mut tries = 0u32;
+            while self.lock.swap(1, Ordering::Acquire) != 0 {
+                tries += 1;
+                if tries > 100 {
+                    syscall::nap();
+                } else {
+                    core::hint::spin_loop();
+                }
             }
-        }
-        // SAFETY: this thread holds the lock. Signals are blocked, so that it cannot meet itself.
-        let result = work(unsafe { &mut *self.file.get() });
-        self.lock.store(0, Ordering::Release);
-        result
+            // SAFETY: this thread holds the lock. Signals are blocked, so that it cannot meet itself.
+            let result = work(unsafe { &mut *self.file.get() });
+            self.lock.store(0, Ordering::Release);
+            result
+        })
     }
 
     /// Makes the file, with nothing in it yet: in the constructor, before anything is patched. A

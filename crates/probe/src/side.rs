@@ -420,7 +420,7 @@ pub fn is_ready(thread: &Thread, now: u64) -> bool {
 
 /// The slow way of the routines that take arguments.
 pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) {
-    if thread.hot.attached == 0 || thread.hot.busy != 0 {
+    if thread.hot.attached == 0 || thread.interrupted != 0 {
         return;
     }
     seen(thread, process);

@@ -11,6 +11,7 @@ use crate::load;
 use crate::planner::Environment;
 use crate::process::Process;
 use crate::setup::Setup;
+use crate::signals;
 use crate::stall;
 use crate::syscall::{self, O_RDONLY};
 use crate::text::{decimal, until_zero};
@@ -157,6 +158,7 @@ pub extern "C" fn start() {
     if records {
         let _ = process.open(0);
     }
+    signals::start();
 }
 
 /// Takes on the fault that is to be put in, if there is one. False where nothing must be done: its

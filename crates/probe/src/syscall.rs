@@ -8,6 +8,8 @@ const FSTAT: usize = 5;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
+const RT_SIGACTION: usize = 13;
+const RT_SIGPROCMASK: usize = 14;
 const PWRITE64: usize = 18;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
@@ -253,6 +255,29 @@ pub fn is_readable(address: u64) -> bool {
 /// `MADV_DONTNEED` makes them zero.
 pub unsafe fn advise(at: *mut u8, length: usize, advice: usize) -> Result<(), Errno> {
     call!(MADVISE, at, length, advice).map(|_| ())
+}
+
+/// Does `work` while no signal is delivered to this thread.
+pub fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    const SET: usize = 2;
+    let every = u64::MAX;
+    let mut before = 0u64;
+    let blocked = call!(RT_SIGPROCMASK, SET, &raw const every, &raw mut before, 8);
+    let result = work();
+    if blocked.is_ok() {
+        let _ = call!(RT_SIGPROCMASK, SET, &raw const before, 0, 8);
+    }
+    result
+}
+
+/// The address of a signal's handler; 0 or 1 where it has none.
+pub fn handler(signal: u32) -> u64 {
+    // Handler, flags, restorer, mask: as the kernel has them.
+    let mut action = [0u64; 4];
+    match call!(RT_SIGACTION, signal, 0, &raw mut action, 8) {
+        Ok(_) => action[0],
+        Err(_) => 0,
+    }
 }
 
 /// The process, the one a wiped page has to be compared with.

@@ -173,6 +173,10 @@ pub struct Thread {
     pub mirror: *mut u64,
     /// Where calls are counted that are not recorded.
     pub loss: *mut u64,
+    /// Stack pointer of the slow path while it is at work, or 0.
+    pub at_work: u64,
+    /// What [`Hot::busy`] was when it began.
+    pub interrupted: u64,
     /// Set between a `vfork` and the parent's next event.
     pub suspended: bool,
     /// Mappings that are known, as start and end.
@@ -302,7 +306,7 @@ impl Thread {
         let wiped = unsafe { syscall::advise(hot, PAGE, MADV_WIPEONFORK) };
         if wiped.is_err() {
             // A fork would go unnoticed and return into its parent's file.
-            self.hot.busy = STOPPED;
+            self.set_stopped();
         }
     }
 
@@ -511,6 +515,10 @@ impl Thread {
     }
 
     fn grow(&mut self) -> bool {
+        syscall::without_signals(|| self.grow_entries())
+    }
+
+    fn grow_entries(&mut self) -> bool {
         let depth = self.depth();
         // With the sentinel.
         let used = depth + 1;
@@ -713,8 +721,22 @@ impl Thread {
         if let Some(counter) = why.counter() {
             self.loss = process.loss(counter);
         }
+        self.set_stopped();
+    }
+
+    fn set_stopped(&mut self) {
         self.hot.limit = null_mut();
         self.hot.busy = STOPPED;
+        self.interrupted = STOPPED;
+    }
+
+    /// The slow path was left in the middle of its work: what it was doing stays half done, and so its
+    /// stack and its encoder are never used again.
+    pub fn abandon(&mut self, process: &Process) {
+        if self.interrupted != STOPPED {
+            self.loss = process.loss(loss::IN_SIGNAL);
+            self.set_stopped();
+        }
     }
 
     /// Whether every open frame would have returned without us, and none is a jump (a thread that ended

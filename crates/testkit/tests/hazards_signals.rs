@@ -32,3 +32,36 @@ fn the_same_in_every_image() {
     let storm = Hazard::new(&Recipe::new("c/thread_storm.c").flag("-O1"));
     let _ = storm.options(&["--images", "all"]).unharmed();
 }
+
+/// The recorder does not expect these signals, and blocks none for their handlers' sake.
+#[test]
+fn signals_that_threads_seldom_send() {
+    for level in ["-O0", "-O2"] {
+        let recipe = Recipe::new("c/thread_storm.c").flags(&["-DFIRST=SIGSEGV", "-DSECOND=SIGBUS"]);
+        let Some(unharmed) = Hazard::new(&recipe.flag(level)).unharmed() else {
+            continue;
+        };
+        unharmed.ended();
+        let (trees, handlers) = (unharmed.calls("tree"), unharmed.calls("handle"));
+        if level == "-O0" {
+            assert!(
+                trees as u64 + unharmed.lost() >= 4 * 400 * 63,
+                "{trees} trees"
+            );
+        }
+        assert!(handlers as u64 + unharmed.lost() > 0);
+    }
+    for kind in ["plain", "alternate", "jump"] {
+        let recipe = Recipe::new("c/signal_storm.c").flags(&["-DSIGNAL=SIGSEGV", "-O1"]);
+        let Some(unharmed) = Hazard::new(&recipe).arguments(&[kind]).unharmed() else {
+            continue;
+        };
+        let (leaves, handlers) = (unharmed.calls("leaf"), unharmed.calls("handle"));
+        if kind == "jump" {
+            // A jump out of the slow path is the end of what is recorded of the thread.
+            assert!(handlers as u64 + unharmed.lost() >= 200, "{handlers}");
+        } else {
+            assert!(leaves as u64 + unharmed.lost() >= 8191, "{leaves} leaves");
+        }
+    }
+}

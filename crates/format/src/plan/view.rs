@@ -234,6 +234,12 @@ impl<'a> Plan<'a> {
         u32_at(self.bytes, header::TRACED) == Some(1)
     }
 
+    /// Whether the probe is told before this libc sets a signal's handler.
+    #[must_use]
+    pub fn tells_of_signals(&self) -> bool {
+        u32_at(self.bytes, header::SIGNALS) == Some(1)
+    }
+
     /// Number of symbols that the image needs.
     #[must_use]
     pub fn symbols(&self) -> u32 {

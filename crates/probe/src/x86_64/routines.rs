@@ -12,7 +12,8 @@
 //! until after its last store. A handler that runs meanwhile finds it set: its calls become plain
 //! jumps, counted. A call made from *above* that address proves that the handler never came back
 //! (`siglongjmp`): the slow path then clears it. The slow path itself blocks all signals, which
-//! nobody can see (two system calls a batch), so that a handler never meets a half-encoded batch.
+//! nobody can see (two system calls a batch), so that a handler never meets a half-encoded batch;
+//! where no signal has a handler, it blocks none ([`crate::signals`]).
 //!
 //! # Stack of the program while a routine runs
 //!
@@ -22,7 +23,8 @@
 //!           saved     5 registers (fast path); 15 words (slow path)
 //! ```
 
-use crate::event::event;
+use crate::event::{BRIEF, event, nested};
+use crate::signals::QUIET;
 use crate::thread::{ENTRY_SIZE, Entry, Hot, STOPPED, Thread};
 use core::arch::{global_asm, naked_asm};
 use core::mem::{offset_of, size_of};
@@ -62,6 +64,8 @@ const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 const TOP: usize = offset_of!(Thread, top);
 const LOSS: usize = offset_of!(Thread, loss);
 const STACK_END: usize = offset_of!(Thread, stack_end);
+const AT_WORK: usize = offset_of!(Thread, at_work);
+const INTERRUPTED: usize = offset_of!(Thread, interrupted);
 
 /// How far above its caller's frame a restored frame is taken on trust to be readable memory: no
 /// unmapped page fits between.
@@ -366,6 +370,10 @@ slow_routine!(
     suspend, routine::SUSPEND
 );
 slow_routine!(
+    /// A signal's handler may be about to be set.
+    signals, routine::SIGNALS
+);
+slow_routine!(
     /// The dynamic linker's list of images has changed.
     loaded, routine::LOADED
 );
@@ -474,7 +482,7 @@ static EVERY_SIGNAL: u64 = u64::MAX;
 pub struct Frame {
     /// The signal mask to go back to.
     mask: u64,
-    /// What `rt_sigprocmask` said: nothing is put back where it was refused.
+    /// What `rt_sigprocmask` said: nothing is put back where it was refused, or not asked.
     masked: i64,
     registers: [u64; 12],
     /// Which routine.
@@ -561,6 +569,20 @@ pub(super) unsafe extern "C" fn slow() {
         "push rbp",
         "cld",
         "sub rsp, 16",
+        "mov rbx, rsp",
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rbp, qword ptr fs:[rax]",
+        // Signals are blocked, but in what is brief where none has a handler.
+        "test rbp, rbp",
+        "jz 7f",
+        "cmp qword ptr [rip + {quiet}], 0",
+        "je 7f",
+        "mov eax, dword ptr [rbx + {kind_at}]",
+        "mov ecx, {brief}",
+        "mov qword ptr [rbx + 8], 1",
+        "bt ecx, eax",
+        "jc 2f",
+        "7:",
         "mov eax, 14", // rt_sigprocmask(SIG_SETMASK)
         "mov edi, 2",
         "lea rsi, [rip + {every_signal}]",
@@ -568,9 +590,6 @@ pub(super) unsafe extern "C" fn slow() {
         "mov r10d, 8",
         "syscall",
         "mov qword ptr [rsp + 8], rax",
-        "mov rbx, rsp",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rbp, qword ptr fs:[rax]",
         "test rbp, rbp",
         "jnz 2f",
         // A new thread: its block, all zeros.
@@ -588,6 +607,16 @@ pub(super) unsafe extern "C" fn slow() {
         "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
         "mov qword ptr fs:[rax], rbp",
         "2:",
+        // Its stack is in use, or nobody's: then what a handler calls from here on is led here too.
+        "cmp qword ptr [rbp + {at_work}], 0",
+        "jne 8f",
+        "mov qword ptr [rbp + {at_work}], rbx",
+        "mov rax, qword ptr [rbp + {busy}]",
+        "mov qword ptr [rbp + {interrupted}], rax",
+        "cmp rax, -1",
+        "je 9f",
+        "mov qword ptr [rbp + {busy}], rbx",
+        "9:",
         "lea rsp, [rbp + {stack_end} - {xmm_room}]",
         "movaps [rsp], xmm0",
         "movaps [rsp + 16], xmm1",
@@ -625,6 +654,12 @@ pub(super) unsafe extern "C" fn slow() {
         "movaps xmm14, [rsp + 224]",
         "movaps xmm15, [rsp + 240]",
         "mov rsp, rbx",
+        "cmp qword ptr [rbp + {busy}], -1",
+        "je 9f",
+        "mov rax, qword ptr [rbp + {interrupted}]",
+        "mov qword ptr [rbp + {busy}], rax",
+        "9:",
+        "mov qword ptr [rbp + {at_work}], 0",
         // Back on the program's stack: a handler that was held back may run from here on, and be
         // recorded.
         "3:",
@@ -662,11 +697,58 @@ pub(super) unsafe extern "C" fn slow() {
         "6:",
         "add qword ptr [rsp + {stub_at}], {body}",
         "jmp 3b",
+        // In a handler that interrupted the slow path.
+        "8:",
+        "sub rsp, {xmm_room}",
+        "and rsp, -16",
+        "movaps [rsp], xmm0",
+        "movaps [rsp + 16], xmm1",
+        "movaps [rsp + 32], xmm2",
+        "movaps [rsp + 48], xmm3",
+        "movaps [rsp + 64], xmm4",
+        "movaps [rsp + 80], xmm5",
+        "movaps [rsp + 96], xmm6",
+        "movaps [rsp + 112], xmm7",
+        "movaps [rsp + 128], xmm8",
+        "movaps [rsp + 144], xmm9",
+        "movaps [rsp + 160], xmm10",
+        "movaps [rsp + 176], xmm11",
+        "movaps [rsp + 192], xmm12",
+        "movaps [rsp + 208], xmm13",
+        "movaps [rsp + 224], xmm14",
+        "movaps [rsp + 240], xmm15",
+        "mov rdi, rbp",
+        "mov rsi, rbx",
+        "call {nested}",
+        "movaps xmm0, [rsp]",
+        "movaps xmm1, [rsp + 16]",
+        "movaps xmm2, [rsp + 32]",
+        "movaps xmm3, [rsp + 48]",
+        "movaps xmm4, [rsp + 64]",
+        "movaps xmm5, [rsp + 80]",
+        "movaps xmm6, [rsp + 96]",
+        "movaps xmm7, [rsp + 112]",
+        "movaps xmm8, [rsp + 128]",
+        "movaps xmm9, [rsp + 144]",
+        "movaps xmm10, [rsp + 160]",
+        "movaps xmm11, [rsp + 176]",
+        "movaps xmm12, [rsp + 192]",
+        "movaps xmm13, [rsp + 208]",
+        "movaps xmm14, [rsp + 224]",
+        "movaps xmm15, [rsp + 240]",
+        "mov rsp, rbx",
+        "jmp 3b",
         every_signal = sym EVERY_SIGNAL,
         size = const size_of::<Thread>(),
         stack_end = const STACK_END,
         xmm_room = const XMM_ROOM,
         event = sym event,
+        nested = sym nested,
+        quiet = sym QUIET,
+        brief = const BRIEF,
+        busy = const BUSY,
+        at_work = const AT_WORK,
+        interrupted = const INTERRUPTED,
         no_memory = sym crate::thread::NO_MEMORY,
         kind_at = const offset_of!(Frame, kind),
         stub_at = const offset_of!(Frame, stub),
