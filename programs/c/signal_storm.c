@@ -1,6 +1,6 @@
 // A timer that fires as fast as it can, while the main flow recurses; the handler recurses itself.
 // Arguments: plain | alternate (a signal stack of its own) | jump (siglongjmp out of the handler, 200 times).
-// build: -DSIGNAL=SIGSEGV for one that a thread seldom gets from others.
+// With -DSIGNAL=SIGSEGV: one that a thread seldom gets from others.
 // A right trace shows every call or counts it as lost, is balanced, and is whole after each jump.
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 // Four threads call each other's handlers as fast as they can, while all of them recurse; handlers recurse
 // too, on the stack they find or on one of their own.
-// build: -pthread, and -DFIRST=SIGSEGV -DSECOND=SIGBUS for signals that a thread seldom gets from others.
+// build: -pthread
+// With -DFIRST=SIGSEGV -DSECOND=SIGBUS: signals that a thread seldom gets from others.
 // A right trace shows every call of all four threads or counts it as lost, and is whole.
 #include <pthread.h>
 #include <signal.h>

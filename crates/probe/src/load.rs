@@ -598,7 +598,8 @@ impl Loader {
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
         debugger::know(applied.arena, applied.size);
-        if candidate.role == Role::Libc && found.plan.tells_of_signals() && applied.unexpected == 0 {
+        if candidate.role == Role::Libc && found.plan.tells_of_signals() && applied.unexpected == 0
+        {
             signals::watch_libc();
         }
         let setup = Setup::get();

@@ -354,7 +354,7 @@ pub fn seen(thread: &mut Thread, process: &Process) {
     let index = thread.index();
     let times = &mut thread.times;
     // A thread that is over at once needs none.
-    if now.wrapping_sub(times.ticks) >= GAP {
+    if now.saturating_sub(times.ticks) >= GAP {
         times.stream.grow(process, index, kind::TIMES, POINT);
     }
     point(thread, now);

@@ -15,6 +15,7 @@ use crate::signals;
 use crate::stall;
 use crate::syscall::{self, O_RDONLY};
 use crate::text::{decimal, until_zero};
+use crate::thread::Thread;
 use lockstep_format::buffer;
 use lockstep_format::codec::Kind;
 use lockstep_format::digest::Digest;
@@ -155,8 +156,8 @@ pub extern "C" fn start() {
     if let Err(reason) = patched {
         untraced_program(reason);
     }
-    if records {
-        let _ = process.open(0);
+    if records && process.open(0).is_ok() && patched.is_ok() {
+        Thread::prepare_first(process);
     }
     signals::start();
 }

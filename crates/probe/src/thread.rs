@@ -5,12 +5,13 @@
 //! path, which sees `attached` zero and begins a new trace in a new file. The shadow stack is not
 //! wiped: the child returns through frames that its parent entered.
 
-use crate::encoder::{ENCODER_ROOM, Encoding};
+use crate::encoder::{ENCODER_ROOM, Encoding, make};
 use crate::process::{Process, Slot, Stop, populate};
 use crate::ring::Segment;
 use crate::setup::Setup;
 use crate::side::{self, Arguments, Inferred, Times};
 use crate::syscall::{self, MADV_DONTNEED, MADV_WIPEONFORK};
+use crate::x86_64::routines;
 use core::ptr::{addr_of_mut, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use lockstep_format::bytes::{put, put_u32, put_u64};
@@ -199,6 +200,8 @@ pub struct Thread {
     row: Row,
     /// Words of the next batch.
     batch: usize,
+    /// The encoder is not at its beginning.
+    has_encoded: bool,
     chunk: *mut u8,
     /// Where the chunk lies in the file.
     offset: u64,
@@ -308,6 +311,29 @@ impl Thread {
             // A fork would go unnoticed and return into its parent's file.
             self.set_stopped();
         }
+    }
+
+    /// A block for the thread that is at work, with the memory that its first events touch: they come
+    /// sooner than if they waited for that.
+    pub fn prepare_first(process: &Process) {
+        const ENTRIES: usize = 64 * ENTRY_SIZE;
+        const STACK: usize = 8 * 1024;
+        if !routines::thread().is_null() {
+            return;
+        }
+        let Ok(memory) = syscall::map(size_of::<Self>()) else {
+            return;
+        };
+        let block = memory.cast::<Self>();
+        make(memory, core::mem::offset_of!(Self, first_entries) + ENTRIES);
+        // SAFETY: just mapped, all zeros, and nobody else's.
+        let thread = unsafe { &mut *block };
+        thread.prepare();
+        make(thread.symbols.as_ptr().cast(), size_of_val(&thread.symbols));
+        make((&raw const thread.encoded).cast(), size_of::<Output>());
+        make(thread.stack_end.as_ptr().wrapping_sub(STACK), STACK);
+        Encoding::new(process.codec(), &mut thread.encoder.0).warm();
+        routines::set_thread(block);
     }
 
     /// Number of the thread in the process's file.
@@ -606,6 +632,7 @@ impl Thread {
         if count == 0 {
             return Ok(());
         }
+        self.has_encoded = true;
         let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
         self.encoded.length = 0;
         let staging = self.hot.cursor.wrapping_sub(count);
@@ -711,6 +738,9 @@ impl Thread {
     }
 
     fn clear_encoder(&mut self) {
+        if !core::mem::replace(&mut self.has_encoded, false) {
+            return;
+        }
         let room = addr_of_mut!(self.encoder).cast::<u8>();
         // SAFETY: whole pages of private memory of ours, which become zeros.
         let _ = unsafe { syscall::advise(room, size_of::<EncoderRoom>(), MADV_DONTNEED) };

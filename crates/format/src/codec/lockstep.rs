@@ -118,6 +118,12 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
         Ok(())
     }
 
+    /// The memory that the first symbols go to.
+    #[must_use]
+    pub fn early(&self) -> [&[u32]; 4] {
+        self.model.early()
+    }
+
     /// [`super::Encoder::tail`].
     #[must_use]
     pub fn tail(&self) -> Tail {

@@ -109,6 +109,18 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.run
     }
 
+    /// The memory that the first symbols go to.
+    pub fn early(&self) -> [&[u32]; 4] {
+        const TABLE: usize = 4 * FIRST_SLOTS as usize;
+        const HISTORY: usize = 8 * MOST_STAGED;
+        [
+            core::slice::from_ref(&self.head),
+            &self.followers,
+            beginning(self.table.present(), TABLE),
+            beginning(self.history.present(), HISTORY),
+        ]
+    }
+
     #[inline]
     fn at<S: Size>(&self, place: u32) -> u32 {
         let index = (place & (S::WINDOW - 1)) as usize;
@@ -401,6 +413,10 @@ impl<T: Memory, H: Memory> Model<T, H> {
         }
         places
     }
+}
+
+fn beginning(words: &[u32], count: usize) -> &[u32] {
+    words.get(..count).unwrap_or(words)
 }
 
 #[inline]

@@ -429,6 +429,26 @@ pub extern "C" fn thread_offset() -> i64 {
     naked_asm!("mov rax, qword ptr [rip + lockstep_thread@gottpoff]", "ret",)
 }
 
+/// The block of the thread that is at work, or null.
+#[unsafe(naked)]
+pub extern "C" fn thread() -> *mut Thread {
+    naked_asm!(
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov rax, qword ptr fs:[rax]",
+        "ret",
+    )
+}
+
+/// Gives the thread that is at work a block.
+#[unsafe(naked)]
+pub extern "C" fn set_thread(block: *mut Thread) {
+    naked_asm!(
+        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
+        "mov qword ptr fs:[rax], rdi",
+        "ret",
+    )
+}
+
 /// Restore all return addresses. A thread without a block has none to restore.
 #[unsafe(naked)]
 pub unsafe extern "C" fn restore() {
