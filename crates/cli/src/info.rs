@@ -1,6 +1,6 @@
 //! `lockstep info`: what a run holds, how its processes ended, what was not recorded and why.
 
-use crate::{output, run};
+use crate::{output, run, unseen};
 use anyhow::Result;
 use clap::Args;
 use lockstep_trace::{Coverage, EndKind, Process, Refused, Run, Thread, Times, in_short};
@@ -56,6 +56,7 @@ impl Info {
         text.push_str(&covered(&shown));
         text.push_str(&chosen(&shown));
         text.push_str(&refused(&shown, self.refused));
+        text.push_str(&unseen::sentences(run, &shown));
         text
     }
 }

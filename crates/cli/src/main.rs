@@ -16,6 +16,7 @@ mod arguments;
 mod hang;
 mod output;
 mod run;
+mod unseen;
 mod words;
 
 mod baseline;
