@@ -91,3 +91,18 @@ fn what_is_lost_is_not_covered() {
         );
     }
 }
+
+#[test]
+fn a_program_that_a_process_became_unseen() {
+    if !tools::require(&["gcc", "env"]) {
+        return;
+    }
+    let scratch = Scratch::new("became");
+    for (flags, is_unseen) in [(&["-O1", "-static"], true), (&["-O1", "-pie"], false)] {
+        let program = Recipe::new("c/recursion.c").flags(flags).build();
+        let run = record(&scratch, &[], &["env".as_ref(), program.as_os_str()]);
+        let text = run.text(&["info", "--all-processes"]);
+        let says = text.contains("env called execvp last, and nothing is recorded of the program");
+        assert_eq!(says, is_unseen, "{text}");
+    }
+}
