@@ -76,6 +76,7 @@
         function forgets
         sub $8, %rsp
         .cfi_def_cfa_offset 16
+        add $1, %rdi
         call forgotten
         mov %rax, %r11
         lea 1(%r11), %rax
