@@ -50,10 +50,10 @@ impl<T: Memory, H: Memory> AnyEncoder<T, H> {
 
     /// The memory that the first symbols go to, so that it can be had in advance.
     #[must_use]
-    pub fn early(&self, kind: Kind) -> [&[u32]; 4] {
+    pub fn early(&self, kind: Kind) -> [&[u32]; 3] {
         match kind {
             Kind::Lockstep | Kind::LockstepLow => self.lockstep.early(),
-            Kind::None | Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => [&[]; 4],
+            Kind::None | Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => [&[]; 3],
         }
     }
 

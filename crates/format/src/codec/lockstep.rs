@@ -120,7 +120,7 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
 
     /// The memory that the first symbols go to.
     #[must_use]
-    pub fn early(&self) -> [&[u32]; 4] {
+    pub fn early(&self) -> [&[u32]; 3] {
         self.model.early()
     }
 

@@ -110,12 +110,11 @@ impl<T: Memory, H: Memory> Model<T, H> {
     }
 
     /// The memory that the first symbols go to.
-    pub fn early(&self) -> [&[u32]; 4] {
+    pub fn early(&self) -> [&[u32]; 3] {
         const TABLE: usize = 4 * FIRST_SLOTS as usize;
         const HISTORY: usize = 8 * MOST_STAGED;
         [
             core::slice::from_ref(&self.head),
-            &self.followers,
             beginning(self.table.present(), TABLE),
             beginning(self.history.present(), HISTORY),
         ]
