@@ -6,6 +6,7 @@ use crate::node::{Item, Label, NO_SHAPE, Node, NodeId, Nodes, Shape, Shapes, own
 use lockstep_loops::{Bodies, BodyId, Key, Names};
 use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -159,7 +160,37 @@ impl Forest {
                 })
                 .collect();
         }
-        let mut traces = Vec::with_capacity(threads.len());
+        // What is decoded from the same has the same tree.
+        let contents: Vec<Option<u128>> = threads.par_iter().map(|it| it.content()).collect();
+        let mut known: FxHashMap<u128, usize> = FxHashMap::default();
+        let mut distinct = Vec::new();
+        let of: Vec<usize> = threads
+            .iter()
+            .zip(contents)
+            .map(|(thread, content)| {
+                let mut add = || {
+                    distinct.push(*thread);
+                    distinct.len() - 1
+                };
+                match content {
+                    Some(content) => *known.entry(content).or_insert_with(add),
+                    None => add(),
+                }
+            })
+            .collect();
+        let roots = self.add_distinct(functions, &distinct);
+        let named = threads.iter().zip(of);
+        named
+            .map(|(thread, index)| Trace {
+                name: thread.name,
+                root: roots[index],
+            })
+            .collect()
+    }
+
+    /// Adds the trees of traces that are not equal, mostly.
+    fn add_distinct(&mut self, functions: &FunctionMap, threads: &[&Thread]) -> Vec<NodeId> {
+        let mut roots = Vec::with_capacity(threads.len());
         for batch in threads.chunks(BATCH) {
             let known = self.functions.clone();
             let built: Vec<(Self, Trace)> = batch
@@ -173,12 +204,10 @@ impl Forest {
                     (forest, trace)
                 })
                 .collect();
-            traces.extend(built.into_iter().map(|(forest, trace)| Trace {
-                name: trace.name,
-                root: self.absorb(&forest, trace.root),
-            }));
+            let built = built.into_iter();
+            roots.extend(built.map(|(forest, trace)| self.absorb(&forest, trace.root)));
         }
-        traces
+        roots
     }
 
     /// A node of these children, which are ours.

@@ -116,7 +116,7 @@ fn sources(found: &Found) -> BTreeMap<String, Vec<String>> {
         "f08", "rs", "go",
     ];
     const LARGEST: u64 = 8 << 20;
-    let places = found.groups.iter().flat_map(|group| &group.stack);
+    let places = found.groups.iter().flat_map(|group| group.stack.iter());
     let names = places.filter_map(|place| Some(place.called_at.as_ref()?.file.clone()));
     let mut sources = BTreeMap::new();
     for name in names {

@@ -47,7 +47,7 @@ pub const fn staging_word(symbol: u32) -> u64 {
 }
 
 /// An event in the staging area.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Staged {
     /// Its symbol.
     pub symbol: u32,

@@ -17,9 +17,11 @@ use crate::strays::{Stray, strays};
 use crate::verdict;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
+use lockstep_calltree::NodeId;
 use lockstep_trace::{Communicators, End, Origin, Run, SourceLine, TraceName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// What kind of standstill it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,14 +61,14 @@ pub struct Task {
     /// How its process ended.
     pub end: End,
     /// Open calls, outermost first.
-    pub stack: Vec<Place>,
+    pub stack: Arc<[Place]>,
     /// A function that it may still be in, within the innermost open call: its call and its return were
     /// recorded together, and nothing since.
     pub leaf: Option<String>,
     /// What it is doing.
     pub activity: Activity,
     /// The function of MPI that it calls again and again without an answer, where it waits so.
-    pub polls: Option<std::sync::Arc<str>>,
+    pub polls: Option<Arc<str>>,
     /// Whether it brought its job down: it died, or ended with a status that says so.
     pub crashed: bool,
     /// Events recorded of it; of a rank, those of all its threads.
@@ -90,7 +92,7 @@ pub struct Group {
     /// Its tasks, by number.
     pub tasks: Vec<u32>,
     /// Open calls, outermost first.
-    pub stack: Vec<Place>,
+    pub stack: Arc<[Place]>,
     /// A function that they may still be in, as of [`Task::leaf`].
     pub leaf: Option<String>,
     /// Loops around its place, outermost first: by the function they are in and the first that they
@@ -164,9 +166,14 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     let mut observed = Observed::new(run);
     let normal = normal.map(|run| observed.add(run));
     let program = Program::new(&observed.forest, &observed.roots);
-    let roots = observed.roots.iter();
-    let coordinates: Vec<Coordinates> = roots.map(|root| program.coordinates(*root)).collect();
-    let (groups, places) = group(&observed.tasks, &coordinates, &program);
+    // Tasks of one tree stand at one place.
+    let mut standing: HashMap<NodeId, Coordinates> = HashMap::new();
+    for root in &observed.roots {
+        let at = || program.coordinates(*root);
+        standing.entry(*root).or_insert_with(at);
+    }
+    let coordinates = observed.roots.iter().map(|root| &standing[root]);
+    let (groups, places) = group(&observed.tasks, coordinates, &program);
     let order = Order::new(&program, &places);
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
@@ -386,7 +393,7 @@ impl Progress {
 /// Groups by place, and where each stands.
 fn group<'s>(
     tasks: &BTreeMap<u32, Task>,
-    coordinates: &'s [Coordinates],
+    coordinates: impl Iterator<Item = &'s Coordinates>,
     program: &Program<'_>,
 ) -> (Vec<Group>, Vec<&'s Coordinates>) {
     let mut groups: Vec<Group> = Vec::new();
@@ -395,7 +402,7 @@ fn group<'s>(
     let mut known: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
     for (task, standing) in tasks.values().zip(coordinates) {
         let same = known
-            .entry((task.activity, task.stack.as_slice(), task.leaf.as_deref()))
+            .entry((task.activity, &*task.stack, task.leaf.as_deref()))
             .or_default();
         match same.iter().find(|group| places[**group] == standing) {
             Some(group) => groups[*group].tasks.push(task.number),

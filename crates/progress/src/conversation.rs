@@ -134,9 +134,9 @@ pub(crate) struct Reader<'a> {
     requests: FxHashMap<i64, Request>,
     window_ids: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
-    open: Option<(u64, Open)>,
+    /// The call of MPI that is not over, and how many calls are open within it, itself included.
+    open: Option<(usize, Open)>,
     polls: Polls,
-    depth: u64,
 }
 
 /// The step that a call on a window is, by its name without `MPI_`.
@@ -198,7 +198,6 @@ impl<'a> Reader<'a> {
             made_windows: FxHashMap::default(),
             open: None,
             polls: Polls::default(),
-            depth: 0,
         }
     }
 
@@ -211,27 +210,15 @@ impl<'a> Reader<'a> {
     ) -> (Conversation, Windows) {
         self.trace = thread.name;
         self.conversation.threads.push((0, thread.name));
-        for event in communicators.events(thread) {
-            match event.annotated.event {
-                Event::Call(_) => {
-                    self.depth += 1;
-                    if self.open.is_none() {
-                        self.call(&event);
-                    }
+        let routines = self.routines;
+        let mut events = communicators.events_of(thread, |id| routines.name(id).is_some());
+        while let Some((event, depth)) = events.next_event() {
+            if let Event::Call(_) = event.annotated.event {
+                if self.open.is_none() {
+                    self.call(&event, depth);
                 }
-                Event::Return => {
-                    if self
-                        .open
-                        .as_ref()
-                        .is_some_and(|(depth, _)| *depth == self.depth)
-                        && let Some((_, open)) = self.open.take()
-                    {
-                        self.returned(&event, open);
-                    }
-                    self.depth = self.depth.saturating_sub(1);
-                }
-                // The frame that hands over ends with the call that comes.
-                Event::Tail => self.depth = self.depth.saturating_sub(1),
+            } else if let Some((_, open)) = self.open.take_if(|open| depth < open.0) {
+                self.returned(&event, open);
             }
         }
         if let Some((
@@ -275,7 +262,8 @@ impl<'a> Reader<'a> {
         self.conversation.polled = Some(operation);
     }
 
-    fn call(&mut self, event: &Resolved) {
+    /// A call, with so many calls open.
+    fn call(&mut self, event: &Resolved, depth: usize) {
         let Some(name) = event.function.and_then(|id| self.routines.name(id)) else {
             return;
         };
@@ -303,7 +291,7 @@ impl<'a> Reader<'a> {
             waits,
         });
         open.operation = Some(operation);
-        self.open = Some((self.depth, open));
+        self.open = Some((depth, open));
     }
 
     /// Begins what a call begins; what it waits for.

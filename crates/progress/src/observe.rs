@@ -10,7 +10,7 @@ use crate::strand::{Doing, Functions};
 use lockstep_calltree::{Forest, NodeId};
 use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The tasks of a run.
@@ -42,8 +42,18 @@ impl Observed {
         let communicators = run.communicators();
         let (mut conversations, membership) = converse(run, &communicators, &chosen, &mut notes);
         let mut tasks = BTreeMap::new();
+        // Of many tasks most stand where others do.
+        let mut stacks: HashSet<Arc<[Place]>> = HashSet::new();
         for (number, process, thread) in &chosen {
             let stack = stack(run, thread);
+            let stack = match stacks.get(stack.as_slice()) {
+                Some(known) => known.clone(),
+                None => {
+                    let stack: Arc<[Place]> = stack.into();
+                    stacks.insert(stack.clone());
+                    stack
+                }
+            };
             let conversation = conversations.entry(*number).or_default();
             conversation.state = state(process, conversation, &stack);
             let activity = match conversation.state {
@@ -78,7 +88,7 @@ impl Observed {
             tasks,
             roots,
             is_whole: is_whole(&threads),
-            stacks: stacks(run, &chosen),
+            stacks: stacks_of_threads(run, &chosen),
             forest,
             conversations,
             membership,
@@ -231,7 +241,10 @@ fn converse(
 }
 
 /// The stacks of the threads of processes that have several.
-fn stacks(run: &Run, chosen: &[(u32, &Process, &Thread)]) -> BTreeMap<TraceName, Vec<Place>> {
+fn stacks_of_threads(
+    run: &Run,
+    chosen: &[(u32, &Process, &Thread)],
+) -> BTreeMap<TraceName, Vec<Place>> {
     let several = chosen.iter().filter(|(_, it, _)| it.threads.len() > 1);
     let threads = several.flat_map(|(_, process, _)| &process.threads);
     threads.map(|it| (it.name, stack(run, it))).collect()

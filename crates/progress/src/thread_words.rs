@@ -92,7 +92,7 @@ fn at(progress: &Progress, thread: TraceName) -> String {
     let stack = progress.threads.get(&thread).cloned().unwrap_or_default();
     place(&Group {
         tasks: Vec::new(),
-        stack,
+        stack: stack.into(),
         leaf: None,
         loops: Vec::new(),
         activity: Activity::Computation,

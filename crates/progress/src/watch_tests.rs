@@ -19,7 +19,7 @@ fn place(function: &str) -> Place {
 
 /// Rank 1 computes in iteration `inner` of a loop within iteration 21 of another, and rank 0 waits.
 fn held_up(inner: u64, events: u64) -> Progress {
-    let stack = |innermost: &str| vec![place("main"), place(innermost)];
+    let stack = |innermost: &str| [place("main"), place(innermost)].into();
     let group = |task: u32, innermost: &str, loops: &[(&str, u64)], activity| Group {
         tasks: vec![task],
         stack: stack(innermost),
@@ -159,7 +159,8 @@ fn silence_takes_patience_and_somebody_there() {
         let mut found = quiet(70);
         found.tasks.remove(&0);
         for task in found.tasks.values_mut() {
-            task.stack.push(place("waitpid"));
+            let waits = [place("waitpid")];
+            task.stack = task.stack.iter().cloned().chain(waits).collect();
         }
         found
     };

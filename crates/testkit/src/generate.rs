@@ -1,5 +1,7 @@
 //! Runs that nobody recorded: sources of events whose entropy is known, and as many ranks as one likes.
 
+use std::collections::BTreeMap;
+
 use lockstep_trace::{
     Coverage, End, EndKind, Event, Function, FunctionId, Process, Run, Thread, TraceName,
 };
@@ -209,9 +211,15 @@ pub fn run(traces: Vec<Vec<Event>>) -> Run {
         source: None,
         calls: Vec::new(),
     });
-    let functions = functions.collect();
-    let processes = traces.into_iter().zip(0..).map(|(events, rank)| {
-        let name = TraceName::new(rank, 0);
+    let named = |(events, rank)| Thread::from_events(TraceName::new(rank, 0), events);
+    let threads = traces.into_iter().zip(0..).map(named);
+    job(functions.collect(), threads)
+}
+
+/// A job of ranks with one thread each, in order.
+fn job(functions: Vec<Function>, threads: impl Iterator<Item = Thread>) -> Run {
+    let processes = threads.zip(0..).map(|(thread, rank)| {
+        let name = thread.name;
         Process {
             name: name.process,
             rank: Some(rank),
@@ -226,7 +234,7 @@ pub fn run(traces: Vec<Vec<Event>>) -> Run {
             },
             coverage: Coverage::default(),
             losses: Vec::new(),
-            threads: vec![Thread::from_events(name, events)],
+            threads: vec![thread],
         }
     });
     Run {
@@ -283,7 +291,7 @@ pub fn ranks(count: u32) -> Run {
 
 /// Tasks of a job that hangs, by role: 40 roles of 50 functions each, with an exchange in the middle of each step. Most wait
 /// in `MPI_Allgather` at the end of their second step; one in 171 is still in `MPI_Recv` of that exchange; the last is
-/// before that, in `MPI_Get_count`.
+/// before that, in `MPI_Get_count`. Tasks that do the same share their events, as in a sealed run.
 #[must_use]
 pub fn hanging(count: u32) -> Run {
     const ROLES: u32 = 40;
@@ -297,10 +305,15 @@ pub fn hanging(count: u32) -> Run {
         "MPI_Recv",
     ];
     let first = special.len() as u32;
-    let traces = (0..count).map(|task| {
+    let last = |task: u32| match (task + 1 == count, task % 171 == 7) {
+        (true, _) => 4,
+        (_, true) => 5,
+        _ => 2,
+    };
+    let trace = |role: u32, last: u32| {
         let mut events = Events(Vec::new());
         let own = |events: &mut Events, call: u32| {
-            events.leaf(first + task % ROLES * CALLS + call);
+            events.leaf(first + role * CALLS + call);
         };
         events.call(0);
         events.call(1);
@@ -315,12 +328,12 @@ pub fn hanging(count: u32) -> Run {
         events.call(1);
         (0..CALLS / 2).for_each(|call| own(&mut events, call));
         events.call(3);
-        if task + 1 == count {
+        if last == 4 {
             events.call(4);
             return events.0;
         }
         events.leaf(4);
-        if task % 171 == 7 {
+        if last == 5 {
             events.call(5);
             return events.0;
         }
@@ -329,8 +342,20 @@ pub fn hanging(count: u32) -> Run {
         (CALLS / 2..CALLS).for_each(|call| own(&mut events, call));
         events.call(2);
         events.0
+    };
+    let functions = run((0..ROLES).map(|role| trace(role, 2)).collect()).functions;
+    let mut known: BTreeMap<(u32, u32), Thread> = BTreeMap::new();
+    let threads = (0..count).map(|task| {
+        let (role, last) = (task % ROLES, last(task));
+        let name = TraceName::new(task, 0);
+        let alike = known
+            .entry((role, last))
+            .or_insert_with(|| Thread::from_events(name, trace(role, last)));
+        let mut thread = alike.clone();
+        thread.name = name;
+        thread
     });
-    let mut run = run(traces.collect());
+    let mut run = job(functions, threads);
     for (function, name) in run.functions.iter_mut().zip(special) {
         function.name = name.to_owned();
         function.linkage = name.to_owned();

@@ -370,11 +370,34 @@ impl<'a> Arguments<'a> {
     }
 }
 
-impl Iterator for Arguments<'_> {
-    type Item = Annotated;
+impl Arguments<'_> {
+    /// The next event that is a call of a wanted function, or ends one; those between are gone by. Functions
+    /// of which calls have records have to be wanted.
+    pub(crate) fn next_of(&mut self, is_wanted: impl Fn(FunctionId) -> bool) -> Option<Annotated> {
+        loop {
+            let event = self.events.next()?;
+            let open = self.frames.open();
+            let found = match event {
+                Event::Call(function) => is_wanted(function),
+                Event::Return => {
+                    let last = open.last().is_some_and(|it| is_wanted(it.function));
+                    let before = open.iter().rev().skip(1);
+                    last || before
+                        .take_while(|it| it.handed_over)
+                        .any(|it| is_wanted(it.function))
+                }
+                Event::Tail => false,
+            };
+            if found {
+                return Some(self.annotate(event));
+            }
+            self.frames.apply(event);
+            self.inherited = self.inherited.saturating_sub(1);
+            self.index += 1;
+        }
+    }
 
-    fn next(&mut self) -> Option<Annotated> {
-        let event = self.events.next()?;
+    fn annotate(&mut self, event: Event) -> Annotated {
         let (function, is_result) = match event {
             Event::Call(function) => (Some(function), false),
             Event::Return => (self.frames.open().last().map(|top| top.function), true),
@@ -392,13 +415,22 @@ impl Iterator for Arguments<'_> {
             self.next = self.records.as_mut().and_then(Iterator::next);
         }
         self.index += 1;
-        Some(Annotated {
+        Annotated {
             index: self.index - 1,
             inferred: event == Event::Return && self.inferred.is_next(&self.events, self.index),
             event,
             symbols: self.events.symbols(),
             arguments,
-        })
+        }
+    }
+}
+
+impl Iterator for Arguments<'_> {
+    type Item = Annotated;
+
+    fn next(&mut self) -> Option<Annotated> {
+        let event = self.events.next()?;
+        Some(self.annotate(event))
     }
 }
 

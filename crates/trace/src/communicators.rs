@@ -308,6 +308,20 @@ impl Communicators {
         }
     }
 
+    /// Calls of some functions, and the returns that end them, with what their arguments stand for: `wanted`
+    /// says of a function whether. Those of MPI have to be. Costs little more than [`Thread::events`] where
+    /// these are rare.
+    pub fn events_of<'a, F: Fn(FunctionId) -> bool>(
+        &'a self,
+        thread: &'a Thread,
+        wanted: F,
+    ) -> EventsOf<'a, F> {
+        EventsOf {
+            all: self.events(thread),
+            wanted,
+        }
+    }
+
     /// The recorded MPI calls of a thread, and their returns where they gave something back.
     pub fn calls<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = Resolved> + 'a {
         self.events(thread)
@@ -351,20 +365,45 @@ impl Iterator for ResolvedEvents<'_> {
 
     fn next(&mut self) -> Option<Resolved> {
         let annotated = self.events.next()?;
+        Some(self.resolve(annotated))
+    }
+}
+
+/// Events of [`Communicators::events_of`].
+pub struct EventsOf<'a, F> {
+    all: ResolvedEvents<'a>,
+    wanted: F,
+}
+
+impl<F> std::fmt::Debug for EventsOf<'_, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventsOf").finish_non_exhaustive()
+    }
+}
+
+impl<F: Fn(FunctionId) -> bool> EventsOf<'_, F> {
+    /// The next one, and how many calls are open after it; of a call, it is the innermost of them.
+    pub fn next_event(&mut self) -> Option<(Resolved, usize)> {
+        let annotated = self.all.events.next_of(&self.wanted)?;
+        let event = self.all.resolve(annotated);
+        Some((event, self.all.events.depth()))
+    }
+}
+
+impl ResolvedEvents<'_> {
+    fn resolve(&mut self, annotated: Annotated) -> Resolved {
         let function = self.events.function();
         let meanings = match (&annotated.arguments, function) {
             (Some(arguments), Some(id)) => self.meanings(annotated.event, id, arguments),
             _ => Vec::new(),
         };
-        Some(Resolved {
+        Resolved {
             annotated,
             function,
             meanings,
-        })
+        }
     }
-}
 
-impl ResolvedEvents<'_> {
     fn meanings(
         &mut self,
         event: crate::Event,

@@ -60,8 +60,8 @@ mod writer;
 
 pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
 pub use communicators::{
-    Communicator, CommunicatorId, Communicators, Meaning, Members, Origin, Peer, Resolved,
-    ResolvedEvents, Shown,
+    Communicator, CommunicatorId, Communicators, EventsOf, Meaning, Members, Origin, Peer,
+    Resolved, ResolvedEvents, Shown,
 };
 pub use error::Error;
 pub use frames::{Frames, Open};

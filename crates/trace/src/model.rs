@@ -347,6 +347,13 @@ impl Thread {
         self.stream.events()
     }
 
+    /// Equal only for threads of one run that have the same events, as far as 128 bits tell; they are not
+    /// decoded for it. `None` in sealed runs, where trees tell more. O(bytes).
+    #[must_use]
+    pub fn content(&self) -> Option<u128> {
+        self.stream.content()
+    }
+
     /// The events from number `index` on. O(depth x log list) to the first of them in a sealed run, else
     /// O(index).
     pub fn events_from(&self, index: u64) -> Events<'_> {

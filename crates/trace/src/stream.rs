@@ -12,6 +12,7 @@ use lockstep_format::codec::memory::Memory;
 use lockstep_format::codec::{AnyDecoder, DecodeError, Decoder, Kind, Source};
 use lockstep_format::symbol::{self, Staged};
 use rustc_hash::FxHashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -150,6 +151,22 @@ struct FromFile<'a> {
 }
 
 impl Stream {
+    /// Equal only where the events are: a hash of what they are decoded from. `None` of sealed runs, whose
+    /// trees tell more; events in memory are equal where they are shared. O(bytes of the stream).
+    pub fn content(&self) -> Option<u128> {
+        let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
+        for (salt, hasher) in (0_u8..).zip(&mut hashers) {
+            salt.hash(hasher);
+            match self {
+                Self::Memory(events) => (events.as_ptr().addr(), events.len()).hash(hasher),
+                Self::File(stream) => stream.hash(hasher)?,
+                Self::Sealed(_) => return None,
+            }
+        }
+        let [high, low] = hashers.map(|it| u128::from(it.finish()));
+        Some(high << 64 | low)
+    }
+
     pub fn events(&self) -> Events<'_> {
         Events(match self {
             Self::Memory(events) => Inner::Memory(events.iter().copied()),
@@ -176,6 +193,25 @@ impl Stream {
             }
             Self::Sealed(stream) => Inner::Sealed(stream.walk()),
         })
+    }
+}
+
+impl FileStream {
+    /// `None` where a piece is not there.
+    fn hash(&self, hasher: &mut DefaultHasher) -> Option<()> {
+        self.codec.name().hash(hasher);
+        self.symbols.hash(hasher);
+        self.staged.hash(hasher);
+        for segment in &self.segments {
+            (segment.decoded, segment.inherited).hash(hasher);
+            let pieces = segment.pieces.iter().map(Range::len).sum::<usize>();
+            (pieces + segment.tail.len()).hash(hasher);
+            for piece in &segment.pieces {
+                hasher.write(self.file.bytes().get(piece.clone())?);
+            }
+            hasher.write(&segment.tail);
+        }
+        Some(())
     }
 }
 

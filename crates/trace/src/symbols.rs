@@ -3,6 +3,7 @@
 use crate::model::{Event, FunctionId};
 use lockstep_format::symbol::{FIRST_FUNCTION, RETURN, TAIL};
 use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -96,6 +97,24 @@ impl Symbols {
                     is_leaf: false,
                 })
             })
+    }
+}
+
+/// What they mean, of processes of one run: images share their rows. Never equal by chance.
+impl Hash for Symbols {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for block in &self.images {
+            (
+                block.first,
+                Arc::as_ptr(&block.rows).addr(),
+                block.rows.len(),
+            )
+                .hash(state);
+        }
+        self.main.hash(state);
+        if !self.strays.is_empty() {
+            std::ptr::from_ref(self).addr().hash(state);
+        }
     }
 }
 

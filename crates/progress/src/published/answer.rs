@@ -13,6 +13,7 @@ use crate::verdict;
 use lockstep_trace::Run;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Where the tasks of a run stand, by this method. The published ones know no messages that wait, no
 /// deadlock and no end: to them a job hangs whose tasks have not all come to their end.
@@ -73,7 +74,7 @@ fn answer(observed: Observed, found: &Baseline, states: &[State]) -> Progress {
         let state = states.get(it.state as usize);
         let first = tasks.first().and_then(|task| observed.tasks.get(task));
         Group {
-            stack: first.map_or(Vec::new(), |it| it.stack.clone()),
+            stack: first.map_or(Arc::default(), |it| it.stack.clone()),
             leaf: None,
             loops: it
                 .loops
