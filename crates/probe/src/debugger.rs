@@ -15,9 +15,10 @@
 //!  caller                goes on as ever
 //! ```
 
+use crate::entry::{ENTRY_SIZE, Entry};
 use crate::process::Process;
 use crate::syscall;
-use crate::thread::{ENTRY_SIZE, Entry, Thread};
+use crate::thread::Thread;
 use core::arch::global_asm;
 use core::mem::offset_of;
 use core::ptr::null_mut;

@@ -1,10 +1,11 @@
 //! The slow path of every routine: on the thread's own stack, signals blocked, registers saved.
 
+use crate::entry::{Entry, word_of};
 use crate::process::{Process, Stop};
 use crate::side;
 use crate::stall;
 use crate::syscall;
-use crate::thread::{Entry, STOPPED, Thread, word_of};
+use crate::thread::{STOPPED, Thread};
 use crate::x86_64::arguments::Call;
 use crate::x86_64::routines::{ENTER_PLAIN, FINISH, Frame};
 use core::sync::atomic::{AtomicU64, Ordering};

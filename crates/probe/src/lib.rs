@@ -29,6 +29,7 @@ mod arena;
 mod budget;
 mod debugger;
 mod encoder;
+mod entry;
 mod event;
 mod fault;
 mod handles;

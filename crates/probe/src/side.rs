@@ -9,11 +9,12 @@
 //! Where only the last events are kept, arguments and inferred returns lie in the segment that they belong
 //! to, and begin anew with each; one that is full ends the segment.
 
+use crate::entry::word_of;
 use crate::handles;
 use crate::process::Process;
 use crate::setup::Setup;
 use crate::syscall::{self, MADV_DONTNEED};
-use crate::thread::{Thread, word_of};
+use crate::thread::Thread;
 use crate::x86_64::arguments::Call;
 use core::ptr::null_mut;
 use core::sync::atomic::{Ordering, compiler_fence};

@@ -5,9 +5,10 @@
 //! next event, frames that are gone are taken off, and their returns emitted. *Search*: a frame may
 //! return out of order where a program switches stacks in its own way.
 
+use crate::entry::Entry;
 use crate::maps;
 use crate::syscall;
-use crate::thread::{Entry, SEGMENTS, Thread};
+use crate::thread::{SEGMENTS, Thread};
 
 /// No unmapped page fits between two addresses that are nearer than this.
 const SAME: u64 = 4096;

@@ -6,6 +6,7 @@
 //! wiped: the child returns through frames that its parent entered.
 
 use crate::encoder::{ENCODER_ROOM, Encoding, make};
+use crate::entry::{ENTRY_SIZE, Entry};
 use crate::process::{Process, Slot, Stop, populate};
 use crate::ring::Segment;
 use crate::setup::Setup;
@@ -17,7 +18,7 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
 use lockstep_format::codec::{Tail, most_bytes, most_symbols};
-use lockstep_format::plan::{block, stub};
+use lockstep_format::plan::block;
 use lockstep_format::process::{
     DATA_CHUNK, THREAD_CHUNK, chunk, kind, loss, state, thread as layout,
 };
@@ -27,8 +28,6 @@ use lockstep_format::symbol::{RETURN, SYMBOLS, staging_word};
 pub const STOPPED: u64 = u64::MAX;
 /// Value of [`Hot::fault_slot`] where no call is postponed.
 pub const NO_SLOT: u64 = 1;
-/// Size of an [`Entry`].
-pub const ENTRY_SIZE: usize = size_of::<Entry>();
 /// Mappings that a thread remembers.
 pub const SEGMENTS: usize = 4;
 /// Entries that need no memory of their own; the first is a sentinel.
@@ -47,88 +46,6 @@ const SLOW_STACK: usize = 64 * 1024;
 pub static NO_MEMORY: AtomicU64 = AtomicU64::new(0);
 /// Where losses are counted that no file can tell of.
 static NOWHERE: AtomicU64 = AtomicU64::new(0);
-
-/// A frame whose return address is kept here.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct Entry {
-    /// The real return address.
-    pub return_address: u64,
-    /// What the fast path compares with the stack pointer ([`block::ENTRY_KEY`]).
-    key: u64,
-    /// The start of the stub that recorded the call, with [`block`]'s flags in the low bits.
-    pub stub: u64,
-    /// The slot, where the key is [`block::QUESTIONED`].
-    aside: u64,
-}
-
-impl Entry {
-    /// Where the fast path finds the key, and the slot of what is questioned.
-    pub const PLACES: (usize, usize) = (
-        core::mem::offset_of!(Entry, key),
-        core::mem::offset_of!(Entry, aside),
-    );
-
-    /// The entry of the call that the stub at `start` records.
-    pub fn new(return_address: u64, slot: u64, start: u64, flags: u64) -> Self {
-        Self {
-            return_address,
-            key: slot - u64::from(flags & block::PLAIN == 0),
-            stub: start | flags,
-            aside: 0,
-        }
-    }
-
-    /// Where the return address belongs.
-    pub fn slot(&self) -> u64 {
-        if self.key == block::QUESTIONED {
-            self.aside
-        } else {
-            self.key + u64::from(!self.has(block::PLAIN))
-        }
-    }
-
-    /// Leads every event that meets this entry at the top to the slow path.
-    pub fn question(&mut self) {
-        if self.key != block::QUESTIONED {
-            self.aside = self.slot();
-            self.key = block::QUESTIONED;
-        }
-    }
-
-    /// Whether it has one of the flags.
-    pub fn has(&self, flags: u64) -> bool {
-        self.stub & flags != 0
-    }
-
-    /// What stands in the slot instead of the return address; 0 where that does.
-    pub fn hook(&self) -> u64 {
-        if self.has(block::PLAIN | block::JUMP) {
-            0
-        } else {
-            (self.stub & !FLAGS) + u64::from(stub::HOOK)
-        }
-    }
-
-    /// The start of its stub.
-    pub fn start(&self) -> u64 {
-        self.stub & !FLAGS
-    }
-
-    /// The event word of the call.
-    pub fn word(&self) -> u32 {
-        word_of(self.stub & !FLAGS)
-    }
-}
-
-/// The low bits of [`Entry::stub`].
-const FLAGS: u64 = stub::ALIGNMENT as u64 - 1;
-
-/// The event word of the stub at `start`.
-pub fn word_of(start: u64) -> u32 {
-    // SAFETY: stubs begin with their word, and arenas stay mapped.
-    unsafe { (start as *const u32).read() }
-}
 
 /// Wiped in forked children.
 #[repr(C, align(4096))]

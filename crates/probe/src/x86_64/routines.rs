@@ -23,9 +23,10 @@
 //!           saved     5 registers (fast path); 15 words (slow path)
 //! ```
 
+use crate::entry::{ENTRY_SIZE, Entry};
 use crate::event::{BRIEF, event, nested};
 use crate::signals::QUIET;
-use crate::thread::{ENTRY_SIZE, Entry, Hot, STOPPED, Thread};
+use crate::thread::{Hot, STOPPED, Thread};
 use core::arch::{global_asm, naked_asm};
 use core::mem::{offset_of, size_of};
 use lockstep_format::plan::{block, routine, stub};
