@@ -22,6 +22,8 @@ use crate::arithmetic::ONE;
 pub const FIRST_CONTEXTS: u32 = 1024;
 /// Places for what came instead of a prediction; a power of two.
 const INSTEAD: usize = 4096;
+/// Symbols are told apart by so many values of their low bits where a context is looked for; a power of two.
+const MARKS: u32 = 1024;
 /// No decision is more certain: with probability 1 - 1/256, so that none takes more than a byte.
 const DOUBT: u32 = ONE / 256;
 /// Bits of a number that depend on those above them.
@@ -73,6 +75,9 @@ pub(super) struct Chances<T> {
     symbols: [u32; SYMBOLS],
     /// What came instead of a prediction, by its context.
     instead: [u32; INSTEAD],
+    /// Symbols that were predicted where a context is open, by their low bits: most are in no such place, and need no
+    /// look.
+    marks: [u32; MARKS as usize / 32],
 }
 
 impl<T: Default> Default for Chances<T> {
@@ -85,6 +90,7 @@ impl<T: Default> Default for Chances<T> {
             runs: [0; RUNS],
             symbols: [0; SYMBOLS],
             instead: [0; INSTEAD],
+            marks: [0; MARKS as usize / 32],
         }
     }
 }
@@ -193,13 +199,21 @@ impl<T: Memory> Chances<T> {
         is_its.then_some(slot)
     }
 
-    /// Whether a prediction failed there.
+    /// Whether a prediction of this symbol may have failed anywhere.
     #[inline]
-    pub fn is_open(&mut self, context: Context) -> bool {
-        self.open(context).is_some()
+    pub fn is_marked(&self, predicted: u32) -> bool {
+        let at = predicted % MARKS;
+        let word = self.marks.get(at as usize / 32).copied().unwrap_or(0);
+        word >> (at % 32) & 1 == 1
     }
 
-    /// Codes whether a prediction fails; in a context that is not open, it does not.
+    /// Whether a prediction failed there.
+    #[inline]
+    pub fn is_open(&mut self, context: Context, predicted: u32) -> bool {
+        self.is_marked(predicted) && self.open(context).is_some()
+    }
+
+    /// Codes whether a prediction of a marked symbol fails; in a context that is not open, it does not.
     #[inline]
     pub fn fails(
         &mut self,
@@ -244,7 +258,11 @@ impl<T: Memory> Chances<T> {
 
     /// A prediction failed there.
     #[inline]
-    pub fn failed<S: Size>(&mut self, context: Context) {
+    pub fn failed<S: Size>(&mut self, context: Context, predicted: u32) {
+        let at = predicted % MARKS;
+        if let Some(word) = self.marks.get_mut(at as usize / 32) {
+            *word |= 1 << (at % 32);
+        }
         self.learn::<S>(context, true);
     }
 

@@ -100,17 +100,19 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
         model.settle::<S>();
         let run = model.run();
         let context = Context::new(model.last::<S>(), predicted);
-        let is_told = run >= most_walked::<S>() || !chances.is_open(context);
+        let is_told = run >= most_walked::<S>() || !chances.is_open(context, predicted);
         chances.told(coder, is_told)?;
         if is_told {
             end(coder, false)?;
             chances.run(coder, run)?;
-            chances.failed::<S>(context);
+            chances.failed::<S>(context, predicted);
         } else {
-            let (mut last, symbols) = model.followed::<S>();
-            for symbol in symbols {
-                chances.fails(Context::new(last, symbol), coder, false)?;
-                last = then(last, symbol);
+            let (start, parts) = model.followed::<S>();
+            for (symbol, index) in parts.into_iter().flatten().zip(0..) {
+                if chances.is_marked(*symbol) {
+                    let last = model.before::<S>(start.wrapping_add(index));
+                    chances.fails(Context::new(last, *symbol), coder, false)?;
+                }
             }
             chances.fails(context, coder, true)?;
         }
@@ -265,7 +267,7 @@ impl<T: Memory, H: Memory> DecoderState<T, H> {
         self.model.settle::<S>();
         let context = Context::new(self.model.last::<S>(), predicted);
         if self.doing == Doing::Told {
-            self.chances.failed::<S>(context);
+            self.chances.failed::<S>(context, predicted);
         }
         let coder = &mut Reader::new(&mut self.position, source)?;
         let symbol = self.chances.instead::<S>(context, coder, 0)?;
@@ -319,7 +321,7 @@ fn walked<S: Size, T: Memory, H: Memory>(
 ) -> Result<u64, DecodeError> {
     let (mut last, symbols) = model.ahead_of::<S>();
     for (symbol, run) in symbols.zip(0..most_walked::<S>()) {
-        if chances.fails(Context::new(last, symbol), coder, false)? {
+        if chances.is_marked(symbol) && chances.fails(Context::new(last, symbol), coder, false)? {
             return Ok(run);
         }
         last = then(last, symbol);

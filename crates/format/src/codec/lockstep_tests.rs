@@ -183,6 +183,7 @@ fn reference<S: Size>(symbols: &[u32]) -> Vec<u8> {
         new: 0,
     };
     let mut instead = vec![0; 4096];
+    let mut marked = [false; 1024];
     let mut told = NEW;
     let mut lengths = [NEW; 64];
     let mut run_bits = [[NEW; 8]; 16];
@@ -225,10 +226,13 @@ fn reference<S: Size>(symbols: &[u32]) -> Vec<u8> {
         }
         if let Some(predicted) = predicted {
             let here = context(&history, predicted);
-            if length < S::KEPT.min(1024) && contexts.get(here).is_some() {
+            let mark = predicted as usize % 1024;
+            if length < S::KEPT.min(1024) && marked[mark] && contexts.get(here).is_some() {
                 coder.odds(&mut told, false);
                 for at in before..history.len() {
-                    if let Some(odds) = contexts.get(context(&history[..at], history[at])) {
+                    if marked[history[at] as usize % 1024]
+                        && let Some(odds) = contexts.get(context(&history[..at], history[at]))
+                    {
                         coder.odds(odds, false);
                     }
                 }
@@ -244,6 +248,7 @@ fn reference<S: Size>(symbols: &[u32]) -> Vec<u8> {
                 }
                 coder.rest(&mut run_bits[number.ilog2().min(15) as usize], number);
                 contexts.learn(here, true, S::CONTEXTS);
+                marked[mark] = true;
             }
             let place = here.wrapping_mul(0x85eb_ca6b) as usize >> 20;
             let again = here.wrapping_mul(0x9e37_79b9);

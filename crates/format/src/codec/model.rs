@@ -137,13 +137,20 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.at::<S>(place)
     }
 
-    /// The symbols of the run so far, of at most [`Size::KEPT`]; and those before them, the nearest first.
+    /// The symbols of the run so far, of at most [`Size::KEPT`], in two parts where they go round the end of the
+    /// history; and the place of the first.
     #[inline]
-    pub fn followed<S: Size>(&self) -> ([u32; NEAR], impl Iterator<Item = u32> + '_) {
-        let start = self.head.wrapping_sub(self.run as u32);
-        let symbols = 0..self.run as u32;
-        let symbols = symbols.map(move |index| self.at::<S>(start.wrapping_add(index)));
-        (self.before::<S>(start), symbols)
+    pub fn followed<S: Size>(&self) -> (u32, [&[u32]; 2]) {
+        let place = self.head.wrapping_sub(self.run as u32);
+        let start = (place & (S::WINDOW - 1)) as usize;
+        let end = start + self.run as usize;
+        let window = S::WINDOW as usize;
+        let part = |from: usize, to: usize| self.history.present().get(from..to).unwrap_or(&[]);
+        let parts = [
+            part(start, end.min(window)),
+            part(0, end.saturating_sub(window)),
+        ];
+        (place, parts)
     }
 
     /// The symbols that are predicted, without an end; and those before them. At the beginning of a run.
@@ -167,8 +174,9 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.before::<S>(self.head)
     }
 
+    /// The symbols before a place, the nearest first.
     #[inline]
-    fn before<S: Size>(&self, place: u32) -> [u32; NEAR] {
+    pub fn before<S: Size>(&self, place: u32) -> [u32; NEAR] {
         [1, 2, 3].map(|back| self.at::<S>(place.wrapping_sub(back)))
     }
 
