@@ -19,6 +19,7 @@
 //   bugs post_without_complete  MPI_Win_wait without an access
 //   bugs lock_held              rank 2 needs the lock of a window that rank 0 holds, who waits for it
 //   bugs dies                   rank 2 dies of a signal
+//   bugs stopped                rank 2 is stopped by a signal
 //   bugs omp_barrier            thread 2 of rank 1 does not come to a barrier
 //   bugs omp_critical_receive   thread 1 of rank 1 waits for a message in a critical section
 //   bugs ab_ba                  two threads of rank 1 take two locks in another order
@@ -222,6 +223,11 @@ KERNEL(lock_held) {
     }
 }
 
+KERNEL(stopped) {
+    if (rank == 2) raise(SIGSTOP);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 KERNEL(dies) {
     if (rank == 2) raise(SIGSEGV);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -371,7 +377,7 @@ static const struct {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier),
-    X(persistent_alone), X(start_without_post), X(post_without_complete), X(lock_held), X(dies), X(omp_barrier), X(omp_critical_receive),
+    X(persistent_alone), X(start_without_post), X(post_without_complete), X(lock_held), X(dies), X(stopped), X(omp_barrier), X(omp_critical_receive),
     X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice),
 };

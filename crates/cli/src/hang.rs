@@ -3,7 +3,7 @@
 use crate::output;
 use lockstep_progress::{Progress, Standing, Watch, analyse};
 use lockstep_record::Watcher;
-use lockstep_trace::{EndKind, Process, Run};
+use lockstep_trace::{EndKind, Process, Run, ranges};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -34,8 +34,8 @@ struct Reading {
     events: u64,
     /// How many ends of processes were known.
     ends: usize,
-    /// Processes that were there.
-    pids: Vec<u32>,
+    /// Processes that were there, and their ranks.
+    there: Vec<(u32, Option<u32>)>,
 }
 
 /// Quiet for that long, a job is looked at.
@@ -45,19 +45,41 @@ const BUSY: f64 = 0.05;
 /// Clock ticks a second, as `/proc` counts on every Linux of today.
 const TICKS: u32 = 100;
 
-/// The processor time that processes of this host have taken.
-fn processor_time(pids: &[u32]) -> Duration {
-    let ticks = |pid: &u32| -> Option<u32> {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may hold anything; utime is field 14, stime 15.
-        let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(11);
-        let (user, system) = (fields.next()?, fields.next()?);
-        Some(user.parse::<u32>().ok()? + system.parse::<u32>().ok()?)
+/// What the kernel says of a process of this host.
+struct Status {
+    /// Field 3: `R` runs, `S` sleeps, `T` is stopped by a signal, `t` by a debugger.
+    state: char,
+    /// Its processor time.
+    taken: Duration,
+}
+
+/// `None` of processes that are gone.
+fn status(pid: u32) -> Option<Status> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; utime is field 14, stime 15.
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut times = fields.split(' ').skip(11);
+    let (user, system) = (times.next()?, times.next()?);
+    let ticks = user.parse::<u32>().ok()? + system.parse::<u32>().ok()?;
+    Some(Status {
+        state: fields.chars().next()?,
+        taken: Duration::from_secs(ticks.into()) / TICKS,
+    })
+}
+
+/// `; rank 3 is stopped by a signal`, of ranks that somebody stopped: they hang for no reason of their own.
+fn stopped(there: &[(u32, Option<u32>)]) -> String {
+    let ranks = |wanted: char| -> Vec<u32> {
+        let is_so = |pid: u32| status(pid).is_some_and(|it| it.state == wanted);
+        let stopped = there.iter().filter(|(pid, _)| is_so(*pid));
+        stopped.filter_map(|(_, rank)| *rank).collect()
     };
-    let taken = pids.iter().filter_map(ticks);
-    taken
-        .map(|ticks| Duration::from_secs(ticks.into()) / TICKS)
-        .sum()
+    let say = |(state, by): (char, &str)| match ranks(state).as_slice() {
+        [] => String::new(),
+        [rank] => format!("; rank {rank} is stopped by a {by}"),
+        many => format!("; ranks {} are stopped by a {by}", ranges(many)),
+    };
+    [('T', "signal"), ('t', "debugger")].map(say).concat()
 }
 
 impl Hang {
@@ -114,7 +136,7 @@ impl Hang {
                 found: analyse(&run),
                 events,
                 ends,
-                pids: there.map(|process| process.pid).collect(),
+                there: there.map(|it| (it.pid, it.rank)).collect(),
             });
             // Reading takes no more than a tenth of our time.
             let pause = (begin.elapsed() * 10).clamp(QUIET, Duration::from_secs(60));
@@ -130,11 +152,12 @@ impl Watcher for Hang {
             return false;
         }
         let now = Instant::now();
-        let Some(Reading { found, pids, .. }) = self.read(directory, events) else {
+        let Some(Reading { found, there, .. }) = self.read(directory, events) else {
             return false;
         };
-        let mut found = found.clone();
-        let taken = processor_time(pids);
+        let (mut found, there) = (found.clone(), there.clone());
+        let all = there.iter().filter_map(|(pid, _)| status(*pid));
+        let taken: Duration = all.map(|it| it.taken).sum();
         self.looked = now;
         let standing = self.watch.look(&found, now.duration_since(self.began));
         let (since, before) = *self.quiet.get_or_insert((now, taken));
@@ -155,6 +178,7 @@ impl Watcher for Hang {
             return false;
         }
         found.settle(standing);
+        found.verdict.push_str(&stopped(&there));
         // What grows with time is said once.
         let is_known = matches!(standing, Standing::Silent(_)) && self.said.is_some();
         if is_known || self.said.as_ref() == Some(&found.verdict) {

@@ -337,3 +337,21 @@ fn a_rank_that_dies_is_named_though_only_the_launcher_saw_it() {
         "{progress:#}"
     );
 }
+
+#[test]
+fn a_rank_that_was_stopped_is_told() {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs-stopped");
+    let mut words = mpi.launch(4);
+    let program = mpi.recipe("bugs.c").flags(C).build();
+    words.extend([program.display().to_string(), "stopped".to_owned()]);
+    let options = ["--hang", "4", "--on-hang", "stop"];
+    let outcome = record(&scratch, &options, &words).outcome;
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    let told = &outcome.stderr;
+    assert!(told.contains("rank 2 is still in raise"), "{told}");
+    assert!(told.contains("; rank 2 is stopped by a signal"), "{told}");
+}
