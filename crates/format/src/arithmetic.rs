@@ -2,6 +2,19 @@
 
 /// Probabilities are out of 2^16.
 pub const ONE: u32 = 1 << 16;
+
+/// How much a decision counts against the n before it: 2^16 / (n + 1.5).
+#[must_use]
+pub const fn rates<const N: usize>() -> [u32; N] {
+    let mut table = [0; N];
+    let mut n = 0;
+    while n < N {
+        table[n] = (2 << 16) / (2 * n as u32 + 3);
+        n += 1;
+    }
+    table
+}
+
 /// The numbers that the bytes to come may begin. All zeros are the whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Interval {

@@ -16,7 +16,7 @@ use super::DecodeError;
 use super::coder::Coder;
 use super::memory::Memory;
 use super::model::{NEAR, Size};
-use crate::arithmetic::ONE;
+use crate::arithmetic::{ONE, rates};
 
 /// Slots of contexts at first; a power of two.
 pub const FIRST_CONTEXTS: u32 = 1024;
@@ -102,16 +102,7 @@ const HALF: u32 = ONE / 2;
 /// Bits of a slot below its context.
 const CONTEXT: u32 = 22;
 
-/// 2^16 / (n + 1.5).
-static RATES: [u32; SURE as usize + 1] = {
-    let mut table = [0; SURE as usize + 1];
-    let mut n = 0;
-    while n <= SURE as usize {
-        table[n] = (2 << 16) / (2 * n as u32 + 3);
-        n += 1;
-    }
-    table
-};
+static RATES: [u32; SURE as usize + 1] = rates();
 
 /// The probability of a yes in a slot, out of 2^16; one half at first.
 #[inline]

@@ -9,7 +9,7 @@
 //! Both directions run the same procedure: [`Coder::bit`] writes the bit that it is given, or ignores
 //! it and gives the one that it reads. Integers only, so that every machine computes the same.
 
-use crate::arithmetic::{Interval, ONE};
+use crate::arithmetic::{Interval, ONE, rates};
 use crate::codec::memory::Memory;
 use crate::codec::{Sink, Source};
 
@@ -195,16 +195,7 @@ static STRETCH: [i16; 4096] = {
     table
 };
 
-/// 2^16 / (n + 1.5).
-static RATES: [u32; SURE as usize + 1] = {
-    let mut table = [0; SURE as usize + 1];
-    let mut n = 0;
-    while n <= SURE as usize {
-        table[n] = (2 << 16) / (2 * n as u32 + 3);
-        n += 1;
-    }
-    table
-};
+static RATES: [u32; SURE as usize + 1] = rates();
 
 /// Bucket of a count.
 #[inline]
