@@ -26,6 +26,12 @@ pub const SUFFIX: &str = ".pack";
 /// Names are not longer: more than file systems allow would not fit, and none allows it.
 pub const MOST_NAME: usize = 255;
 
+/// Whether this is the name of a pack, and not that of a draft of one.
+#[must_use]
+pub fn is_pack(name: &str) -> bool {
+    name.ends_with(SUFFIX) && !name.starts_with('.')
+}
+
 /// What stands at a multiple of [`BLOCK`].
 pub type Block = [u8; BLOCK];
 

@@ -250,9 +250,6 @@ fn gather_from(place: &Path, run: &Path) -> io::Result<usize> {
 fn pack_from(place: &Path, run: &Path, name: &str) -> io::Result<usize> {
     let (files, running) = ended(place)?;
     let (processes, files): (Vec<FileName>, Vec<Input>) = files.into_iter().unzip();
-    if files.is_empty() {
-        return Ok(running);
-    }
     let name = format!("{name}{}", lockstep_format::pack::SUFFIX);
     move_into(&files, &run.join("processes").join(&name))?;
     let folder = run.join("ends");
@@ -268,6 +265,9 @@ fn pack_from(place: &Path, run: &Path, name: &str) -> io::Result<usize> {
 }
 
 fn move_into(files: &[Input], pack: &Path) -> io::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
     pack::write(files, pack)?;
     for file in files {
         let _ = fs::remove_file(&file.path);

@@ -31,6 +31,8 @@ pub(crate) fn write(inputs: &[Input], pack: &Path) -> io::Result<()> {
 
 fn write_draft(inputs: &[Input], draft: &Path) -> io::Result<()> {
     let mut to = BufWriter::with_capacity(1 << 20, File::create(draft)?);
+    // What is said of a content stands before it, and is known behind it.
+    let mut blocks = Vec::new();
     let mut header = Header {
         members: 0,
         length: BLOCK as u64,
@@ -41,35 +43,29 @@ fn write_draft(inputs: &[Input], draft: &Path) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             opened => opened?,
         };
-        // What is said of the content stands before it.
-        let check = copy(&from, input.length, &mut io::sink())?;
+        to.write_all(&[0; BLOCK])?;
         let member = Member {
             name: &input.name,
             length: input.length,
-            check,
+            check: copy(&from, input.length, &mut to)?,
         };
-        let block = member.block();
-        to.write_all(&block.ok_or(io::ErrorKind::InvalidFilename)?)?;
-        if copy(&from, input.length, &mut to)? != check {
-            let name = input.path.display();
-            return Err(io::Error::other(format!(
-                "expected {name} as it was, found that somebody writes it"
-            )));
-        }
+        let block = member.block().ok_or(io::ErrorKind::InvalidFilename)?;
+        blocks.push((header.length, block));
         let room = Member::room(input.length);
         let padding = room - BLOCK as u64 - input.length;
         to.write_all([0; BLOCK].get(..padding as usize).unwrap_or(&[]))?;
         header.members += 1;
         header.length += room;
     }
-    to.flush()?;
-    to.seek(SeekFrom::Start(0))?;
-    to.write_all(&header.block())?;
+    blocks.push((0, header.block()));
     let file = to.into_inner().map_err(io::IntoInnerError::into_error)?;
+    for (at, block) in blocks {
+        file.write_all_at(&block, at)?;
+    }
     file.sync_all()
 }
 
-/// Copies a file's first `length` bytes; their CRC-32C.
+/// Copies a file's first `length` bytes; the CRC-32C of what was copied.
 fn copy(from: &File, length: u64, to: &mut impl Write) -> io::Result<u32> {
     let mut check = 0;
     let mut buffer = vec![0; 1 << 16];

@@ -5,7 +5,7 @@ use crate::pack;
 use crate::process::FileName;
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check::crc32c;
-use lockstep_format::pack::SUFFIX;
+use lockstep_format::pack::is_pack;
 use lockstep_format::process::{
     MAGIC, PAGE, chunk, extent_end, fact, header, kind, loss, state, thread,
 };
@@ -192,7 +192,7 @@ pub(crate) fn files(run: &Path) -> Vec<(FileName, Place)> {
     for entry in entries.flatten().flatten() {
         let name = entry.file_name();
         let Some(text) = name.to_str() else { continue };
-        if text.ends_with(SUFFIX) && !text.starts_with('.') {
+        if is_pack(text) {
             packs.push(entry.path());
         } else if let Some(process) = FileName::parse(text) {
             found.push((process, entry.path().into()));

@@ -4,8 +4,8 @@ use crate::container::ProcessFile;
 use crate::load::{open_pack, optional};
 use crate::map::{Folder, Mapped};
 use crate::model::{End, EndKind};
-use crate::pack::is_pack;
 use lockstep_format::digest::Digest;
+use lockstep_format::pack::is_pack;
 use lockstep_format::process::end;
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -131,13 +131,8 @@ pub(crate) fn presence(host: &str, file: &ProcessFile) -> Presence {
     let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let here = here.trim_end();
     // Without facts the host is known from the file's name only, where it is spelt safely.
-    let is_safe = |c: &char| c.is_ascii_alphanumeric() || "._".contains(*c);
-    let spelt: String = here
-        .chars()
-        .map(|c| if is_safe(&c) { c } else { '_' })
-        .collect();
     let redacted = Digest::of(here.as_bytes());
-    if host != here && host != spelt && host.as_bytes() != redacted {
+    if host != here && host != spelt(here) && host.as_bytes() != redacted {
         return Presence::OnAnotherHost;
     }
     let stat = fs::read_to_string(format!("/proc/{}/stat", file.pid)).unwrap_or_default();
@@ -148,6 +143,14 @@ pub(crate) fn presence(host: &str, file: &ProcessFile) -> Presence {
         }
         _ => Presence::Gone,
     }
+}
+
+/// A host's name as it stands in file names.
+pub(crate) fn spelt(host: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
+    host.chars()
+        .map(|c| if is_safe(c) { c } else { '_' })
+        .collect()
 }
 
 /// State and start time: fields 3 and 22 of a line whose field 2, a name in parentheses, may hold

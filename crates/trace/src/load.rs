@@ -3,9 +3,10 @@
 
 use crate::container::{self, Finding, ProcessFile};
 use crate::map::{Folder, Mapped};
-use crate::pack::{self, Pack, is_pack};
+use crate::pack::{self, Pack};
 use crate::sealed::{Sealed, SealedProcess, SealedThread};
 use lockstep_format::buffer;
+use lockstep_format::pack::is_pack;
 use lockstep_format::process::SUFFIX;
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -151,8 +152,9 @@ fn look(root: &Folder, notes: &mut Vec<String>) -> Vec<Result<Loaded, Missing>> 
     let mut files: Vec<(String, Place<'_>)> = Vec::new();
     let mut seen: FxHashSet<String> = FxHashSet::default();
     let mut packs: Vec<(String, Pack)> = Vec::new();
-    // Buffers before packs, and both behind the run itself: a file that was just put elsewhere is in both places.
-    for (shown, folder) in &folders {
+    // Where files come from is listed before where they go, and packs come last: what is put elsewhere meanwhile is seen
+    // twice, and never not at all. What has vanished from a buffer by then is looked for again.
+    for (shown, folder) in folders.iter().rev() {
         let names = folder.names().unwrap_or_else(|error| {
             notes.push(format!("{shown}: {error}"));
             Vec::new()

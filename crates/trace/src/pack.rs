@@ -3,11 +3,12 @@
 //! What is damaged is said and passed over. A process file whose member block does not hold is found by its own first
 //! bytes, and named from what is in it.
 
-use crate::container::{Facts, Finding};
+use crate::container::Finding;
+use crate::ends::spelt;
 use crate::map::Mapped;
 use lockstep_format::bytes::array;
 use lockstep_format::check::crc32c;
-use lockstep_format::pack::{self, BLOCK, Header, NoHeader, SUFFIX};
+use lockstep_format::pack::{self, BLOCK, Header, NoHeader};
 use lockstep_format::process;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,11 +30,6 @@ pub(crate) struct Member {
     content: Range<usize>,
     /// Length and CRC-32C that it should have.
     expected: Option<(u64, u32)>,
-}
-
-/// Whether this is the name of a pack, and not that of a draft of one.
-pub(crate) fn is_pack(name: &str) -> bool {
-    name.ends_with(SUFFIX) && !name.starts_with('.')
 }
 
 impl Pack {
@@ -163,14 +159,7 @@ fn finding(at: usize, text: String) -> Finding {
 
 /// The name that a process file had, as the probe makes it.
 pub(crate) fn name_of(file: &crate::container::ProcessFile) -> String {
-    let Facts { host, .. } = &file.facts;
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
-    let host: String = host
-        .as_deref()
-        .unwrap_or("unknown")
-        .chars()
-        .map(|c| if is_safe(c) { c } else { '_' })
-        .collect();
+    let host = spelt(file.facts.host.as_deref().unwrap_or("unknown"));
     format!(
         "{host}-{}-{}-{}{}",
         file.pid,
