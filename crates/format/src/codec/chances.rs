@@ -230,9 +230,11 @@ impl<T: Memory> Chances<T> {
         if let Some(slot) = slots.get_mut((context.0 & mask) as usize) {
             *slot = learn(context.0 >> CONTEXT << CONTEXT, bit);
         }
-        self.used += 1;
-        if 4 * self.used > mask && mask + 1 < S::CONTEXTS {
-            self.double(mask as usize + 1);
+        if mask + 1 < S::CONTEXTS {
+            self.used += 1;
+            if 4 * self.used > mask {
+                self.double(mask as usize + 1);
+            }
         }
     }
 

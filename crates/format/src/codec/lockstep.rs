@@ -22,10 +22,16 @@ use super::memory::Memory;
 use super::model::{MOST_STAGED, Model, NEAR, Size};
 use super::{DecodeError, Sink, Source, Tail};
 use crate::arithmetic::Interval;
+use crate::side::{Broken, put_varint, read_varint};
 
 /// The lengths of longer runs are told.
+pub(super) const MOST_WALKED: u64 = 1024;
 const fn most_walked<S: Size>() -> u64 {
-    if S::KEPT < 1024 { S::KEPT } else { 1024 }
+    if S::KEPT < MOST_WALKED {
+        S::KEPT
+    } else {
+        MOST_WALKED
+    }
 }
 
 /// The symbols before a place, one further.
@@ -124,7 +130,7 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
         Ok(())
     }
 
-    /// The memory that the first symbols go to.
+    /// The memory that the first symbols go to as they are remembered.
     #[must_use]
     pub fn early(&self) -> [&[u32]; 3] {
         self.model.early()
@@ -149,36 +155,18 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
         let _ = end(&mut coder, true);
         coder.finish();
         if is_aimed {
-            put_number(self.model.run(), &mut tail);
+            put_varint(&mut tail, self.model.run());
         }
         tail
     }
 }
 
-fn put_number(mut number: u64, sink: &mut impl Sink) {
-    while number >= 0x80 {
-        sink.put(number as u8 | 0x80);
-        number >>= 7;
-    }
-    sink.put(number as u8);
-}
-
 /// The number that `source` goes on with.
 fn take_number(source: &mut impl Source) -> Result<u64, DecodeError> {
-    let mut number = 0u64;
-    for shift in (0..64).step_by(7) {
-        let byte = source.take().ok_or(DecodeError::CutOff)?;
-        let bits = u64::from(byte & 0x7f);
-        let shifted = bits << shift;
-        if shifted >> shift != bits {
-            return Err(DecodeError::TooLarge);
-        }
-        number |= shifted;
-        if byte < 0x80 {
-            return Ok(number);
-        }
-    }
-    Err(DecodeError::TooLarge)
+    read_varint(|| source.take().ok_or(Broken::CutOff)).map_err(|broken| match broken {
+        Broken::CutOff => DecodeError::CutOff,
+        Broken::Wrong => DecodeError::TooLarge,
+    })
 }
 
 /// The decoder. Its memory grows with what was decoded.

@@ -520,6 +520,13 @@ fn no_batch_takes_more_than_is_said() {
             .zip(noise(27_000, 5))
             .map(|(a, b)| a + (b & 1)),
     );
+    // Long runs through contexts in which predictions mostly failed.
+    let again = noise(10_000, 5);
+    symbols.extend(&again);
+    for length in [300, 350, 400, 450] {
+        symbols.extend(&again[again.len() - length..]);
+        symbols.push(7);
+    }
     for batch in [1, 256, 1024] {
         let mut encoder = EncoderState::<Words, Words>::default();
         for part in symbols.chunks(batch) {

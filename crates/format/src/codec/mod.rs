@@ -97,8 +97,9 @@ impl Kind {
 /// More bytes than any encoder makes of `symbols` symbols, wherever in a stream.
 #[must_use]
 pub const fn most_bytes(symbols: usize) -> usize {
-    // Of `lockstep`: a symbol behind a run of none whose length is told. Every decision takes at most a byte.
-    20 * symbols + 16
+    // Of `lockstep`: the run that the first of them ends may have begun long before, and each symbol of it be a decision;
+    // behind it symbols after runs of none whose length is told. Every decision takes at most a byte.
+    20 * symbols + 16 + lockstep::MOST_WALKED as usize
 }
 
 /// How many symbols an encoder can be given so that no more bytes come out.

@@ -109,7 +109,7 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.run
     }
 
-    /// The memory that the first symbols go to.
+    /// The memory that the first symbols go to as they are remembered.
     pub fn early(&self) -> [&[u32]; 3] {
         const TABLE: usize = 4 * FIRST_SLOTS as usize;
         const HISTORY: usize = 8 * MOST_STAGED;
