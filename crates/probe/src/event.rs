@@ -76,8 +76,11 @@ pub unsafe extern "C" fn nested(thread: *mut Thread, frame: *mut Frame) {
         RESTORE => return thread.restore(slot),
         SUSPEND => return suspend(thread),
         SIGNALS => return signals(frame),
-        END => return process.set_end(end::EXITED, frame.first_argument() as u32 & 0xff),
-        MPI => return process.set_mpi(),
+        // Not of a child of fork that has no file of its own yet, nor of one of vfork.
+        END if process.is_ready() && process.is_own() => {
+            return process.set_end(end::EXITED, frame.first_argument() as u32 & 0xff);
+        }
+        MPI if process.is_own() => return process.set_mpi(),
         ENTER | ENTER_PLAIN | INSTANT | JUMP | VFORK | OPEN | LEAF => {
             unrecorded(thread, frame, slot);
         }

@@ -34,6 +34,8 @@ pub static QUIET: AtomicU64 = AtomicU64::new(0);
 /// C libraries in the process, and those among them that tell.
 static LIBCS: AtomicU64 = AtomicU64::new(0);
 static WATCHED: AtomicU64 = AtomicU64::new(0);
+/// Whether libc told of one, which the kernel may not know yet.
+static TOLD: AtomicU64 = AtomicU64::new(0);
 
 /// A C library was found.
 pub fn found_libc() {
@@ -52,6 +54,9 @@ pub fn start() {
     let is_handled = |signal| matters(signal) && syscall::handler(signal) > IGNORED;
     if libcs > 0 && libcs == WATCHED.load(Ordering::Relaxed) && !(1..=MOST).any(is_handled) {
         QUIET.store(1, Ordering::SeqCst);
+        if TOLD.load(Ordering::SeqCst) != 0 {
+            QUIET.store(0, Ordering::SeqCst);
+        }
     }
 }
 
@@ -63,6 +68,7 @@ pub unsafe fn set(signal: u32, action: *const u64) {
     // SAFETY: the caller's promise.
     let handler = unsafe { action.as_ref() }.map_or(0, |handler| *handler);
     if matters(signal) && handler > IGNORED {
+        TOLD.store(1, Ordering::SeqCst);
         QUIET.store(0, Ordering::SeqCst);
     }
 }

@@ -13,7 +13,7 @@
 //! jumps, counted. A call made from *above* that address proves that the handler never came back
 //! (`siglongjmp`): the slow path then clears it. The slow path itself blocks all signals, which
 //! nobody can see (two system calls a batch), so that a handler never meets a half-encoded batch;
-//! where no signal has a handler, it blocks none ([`crate::signals`]).
+//! where no signal has a handler, it blocks none for what is brief ([`crate::signals`]).
 //!
 //! # Stack of the program while a routine runs
 //!
