@@ -398,7 +398,7 @@ impl Forest {
                 let built = forest.told(functions, thread, most);
                 (forest, built)
             };
-            let share = MOST_ITEMS / batch.len();
+            let share = MOST_ITEMS.saturating_sub(self.nodes.size()) / batch.len();
             let built: Vec<(Self, Result<Root, NotTold>)> = batch
                 .par_iter()
                 .map(|thread| build(thread, share))
@@ -406,7 +406,8 @@ impl Forest {
             for ((mut forest, mut built), thread) in built.into_iter().zip(batch) {
                 if built == Err(NotTold::TooLarge) {
                     drop(forest);
-                    (forest, built) = build(thread, MOST_ITEMS);
+                    let left = MOST_ITEMS.saturating_sub(self.nodes.size());
+                    (forest, built) = build(thread, left);
                 }
                 let is_full = self.nodes.size() + forest.nodes.size() > MOST_ITEMS;
                 let built = built.ok().filter(|_| !is_full);
