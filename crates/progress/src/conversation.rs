@@ -160,14 +160,21 @@ fn step(base: &str, event: &Resolved) -> Option<Step> {
     })
 }
 
-/// What may be called after `MPI_Finalize`, by its name without `MPI_`.
-const ALWAYS: [&str; 5] = [
-    "Initialized",
-    "Finalized",
-    "Get_version",
-    "Get_library_version",
-    "Wtime",
-];
+/// Whether it may be called after `MPI_Finalize` (MPI 4.1, 11.4.1), by its name without `MPI_`.
+fn may_come_late(base: &str) -> bool {
+    const ALWAYS: [&str; 8] = [
+        "Initialized",
+        "Finalized",
+        "Get_version",
+        "Get_library_version",
+        "Wtime",
+        "Wtick",
+        "Error_class",
+        "Error_string",
+    ];
+    const FAMILIES: [&str; 3] = ["T_", "Info_", "Session_"];
+    ALWAYS.contains(&base) || FAMILIES.iter().any(|it| base.starts_with(it))
+}
 
 /// Whether what was asked for had happened.
 fn answered(event: &Resolved) -> bool {
@@ -278,7 +285,7 @@ impl<'a> Reader<'a> {
             asked: None,
         };
         self.conversation.resources.call(base, event);
-        if self.conversation.finalized && !ALWAYS.contains(&base) {
+        if self.conversation.finalized && !may_come_late(base) {
             let late = (name.clone(), self.trace, event.annotated.index);
             self.conversation.late.get_or_insert(late);
         }

@@ -60,7 +60,6 @@ pub use message::{
     Shape, Size, State, Step, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
-pub use races::Race;
 pub use replay::{Circle, without_buffers};
 pub use resources::{Held, Resource, Resources};
 pub use strand::{Doing, Lock, Strand};

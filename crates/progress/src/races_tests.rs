@@ -1,6 +1,6 @@
 use crate::message_tests::{Job, receive, send};
-use crate::races::{race, steals};
-use crate::{Conversation, Matching, Mode, PartKind, Peer, Race, State, Waiting, Wildcard};
+use crate::races::{Race, race, steals};
+use crate::{Conversation, Matching, Mode, PartKind, Peer, State, Waiting, Wildcard};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
