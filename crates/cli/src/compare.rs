@@ -157,9 +157,12 @@ impl Compare {
             .map(|file| context::sets(file))
             .collect::<Result<_>>()?;
         let words = format!("{} {own:?}", self.options.words());
-        let kept = Kept::of(&directories, &words);
+        let kept = match self.options.fresh {
+            true => None,
+            false => Kept::of(&directories, &words),
+        };
         // A page shows more than was kept.
-        if let (Some(kept), None, false) = (&kept, &self.options.html, self.options.fresh)
+        if let (Some(kept), None) = (&kept, &self.options.html)
             && let Some(entry) = kept.find()
         {
             output::remark(&entry.remarks);

@@ -1,28 +1,33 @@
 //! What `info` says of work that a run does not show, and how to see it.
 
-use lockstep_trace::{Process, Run};
+use lockstep_trace::{Process, Run, c_name};
 use std::collections::BTreeSet;
 
 use crate::output;
 
-/// Functions of MPI that move nothing between ranks, without their prefix, in small letters.
+/// Functions of MPI that move nothing between ranks, without their prefix.
 const IDLE: [&str; 16] = [
-    "abort",
-    "barrier",
-    "comm_dup",
-    "comm_free",
-    "comm_rank",
-    "comm_size",
-    "comm_split",
-    "comm_split_type",
-    "error_string",
-    "finalize",
-    "finalized",
-    "get_processor_name",
-    "init",
-    "init_thread",
-    "initialized",
-    "wtime",
+    "Abort",
+    "Barrier",
+    "Comm_dup",
+    "Comm_free",
+    "Comm_rank",
+    "Comm_size",
+    "Comm_split",
+    "Comm_split_type",
+    "Error_string",
+    "Finalize",
+    "Finalized",
+    "Get_processor_name",
+    "Init",
+    "Init_thread",
+    "Initialized",
+    "Wtime",
+];
+
+/// What a process becomes another program by.
+const EXEC: [&str; 9] = [
+    "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve",
 ];
 
 /// Sentences, each with its end of line.
@@ -47,20 +52,17 @@ pub fn sentences(run: &Run, shown: &[&Process]) -> String {
 
 /// Whether this is a function of MPI by which ranks exchange something: `MPI_Send`, `mpi_bcast_`.
 fn moves_data(linkage: &str) -> bool {
-    let lower = linkage.to_ascii_lowercase();
-    let stem = lower.strip_prefix('p').unwrap_or(&lower);
-    let Some(stem) = stem.strip_prefix("mpi_") else {
-        return false;
-    };
-    let stem = stem.trim_end_matches('_');
-    !IDLE.contains(&stem)
+    let name = c_name(linkage);
+    let name = name.strip_prefix('P').unwrap_or(&name);
+    name.strip_prefix("MPI_")
+        .is_some_and(|stem| !IDLE.contains(&stem))
 }
 
 /// Of a process whose last call was that of `exec`, and of whose next program there is no trace.
 fn unseen_successor(run: &Run, process: &Process) -> Option<String> {
     let last = process.threads.first()?.open.last()?;
     let function = run.function(last.function);
-    let executes = function.linkage.trim_start_matches('f').starts_with("exec");
+    let executes = EXEC.contains(&function.linkage.as_str());
     let same = |other: &&Process| other.pid == process.pid && other.host == process.host;
     if !function.imported || !executes || run.processes.iter().filter(same).count() > 1 {
         return None;
@@ -89,6 +91,7 @@ mod tests {
             "MPI_Barrier",
             "send",
             "MPIR_x",
+            "mpi_sort",
         ] {
             assert!(!moves_data(no), "{no}");
         }

@@ -187,6 +187,12 @@ fn pieces_have_names_and_can_be_chosen_by_them() {
         behind(&one, "WITH LOOPS FOLDED"),
         ["0.0@2   step x y", "0.1@1   step x"]
     );
+    // A trace of which no piece is named is chosen as a whole.
+    let mixed = ask("loops", &[&normal], &["-t", "0.0@2", "-t", "0.1"]).stdout;
+    assert_eq!(
+        behind(&mixed, "WITH LOOPS FOLDED"),
+        ["0.0@2   step x y", "0.1@0   main a", "0.1@1   step x"]
+    );
     let lattice = ask("lattice", &[&normal], &["--json"]).stdout;
     assert!(lattice.contains("\"0.0@2\""), "{lattice}");
 

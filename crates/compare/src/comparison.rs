@@ -193,6 +193,12 @@ pub fn compare_in_order(
     if some_alone {
         notes.splice(0..0, commons.iter().map(|common| case.common(common)));
     }
+    let view = view(&trees, &given, options)?;
+    if view.is_large() {
+        notes.push(format!(
+            "of more than {WRITTEN} traces the matrices (`view`) are not in the JSON"
+        ));
+    }
     Ok(Comparison {
         differs,
         verdict,
@@ -205,7 +211,7 @@ pub fn compare_in_order(
         left_out: commons.into_iter().map(|common| common.left_out).collect(),
         missing,
         extra,
-        view: view(&trees, &given, options)?,
+        view,
     })
 }
 

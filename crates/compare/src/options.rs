@@ -37,7 +37,7 @@ pub struct Options {
     pub own: Vec<BTreeMap<String, Vec<String>>>,
     /// The traces to look at; all that [`lockstep_trace::Run::traces`] gives where `None`.
     pub traces: Option<Vec<TraceName>>,
-    /// With [`Part::split_at`] the pieces to look at; all where empty.
+    /// With [`Part::split_at`] the pieces to look at, of traces of which some are named; of the others all.
     pub pieces: Vec<ObjectName>,
     /// The part of each trace to look at.
     pub part: Part,

@@ -26,7 +26,7 @@ pub(crate) struct Trees {
     /// Sets of attributes that somebody knows, each once; and for each run whose they are.
     pub(crate) own: Vec<Vec<String>>,
     own_of: Vec<FxHashMap<ObjectName, usize>>,
-    /// Of pieces those that are looked at; all where empty.
+    /// Of traces of which pieces are named here these only.
     pieces: Vec<ObjectName>,
     /// Where a part of each trace is looked at: where it lies, for each trace of each run.
     cuts: Vec<Vec<Cut>>,
@@ -233,7 +233,11 @@ impl Trees {
                     trace: trace.name,
                     piece: Some(piece),
                 };
-                if !self.pieces.is_empty() && !self.pieces.contains(&name) {
+                // A trace of which no piece is named was chosen as a whole.
+                let mut named = (self.pieces.iter())
+                    .filter(|it| it.trace == name.trace)
+                    .peekable();
+                if named.peek().is_some() && !named.any(|it| *it == name) {
                     continue;
                 }
                 objects.push(name);

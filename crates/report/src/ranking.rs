@@ -13,13 +13,13 @@ use crate::page::Section;
 use crate::text::shown;
 use lockstep_compare::{Comparison, ObjectName, Row};
 use maud::{Markup, html};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 /// Candidates that are named in a row, and in the closing row.
 const NAMED: usize = 8;
 
-/// One question: its word for rules, its title, and what the rows say to it, as they first occur in the sweep.
+/// One question: its word for rules, its title, and what the rows say to it, in alphabetical order.
 struct Choice {
     word: &'static str,
     title: &'static str,
@@ -29,18 +29,12 @@ struct Choice {
 
 impl Choice {
     fn new(word: &'static str, title: &'static str, rows: &[Row], of: fn(&Row) -> String) -> Self {
-        let mut values: Vec<String> = Vec::new();
-        for value in rows.iter().map(of) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
         // Rows come in the order of their scores, which is none for choosing.
-        values.sort();
+        let values: BTreeSet<String> = rows.iter().map(of).collect();
         Self {
             word,
             title,
-            values,
+            values: values.into_iter().collect(),
             of,
         }
     }

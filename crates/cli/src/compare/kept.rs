@@ -2,7 +2,8 @@
 //!
 //! *Guarantees*: never stale. An entry's name is a hash of every byte of the runs, of the options, of the runs' names as
 //! they were given, of the host (which tells whether a process is still there) and of this very program. A run that goes on
-//! is not kept. *Costs*: reading the runs once; they need not be opened.
+//! is not kept. *Costs*: reading the runs once where the answer is there, and twice where it is not, beside
+//! opening them.
 
 use super::told::Told;
 use lockstep_compare::Comparison;
