@@ -35,7 +35,7 @@ const STEERED: u8 = 16;
 pub const FIRST: u32 = 16;
 /// And what a later one does.
 pub const LATER: u32 = 4;
-/// No longer than this, beginning with the run.
+/// None begins later than this after the run did.
 pub const TRYING: Duration = Duration::from_secs(2);
 
 /// What is run.
@@ -336,10 +336,12 @@ pub fn tests(
     if outcome.end != End::Exited(0) {
         return Ok(None);
     }
+    // Both streams are here: names of tests, not lines of a log.
     let is_test = |it: &&str| {
-        ["Test", "Example", "Fuzz"]
-            .iter()
-            .any(|kind| it.starts_with(kind))
+        it.chars().all(|c| c == '_' || c.is_alphanumeric())
+            && ["Test", "Example", "Fuzz"]
+                .iter()
+                .any(|kind| it.starts_with(kind))
     };
     let tests = outcome.text.lines().filter(is_test).map(str::to_owned);
     Ok(Some(tests.collect()))

@@ -470,7 +470,7 @@ impl Machine<'_> {
                 let Object::Group { count } = &mut state.core.objects[it.0 as usize] else {
                     return Ok(());
                 };
-                *count += amount;
+                *count = count.saturating_add(amount);
                 let now = *count;
                 if now < 0 {
                     return crash(Crash::NegativeCount);

@@ -87,8 +87,9 @@ pub(super) enum Came {
 pub(super) struct Step {
     pub op: Op,
     pub site: Option<SiteId>,
-    /// Whether the goroutine waits for its turn before it, and for how many requests it stands among its own.
+    /// Whether the goroutine waits for its turn before it.
     pub takes_turn: bool,
+    /// Whether it counts among its goroutine's own requests.
     pub is_request: bool,
     /// What came of it; `None` where it was not over at the end.
     pub came: Option<Came>,
