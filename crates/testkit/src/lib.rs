@@ -45,4 +45,4 @@ pub mod zoo;
 pub use hazard::{Hazard, Unharmed};
 pub use recipe::Recipe;
 pub use recording::{Recording, lockstep, record};
-pub use scratch::Scratch;
+pub use scratch::{Scratch, copy};

@@ -1,6 +1,7 @@
 //! Directories for one test.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -34,9 +35,9 @@ impl Scratch {
             std::process::id()
         ));
         if path.exists() {
-            std::fs::remove_dir_all(&path).expect("a stale scratch directory can be removed");
+            fs::remove_dir_all(&path).expect("a stale scratch directory can be removed");
         }
-        std::fs::create_dir_all(&path).expect("a scratch directory can be made");
+        fs::create_dir_all(&path).expect("a scratch directory can be made");
         Self { path }
     }
 
@@ -51,6 +52,35 @@ impl Scratch {
     pub fn join(&self, name: impl AsRef<OsStr>) -> PathBuf {
         self.path.join(name.as_ref())
     }
+
+    /// A directory in it for `record --buffer`, and its path as text.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn buffer(&self) -> (PathBuf, String) {
+        let buffer = self.join("node-local");
+        fs::create_dir_all(&buffer).expect("scratch can be written");
+        let shown = buffer.display().to_string();
+        (buffer, shown)
+    }
+}
+
+/// Copies a directory with all that is in it.
+///
+/// # Panics
+/// If it cannot be read or written.
+pub fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("scratch can be written");
+    for entry in fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            fs::copy(from, to).expect("scratch can be written");
+        }
+    }
 }
 
 impl Drop for Scratch {
@@ -59,7 +89,7 @@ impl Drop for Scratch {
             crate::tools::note(&format!("kept for a look: {}", self.path.display()));
         } else {
             // What cannot be removed stays in a temporary directory.
-            let _ = std::fs::remove_dir_all(&self.path);
+            let _ = fs::remove_dir_all(&self.path);
         }
     }
 }

@@ -21,20 +21,13 @@ fn all_files(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn buffer(scratch: &Scratch) -> (PathBuf, String) {
-    let buffer = scratch.join("node-local");
-    fs::create_dir_all(&buffer).expect("scratch can be written");
-    let shown = buffer.display().to_string();
-    (buffer, shown)
-}
-
 #[test]
 fn a_run_is_the_same_and_nothing_stays_behind() {
     if !tools::require(&["gcc"]) {
         return;
     }
     let scratch = Scratch::new("buffer");
-    let (buffer, shown) = buffer(&scratch);
+    let (buffer, shown) = scratch.buffer();
     let programs = [
         Recipe::new("c/leaf_calls.c").flag("-O0").build(),
         // Processes that replace their program, and children.
@@ -61,7 +54,7 @@ fn a_run_is_the_same_and_nothing_stays_behind() {
 fn ranks_share_it_around_the_launcher_and_inside() {
     let _alone = mpi::one_at_a_time();
     let scratch = Scratch::new("buffer-mpi");
-    let (buffer, shown) = buffer(&scratch);
+    let (buffer, shown) = scratch.buffer();
     for mpi in Mpi::ALL {
         if !mpi.is_here() {
             continue;
@@ -103,7 +96,7 @@ fn what_a_killed_recorder_left_is_found_and_gathered() {
         return;
     }
     let scratch = Scratch::new("buffer-kill");
-    let (buffer, shown) = buffer(&scratch);
+    let (buffer, shown) = scratch.buffer();
     let program = Recipe::new("c/waits.c").flag("-O0").build();
     let killed = |name: &str| {
         let directory = scratch.join(name);

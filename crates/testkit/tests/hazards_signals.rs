@@ -49,7 +49,7 @@ fn signals_that_threads_seldom_send() {
                 "{trees} trees"
             );
         }
-        assert!(handlers as u64 + unharmed.lost() > 0);
+        assert!(handlers > 0, "no handler that ran outside of an event");
     }
     for kind in ["plain", "alternate", "jump"] {
         let recipe = Recipe::new("c/signal_storm.c").flags(&["-DSIGNAL=SIGSEGV", "-O1"]);

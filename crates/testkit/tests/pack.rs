@@ -6,7 +6,7 @@ use lockstep_testkit::mpi::{self, Mpi};
 use lockstep_testkit::recording::{record_command, traced_environment};
 use lockstep_testkit::{Recipe, Recording, Scratch, record, tools};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Names in a directory; none where there is no directory.
 fn names(directory: &Path) -> Vec<String> {
@@ -16,13 +16,6 @@ fn names(directory: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
-}
-
-fn buffer(scratch: &Scratch) -> (PathBuf, String) {
-    let buffer = scratch.join("node-local");
-    fs::create_dir_all(&buffer).expect("scratch can be written");
-    let shown = buffer.display().to_string();
-    (buffer, shown)
 }
 
 /// What commands say of a run.
@@ -49,7 +42,7 @@ fn a_packed_run_is_the_same_in_one_file() {
         return;
     }
     let scratch = Scratch::new("pack");
-    let (buffer, shown) = buffer(&scratch);
+    let (buffer, shown) = scratch.buffer();
     for source in ["c/leaf_calls.c", "c/exec_chain.c", "c/fork.c"] {
         let program = Recipe::new(source).flag("-O0").build();
         let plain = record(&scratch, &[], &[&program]);
@@ -86,7 +79,7 @@ fn a_packed_run_is_the_same_in_one_file() {
 fn the_last_recorder_of_a_node_packs() {
     let _alone = mpi::one_at_a_time();
     let scratch = Scratch::new("pack-mpi");
-    let (buffer, shown) = buffer(&scratch);
+    let (buffer, shown) = scratch.buffer();
     let options = ["--buffer", &shown, "--pack"];
     for mpi in Mpi::ALL {
         if !mpi.is_here() {
@@ -135,7 +128,7 @@ fn nothing_is_lost_where_packing_ends_in_the_middle() {
         return;
     }
     let scratch = Scratch::new("pack-kill");
-    let (buffer, shown) = buffer(&scratch);
+    let (buffer, shown) = scratch.buffer();
     let program = Recipe::new("c/exec_chain.c").flag("-O0").build();
     let plain = record(&scratch, &[], &[&program]);
     let expected = events(&plain);

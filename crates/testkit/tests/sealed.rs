@@ -3,7 +3,7 @@
 use lockstep_testkit::command::Outcome;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::recording::lockstep;
-use lockstep_testkit::{Recipe, Recording, Scratch, command, record, tools};
+use lockstep_testkit::{Recipe, Recording, Scratch, command, copy, record, tools};
 use lockstep_trace::Run;
 use std::fs;
 use std::path::Path;
@@ -74,19 +74,6 @@ fn answers(run: &Path, other: &Path) -> Vec<(String, Outcome)> {
             (line.join(" "), call(&words))
         })
         .collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a directory");
-    for entry in fs::read_dir(from).expect("a directory") {
-        let entry = entry.expect("an entry");
-        let target = to.join(entry.file_name());
-        if entry.file_type().expect("a type").is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).expect("a copy");
-        }
-    }
 }
 
 fn assert_same(before: &[(String, Outcome)], after: &[(String, Outcome)]) {

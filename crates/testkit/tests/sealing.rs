@@ -1,24 +1,11 @@
 //! Sealing that is killed at any of its system calls, or meets a full disk: the run says what it said before.
 
 use lockstep_testkit::inject;
-use lockstep_testkit::{Recipe, Recording, Scratch, lockstep, record, tools};
+use lockstep_testkit::{Recipe, Recording, Scratch, copy, lockstep, record, tools};
 use std::fs;
-use std::path::Path;
 
 const KILL: &str = "signal=KILL";
 const FULL: &str = "error=ENOSPC";
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).expect("scratch can be written");
-    for entry in fs::read_dir(from).expect("it is there").flatten() {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copy(&from, &to);
-        } else {
-            fs::copy(from, to).expect("scratch can be written");
-        }
-    }
-}
 
 fn events(run: &Recording) -> Vec<String> {
     let traces = run.traces();
