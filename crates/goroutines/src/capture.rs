@@ -31,6 +31,8 @@ pub fn execution(ring: &Ring<'_>, symbols: &Symbols<'_>, end: End, output: Outpu
         by_number: HashMap::new(),
         facts: Vec::new(),
         events: Vec::new(),
+        prints: Vec::new(),
+        proven: Vec::new(),
         main_returned: false,
         told: false,
     };
@@ -82,6 +84,8 @@ struct Capture<'a, 'r, 's> {
     by_number: HashMap<u64, GoroutineId>,
     facts: Vec<Facts>,
     events: Vec<Event>,
+    prints: Vec<(usize, u32)>,
+    proven: Vec<GoroutineId>,
     main_returned: bool,
     told: bool,
 }
@@ -288,6 +292,10 @@ impl Capture<'_, '_, '_> {
             case: case.and_then(|it| u32::try_from(it).ok()),
             ok: record.extra & 1 != 0,
         };
+        let print = (record.value >> 16) as u32;
+        if print != 0 {
+            self.prints.push((self.events.len(), print));
+        }
         self.event(record, site, what);
     }
 
@@ -351,6 +359,9 @@ impl Capture<'_, '_, '_> {
                 }
             }
         }
+        if record.value >> 16 & 1 != 0 {
+            self.proven.push(id);
+        }
         let facts = &mut self.facts[id.0 as usize];
         facts.told = true;
         let goroutine = &mut self.goroutines[id.0 as usize];
@@ -390,10 +401,11 @@ impl Capture<'_, '_, '_> {
             goroutines: self.goroutines,
             test,
             events: self.events,
+            prints: self.prints,
             main_ended: self.main_returned || test_ended,
             end,
             output,
-            proven_leaks: None,
+            proven_leaks: self.ring.proven.then_some(self.proven),
             timers: u32::try_from(self.ring.timers).unwrap_or(u32::MAX),
             functions: u32::try_from(self.ring.functions).unwrap_or(u32::MAX),
             clock: self.ring.clock || !self.told,

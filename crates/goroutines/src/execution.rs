@@ -311,6 +311,9 @@ pub struct Execution {
     pub test: Option<GoroutineId>,
     /// What happened, in an order that agrees with every object's own.
     pub events: Vec<Event>,
+    /// Of some usages that were over, by the index of that event: a fingerprint of the goroutine's stack.
+    #[serde(default)]
+    pub prints: Vec<(usize, u32)>,
     /// Whether the main goroutine, or the test's, came to its end.
     pub main_ended: bool,
     /// How the program ended.

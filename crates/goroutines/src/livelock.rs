@@ -4,7 +4,8 @@
 //! `main`. In it nobody made *progress*: no value was passed on, no goroutine was made or ended, no line was
 //! reached for the first time. And everybody who was not waiting for ever went through synchronisation again and again.
 //! A goroutine that computes in silence, sleeps once, or waits for the outside makes the answer "no": it may yet
-//! change something. After the end of `main` whoever sleeps between its rounds is no livelock either, but a service
+//! change something. So does one that comes to its usages with another stack in each round: it counts, or goes along
+//! something, and will be done. After the end of `main` whoever sleeps between its rounds is no livelock either, but a service
 //! in the background.
 
 use crate::execution::{
@@ -16,6 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer rounds than this are no sign of anything.
 const ROUNDS: usize = 50;
+
+/// Fewer fingerprints than these tell nothing.
+const PRINTS: usize = 8;
 
 /// Who spins where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +38,16 @@ struct Round {
     synchronises: bool,
     sleeps: bool,
     last: usize,
+    /// Fingerprints of its stack where it was at a usage.
+    prints: BTreeMap<(Option<SiteId>, u32), usize>,
+}
+
+impl Round {
+    /// Whether what its stack holds hardly ever came back.
+    fn counts(&self) -> bool {
+        let all: usize = self.prints.values().sum();
+        all >= PRINTS && self.prints.len() > all / 4
+    }
 }
 
 pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
@@ -52,6 +66,7 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         .collect();
     let mut rounds: BTreeMap<GoroutineId, Round> = BTreeMap::new();
     let mut at = Replay::new(execution);
+    let mut prints = execution.prints.iter().peekable();
     for (index, event) in events.iter().enumerate() {
         if index < start {
             at.step(index);
@@ -89,6 +104,10 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
                 *round.sites.entry(site).or_default() += 1;
             }
         }
+        while prints.next_if(|it| it.0 < index).is_some() {}
+        if let Some((_, print)) = prints.next_if(|it| it.0 == index) {
+            *round.prints.entry((event.site, *print)).or_default() += 1;
+        }
         if let What::Complete { action, case, ok } = event.what
             && (!ok || action == Action::Select && case.is_none())
         {
@@ -106,6 +125,7 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
             passed >= ROUNDS
                 && it.synchronises
                 && to_the_end
+                && !it.counts()
                 && !(execution.main_ended && it.sleeps)
         })
         .map(|(id, _)| *id)

@@ -14,7 +14,7 @@ pub mod edits;
 
 use crate::toolchain::Toolchain;
 pub use edits::Class;
-use edits::{Edit, How, METHODS, Method, RUNTIME, apply};
+use edits::{Edit, How, METHODS, Method, NEEDS, RUNTIME, apply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -23,11 +23,20 @@ use std::path::{Path, PathBuf};
 /// What a ring begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LSGORING");
 /// The version of what lies between the overlaid runtime and the reader.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 const RUNTIME_FILE: &str = include_str!("overlay/runtime.go.txt");
 const TURNS_FILE: &str = include_str!("overlay/turns.go.txt");
 const SYNC_FILE: &str = include_str!("overlay/sync.go.txt");
+const LEAKS_FILE: &str = include_str!("overlay/leaks.go.txt");
+/// Where the collector has no proofs.
+const NO_LEAKS_FILE: &str = "package runtime
+
+func lockstepProve() bool { return false }
+
+//go:nosplit
+func lockstepProven(status uint32) bool { return false }
+";
 
 /// Reasons to wait by the runtime's names for them, and ours.
 const REASONS: &[(&str, u8)] = &[
@@ -149,6 +158,13 @@ pub fn generate(
                 .or_insert(format!("{}: {reason}", method.file));
         }
     }
+    for (file, class, line) in NEEDS {
+        let is_there = |it: &str| it.split("//").next().unwrap_or(it).trim() == *line;
+        if !read(file)?.lines().any(is_there) {
+            let reason = format!("{file}: `{line}` is not there");
+            missing.entry(*class).or_insert(reason);
+        }
+    }
     if let Some(reason) = missing
         .get(&Class::Core)
         .or(missing.get(&Class::Goroutines))
@@ -209,6 +225,12 @@ pub fn generate(
         "runtime/lockstep_turns.go".to_owned(),
         TURNS_FILE.to_owned(),
     );
+    let leaks = if missing.contains_key(&Class::Leaks) {
+        NO_LEAKS_FILE
+    } else {
+        LEAKS_FILE
+    };
+    files.insert("runtime/lockstep_leaks.go".to_owned(), leaks.to_owned());
     files.insert("sync/lockstep.go".to_owned(), sync_file);
     Ok(Generated {
         files,

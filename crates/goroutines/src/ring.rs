@@ -53,6 +53,7 @@ mod at {
     pub const FUNCTIONS: usize = 59;
     pub const CLOCK: usize = 60;
     pub const SWITCHES: usize = 61;
+    pub const PROVEN: usize = 62;
     pub const USAGES: usize = 64;
     pub const DELAYS: usize = 72;
 }
@@ -331,6 +332,8 @@ pub struct Ring<'a> {
     pub functions: u64,
     /// Whether any timer was pending.
     pub clock: bool,
+    /// Whether the garbage collector looked for goroutines that nobody can reach.
+    pub proven: bool,
     /// Records that found no room.
     pub lost: u64,
 }
@@ -387,6 +390,7 @@ impl<'a> Ring<'a> {
             timers: word(bytes, at::TIMERS),
             functions: word(bytes, at::FUNCTIONS),
             clock: word(bytes, at::CLOCK) != 0,
+            proven: word(bytes, at::PROVEN) != 0,
             lost: word(bytes, at::LOST),
         })
     }

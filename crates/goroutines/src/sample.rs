@@ -29,6 +29,7 @@ impl Sample {
             goroutines: vec![main],
             test: None,
             events: Vec::new(),
+            prints: Vec::new(),
             main_ended: false,
             end: End::Quiescent,
             output: Output::default(),

@@ -1,7 +1,7 @@
 //! Executions made by hand, and what is said of them.
 
 use super::*;
-use crate::execution::ObjectKind;
+use crate::execution::{Action, ObjectKind, What};
 use crate::sample::{MAIN, Sample};
 use proptest::prelude::*;
 
@@ -71,9 +71,16 @@ fn a_sender_whose_receiver_went_away_is_a_leak() {
     let judgement = judge(&it.execution);
     assert_eq!(judgement.verdict, Verdict::Leak);
     insta::assert_snapshot!(judgement.sentence, @"a goroutine is left behind for ever: goroutine 18 waits at main.go:11 to send to the channel made at main.go:2, and nobody is there to receive from it");
-    // The collector's proof makes a deadlock of it.
+    // The collector's proof is told, and holds where records were lost.
+    it.execution.lost = 1;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Inconclusive);
     it.execution.proven_leaks = Some(vec![sender]);
-    assert_eq!(judge(&it.execution).verdict, Verdict::PartialDeadlock);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::Leak);
+    assert!(judgement.goroutines[0].proven);
+    let head = "a goroutine is left behind for ever, proven unreachable: ";
+    assert!(judgement.sentence.starts_with(head));
+    it.execution.lost = 0;
     // Who may receive yet keeps it from being one.
     it.execution.proven_leaks = None;
     it.go(MAIN, 4);
@@ -170,6 +177,16 @@ fn a_reader_behind_a_writer_behind_the_reader() {
 }
 
 #[test]
+fn main_may_wait_for_the_runtime() {
+    let mut it = Sample::new();
+    it.event(MAIN, 0, What::Park(WaitReason::Receive));
+    it.execution.end = End::TimedOut;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Inconclusive);
+    it.execution.end = End::Quiescent;
+    assert_eq!(judge(&it.execution).verdict, Verdict::GlobalDeadlock);
+}
+
+#[test]
 fn somebody_else_may_unlock() {
     let mut it = Sample::new();
     let lock = it.mutex(10);
@@ -245,6 +262,17 @@ fn rounds_without_progress_are_a_livelock() {
     let judgement = judge(&it.execution);
     assert_eq!(judgement.verdict, Verdict::Livelock);
     insta::assert_snapshot!(judgement.sentence, @"main and goroutine 18 go round main.go:11, main.go:10, main.go:20, 150 times, and nothing comes of it");
+    // So are they where every round looks like the one before, but not where one of them counts.
+    let prints = |it: &Sample, print: fn(usize) -> u32| {
+        let ends = it.execution.events.iter().enumerate();
+        let over = ends.filter(|(_, it)| matches!(it.what, What::Complete { .. }));
+        over.map(|(at, _)| (at, print(at))).collect()
+    };
+    it.execution.prints = prints(&it, |_| 7);
+    assert_eq!(judge(&it.execution).verdict, Verdict::Livelock);
+    it.execution.prints = prints(&it, |at| at as u32);
+    assert_eq!(judge(&it.execution).verdict, Verdict::Slow);
+    it.execution.prints.clear();
     // One value passed on, and it is only slow.
     let channel = it.channel(MAIN, 4, 1);
     it.does(other, 5, Action::Send, channel);

@@ -175,9 +175,12 @@ pub(crate) fn waiting(replay: &Replay<'_>) -> Waiting {
             .iter()
             .filter(|it| !free.contains(&it.goroutine))
             .filter(|it| {
-                // What it waits for was not seen: whoever is free may do it.
+                // What it waits for was not seen: whoever is free may do it; so may the runtime itself, for whom main
+                // waits before its first line.
                 let unseen = it.ways.is_empty()
-                    && (!free.is_empty() || execution.timers + execution.functions > 0);
+                    && (!free.is_empty()
+                        || execution.timers + execution.functions > 0
+                        || !execution.main_ended);
                 unseen || it.ways.iter().any(|way| search.opens(way, &free))
             })
             .map(|it| it.goroutine)

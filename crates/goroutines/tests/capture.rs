@@ -341,6 +341,29 @@ fn leaks_are_judged_when_the_others_have_settled() {
         .map(|it| it.state)
         .collect();
     assert_eq!(states, [State::Waiting(WaitReason::Forever), State::Ended]);
+    let proven = execution.proven_leaks.expect("a look of the collector");
+    let numbers: Vec<_> = proven
+        .iter()
+        .map(|it| execution.goroutines[it.0 as usize].entry.as_str())
+        .collect();
+    assert_eq!(numbers, ["main.main.func1"]);
+}
+
+#[test]
+fn who_waits_for_a_finalizer_is_not_left_behind() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let (outcome, execution) =
+        build("./ends", &[]).run(&["finalizer"], QUIET, Duration::from_secs(20));
+    assert_eq!(outcome.end, End::Exited(0), "{}", outcome.text);
+    let waits = execution
+        .goroutines
+        .iter()
+        .find(|it| it.entry.starts_with("main.main."))
+        .expect("the goroutine");
+    assert_eq!(waits.state, State::Ended);
+    assert_eq!(execution.proven_leaks, Some(Vec::new()));
 }
 
 #[test]
@@ -399,6 +422,7 @@ fn a_test_is_a_goroutine() {
         .collect();
     assert_eq!(leaked.len(), 1);
     assert_eq!(leaked[0].parent, Some(test));
+    assert_eq!(execution.proven_leaks.as_ref().map(Vec::len), Some(1));
     let (outcome, execution) =
         built.run(&["-test.run=^TestFails$"], QUIET, Duration::from_secs(20));
     assert_eq!(outcome.end, End::Exited(1));

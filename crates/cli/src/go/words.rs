@@ -20,6 +20,7 @@ pub fn goroutines(judgement: &Judgement) -> Vec<Value> {
             "state": it.state,
             "blocked_at": it.blocked_at,
             "waits_for": waits,
+            "proven": it.proven,
         })
     };
     judgement.goroutines.iter().map(one).collect()

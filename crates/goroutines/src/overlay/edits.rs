@@ -35,6 +35,8 @@ pub enum Class {
     Random,
     /// Which of several cases a `select` takes.
     Choices,
+    /// What the garbage collector proves.
+    Leaks,
 }
 
 impl Class {
@@ -56,6 +58,7 @@ impl Class {
             Self::Exits => "states at the end",
             Self::Random => "seeded random numbers",
             Self::Choices => "chosen cases of select statements",
+            Self::Leaks => "the collector's proofs of leaks",
         }
     }
 }
@@ -279,6 +282,17 @@ pub const RUNTIME: &[Edit] = &[
         "func randinit() {",
         How::Before("\tglobalRand.state.Init(*seed)", "\tlockstepSeed(seed)"),
     ),
+];
+
+/// Lines that must be there for what our own files use of a class, without an edit: file, class, line without its
+/// comment.
+pub const NEEDS: &[(&str, Class, &str)] = &[
+    (
+        "runtime/mgc.go",
+        Class::Leaks,
+        "func goroutineLeakGC() {",
+    ),
+    ("runtime/runtime2.go", Class::Leaks, "_Gleaked"),
 ];
 
 /// A public method of package sync.

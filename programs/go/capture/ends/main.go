@@ -3,6 +3,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 )
@@ -30,6 +31,12 @@ func main() {
 				m.Unlock()
 			}
 		}()
+	case "finalizer":
+		// The collector lets the goroutine go on when nobody has the handle any more.
+		type handle struct{ stop chan bool }
+		h := &handle{make(chan bool)}
+		runtime.SetFinalizer(h, func(h *handle) { close(h.stop) })
+		go func(stop chan bool) { <-stop }(h.stop)
 	case "spin":
 		for {
 			m.Lock()

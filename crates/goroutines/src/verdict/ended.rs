@@ -1,0 +1,176 @@
+//! What ended a program from within: a crash, a data race that was reported, a failure.
+
+use super::{Judge, Judgement, Verdict};
+use crate::execution::{Action, End, GoroutineId, ObjectId, Site, SiteId, What};
+use crate::race;
+use crate::tree::Place;
+use crate::words::short;
+use std::collections::BTreeSet;
+
+impl<'a> Judge<'_, 'a> {
+    pub(super) fn crash(&self) -> Option<Judgement> {
+        let output = &self.execution.output;
+        // What the runtime or the testing package says of waiting is not a crash.
+        let said = output.fatal.as_deref().filter(|it| {
+            !it.contains("all goroutines are asleep") && !it.contains("test timed out after")
+        });
+        let message = match (said, &self.execution.end) {
+            (Some(said), _) => said.to_owned(),
+            // Hangup, interrupt, kill and termination come from outside.
+            (None, End::Signalled(signal)) if ![1, 2, 9, 15].contains(signal) => {
+                format!("signal {signal}")
+            }
+            _ => return None,
+        };
+        let events = &self.execution.events;
+        let panic = events.iter().rposition(|it| it.what == What::Panic);
+        // A fatal error of `sync` stands within the usage that is wrong.
+        let wrong = |index: usize| {
+            let id = events[index].goroutine?;
+            let open = self.replay.open(id)?;
+            (open.event == index).then_some(id)
+        };
+        let unlocks = message.contains("unlock");
+        let who = panic.and_then(|it| events[it].goroutine).or_else(|| {
+            (0..events.len()).rev().take(64).find_map(|index| {
+                let What::Request { action, .. } = events[index].what else {
+                    return None;
+                };
+                let fits = matches!(action, Action::Unlock | Action::RUnlock);
+                (fits && unlocks).then(|| wrong(index)).flatten()
+            })
+        });
+        let usage = who.and_then(|it| self.replay.open(it)).filter(|open| {
+            matches!(
+                open.action,
+                Action::Send
+                    | Action::Close
+                    | Action::Unlock
+                    | Action::RUnlock
+                    | Action::Add
+                    | Action::Done
+                    | Action::Select
+            )
+        });
+        let site = usage
+            .and_then(|it| it.site)
+            .or_else(|| panic.and_then(|it| events[it].site))
+            .or_else(|| {
+                let stack = &self.execution.goroutines.get(who?.0 as usize)?.stack;
+                stack.first().copied()
+            });
+        let mut sentence = match who {
+            Some(who) => format!("{} crashed: {message}", self.words.who(who)),
+            None => format!("it crashed: {message}"),
+        };
+        if site.is_some() {
+            sentence.push_str(&format!(", at {}", self.words.at(site)));
+        }
+        let mut related = Vec::new();
+        if let Some(object) = usage.and_then(|it| it.object)
+            && let Some((by, at)) = self.replay.closed(object)
+            && message.contains("closed channel")
+        {
+            let closed = self.closed_first(object).unwrap_or((by, at));
+            let (by, at) = (self.words.who(closed.0), closed.1);
+            sentence.push_str(&format!("; {by} had closed it at {}", self.words.at(at)));
+            related.extend(self.place(at));
+        }
+        Some(Judgement {
+            verdict: Verdict::Crash,
+            sentence,
+            cause: self.place(site),
+            related,
+            goroutines: who.map(|it| self.concerned(it)).into_iter().collect(),
+        })
+    }
+
+    /// The first close of a channel: a second one is the crash.
+    fn closed_first(
+        &self,
+        channel: ObjectId,
+    ) -> Option<(GoroutineId, Option<SiteId>)> {
+        let first = self.execution.events.iter().find(|it| {
+            matches!(it.what, What::Request { action: Action::Close, object, .. } if object == Some(channel))
+        })?;
+        Some((first.goroutine?, first.site))
+    }
+
+    pub(super) fn race(&self, report: &str) -> Judgement {
+        let accesses = race::accesses(report);
+        let places: Vec<Place> = accesses.iter().filter_map(|it| it.place.clone()).collect();
+        let told: Vec<String> = accesses
+            .iter()
+            .filter_map(|it| {
+                let who = match it.goroutine {
+                    Some(1) => " by main".to_owned(),
+                    Some(number) => format!(" by goroutine {number}"),
+                    None => String::new(),
+                };
+                Some(format!("{}{who} at {}", it.kind, short(it.place.as_ref()?)))
+            })
+            .collect();
+        let sentence = if told.is_empty() {
+            "data race, in a report without lines".to_owned()
+        } else {
+            format!("data race: {}", told.join(" and "))
+        };
+        let numbers: BTreeSet<u64> = accesses.iter().filter_map(|it| it.goroutine).collect();
+        let goroutines = self
+            .execution
+            .with_ids()
+            .filter(|(_, it)| numbers.contains(&it.number))
+            .map(|(id, _)| self.concerned(id))
+            .collect();
+        Judgement {
+            verdict: Verdict::Race,
+            sentence,
+            cause: places.first().cloned(),
+            related: places.into_iter().skip(1).collect(),
+            goroutines,
+        }
+    }
+
+    pub(super) fn fail(&self) -> Option<Judgement> {
+        let failed = &self.execution.output.failed_tests;
+        let sentence = match (&failed[..], &self.execution.end) {
+            ([], End::Exited(0)) => return None,
+            ([], End::Exited(status)) => format!("it ended with status {status}"),
+            ([], _) => return None,
+            (tests, _) => format!("{} failed", tests.join(", ")),
+        };
+        let mut judgement = self.plain(Verdict::Fail, sentence);
+        if let Some((place, message)) = self.failure() {
+            let said = format!(", at {}: {message}", short(&place));
+            judgement.sentence.push_str(&said);
+            judgement.cause = Some(place);
+        }
+        // Why it failed may be what was suspicious anyway.
+        if let Some(finding) = crate::prediction::predict(self.execution)
+            .into_iter()
+            .next()
+        {
+            let said = format!("; suspicious: {}", finding.sentence);
+            judgement.sentence.push_str(&said);
+            let cause = judgement.cause.take();
+            let mut places = finding.places.into_iter();
+            judgement.cause = places.next();
+            judgement.related = cause.into_iter().chain(places).collect();
+        }
+        Some(judgement)
+    }
+
+    /// Where a test says that it fails, and what it says: `x_test.go:31: no result`.
+    fn failure(&self) -> Option<(Place, &'a str)> {
+        let line = self.execution.output.failures.first()?;
+        let (place, message) = line.split_once(": ")?;
+        let (file, line) = place.rsplit_once(':')?;
+        let line = line.parse().ok()?;
+        let full = |it: &&Site| {
+            it.file == file || it.file.ends_with(&format!("/{file}"))
+        };
+        let known = self.execution.sites.iter().find(full);
+        let file = known.map_or(file, |it| &it.file).to_owned();
+        Some((Place { file, line }, message))
+    }
+}

@@ -1,0 +1,183 @@
+//! Goroutines that wait for ever: which of them everything hangs on, and what is said of them.
+
+use super::{Judge, Judgement, Verdict};
+use crate::execution::{GoroutineId, SiteId, WaitReason};
+use crate::tree::Place;
+use crate::waits::{Need, Wait, is_quiescent, live};
+use petgraph::algo::tarjan_scc;
+use petgraph::graphmap::DiGraphMap;
+use std::collections::BTreeSet;
+
+impl Judge<'_, '_> {
+    /// Of goroutines that are stuck while `main` has not ended.
+    pub(super) fn before_the_end_of_main(
+        &self,
+        stuck: &BTreeSet<GoroutineId>,
+        certain: bool,
+    ) -> Option<Judgement> {
+        let main = self.execution.test.unwrap_or(GoroutineId(0));
+        let all = live(self.execution).is_subset(stuck);
+        let main_is_stuck = stuck.contains(&main);
+        if all && (certain || is_quiescent(self.execution)) {
+            return Some(self.deadlock(Verdict::GlobalDeadlock, stuck));
+        }
+        let each = self.hold_each_other(stuck);
+        (certain && (main_is_stuck || each)).then(|| self.deadlock(Verdict::PartialDeadlock, stuck))
+    }
+
+    /// Groups of stuck goroutines that wait for nobody outside: where waits end.
+    fn roots(&self, stuck: &BTreeSet<GoroutineId>) -> Vec<Vec<GoroutineId>> {
+        let graph = self.graph(stuck);
+        let mut roots: Vec<Vec<GoroutineId>> = tarjan_scc(&graph)
+            .into_iter()
+            .filter(|group| {
+                group
+                    .iter()
+                    .all(|it| graph.neighbors(*it).all(|to| group.contains(&to)))
+            })
+            .collect();
+        for root in &mut roots {
+            root.sort();
+        }
+        // What main or the test hangs on stands first; then circles; then who came first.
+        let main = self.execution.test.unwrap_or(GoroutineId(0));
+        let mut reached = BTreeSet::from([main]);
+        let mut todo = vec![main];
+        while let Some(it) = todo.pop() {
+            for next in graph.neighbors(it) {
+                if reached.insert(next) {
+                    todo.push(next);
+                }
+            }
+        }
+        roots.sort_by_key(|root| {
+            let below_main = stuck.contains(&main) && root.iter().any(|it| reached.contains(it));
+            (!below_main, !self.is_mutual(root), root[0])
+        });
+        roots
+    }
+
+    fn graph(&self, stuck: &BTreeSet<GoroutineId>) -> DiGraphMap<GoroutineId, ()> {
+        let mut graph = DiGraphMap::new();
+        for id in stuck {
+            graph.add_node(*id);
+            for on in self.waiting.of(*id).map(Wait::on).unwrap_or_default() {
+                if stuck.contains(&on) {
+                    graph.add_edge(*id, on, ());
+                }
+            }
+        }
+        graph
+    }
+
+    /// Whether a root is a circle, or waits for a lock.
+    fn is_mutual(&self, root: &[GoroutineId]) -> bool {
+        root.len() > 1
+            || root.iter().any(|it| {
+                let ways = self.waiting.of(*it).map_or(&[][..], |it| &it.ways);
+                ways.iter()
+                    .any(|it| matches!(it.need, Need::Release(_) | Need::Behind(_)))
+            })
+    }
+
+    /// Whether they wait for one another, or for a lock that never comes back.
+    pub(super) fn hold_each_other(&self, stuck: &BTreeSet<GoroutineId>) -> bool {
+        stuck.iter().any(|it| self.is_mutual(&[*it]))
+            || self.roots(stuck).iter().any(|it| self.is_mutual(it))
+    }
+
+    /// Those of them of which the garbage collector proved that nothing that runs can reach what they wait for.
+    pub(super) fn proven(&self, stuck: &BTreeSet<GoroutineId>) -> BTreeSet<GoroutineId> {
+        let proven = self.execution.proven_leaks.iter().flatten().copied();
+        proven.filter(|it| stuck.contains(it)).collect()
+    }
+
+    pub(super) fn deadlock(&self, verdict: Verdict, stuck: &BTreeSet<GoroutineId>) -> Judgement {
+        let roots = self.roots(stuck);
+        let root = roots.first().map_or(&[][..], Vec::as_slice);
+        let (who, cause) = self.culprit(root);
+        let main = self.execution.test.unwrap_or(GoroutineId(0));
+        let from = if stuck.contains(&main) {
+            Some(main)
+        } else {
+            // Who waits for the root tells the story from its beginning.
+            let graph = self.graph(stuck);
+            let above = stuck.iter().find(|it| {
+                !root.contains(it) && graph.neighbors(**it).any(|to| root.contains(&to))
+            });
+            above.copied().or(who)
+        };
+        let story = from.map_or_else(String::new, |it| self.words.chain(self.waiting, it));
+        let head = match (verdict, stuck.len()) {
+            (Verdict::GlobalDeadlock, _) => "every goroutine waits for ever".to_owned(),
+            (Verdict::Leak, 1) => "a goroutine is left behind for ever".to_owned(),
+            (Verdict::Leak, many) => format!("{many} goroutines are left behind for ever"),
+            (_, 1) => "a goroutine waits for ever".to_owned(),
+            (_, many) => format!("{many} goroutines wait for ever"),
+        };
+        let proof = match self.proven(stuck).len() {
+            0 => String::new(),
+            all if all == stuck.len() => ", proven unreachable".to_owned(),
+            some => format!(", {some} of them proven unreachable"),
+        };
+        let mut related: Vec<Place> = Vec::new();
+        for id in root.iter().chain(stuck) {
+            let wait = self.waiting.of(*id);
+            let held = self.replay.held_by(*id);
+            let sites = held.iter().map(|it| it.site).chain(wait.map(|it| it.site));
+            for place in sites.filter_map(|it| self.place(it)) {
+                if Some(&place) != self.place(cause).as_ref() && !related.contains(&place) {
+                    related.push(place);
+                }
+            }
+        }
+        Judgement {
+            verdict,
+            sentence: format!("{head}{proof}: {story}"),
+            cause: self.place(cause),
+            related,
+            goroutines: stuck.iter().map(|it| self.concerned(*it)).collect(),
+        }
+    }
+
+    /// Of a root: who to look at, and where.
+    fn culprit(&self, root: &[GoroutineId]) -> (Option<GoroutineId>, Option<SiteId>) {
+        let wait = |it: &GoroutineId| self.waiting.of(*it);
+        let waits_for_a_lock = |it: &Wait| {
+            matches!(
+                it.reason,
+                WaitReason::Mutex | WaitReason::RwMutexRead | WaitReason::RwMutexWrite
+            )
+        };
+        // Who keeps a lock while it waits for something else keeps the others from coming to it.
+        let keeper = root.iter().find(|it| {
+            !self.replay.held_by(**it).is_empty()
+                && wait(it).is_some_and(|it| !waits_for_a_lock(it))
+        });
+        // Else who closed the circle: the last to begin its wait. Whoever only waits for others to end did not.
+        let last = root.iter().max_by_key(|it| {
+            let wait = wait(it);
+            let joins = wait.is_none_or(|it| it.reason == WaitReason::WaitGroup);
+            (!joins, wait.and_then(|it| it.since))
+        });
+        let Some(who) = keeper.or(last) else {
+            return (None, None);
+        };
+        let wait = wait(who);
+        let gone = wait.and_then(|it| match &it.ways[..] {
+            [way] => match &way.need {
+                Need::Release(holds) => holds.iter().find(|it| {
+                    !self.waiting.is_stuck(it.goroutine)
+                        && self.replay.ended(it.goroutine).is_some()
+                }),
+                _ => None,
+            },
+            _ => None,
+        });
+        let site = match gone {
+            Some(hold) => hold.site,
+            None => wait.and_then(|it| it.site),
+        };
+        (Some(*who), site)
+    }
+}
