@@ -3,6 +3,7 @@
 //! ```text
 //! run ─► Execution ─► judge ─► bug? stop
 //!            │
+//!            ├─► failed by the clock? ─► once more, undisturbed
 //!            ├─► foresee ─► bad ends that are near ─► each tried at once, as part of this run
 //!            └─► predict (of run 1) ─► where to delay ─► every second of the later runs
 //! ```
@@ -98,6 +99,8 @@ pub struct Found {
     pub executions: u32,
     /// The worst judgement, the run where it was first, and that run's plan.
     pub worst: Option<(Judgement, u32, Plan)>,
+    /// What the program printed then.
+    pub output: String,
     /// What all runs together covered.
     pub coverage: Coverage,
 }
@@ -165,6 +168,7 @@ impl Subject<'_> {
             runs: 0,
             executions: 0,
             worst: None,
+            output: String::new(),
             coverage: Coverage::new(),
         };
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
@@ -182,6 +186,7 @@ impl Subject<'_> {
             }
             let mut next = Some(first);
             let began = Instant::now();
+            let mut calm = false;
             let mut left = match (options.delays, number) {
                 (Some(0), _) => 0,
                 (_, 1) => FIRST,
@@ -203,7 +208,14 @@ impl Subject<'_> {
                 if number == 1 && is_first {
                     suspicions = self.suspicions(&run);
                 }
-                if is_bug || left == 0 || began.elapsed() > TRYING {
+                if run.judgement.asks_for_calm && !calm {
+                    // Whether it fails by itself.
+                    calm = true;
+                    let seed = self.seed(options.seed);
+                    next = Some(crate::schedule::plan(seed, number, Some(0)));
+                    continue;
+                }
+                if is_bug || calm || left == 0 || began.elapsed() > TRYING {
                     break;
                 }
                 left -= 1;
@@ -271,6 +283,7 @@ impl Found {
             .is_none_or(|it| it.0.verdict < run.judgement.verdict);
         if is_worse {
             self.worst = Some((run.judgement.clone(), run.number, run.plan.clone()));
+            self.output.clone_from(&run.outcome.text);
         }
     }
 }

@@ -409,6 +409,7 @@ impl Capture<'_, '_, '_> {
             timers: u32::try_from(self.ring.timers).unwrap_or(u32::MAX),
             functions: u32::try_from(self.ring.functions).unwrap_or(u32::MAX),
             clock: self.ring.clock || !self.told,
+            stretched: self.ring.stretched,
             lost: self.ring.lost,
         }
     }

@@ -330,6 +330,9 @@ pub struct Execution {
     /// Whether any timer was pending: else no timer's channel ever has anything more.
     #[serde(default)]
     pub clock: bool,
+    /// Nanoseconds that the schedule held goroutines up, in sum.
+    #[serde(default)]
+    pub stretched: u64,
     /// Records that found no room.
     pub lost: u64,
 }

@@ -17,6 +17,7 @@
 pub mod build;
 pub mod campaign;
 pub mod capture;
+mod clock;
 pub mod coverage;
 pub mod doctor;
 pub mod dot;

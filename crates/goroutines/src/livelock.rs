@@ -8,6 +8,7 @@
 //! something, and will be done. After the end of `main` whoever sleeps between its rounds is no livelock either, but a service
 //! in the background.
 
+use crate::clock::is_struck;
 use crate::execution::{
     Action, End, GoroutineId, ObjectId, ObjectKind, SiteId, State, WaitReason, What,
 };
@@ -162,23 +163,6 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         sites: sites.into_iter().map(|it| it.0).collect(),
         goroutines: spinning.into_iter().collect(),
     })
-}
-
-/// Whether a timer's channel let it go on: its rounds are the clock's.
-fn is_struck(at: &Replay<'_>, id: GoroutineId, what: &What) -> bool {
-    let What::Complete { action, case, .. } = what else {
-        return false;
-    };
-    let Some(open) = at.open(id) else {
-        return false;
-    };
-    let object = match (action, case) {
-        (Action::Receive, _) => open.object,
-        (Action::Select, Some(case)) => open.cases.get(*case as usize).and_then(|it| it.channel),
-        _ => None,
-    };
-    let object = object.and_then(|it| at.execution.objects.get(it.0 as usize));
-    object.is_some_and(|it| it.kind == ObjectKind::Timer)
 }
 
 /// Whether something came of it; `at` is the state before.

@@ -54,6 +54,7 @@ mod at {
     pub const CLOCK: usize = 60;
     pub const SWITCHES: usize = 61;
     pub const PROVEN: usize = 62;
+    pub const STRETCHED: usize = 63;
     pub const USAGES: usize = 64;
     pub const DELAYS: usize = 72;
 }
@@ -334,6 +335,8 @@ pub struct Ring<'a> {
     pub clock: bool,
     /// Whether the garbage collector looked for goroutines that nobody can reach.
     pub proven: bool,
+    /// Nanoseconds that goroutines were held up, in sum.
+    pub stretched: u64,
     /// Records that found no room.
     pub lost: u64,
 }
@@ -391,6 +394,7 @@ impl<'a> Ring<'a> {
             functions: word(bytes, at::FUNCTIONS),
             clock: word(bytes, at::CLOCK) != 0,
             proven: word(bytes, at::PROVEN) != 0,
+            stretched: word(bytes, at::STRETCHED),
             lost: word(bytes, at::LOST),
         })
     }

@@ -37,6 +37,7 @@ impl Sample {
             timers: 0,
             functions: 0,
             clock: true,
+            stretched: 0,
             lost: 0,
         };
         Self { execution }

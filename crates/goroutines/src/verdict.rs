@@ -12,7 +12,7 @@
 //! | leak | goroutines were left behind that wait for ever |
 //! | livelock | goroutines go round and round and nothing comes of it (module `livelock`) |
 //! | slow | the time limit came while things still moved on |
-//! | inconclusive | the time limit came and neither can be shown; or records were lost that it hangs on |
+//! | inconclusive | the time limit came and neither can be shown; or records were lost that it hangs on; or a test failed that goes by the clock, and delays put it out of step |
 //! | pass | none of these |
 //!
 //! Where the runtime's collector looked at the end, deadlocks and leaks say of whom it proved that nothing that runs can
@@ -142,6 +142,8 @@ pub struct Judgement {
     pub related: Vec<Place>,
     /// The goroutines it is about.
     pub goroutines: Vec<Concerned>,
+    /// Whether a run without any disturbance would tell more.
+    pub asks_for_calm: bool,
 }
 
 /// Judges an execution.
@@ -236,6 +238,7 @@ impl<'a> Judge<'_, 'a> {
             cause: None,
             related: Vec::new(),
             goroutines: Vec::new(),
+            asks_for_calm: false,
         }
     }
 
@@ -278,6 +281,7 @@ impl<'a> Judge<'_, 'a> {
                 .iter()
                 .map(|it| self.concerned(*it))
                 .collect(),
+            asks_for_calm: false,
         }
     }
 
@@ -361,7 +365,12 @@ impl<'a> Judge<'_, 'a> {
                 .and_then(|it| line(it.site))
                 .or_else(|| line(goroutine.stack.first().copied())),
             waits_for,
-            proven: self.execution.proven_leaks.iter().flatten().any(|it| *it == id),
+            proven: self
+                .execution
+                .proven_leaks
+                .iter()
+                .flatten()
+                .any(|it| *it == id),
         }
     }
 }

@@ -177,6 +177,25 @@ fn a_reader_behind_a_writer_behind_the_reader() {
 }
 
 #[test]
+fn a_test_that_goes_by_the_clock_may_fail_for_the_delays() {
+    let mut it = Sample::new();
+    it.request(MAIN, 4, Action::Sleep, None);
+    it.event(MAIN, 4, What::Park(WaitReason::Sleep));
+    it.complete(MAIN, 4, Action::Sleep);
+    it.ends(MAIN, 5);
+    it.exits();
+    it.execution.end = End::Exited(1);
+    it.execution.output.failed_tests = vec!["TestTimes".to_owned()];
+    let verdict = |it: &Sample| judge(&it.execution).verdict;
+    assert_eq!(verdict(&it), Verdict::Fail);
+    it.execution.stretched = 10;
+    assert_eq!(verdict(&it), Verdict::Fail);
+    it.execution.stretched = 1000;
+    assert_eq!(verdict(&it), Verdict::Inconclusive);
+    assert!(judge(&it.execution).asks_for_calm);
+}
+
+#[test]
 fn main_may_wait_for_the_runtime() {
     let mut it = Sample::new();
     it.event(MAIN, 0, What::Park(WaitReason::Receive));

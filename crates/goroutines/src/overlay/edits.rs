@@ -287,11 +287,7 @@ pub const RUNTIME: &[Edit] = &[
 /// Lines that must be there for what our own files use of a class, without an edit: file, class, line without its
 /// comment.
 pub const NEEDS: &[(&str, Class, &str)] = &[
-    (
-        "runtime/mgc.go",
-        Class::Leaks,
-        "func goroutineLeakGC() {",
-    ),
+    ("runtime/mgc.go", Class::Leaks, "func goroutineLeakGC() {"),
     ("runtime/runtime2.go", Class::Leaks, "_Gleaked"),
 ];
 

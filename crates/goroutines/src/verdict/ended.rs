@@ -1,6 +1,7 @@
 //! What ended a program from within: a crash, a data race that was reported, a failure.
 
 use super::{Judge, Judgement, Verdict};
+use crate::clock::is_out_of_step;
 use crate::execution::{Action, End, GoroutineId, ObjectId, Site, SiteId, What};
 use crate::race;
 use crate::tree::Place;
@@ -82,14 +83,12 @@ impl<'a> Judge<'_, 'a> {
             cause: self.place(site),
             related,
             goroutines: who.map(|it| self.concerned(it)).into_iter().collect(),
+            asks_for_calm: false,
         })
     }
 
     /// The first close of a channel: a second one is the crash.
-    fn closed_first(
-        &self,
-        channel: ObjectId,
-    ) -> Option<(GoroutineId, Option<SiteId>)> {
+    fn closed_first(&self, channel: ObjectId) -> Option<(GoroutineId, Option<SiteId>)> {
         let first = self.execution.events.iter().find(|it| {
             matches!(it.what, What::Request { action: Action::Close, object, .. } if object == Some(channel))
         })?;
@@ -128,6 +127,7 @@ impl<'a> Judge<'_, 'a> {
             cause: places.first().cloned(),
             related: places.into_iter().skip(1).collect(),
             goroutines,
+            asks_for_calm: false,
         }
     }
 
@@ -144,6 +144,14 @@ impl<'a> Judge<'_, 'a> {
             let said = format!(", at {}: {message}", short(&place));
             judgement.sentence.push_str(&said);
             judgement.cause = Some(place);
+        }
+        if is_out_of_step(self.execution) {
+            let held = self.execution.stretched as f64 / 1e6;
+            let said = format!("; it goes by the clock, and delays held it up for {held:.1} ms");
+            judgement.sentence.push_str(&said);
+            judgement.verdict = Verdict::Inconclusive;
+            judgement.asks_for_calm = true;
+            return Some(judgement);
         }
         // Why it failed may be what was suspicious anyway.
         if let Some(finding) = crate::prediction::predict(self.execution)
@@ -166,9 +174,7 @@ impl<'a> Judge<'_, 'a> {
         let (place, message) = line.split_once(": ")?;
         let (file, line) = place.rsplit_once(':')?;
         let line = line.parse().ok()?;
-        let full = |it: &&Site| {
-            it.file == file || it.file.ends_with(&format!("/{file}"))
-        };
+        let full = |it: &&Site| it.file == file || it.file.ends_with(&format!("/{file}"));
         let known = self.execution.sites.iter().find(full);
         let file = known.map_or(file, |it| &it.file).to_owned();
         Some((Place { file, line }, message))

@@ -137,6 +137,7 @@ impl Judge<'_, '_> {
             cause: self.place(cause),
             related,
             goroutines: stuck.iter().map(|it| self.concerned(*it)).collect(),
+            asks_for_calm: false,
         }
     }
 
