@@ -1,6 +1,7 @@
 //! `lockstep go`: concurrent Go programs, their tests and their usages.
 
 mod coverage;
+mod events;
 mod options;
 mod replay;
 mod run;

@@ -111,6 +111,59 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
 }
 
 #[test]
+fn events_are_those_of_go_test() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let words = [
+        "go", "test", "--runs", "1", "./alone", "./ends", "--", "-json",
+    ];
+    let output = lockstep(&sources(), &words);
+    assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut ends = Vec::new();
+    let mut said = String::new();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let action = event["Action"].as_str().unwrap();
+        match action {
+            "output" if event["Test"] == "TestFails" => {
+                said.push_str(event["Output"].as_str().unwrap());
+            }
+            "pass" | "fail" | "skip" => {
+                let package = event["Package"].as_str().unwrap();
+                let test = event["Test"].as_str().unwrap_or("-").to_owned();
+                ends.push((
+                    package.rsplit('/').next().unwrap().to_owned(),
+                    test,
+                    action.to_owned(),
+                ));
+            }
+            "output" | "run" | "start" => {}
+            other => panic!("{other}"),
+        }
+    }
+    let expected = [
+        ("ends", "-", "skip"),
+        ("alone", "TestPasses", "pass"),
+        ("alone", "TestFails", "fail"),
+        ("alone", "TestLeaks", "fail"),
+        ("alone", "-", "fail"),
+    ];
+    let expected = expected.map(|it| (it.0.to_owned(), it.1.to_owned(), it.2.to_owned()));
+    assert_eq!(ends, expected);
+    for part in [
+        "=== RUN   TestFails\n",
+        "fail alone_test.go:",
+        "--- FAIL: TestFails (",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let both = ["go", "test", "--json", "./alone", "--", "-json"];
+    assert_eq!(lockstep(&sources(), &both).status.code(), Some(2));
+}
+
+#[test]
 fn a_program_ends_with_its_own_status() {
     if !tools::require(&["go"]) {
         return;

@@ -1,5 +1,6 @@
 //! Options that `go test` and `go run` share, and the flags of the go command behind `--`.
 
+use super::events::Events;
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -121,6 +122,8 @@ pub struct Flags {
     pub run: Option<String>,
     /// `-count`
     pub count: Option<u32>,
+    /// `-json`
+    pub events: bool,
 }
 
 /// Flags of test binaries that have a value.
@@ -158,6 +161,14 @@ const BUILD_VALUED: &[&str] = &[
 ];
 
 impl Flags {
+    /// Events about a package, where they are asked for.
+    pub fn of_package<'a>(&self, package: &'a str) -> Events<'a> {
+        Events {
+            wanted: self.events,
+            package,
+        }
+    }
+
     /// Tells them apart.
     pub fn of(words: &[OsString]) -> Result<Self> {
         let mut flags = Self::default();
@@ -207,7 +218,7 @@ impl Flags {
                         "-{name} is not passed on: each test runs many times"
                     ));
                 }
-                "json" => bail!("-json is not for here: lockstep go test has --json"),
+                "json" => flags.events = value.as_deref() != Some("false"),
                 "c" | "o" | "exec" | "list" => bail!(
                     "-{name} is not for here: lockstep builds and starts test binaries itself"
                 ),
@@ -327,7 +338,8 @@ mod tests {
         );
         assert_eq!(flags.test, ["-test.short", "y"].map(OsString::from));
         assert_eq!(arguments(&flags, Some("TestA"))[0], "-test.run=^TestA$/b");
-        assert!(Flags::of(&["-json".into()]).is_err());
+        assert!(Flags::of(&["-json".into()]).unwrap().events);
+        assert!(Flags::of(&["-exec".into()]).is_err());
     }
 
     #[test]

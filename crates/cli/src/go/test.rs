@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// Run the tests of packages under many schedules, and judge each run by what its goroutines did
 ///
@@ -31,6 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
   lockstep go test --runs 100 --race ./server
   lockstep go test --until-failure -o found . -- -run TestShutdown -tags integration
   lockstep go test --baseline known.txt ./...      in CI: only what is not in the list counts
+  lockstep go test ./... -- -json | gotestsum --raw-command -- cat    events of go test, a line each
 ")]
 pub struct Test {
     #[command(flatten)]
@@ -45,6 +47,9 @@ pub struct Test {
     #[arg(last = true, value_name = "GO TEST FLAGS")]
     flags: Vec<OsString>,
 }
+
+/// What a test binary that does not list its tests is called.
+const WHOLE: &str = "TestMain";
 
 /// A package that was built.
 struct Built {
@@ -84,6 +89,9 @@ impl Test {
     pub fn run(self) -> Result<ExitCode> {
         let flags = Flags::of(&self.flags)?;
         let known = self.known()?;
+        if flags.events && self.schedule.json {
+            bail!("expected --json or, behind --, -json, found both");
+        }
         let builder = self.schedule.builder(&flags)?;
         let packages = built(builder.packages(&self.packages))?;
         let (with, without): (Vec<_>, Vec<_>) = packages.into_iter().partition(|it| it.has_tests);
@@ -119,8 +127,14 @@ impl Test {
         for ((number, package), binary) in with.into_iter().enumerate().zip(binaries) {
             match built(binary) {
                 Ok(()) => all.push(look(&builder, package, number, &bin, &flags)?),
-                Err(_) => broken.push(Outcome::broken(package.path)),
+                Err(_) => {
+                    flags.of_package(&package.path).broken()?;
+                    broken.push(Outcome::broken(package.path));
+                }
             }
+        }
+        for package in &without {
+            flags.of_package(&package.path).skip()?;
         }
         let options = self.schedule.options(10, &flags, false);
         let keeper = place.as_ref().map(|directory| Keeper {
@@ -146,6 +160,9 @@ impl Test {
             .map(Outcome::verdict)
             .max()
             .unwrap_or(Verdict::Pass);
+        if flags.events {
+            return Ok(output::found(worst.is_bug()));
+        }
         if self.schedule.json {
             let packages: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
             output::json(
@@ -256,8 +273,14 @@ fn run_package(
         tests: Vec::new(),
         coverage: Coverage::new(),
     };
+    let events = flags.of_package(&built.package.path);
+    let began = Instant::now();
+    events.start()?;
     for test in &built.tests {
         let test = test.as_deref();
+        let name = test.unwrap_or(WHOLE);
+        let test_began = Instant::now();
+        events.run(name)?;
         let subject = Subject {
             file: &built.file,
             symbols: &symbols,
@@ -265,7 +288,7 @@ fn run_package(
             arguments: arguments(flags, test),
             directory: &built.package.directory,
         };
-        let found = subject.campaign(options, |run| match keeper {
+        let mut found = subject.campaign(options, |run| match keeper {
             Some(keeper) => keeper.keep(built.number, test, &subject.arguments, options, run),
             None => Ok(()),
         })?;
@@ -274,12 +297,24 @@ fn run_package(
             .worst
             .as_ref()
             .is_some_and(|it| known.iter().any(|line| *line == label(&it.0)));
-        outcome.tests.push(Tested {
-            test: test.unwrap_or("TestMain").to_owned(),
+        let printed = std::mem::take(&mut found.output);
+        let tested = Tested {
+            test: name.to_owned(),
             found,
             is_known,
-        });
+        };
+        let mut said = Vec::new();
+        tested.text(&mut said)?;
+        let texts = (printed.as_str(), &*String::from_utf8_lossy(&said));
+        events.tested(
+            name,
+            texts,
+            !tested.verdict().is_bug(),
+            test_began.elapsed(),
+        )?;
+        outcome.tests.push(tested);
     }
+    events.over(!outcome.verdict().is_bug(), began.elapsed())?;
     Ok(outcome)
 }
 
@@ -426,27 +461,7 @@ impl Outcome {
             totals.covered,
             totals.total
         )?;
-        for tested in &self.tests {
-            let Some((judgement, number, plan)) = &tested.found.worst else {
-                continue;
-            };
-            if judgement.verdict == Verdict::Pass {
-                continue;
-            }
-            let known = if tested.is_known { " (known)" } else { "" };
-            writeln!(
-                out,
-                "  {}: {}{known} in run {number} of {}, seed {}",
-                output::printable(&tested.test),
-                label(judgement),
-                tested.found.runs,
-                plan.policy.seed
-            )?;
-            if !tested.is_known {
-                words::explain(out, judgement)?;
-            }
-        }
-        Ok(())
+        self.tests.iter().try_for_each(|it| it.text(out))
     }
 }
 
@@ -456,6 +471,29 @@ impl Tested {
             Some(worst) if !self.is_known => worst.0.verdict,
             _ => Verdict::Pass,
         }
+    }
+
+    /// The verdict and what it rests on; nothing of one that passes.
+    fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Some((judgement, number, plan)) = &self.found.worst else {
+            return Ok(());
+        };
+        if judgement.verdict == Verdict::Pass {
+            return Ok(());
+        }
+        let known = if self.is_known { " (known)" } else { "" };
+        writeln!(
+            out,
+            "  {}: {}{known} in run {number} of {}, seed {}",
+            output::printable(&self.test),
+            label(judgement),
+            self.found.runs,
+            plan.policy.seed
+        )?;
+        if !self.is_known {
+            words::explain(out, judgement)?;
+        }
+        Ok(())
     }
 
     /// The run that showed it.
