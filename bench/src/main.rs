@@ -11,6 +11,7 @@ mod campaign;
 mod chart;
 mod comparing;
 mod coverage;
+mod go;
 mod measure;
 mod memory;
 mod options;
@@ -49,6 +50,7 @@ const BENCHES: &[Bench] = &[
     ("ranks", ranks::USAGE, ranks::run),
     ("programs", programs::USAGE, programs::run),
     ("progress", progress::USAGE, progress::run),
+    ("go", go::USAGE, go::run),
     ("compare", campaign::USAGE, campaign::run),
 ];
 

@@ -83,6 +83,12 @@ impl Kernel {
         std::fs::read_to_string(self.module.join(&self.name).join("kernel_test.go"))
     }
 
+    /// The name of its module's directory.
+    pub fn module(&self) -> &str {
+        let name = self.module.file_name().and_then(|it| it.to_str());
+        name.unwrap_or_default()
+    }
+
     /// Whether its bug shows only to the race detector.
     pub fn needs_race(&self) -> bool {
         self.verdicts.iter().any(|it| it == "race")

@@ -1,5 +1,6 @@
 //! The zoo: each kernel is run under delays until its bug is found, its twin a fixed number of times.
 
+use crate::beside;
 use anyhow::{Context, Result};
 use lockstep_goroutines::{Verdict, judge, predict};
 use lockstep_testkit::zoo::{self, Built, Kernel};
@@ -15,6 +16,7 @@ struct Options {
     runs: u64,
     twins: u64,
     standard: u64,
+    beside: bool,
     only: Vec<String>,
 }
 
@@ -93,6 +95,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
         runs: 30,
         twins: 10,
         standard: 0,
+        beside: false,
         only: Vec::new(),
     };
     let mut rest = words.iter();
@@ -108,11 +111,15 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
             "--runs" => options.runs = number()?,
             "--twins" => options.twins = number()?,
             "--standard" => options.standard = number()?,
+            "--beside" => options.beside = true,
             name => options.only.push(name.to_owned()),
         }
     }
     if !tools::require(&["go"]) {
         return Ok(ExitCode::from(2));
+    }
+    if options.beside {
+        return beside::run(options.runs, options.seed, &options.only);
     }
     if options.standard > 0 {
         return standard(&options);

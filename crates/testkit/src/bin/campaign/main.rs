@@ -2,6 +2,7 @@
 //! in Go, each with a table of all its rows in `target/campaign`. A campaign that was broken off goes on where it stopped.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod beside;
 mod go;
 mod progress;
 
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
-       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N] [KERNEL]...
+       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --beside] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N]
 
 kill: SIGKILL at random moments
@@ -22,6 +23,8 @@ go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --runs N   at most so many runs of the bug (30)
   --twins N  so many runs of the repaired twin (10)
   --standard N  instead: N runs of the tests of some standard packages, for false verdicts
+  --beside   instead: the bugs under other detectors, too, and in which run each is found; they come through the
+             Go module proxy
   KERNEL     only kernels whose names contain this
 progress: faults at random calls of MPI programs, and who is named by our analysis and the published methods
   --loops N  so many endless loops a program (10)

@@ -1,0 +1,40 @@
+// The prime sieve: a chain of filters, a goroutine each, one for every prime that was found. Prints nanoseconds.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+func generate(to chan<- int) {
+	for i := 2; ; i++ {
+		to <- i
+	}
+}
+
+func filter(from <-chan int, to chan<- int, prime int) {
+	for {
+		if i := <-from; i%prime != 0 {
+			to <- i
+		}
+	}
+}
+
+func main() {
+	primes, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		panic(err)
+	}
+	began := time.Now()
+	c := make(chan int)
+	go generate(c)
+	for range primes {
+		prime := <-c
+		next := make(chan int)
+		go filter(c, next, prime)
+		c = next
+	}
+	fmt.Println("sieve", time.Since(began).Nanoseconds())
+}
