@@ -1,7 +1,7 @@
 //! `cargo xtask bench go`: what recording a Go program costs, how often a seed gives the same run again, and how long
 //! a campaign over the zoo of bugs takes.
 //!
-//! The sieve tells its own time, so that neither start nor end is in it; a round is `plain off recorded`, and each is
+//! The sieve tells its own processor time, so that neither start nor end is in it; a round is `plain off recorded`, and each is
 //! compared with the untraced one of its round. Programs of the zoo are built before they are timed.
 
 use crate::measure;
