@@ -1,6 +1,7 @@
 //! B-score: how alike two clusterings of the same objects are (Fowlkes and Mallows 1983; thesis 3.3.3).
 
-use crate::{BScore, Dendrogram};
+use crate::BScore;
+use crate::cluster::ClassTree;
 
 /// Fowlkes-Mallows B of two clusterings, 0..1, and its mean if their labels were independent. NaN where
 /// it is undefined: no cluster of one of them has two members.
@@ -34,7 +35,7 @@ pub(crate) fn fowlkes_mallows(a: &[usize], b: &[usize]) -> (f64, f64) {
 }
 
 /// The likeness of two trees over the same objects. NaN where it is undefined.
-pub(crate) fn b_score(kind: BScore, clusters: usize, a: &Dendrogram, b: &Dendrogram) -> f64 {
+pub(crate) fn b_score(kind: BScore, clusters: usize, a: &ClassTree<'_>, b: &ClassTree<'_>) -> f64 {
     let at = |clusters| fowlkes_mallows(&a.cut(clusters), &b.cut(clusters));
     match kind {
         BScore::Cut => at(clusters).0,
@@ -47,7 +48,7 @@ pub(crate) fn b_score(kind: BScore, clusters: usize, a: &Dendrogram, b: &Dendrog
             }
         }
         BScore::Mean => {
-            let scores: Vec<f64> = (2..a.leaves)
+            let scores: Vec<f64> = (2..a.leaves())
                 .map(|clusters| at(clusters).0)
                 .filter(|score| !score.is_nan())
                 .collect();

@@ -9,6 +9,11 @@ use crate::similarity::ClassMatrix;
 use crate::{Distance, Linkage};
 use serde::Serialize;
 
+mod classes;
+mod single;
+
+pub(crate) use classes::ClassTree;
+
 /// A binary tree over objects, as the merges that build it, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Dendrogram {
@@ -225,43 +230,6 @@ fn level(distance: f64) -> i64 {
 }
 
 impl Dendrogram {
-    /// Clusters objects, given the class of each and the distances between classes; objects of a class
-    /// have none between them. Classes are numbered as they first occur. O(classes²), at worst
-    /// O(classes³), and O(objects).
-    ///
-    /// Equal to the tree over all objects: those of a class merge first, at height 0, and leave their
-    /// distances to others as they were (but for Ward's, which follow in closed form).
-    pub(crate) fn new(linkage: Linkage, classes: &[usize], distances: Condensed) -> Self {
-        let leaves = classes.len();
-        let mut nodes: Vec<(usize, usize)> = Vec::with_capacity(distances.count);
-        let mut merges: Vec<Merge> = Vec::with_capacity(leaves.saturating_sub(1));
-        let mut members: Vec<Vec<usize>> = vec![Vec::new(); distances.count];
-        for (leaf, class) in classes.iter().enumerate() {
-            members[*class].push(leaf);
-        }
-        let mut merge = |left: (usize, usize), right: (usize, usize), height| {
-            let size = left.1 + right.1;
-            merges.push(Merge {
-                left: left.0,
-                right: right.0,
-                height,
-                size,
-            });
-            (leaves + merges.len() - 1, size)
-        };
-        for members in &members {
-            let mut equal = members.iter().map(|leaf| (*leaf, 1));
-            let first = equal.next().unwrap_or_default();
-            nodes.push(equal.fold(first, |node, leaf| merge(node, leaf, 0.0)));
-        }
-        let sizes = members.iter().map(|members| members.len() as f64).collect();
-        let mut clusters = Clusters::new(linkage, distances, sizes);
-        while let Some((a, b, height)) = clusters.merge() {
-            nodes[a] = merge(nodes[a], nodes[b], height);
-        }
-        Self { leaves, merges }
-    }
-
     /// The cluster of each object after the last `clusters - 1` merges are undone. Clusters are numbered
     /// in the order of their smallest members.
     #[must_use]

@@ -354,7 +354,7 @@ fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<F
 fn view(trees: &Trees, pair: &Pair, options: &Options) -> Result<View, Error> {
     let matrices = pair.matrices(trees, Kind::of(options))?;
     let [normal_tree, faulty_tree, difference_tree] =
-        sweep::trees(&matrices, options.linkage, options);
+        sweep::trees(&matrices, options.linkage, options).map(|tree| tree.dendrogram());
     let [normal, faulty, difference] = matrices.map(|matrix| matrix.named(&pair.names));
     Ok(View {
         filter: pair.lens.paper(),

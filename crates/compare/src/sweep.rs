@@ -2,11 +2,12 @@
 
 use crate::attribute::{Item, Kind, Table};
 use crate::b_score::b_score;
+use crate::cluster::ClassTree;
 use crate::filter::{Filter, FilterName};
 use crate::object::serialize_processes;
 use crate::sequence::{Folding, Lens, Trees};
 use crate::similarity::ClassMatrix;
-use crate::{Attributes, Dendrogram, Error, Frequency, Linkage, ObjectName, Options};
+use crate::{Attributes, Error, Frequency, Linkage, ObjectName, Options};
 use lockstep_trace::{ProcessName, ThreadName};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -143,17 +144,17 @@ impl Pair {
 }
 
 /// The trees of the two JSM and of the JSM_D.
-pub(crate) fn trees(
-    matrices: &[ClassMatrix; 3],
+pub(crate) fn trees<'a>(
+    matrices: &'a [ClassMatrix; 3],
     linkage: Linkage,
     options: &Options,
-) -> [Dendrogram; 3] {
+) -> [ClassTree<'a>; 3] {
     let distance = options.distance.unwrap_or(linkage.distance());
     let [normal, faulty, difference] = matrices;
     [
-        Dendrogram::new(linkage, normal.classes(), distance.of_similarity(normal)),
-        Dendrogram::new(linkage, faulty.classes(), distance.of_similarity(faulty)),
-        Dendrogram::new(
+        ClassTree::new(linkage, normal.classes(), distance.of_similarity(normal)),
+        ClassTree::new(linkage, faulty.classes(), distance.of_similarity(faulty)),
+        ClassTree::new(
             linkage,
             difference.classes(),
             distance.of_difference(difference),
@@ -256,7 +257,7 @@ fn row(
     kind: Kind,
     linkage: Linkage,
     clusters: usize,
-    [normal, faulty, difference]: &[Dendrogram; 3],
+    [normal, faulty, difference]: &[ClassTree<'_>; 3],
     sums: &[f64],
     options: &Options,
 ) -> Row {

@@ -103,11 +103,8 @@ fn naive(linkage: Linkage, points: &[[f64; 2]]) -> Dendrogram {
 
 /// Every object a class of its own.
 fn tree(linkage: Linkage, distances: Condensed) -> Dendrogram {
-    Dendrogram::new(
-        linkage,
-        &(0..distances.count).collect::<Vec<_>>(),
-        distances,
-    )
+    let classes: Vec<usize> = (0..distances.count).collect();
+    ClassTree::new(linkage, &classes, distances).dendrogram()
 }
 
 fn distances(points: &[[f64; 2]]) -> Condensed {
@@ -146,13 +143,35 @@ proptest! {
             (0..points.len()).chain(picks.iter().map(|pick| pick % points.len())).collect();
         let objects: Vec<[f64; 2]> = classes.iter().map(|class| points[*class]).collect();
         for linkage in Linkage::ALL {
-            let by_class = Dendrogram::new(*linkage, &classes, distances(&points));
+            let of_classes = ClassTree::new(*linkage, &classes, distances(&points));
+            let by_class = of_classes.dendrogram();
             let by_object = tree(*linkage, distances(&objects));
             prop_assert!(close(&by_class.cophenetic(), &by_object.cophenetic()), "{}", linkage);
             for clusters in 1..=points.len() {
                 prop_assert_eq!(by_class.cut(clusters), by_object.cut(clusters), "{} at {}", linkage, clusters);
             }
+            for clusters in 0..classes.len() + 2 {
+                prop_assert_eq!(of_classes.cut(clusters), by_class.cut(clusters), "{} at {}", linkage, clusters);
+            }
         }
+    }
+
+    #[test]
+    fn a_spanning_tree_merges_in_the_same_order(
+        cells in proptest::collection::vec(0u32..1000, 780),
+        leaves in 0usize..40,
+        levels in 1u32..1000,
+    ) {
+        // Few distinct distances: ties everywhere; and distances that differ by less than a level.
+        let far = |a: usize, b: usize| {
+            let cell = cells[b * (b - 1) / 2 + a];
+            f64::from(cell % levels) / 7.0 + f64::from(cell % 3) * 1e-14
+        };
+        let distances = Condensed::new(leaves, far);
+        let fast = single::merges(&distances);
+        let mut slow = Clusters::new(Linkage::Single, distances, vec![1.0; leaves]);
+        let slow: Vec<(usize, usize, f64)> = std::iter::from_fn(|| slow.merge()).collect();
+        prop_assert_eq!(fast, slow);
     }
 
     #[test]
@@ -359,9 +378,9 @@ fn clustering_many_classes() {
     for (place, linkage) in Linkage::ALL.iter().enumerate() {
         let distances = Distance::OneMinus.of_similarity(&matrix);
         let start = on_processor();
-        let tree = Dendrogram::new(*linkage, &classes, distances);
+        let tree = ClassTree::new(*linkage, &classes, distances);
         let ours = on_processor() - start;
-        assert_eq!(tree.merges.len(), CLASSES - 1);
+        assert_eq!(tree.dendrogram().merges.len(), CLASSES - 1);
         let theirs = theirs
             .get(place)
             .map_or_else(|| "-".to_owned(), |it| format!("{it:.2}"));
