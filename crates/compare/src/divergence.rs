@@ -20,6 +20,7 @@ use std::fmt;
 
 mod exact;
 mod list;
+mod novel;
 mod pattern;
 mod structure;
 
@@ -152,11 +153,24 @@ pub fn first_divergence(
     names: &Names,
 ) -> Divergences {
     let (a, b) = (normal.root, faulty.root);
-    let structural = structure::first_mismatch(forest, a, b);
-    let of_counts = structural.is_none();
-    let mismatch = structural.or_else(|| exact::first_mismatch(forest, a, b));
-    let Some(mismatch) = mismatch else {
+    let Some(exact) = exact::first_mismatch(forest, a, b) else {
         return Divergences::default();
+    };
+    let of_counts;
+    let mismatch = if forest.same_shape(a, b) {
+        of_counts = true;
+        exact.mismatch
+    } else if novel::is_novel(forest, a, &exact) {
+        of_counts = false;
+        exact.mismatch
+    } else {
+        let structural = structure::first_mismatch(forest, a, b);
+        of_counts = structural.is_none();
+        // Up to the first difference of any kind it is known where the normal trace was: with free trip counts several
+        // places may explain the faulty one.
+        let before = exact.mismatch.faulty_event;
+        let later = structural.filter(|found| found.faulty_event != before);
+        later.unwrap_or(exact.mismatch)
     };
     let mut found = describe(forest, trace, &mismatch, names);
     if let Some(projection) = projection {

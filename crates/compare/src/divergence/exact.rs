@@ -7,8 +7,17 @@ use super::Mismatch;
 use super::list::{List, Next, first, last, own};
 use lockstep_calltree::{Forest, Label, NodeId};
 
+/// The first event that differs.
+pub(super) struct Exact {
+    pub(super) mismatch: Mismatch,
+    /// The innermost frame of the faulty tree around it, and how many of its events are before it, its own call included.
+    pub(super) frame: NodeId,
+    pub(super) within: u64,
+}
+
 /// The first event of `faulty` that is not that of `normal`; `None` if they are equal.
-pub(super) fn first_mismatch(forest: &Forest, normal: NodeId, faulty: NodeId) -> Option<Mismatch> {
+pub(super) fn first_mismatch(forest: &Forest, normal: NodeId, faulty: NodeId) -> Option<Exact> {
+    let faulty_root = faulty;
     let cursor = |root| Cursor {
         forest,
         places: vec![Place::Frame(root, 0)],
@@ -63,13 +72,18 @@ pub(super) fn first_mismatch(forest: &Forest, normal: NodeId, faulty: NodeId) ->
             (At::End(end), At::Element(y)) => (end, first(forest, y)),
             (At::End(x), At::End(y)) => (x, y),
         };
-        return Some(Mismatch {
-            normal,
-            faulty,
-            normal_event: a.event(),
-            faulty_event: b.event(),
-            stack: b.stack(),
-            loops: a.loops(),
+        let (frame, within) = b.frame().unwrap_or((faulty_root, 0));
+        return Some(Exact {
+            mismatch: Mismatch {
+                normal,
+                faulty,
+                normal_event: a.event(),
+                faulty_event: b.event(),
+                stack: b.stack(),
+                loops: a.loops(),
+            },
+            frame,
+            within,
         });
     }
 }
@@ -160,8 +174,23 @@ impl Cursor<'_> {
 
     /// The event before which the cursor stands.
     fn event(&self) -> u64 {
+        self.events(&self.places)
+    }
+
+    /// The innermost frame, and how many of its events are over.
+    fn frame(&self) -> Option<(NodeId, u64)> {
+        let frames = self.places.iter().enumerate().rev();
+        let mut frames = frames.filter_map(|(depth, place)| match place {
+            Place::Frame(node, _) => Some((depth, *node)),
+            _ => None,
+        });
+        let (depth, node) = frames.next()?;
+        Some((node, self.events(&self.places[depth..])))
+    }
+
+    fn events(&self, places: &[Place]) -> u64 {
         let forest = self.forest;
-        let places = self.places.iter().map(|place| match place {
+        let places = places.iter().map(|place| match place {
             Place::Frame(node, index) => {
                 own(forest, *node) + List::Of(*node).before(forest, *index)
             }

@@ -25,17 +25,33 @@ use std::rc::Rc;
 
 /// The furthest event of `faulty` up to which it is explained by `normal`; `None` if it all is.
 pub(super) fn first_mismatch(forest: &Forest, normal: NodeId, faulty: NodeId) -> Option<Mismatch> {
-    if forest.same_shape(normal, faulty) {
-        return None;
-    }
-    let mut explainer = Explainer {
-        forest,
-        repeated: repeated(forest, normal),
-        patterns: FxHashMap::default(),
-        known: FxHashMap::default(),
-    };
+    let mut explainer = Explainer::new(forest, normal);
     explainer.decide((normal, faulty));
     explainer.mismatch((normal, faulty))
+}
+
+/// Whether one of these frames of the tree `normal` explains more of a frame than its first `within` events.
+pub(super) fn explains_more(
+    forest: &Forest,
+    normal: NodeId,
+    frames: &[NodeId],
+    frame: NodeId,
+    within: u64,
+) -> bool {
+    let mut explainer = Explainer::new(forest, normal);
+    frames.iter().any(|other| {
+        let pair = (*other, frame);
+        if forest.same_shape(pair.0, pair.1) {
+            return true;
+        }
+        if !explainer.known.contains_key(&pair) {
+            explainer.decide(pair);
+        }
+        match explainer.known.get(&pair) {
+            Some(Err(failure)) => failure.event > within,
+            _ => true,
+        }
+    })
 }
 
 /// A frame of the normal tree and one of the faulty tree.
@@ -330,7 +346,16 @@ impl Attempt {
     }
 }
 
-impl Explainer<'_> {
+impl<'f> Explainer<'f> {
+    fn new(forest: &'f Forest, normal: NodeId) -> Self {
+        Self {
+            forest,
+            repeated: repeated(forest, normal),
+            patterns: FxHashMap::default(),
+            known: FxHashMap::default(),
+        }
+    }
+
     /// Decides a pair, and before it all that it needs: a stack of attempts in place of recursion.
     fn decide(&mut self, pair: Pair) {
         let mut attempts = vec![self.attempt(pair)];
