@@ -15,7 +15,7 @@ mod table;
 use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::{Context, Result, bail, ensure};
-use kinds::{Fault, KINDS, Kind, Program, SAMPLE};
+use kinds::{Fault, KINDS, Kind, Program, SAMPLE, of_command};
 use lockstep_testkit::command::{self, Outcome, Running};
 use lockstep_testkit::mpi::Mpi;
 use lockstep_testkit::recording::{lockstep, record_command};
@@ -38,8 +38,10 @@ target/campaign/compare-SEED.csv; what is there is not run again. Takes some ten
   --pool N        normal runs that these are drawn from (8)
   --seed N        which campaign (1)
   --minutes N     begin no trial after so many (180)
-  --sample        only a few kinds, which take some seconds; fails where the mean reciprocal rank is below 0.9 or a
-                  healthy run is called different
+  --command TEXT  in the place of these: five kinds of faults at any call of this command, 'mpirun -n 4 ./cg.W.x' say
+  --hangs N       a run that takes so many seconds hangs (12)
+  --sample        only a few kinds, which take some seconds; fails where the mean reciprocal rank is below 0.9, a
+                  healthy run is called different, or a fault has no effect
   --fresh         forget the rows that are there
   --table         print the table of the rows, run nothing
 ";
@@ -59,9 +61,6 @@ const HEADS: [&str; 13] = [
     "naive",
     "verdict",
 ];
-
-/// A program that has not ended by then hangs; each ends within two seconds where nothing else runs.
-const HANGS: Duration = Duration::from_secs(12);
 
 /// A sequence of numbers from a seed.
 struct Random(u64);
@@ -86,7 +85,15 @@ impl Random {
 pub fn run(words: &[String]) -> Result<()> {
     let given = Words::read(
         words,
-        &["--trials", "--normals", "--pool", "--seed", "--minutes"],
+        &[
+            "--trials",
+            "--normals",
+            "--pool",
+            "--seed",
+            "--minutes",
+            "--command",
+            "--hangs",
+        ],
         &["--fresh", "--table", "--sample"],
     )?;
     let seed = given.text("--seed", "1").to_owned();
@@ -96,9 +103,17 @@ pub fn run(words: &[String]) -> Result<()> {
         normals <= pool && normals > 0,
         "--normals: expected 1 to --pool ({pool}), found {normals}"
     );
+    let own;
+    let kinds: &[Kind] = match given.text("--command", "") {
+        "" => KINDS,
+        command => {
+            own = of_command(command);
+            &own
+        }
+    };
     for name in &given.rest {
         ensure!(
-            KINDS.iter().any(|kind| kind.name == name),
+            kinds.iter().any(|kind| kind.name == name),
             "no kind `{name}` of fault"
         );
     }
@@ -128,10 +143,12 @@ pub fn run(words: &[String]) -> Result<()> {
             runs,
             normals,
             pool,
+            // Each program of ours ends within two seconds where nothing else runs.
+            hangs: Duration::from_secs(given.number("--hangs", 12)?),
             texts: BTreeMap::new(),
         };
         // Kind after kind in each round, so that a campaign that is broken off has some of each.
-        let rounds = (0..trials).flat_map(|trial| KINDS.iter().map(move |kind| (trial, kind)));
+        let rounds = (0..trials).flat_map(|trial| kinds.iter().map(move |kind| (trial, kind)));
         for (trial, kind) in rounds {
             if !is_chosen(kind) || rows.has(&[kind.name, &trial.to_string()]) {
                 continue;
@@ -147,7 +164,7 @@ pub fn run(words: &[String]) -> Result<()> {
             rows.add(&row)?;
         }
     }
-    println!("{}rows in {}", table::table(&rows), path.display());
+    println!("{}rows in {}", table::table(&rows, kinds), path.display());
     if given.has("--sample") {
         let (rank, (alarms, _)) = (
             table::mean_reciprocal_rank(&rows),
@@ -157,11 +174,18 @@ pub fn run(words: &[String]) -> Result<()> {
             rank >= 0.9 && alarms == 0,
             "expected a mean reciprocal rank of 0.9 and no false alarm, found {rank:.2} and {alarms}"
         );
+        // A fault that changes nothing tests nothing.
+        let latent = rows.all().filter(|row| row.text("effect") == "no");
+        let latent: Vec<&str> = latent.map(|row| row.text("kind")).collect();
+        ensure!(latent.is_empty(), "no effect: {}", latent.join(", "));
     }
     Ok(())
 }
 
 fn words(program: &Program, more: &[String]) -> Vec<String> {
+    if !program.command.is_empty() {
+        return program.command.to_vec();
+    }
     let recipe = Mpi::OpenMpi.recipe(program.source).flags(program.flags);
     let mut words = Mpi::OpenMpi.launch(program.ranks as usize);
     words.push(recipe.build().display().to_string());
@@ -176,6 +200,8 @@ struct Workshop {
     runs: PathBuf,
     normals: usize,
     pool: usize,
+    /// A run that takes so long hangs.
+    hangs: Duration,
     /// The normal runs of each program, as text.
     texts: BTreeMap<PathBuf, Texts>,
 }
@@ -230,23 +256,23 @@ impl Workshop {
         };
         match kind.fault {
             Fault::Healthy => {
-                start(&mut record_command(faulty, &[], &words(program, &[])));
+                self.start(&mut record_command(faulty, &[], &words(program, &[])));
             }
             Fault::Process(bug) | Fault::Thread(bug) => {
                 let more = (program.switch)(bug, process, thread, random.below(program.steps));
-                start(&mut record_command(faulty, &[], &words(program, &more)));
+                self.start(&mut record_command(faulty, &[], &words(program, &more)));
             }
             Fault::Inject(options, function, calls) => {
                 let at = format!("{function}#{}", 1 + random.below(calls));
                 let more = ["--at", &at, "--process", &process.to_string()];
-                inject(program, options, &more, faulty);
+                self.inject(program, options, &more, faulty);
                 placed.place = at;
             }
             Fault::Anywhere(options) => {
                 let number = random.below(1 << 30).to_string();
                 let from = normal.display().to_string();
                 let more = ["--at", "random", "--seed", &number, "--from", &from];
-                let said = inject(program, options, &more, faulty).stderr;
+                let said = self.inject(program, options, &more, faulty).stderr;
                 // `lockstep: chosen: MPI_Send#3, process 2, thread 0`
                 let chosen = said.split_once("chosen: ").context(said.clone())?.1;
                 let chosen = chosen.lines().next().unwrap_or_default();
@@ -311,15 +337,15 @@ impl Workshop {
             found["verdict"].as_str().unwrap_or_default().to_owned(),
         ])
     }
-}
 
-fn inject(program: &Program, options: &[&str], more: &[&str], faulty: &Path) -> Outcome {
-    let mut inject = lockstep(&["inject"]);
-    inject.args(options).args(more).arg("-o").arg(faulty);
-    start(inject.arg("--").args(words(program, &[])))
-}
+    fn inject(&self, program: &Program, options: &[&str], more: &[&str], faulty: &Path) -> Outcome {
+        let mut inject = lockstep(&["inject"]);
+        inject.args(options).args(more).arg("-o").arg(faulty);
+        self.start(inject.arg("--").args(words(program, &[])))
+    }
 
-/// Runs a program, faulty or not, to its end, whatever that is; what hangs is ended.
-fn start(command: &mut std::process::Command) -> Outcome {
-    Running::start(command).wait(HANGS)
+    /// Runs a program, faulty or not, to its end, whatever that is; what hangs is ended.
+    fn start(&self, command: &mut std::process::Command) -> Outcome {
+        Running::start(command).wait(self.hangs)
+    }
 }

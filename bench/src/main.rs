@@ -11,7 +11,9 @@ mod campaign;
 mod chart;
 mod comparing;
 mod coverage;
+mod divergence;
 mod go;
+mod loops;
 mod measure;
 mod memory;
 mod options;
@@ -27,6 +29,7 @@ mod startup;
 mod statistics;
 mod store;
 mod suite;
+mod sweep;
 mod words;
 
 use anyhow::Result;
@@ -51,6 +54,9 @@ const BENCHES: &[Bench] = &[
     ("programs", programs::USAGE, programs::run),
     ("progress", progress::USAGE, progress::run),
     ("go", go::USAGE, go::run),
+    ("divergence", divergence::USAGE, divergence::run),
+    ("loops", loops::USAGE, loops::run),
+    ("sweep", sweep::USAGE, sweep::run),
     ("compare", campaign::USAGE, campaign::run),
 ];
 

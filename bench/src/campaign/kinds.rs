@@ -26,7 +26,10 @@ pub enum Fault {
 /// A program whose runs are compared.
 #[derive(Debug)]
 pub struct Program {
+    /// Its source, in `programs/mpi`; of a given command its name.
     pub source: &'static str,
+    /// The command itself, where one was given.
+    pub command: &'static [String],
     pub flags: &'static [&'static str],
     pub ranks: u64,
     /// Ranks before this one have another task, and no fault.
@@ -64,6 +67,7 @@ fn skips(_: &str, process: u64, _: u64, _: u64) -> Vec<String> {
 
 const PLAIN: Program = Program {
     source: "",
+    command: &[],
     flags: C,
     ranks: 8,
     first: 0,
@@ -268,6 +272,34 @@ pub static KINDS: &[Kind] = &[
         Inject(&["--fault", "exit"], "work", 2),
     ),
 ];
+
+/// The faults that can be put into any program, at a call that a normal run makes.
+const ANY: &[(&str, Fault)] = &[
+    ("healthy", Healthy),
+    ("skip", Anywhere(&["--fault", "skip"])),
+    ("hang", Anywhere(&["--fault", "hang"])),
+    ("exit", Anywhere(&["--fault", "exit"])),
+    ("delay", Anywhere(&["--fault", "delay", "--seconds", "0.3"])),
+];
+
+/// Those of a command that was given. They live as long as the campaign.
+pub fn of_command(command: &str) -> Vec<Kind> {
+    let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    let words: &'static [String] = words.leak();
+    let is_program = |word: &&String| word.contains('/') || word.ends_with(".x");
+    let name = words.iter().find(is_program).or(words.last());
+    let name = name.map_or("", |it| it.rsplit('/').next().unwrap_or(it));
+    let program: &'static Program = Box::leak(Box::new(Program {
+        source: name,
+        command: words,
+        ..PLAIN
+    }));
+    let kind = |(fault, how): &(&str, Fault)| {
+        let name = format!("{name}-{fault}");
+        of(name.leak(), program, *how)
+    };
+    ANY.iter().map(kind).collect()
+}
 
 /// What a sample of the campaign runs: a kind of every sort that ends quickly.
 pub const SAMPLE: &[&str] = &[

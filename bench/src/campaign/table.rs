@@ -1,6 +1,6 @@
 //! The campaign's rows as a table: kind by kind, and all methods side by side.
 
-use super::kinds::{Fault, KINDS};
+use super::kinds::{Fault, Kind};
 use crate::rows::{Row, Rows};
 
 /// A method: its name, and the column with the place at which it has the right trace (0: nowhere).
@@ -53,11 +53,11 @@ pub fn false_alarms(rows: &Rows) -> (usize, usize) {
 }
 
 /// Kind by kind: how often the runs are called different, and where the right trace stands.
-pub fn table(rows: &Rows) -> String {
+pub fn table(rows: &Rows, kinds: &[Kind]) -> String {
     let mut text = String::from(
         "kind                     trials  no effect  differs  top-1  top-3   MRR  published  text diff\n",
     );
-    for kind in KINDS {
+    for kind in kinds {
         let key = [kind.name];
         let of: Vec<_> = rows.find(&key).collect();
         if of.is_empty() {
