@@ -60,6 +60,10 @@ impl Order {
     #[must_use]
     pub fn new(run: &Run) -> Option<Self> {
         let threads: Vec<&Thread> = run.traces().collect();
+        // Looking for messages costs a pass over all events.
+        if !threads.iter().any(|thread| thread.has_arguments()) {
+            return None;
+        }
         let names: Vec<TraceName> = threads.iter().map(|thread| thread.name).collect();
         let steps = Messages::steps(run, &threads)?;
         let places: Vec<(u32, u32)> = names.iter().map(place).collect();
