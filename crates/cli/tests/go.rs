@@ -108,6 +108,37 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
         "TestLeaks",
     ];
     assert_eq!(lockstep(&sources(), &words).status.code(), Some(0));
+    // What is known is written once, and then nothing counts; a file stands for all its lines.
+    let words = [
+        "go",
+        "test",
+        "--runs",
+        "1",
+        "--write-baseline",
+        &baseline,
+        "./alone",
+    ];
+    assert_eq!(lockstep(&sources(), &words).status.code(), Some(0));
+    let written = fs::read_to_string(&baseline).unwrap();
+    let labels: Vec<&str> = written.lines().filter(|it| !it.starts_with('#')).collect();
+    assert_eq!(labels, ["fail alone_test.go:12", "leak alone_test.go:17"]);
+    fs::write(&baseline, "fail alone_test.go\nleak alone_test.go\n").unwrap();
+    let words = [
+        "go",
+        "test",
+        "--json",
+        "--runs",
+        "2",
+        "--baseline",
+        &baseline,
+        "./alone",
+    ];
+    let output = lockstep(&sources(), &words);
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for test in found["packages"][0]["tests"].as_array().unwrap() {
+        assert_eq!(test["runs"], 2, "goes on behind what is known: {test}");
+    }
 }
 
 #[test]

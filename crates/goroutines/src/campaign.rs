@@ -61,6 +61,8 @@ pub struct Options {
     pub runs: u32,
     /// Whether it goes on behind a bug.
     pub goes_on: bool,
+    /// Labels of verdicts that are known: it goes on behind these, and any other bug is worse.
+    pub known: Vec<String>,
     /// Most delays of a run.
     pub delays: Option<u64>,
     /// What all schedules follow from.
@@ -99,6 +101,8 @@ pub struct Found {
     pub executions: u32,
     /// The worst judgement, the run where it was first, and that run's plan.
     pub worst: Option<(Judgement, u32, Plan)>,
+    /// Whether that is a bug, and not a known one.
+    pub is_new: bool,
     /// What the program printed then.
     pub output: String,
     /// What all runs together covered.
@@ -168,6 +172,7 @@ impl Subject<'_> {
             runs: 0,
             executions: 0,
             worst: None,
+            is_new: false,
             output: String::new(),
             coverage: Coverage::new(),
         };
@@ -195,10 +200,11 @@ impl Subject<'_> {
             while let Some(plan) = next.take() {
                 let is_first = plan.script.is_empty();
                 let run = self.run(number, plan, options)?;
-                found.take(&run);
+                let is_new = is_new(&run.judgement, options);
+                found.take(&run, is_new);
                 each(&run)?;
                 let is_bug = run.judgement.verdict.is_bug();
-                if is_bug && !options.goes_on {
+                if is_new && !options.goes_on {
                     break 'runs;
                 }
                 let enough = |percent: f64| found.coverage.totals().percent() >= percent;
@@ -274,18 +280,24 @@ impl Subject<'_> {
 }
 
 impl Found {
-    fn take(&mut self, run: &Run) {
+    fn take(&mut self, run: &Run, is_new: bool) {
         self.executions += 1;
         self.coverage.add(&run.execution);
         let is_worse = self
             .worst
             .as_ref()
-            .is_none_or(|it| it.0.verdict < run.judgement.verdict);
+            .is_none_or(|it| (self.is_new, it.0.verdict) < (is_new, run.judgement.verdict));
         if is_worse {
+            self.is_new = is_new;
             self.worst = Some((run.judgement.clone(), run.number, run.plan.clone()));
             self.output.clone_from(&run.outcome.text);
         }
     }
+}
+
+/// Whether it is a bug, and none of those that are known.
+fn is_new(judgement: &Judgement, options: &Options) -> bool {
+    judgement.verdict.is_bug() && !judgement.is_among(&options.known)
 }
 
 /// As planned, but with turns in this order.

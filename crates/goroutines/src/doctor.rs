@@ -88,6 +88,7 @@ pub fn check(place: &Path) -> Result<Health, BuildError> {
     let options = Options {
         runs: 1,
         goes_on: false,
+        known: Vec::new(),
         delays: Some(0),
         seed: 1,
         limit: Duration::from_secs(10),

@@ -13,7 +13,7 @@
 
 use crate::execution::End;
 use crate::ring::{self, ASKED_AT, HEADER, Policy};
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -40,6 +40,10 @@ const SELDOM: Duration = Duration::from_secs(1);
 const MOST_ASKED: u64 = 4 << 20;
 /// No longer pauses than this.
 const MOST_PAUSE: Duration = Duration::from_secs(4);
+/// A program that has filled so much of its ring finds the next pages there: making one costs it more than filling it.
+const SMALL: u64 = 256 << 10;
+/// So much as it has filled, but no more than this.
+const AHEAD: u64 = 8 << 20;
 /// Output that is kept.
 const MOST_OUTPUT: usize = 8 << 20;
 /// The variable that names the ring.
@@ -205,11 +209,14 @@ impl Launch<'_> {
     fn watch(&self, child: &mut Child, file: &File, started: Instant) -> io::Result<End> {
         let (mut asked, mut was_over) = (0, false);
         let mut calm = Calm::new(started);
+        let mut ready = 0;
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(end_of(status));
             }
-            let standing = ring::standing(&header(file));
+            let header = header(file);
+            make_ready(file, &header, &mut ready);
+            let standing = ring::standing(&header);
             if standing.quiet {
                 return stop(child, End::Quiescent);
             }
@@ -224,7 +231,7 @@ impl Launch<'_> {
                 && calm.is_due(&standing)
             {
                 asked += 1;
-                let over = ask(child, file, asked)? && is_over(&used(file, &header(file)));
+                let over = ask(child, file, asked)? && is_over(&used(file, &self::header(file)));
                 // What moves is not told of one moment: it must be so twice.
                 if over && (calm.is_still() || was_over) {
                     return stop(child, End::TimedOut);
@@ -315,6 +322,22 @@ fn memory_file(first: &[u8], size: u64) -> io::Result<File> {
     file.set_len(size)?;
     file.write_all_at(first, 0)?;
     Ok(file)
+}
+
+/// Makes the pages behind what is filled; `ready` is up to where they are there.
+fn make_ready(file: &File, header: &[u8], ready: &mut u64) {
+    let (_, from, filled) = ring::used(header);
+    if filled < SMALL {
+        return;
+    }
+    let size = file.metadata().map_or(0, |it| it.len());
+    let to = (from + filled + filled.min(AHEAD)).min(size);
+    if to > *ready {
+        let begin = (*ready).max(from + filled).min(to);
+        // Where there is no room now, the program makes them itself.
+        let _ = fallocate(file, FallocateFlags::empty(), begin, to - begin);
+        *ready = to;
+    }
 }
 
 fn header(file: &File) -> Vec<u8> {

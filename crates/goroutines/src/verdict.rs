@@ -30,7 +30,7 @@ use crate::livelock;
 use crate::replay::Replay;
 use crate::tree::Place;
 use crate::waits::{Need, Waiting, is_quiescent, live, waiting};
-use crate::words::{Words, count, reason};
+use crate::words::{Words, count, reason, short};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -144,6 +144,21 @@ pub struct Judgement {
     pub goroutines: Vec<Concerned>,
     /// Whether a run without any disturbance would tell more.
     pub asks_for_calm: bool,
+}
+
+impl Judgement {
+    /// `leak server.go:12`: as lists of known verdicts have it.
+    pub fn label(&self) -> String {
+        let place = self.cause.as_ref().map(|it| format!(" {}", short(it)));
+        format!("{}{}", self.verdict, place.unwrap_or_default())
+    }
+
+    /// Whether it is in a list of labels, with its line or without (`leak server.go`).
+    pub fn is_among(&self, known: &[String]) -> bool {
+        let label = self.label();
+        let file = label.rsplit_once(':').map_or(&*label, |it| it.0);
+        known.iter().any(|it| *it == label || it == file)
+    }
 }
 
 /// Judges an execution.

@@ -216,6 +216,7 @@ impl Built {
         let options = campaign::Options {
             runs,
             goes_on: false,
+            known: Vec::new(),
             delays: None,
             seed,
             limit: LIMIT,

@@ -62,6 +62,7 @@ impl Schedule {
         campaign::Options {
             runs: self.runs.or(flags.count).unwrap_or(most),
             goes_on: self.keep_going,
+            known: Vec::new(),
             delays: self.delays,
             seed: self.seed,
             limit: self.timeout,

@@ -60,6 +60,7 @@ impl Replay {
         let options = Options {
             runs: 1,
             goes_on: false,
+            known: Vec::new(),
             delays: None,
             seed: campaign.seed,
             limit: Duration::from_secs_f64(row.limit.clamp(0.001, 1e9)),

@@ -13,6 +13,7 @@ use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::verdict::{Judgement, Verdict};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,15 +32,20 @@ use std::time::Instant;
   lockstep go test ./...
   lockstep go test --runs 100 --race ./server
   lockstep go test --until-failure -o found . -- -run TestShutdown -tags integration
+  lockstep go test --write-baseline known.txt ./...     once
   lockstep go test --baseline known.txt ./...      in CI: only what is not in the list counts
   lockstep go test ./... -- -json | gotestsum --raw-command -- cat    events of go test, a line each
 ")]
 pub struct Test {
     #[command(flatten)]
     schedule: Schedule,
-    /// Verdicts that are known, one a line as this command prints them (`leak server.go:12`): they do not count
+    /// Verdicts that are known, one a line as this command prints them (`leak server.go:12`, or for any line of the
+    /// file `leak server.go`): they do not count, and tests go on behind them
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
+    /// Write what is found to this list of known verdicts, and end with 0
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    write_baseline: Option<PathBuf>,
     /// Packages, as for the go command
     #[arg(value_name = "PACKAGES", default_value = ".")]
     packages: Vec<String>,
@@ -136,7 +142,10 @@ impl Test {
         for package in &without {
             flags.of_package(&package.path).skip()?;
         }
-        let options = self.schedule.options(10, &flags, false);
+        let options = campaign::Options {
+            known,
+            ..self.schedule.options(10, &flags, false)
+        };
         let keeper = place.as_ref().map(|directory| Keeper {
             directory,
             campaign: Mutex::new(Campaign {
@@ -148,7 +157,7 @@ impl Test {
                 runs: Vec::new(),
             }),
         });
-        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &known)?;
+        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref())?;
         outcomes.extend(broken);
         if let Some(keeper) = &keeper
             && let Ok(campaign) = keeper.campaign.lock()
@@ -160,8 +169,15 @@ impl Test {
             .map(Outcome::verdict)
             .max()
             .unwrap_or(Verdict::Pass);
+        let status = match &self.write_baseline {
+            Some(path) => {
+                write_baseline(path, &outcomes)?;
+                ExitCode::SUCCESS
+            }
+            None => output::found(worst.is_bug()),
+        };
         if flags.events {
-            return Ok(output::found(worst.is_bug()));
+            return Ok(status);
         }
         if self.schedule.json {
             let packages: Vec<Value> = outcomes.iter().map(Outcome::json).collect();
@@ -180,7 +196,7 @@ impl Test {
                 outcomes.iter().try_for_each(|it| it.text(out))
             })?;
         }
-        Ok(output::found(worst.is_bug()))
+        Ok(status)
     }
 
     fn known(&self) -> Result<Vec<String>> {
@@ -189,7 +205,7 @@ impl Test {
         };
         let text = std::fs::read_to_string(path).with_context(|| {
             format!(
-                "expected a list of known verdicts, found {}",
+                "expected a list of known verdicts (--write-baseline makes one), found {}",
                 path.display()
             )
         })?;
@@ -199,6 +215,26 @@ impl Test {
             .map(str::to_owned)
             .collect())
     }
+}
+
+/// The list of what was found, each with the tests that show it.
+fn write_baseline(path: &Path, outcomes: &[Outcome]) -> Result<()> {
+    let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for outcome in outcomes {
+        for tested in &outcome.tests {
+            if let Some((judgement, ..)) = tested.bug()
+                && judgement.verdict.is_bug()
+            {
+                let test = format!("{} {}", outcome.package, tested.test);
+                labels.entry(judgement.label()).or_default().push(test);
+            }
+        }
+    }
+    let mut text = "# Verdicts that are known, for lockstep go test --baseline.\n".to_owned();
+    for (label, tests) in &labels {
+        text.push_str(&format!("# {}\n{label}\n", tests.join(", ")));
+    }
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// What a test binary holds.
@@ -233,7 +269,6 @@ fn run_all(
     options: &campaign::Options,
     flags: &Flags,
     keeper: Option<&Keeper<'_>>,
-    known: &[String],
 ) -> Result<Vec<Outcome>> {
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
@@ -247,7 +282,7 @@ fn run_all(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(built) = all.get(index) else { return };
-                    let outcome = run_package(built, options, flags, keeper, known);
+                    let outcome = run_package(built, options, flags, keeper);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[index] = Some(outcome);
                     }
@@ -264,7 +299,6 @@ fn run_package(
     options: &campaign::Options,
     flags: &Flags,
     keeper: Option<&Keeper<'_>>,
-    known: &[String],
 ) -> Result<Outcome> {
     let symbols = Symbols::of(&built.program);
     let mut outcome = Outcome {
@@ -296,7 +330,7 @@ fn run_package(
         let is_known = found
             .worst
             .as_ref()
-            .is_some_and(|it| known.iter().any(|line| *line == label(&it.0)));
+            .is_some_and(|it| it.0.is_among(&options.known));
         let printed = std::mem::take(&mut found.output);
         let tested = Tested {
             test: name.to_owned(),
@@ -383,15 +417,6 @@ pub fn row(
         sentence: run.judgement.sentence.clone(),
         seconds: run.outcome.took.as_secs_f64(),
     }
-}
-
-/// `leak server.go:12`
-fn label(judgement: &Judgement) -> String {
-    let place = judgement.cause.as_ref().map(|it| {
-        let file = Path::new(&it.file).file_name().unwrap_or_default();
-        format!(" {}:{}", file.to_string_lossy(), it.line)
-    });
-    format!("{}{}", judgement.verdict, place.unwrap_or_default())
 }
 
 impl Outcome {
@@ -486,7 +511,7 @@ impl Tested {
             out,
             "  {}: {}{known} in run {number} of {}, seed {}",
             output::printable(&self.test),
-            label(judgement),
+            judgement.label(),
             self.found.runs,
             plan.policy.seed
         )?;
