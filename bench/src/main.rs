@@ -13,6 +13,7 @@ mod comparing;
 mod coverage;
 mod divergence;
 mod go;
+mod large;
 mod loops;
 mod measure;
 mod memory;
@@ -51,6 +52,7 @@ const BENCHES: &[Bench] = &[
     ("memory", memory::USAGE, memory::run),
     ("store", store::USAGE, store::run),
     ("ranks", ranks::USAGE, ranks::run),
+    ("large", large::USAGE, large::run),
     ("programs", programs::USAGE, programs::run),
     ("progress", progress::USAGE, progress::run),
     ("go", go::USAGE, go::run),

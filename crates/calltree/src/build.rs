@@ -8,10 +8,23 @@ use crate::pieces::{Piece, Pieces, finish};
 use lockstep_loops::{Mode, Stack};
 use lockstep_trace::Event;
 
+/// Calls between two looks at how large the tree is.
+const LOOK: u32 = 1 << 12;
+
 /// Builds the tree of one trace. Memory: the open calls and their folded child lists.
+///
+/// A tree that has become as large as it may ([`Forest::bounded`]) is full: of the calls that begin from then on, those that
+/// return are left out, and counted. The calls that were open then, and those that never return, are in it as ever.
 #[derive(Debug)]
 pub struct Builder<'f> {
     forest: &'f mut Forest,
+    /// How many nodes and items the tree may have, those of the forest before it among them.
+    most: usize,
+    /// Calls until the next look at that.
+    until_look: u32,
+    is_full: bool,
+    /// Events that are no part of the tree.
+    left_out: u64,
     /// Outermost first; the first is the trace itself.
     frames: Vec<Frame>,
     /// Child lists of frames that are gone.
@@ -26,6 +39,8 @@ struct Frame {
     call: Option<Call>,
     /// Whether it will end with the call that comes next.
     handed_over: bool,
+    /// Whether the tree was full before.
+    is_late: bool,
     children: Stack<Piece>,
 }
 
@@ -35,10 +50,15 @@ impl<'f> Builder<'f> {
         let root = Frame {
             call: None,
             handed_over: false,
+            is_late: false,
             children: Stack::new(K, Mode::Shape),
         };
         Self {
+            most: forest.nodes.size().saturating_add(forest.room()),
             forest,
+            until_look: LOOK,
+            is_full: false,
+            left_out: 0,
             frames: vec![root],
             spare: Vec::new(),
             items: Vec::new(),
@@ -46,7 +66,25 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// How many children the nodes of the forest have, and the lists that are under way.
+    /// Events that are no part of the tree, since it was full.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Whether it is.
+    #[cfg(test)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    #[cold]
+    fn look(&mut self) {
+        self.until_look = LOOK;
+        self.is_full = self.size() > self.most;
+    }
+
+    /// How many nodes and items the forest has, and the lists that are under way.
     pub(crate) fn size(&self) -> usize {
         let open: usize = self.frames.iter().map(|it| it.children.items().len()).sum();
         self.forest.nodes.size() + open
@@ -63,6 +101,12 @@ impl<'f> Builder<'f> {
 
     /// Adds a call.
     pub fn call(&mut self, function: FunctionKey) {
+        if !self.is_full {
+            self.until_look -= 1;
+            if self.until_look == 0 {
+                self.look();
+            }
+        }
         let tail = self.frames.last().is_some_and(|frame| frame.handed_over);
         let children = self
             .spare
@@ -75,6 +119,7 @@ impl<'f> Builder<'f> {
                 tail,
             }),
             handed_over: false,
+            is_late: self.is_full,
             children,
         });
     }
@@ -82,6 +127,10 @@ impl<'f> Builder<'f> {
     /// Adds a return: of the innermost open call, and of those that had handed over to it.
     pub fn ret(&mut self) {
         if self.frames.len() == 1 {
+            if self.is_full {
+                self.left_out += 1;
+                return;
+            }
             let node = self.forest.close(Label::Return, &[], &[]);
             self.push(node);
             return;
@@ -126,6 +175,12 @@ impl<'f> Builder<'f> {
             return;
         };
         let Some(call) = frame.call else { return };
+        if frame.is_late && !open {
+            self.left_out += 2;
+            frame.children.clear();
+            self.spare.push(frame.children);
+            return;
+        }
         let leaf = !open && !call.tail && frame.children.items().is_empty();
         let function = call.function.0 as usize;
         let node = match self.leaves.get(function) {

@@ -1,8 +1,9 @@
 //! How often who calls whom.
 
-use crate::forest::Forest;
+use crate::forest::{Forest, FunctionMap};
 use crate::function::FunctionKey;
 use crate::node::{Label, NodeId};
+use lockstep_trace::{Event, Thread};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -29,50 +30,78 @@ pub struct CallEdge {
     pub calls: u64,
 }
 
-impl Forest {
-    /// How often each function was called in these traces, most often first.
-    #[must_use]
-    pub fn calls(&self, roots: &[NodeId]) -> Vec<FunctionCalls> {
-        let mut counts: BTreeMap<FunctionKey, u64> = BTreeMap::new();
-        for (id, times) in self.occurrences(roots) {
-            if let Label::Call(call) = self.nodes.label(id) {
-                *counts.entry(call.function).or_default() += times;
-            }
+/// How often functions were called, and by whom. Of trees, or of events where the trees would be too large: that takes as
+/// much memory as calls are open.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    functions: BTreeMap<FunctionKey, u64>,
+    edges: BTreeMap<(FunctionKey, FunctionKey), u64>,
+}
+
+impl Counts {
+    /// Of some traces of a run, by their trees where these are of bounded size.
+    pub fn of(forest: &mut Forest, functions: &FunctionMap, threads: &[&Thread]) -> Self {
+        let traces = forest.bounded(threads.len(), |forest| {
+            forest.add_traces(functions, threads)
+        });
+        let (whole, cut): (Vec<_>, Vec<_>) = traces
+            .iter()
+            .zip(threads)
+            .partition(|(it, _)| it.left_out == 0);
+        let mut counts = Self::default();
+        let roots: Vec<NodeId> = whole.iter().map(|(trace, _)| trace.root).collect();
+        counts.add_trees(forest, &roots);
+        for (_, thread) in cut {
+            counts.add_events(functions, thread.events());
         }
-        let mut calls: Vec<FunctionCalls> = counts
-            .into_iter()
-            .map(|(key, calls)| {
-                let function = self.function(key);
-                FunctionCalls {
-                    name: function.name.clone(),
-                    image: function.image.clone(),
-                    calls,
-                }
-            })
-            .collect();
-        calls.sort_by(|a, b| (b.calls, &a.name, &a.image).cmp(&(a.calls, &b.name, &b.image)));
-        calls
+        counts
     }
 
-    /// How often each function called each other in these traces, most often first. Calls whose caller
-    /// is not known (the outermost) are not among them.
-    #[must_use]
-    pub fn call_graph(&self, roots: &[NodeId]) -> Vec<CallEdge> {
-        let mut counts: BTreeMap<(FunctionKey, FunctionKey), u64> = BTreeMap::new();
-        for (id, times) in self.occurrences(roots) {
-            let Label::Call(caller) = self.nodes.label(id) else {
+    /// Adds the calls of a trace, event by event.
+    pub fn add_events(&mut self, functions: &FunctionMap, events: impl Iterator<Item = Event>) {
+        // The open calls, and whether each ends with the call that comes next.
+        let mut open: Vec<(FunctionKey, bool)> = Vec::new();
+        for event in events {
+            match event {
+                Event::Call(id) => {
+                    let callee = functions.key(id);
+                    *self.functions.entry(callee).or_default() += 1;
+                    if let Some((caller, _)) = open.last() {
+                        *self.edges.entry((*caller, callee)).or_default() += 1;
+                    }
+                    open.push((callee, false));
+                }
+                Event::Return => {
+                    open.pop();
+                    while open.last().is_some_and(|(_, handed_over)| *handed_over) {
+                        open.pop();
+                    }
+                }
+                Event::Tail => {
+                    if let Some((_, handed_over)) = open.last_mut() {
+                        *handed_over = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds the calls of some trees.
+    pub fn add_trees(&mut self, forest: &Forest, roots: &[NodeId]) {
+        for (id, times) in forest.occurrences(roots) {
+            let Label::Call(caller) = forest.nodes.label(id) else {
                 continue;
             };
+            *self.functions.entry(caller.function).or_default() += times;
             // Down to the calls that this one makes, through loops but not into the calls.
             let mut open: Vec<(NodeId, u64)> = vec![(id, times)];
             while let Some((around, times)) = open.pop() {
-                for item in self.nodes.items(around) {
+                for item in forest.nodes.items(around) {
                     let times = times.saturating_mul(item.times);
-                    match self.nodes.label(item.node) {
+                    match forest.nodes.label(item.node) {
                         Label::Call(callee) => {
-                            *counts
-                                .entry((caller.function, callee.function))
-                                .or_default() += times;
+                            let edge = (caller.function, callee.function);
+                            *self.edges.entry(edge).or_default() += times;
                         }
                         Label::Loop(_) | Label::Iteration => open.push((item.node, times)),
                         Label::Trace | Label::Return => {}
@@ -80,16 +109,59 @@ impl Forest {
                 }
             }
         }
+    }
+
+    /// How often each function was called, most often first.
+    #[must_use]
+    pub fn calls(&self, forest: &Forest) -> Vec<FunctionCalls> {
+        let counts = self.functions.iter();
+        let mut calls: Vec<FunctionCalls> = counts
+            .map(|(key, calls)| {
+                let function = forest.function(*key);
+                FunctionCalls {
+                    name: function.name.clone(),
+                    image: function.image.clone(),
+                    calls: *calls,
+                }
+            })
+            .collect();
+        calls.sort_by(|a, b| (b.calls, &a.name, &a.image).cmp(&(a.calls, &b.name, &b.image)));
+        calls
+    }
+
+    /// How often each function called each other, most often first. Calls whose caller is not known (the
+    /// outermost) are not among them.
+    #[must_use]
+    pub fn call_graph(&self, forest: &Forest) -> Vec<CallEdge> {
+        let counts = self.edges.iter();
         let mut edges: Vec<CallEdge> = counts
-            .into_iter()
             .map(|((caller, callee), calls)| CallEdge {
-                caller: self.function(caller).name.clone(),
-                callee: self.function(callee).name.clone(),
-                calls,
+                caller: forest.function(*caller).name.clone(),
+                callee: forest.function(*callee).name.clone(),
+                calls: *calls,
             })
             .collect();
         edges.sort_by(|a, b| (b.calls, &a.caller, &a.callee).cmp(&(a.calls, &b.caller, &b.callee)));
         edges
+    }
+}
+
+impl Forest {
+    /// How often each function was called in these traces, most often first.
+    #[must_use]
+    pub fn calls(&self, roots: &[NodeId]) -> Vec<FunctionCalls> {
+        let mut counts = Counts::default();
+        counts.add_trees(self, roots);
+        counts.calls(self)
+    }
+
+    /// How often each function called each other in these traces, most often first. Calls whose caller
+    /// is not known (the outermost) are not among them.
+    #[must_use]
+    pub fn call_graph(&self, roots: &[NodeId]) -> Vec<CallEdge> {
+        let mut counts = Counts::default();
+        counts.add_trees(self, roots);
+        counts.call_graph(self)
     }
 
     /// How often each node stands in these traces, all told; outer before inner.

@@ -4,7 +4,7 @@ use crate::build::Builder;
 use crate::function::{Function, FunctionKey, Functions};
 use crate::node::{Item, Label, NO_SHAPE, Node, NodeId, Nodes, Shape, Shapes, own};
 use lockstep_loops::{Bodies, BodyId, Key, Names};
-use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName};
+use lockstep_trace::{FunctionId, Process, Run, Thread, TraceName, in_short};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashSet};
@@ -20,10 +20,24 @@ pub struct Forest {
     pub(crate) shapes: Shapes,
     /// Loop bodies over shapes.
     pub(crate) bodies: Bodies,
+    pub(crate) bounds: Option<Bounds>,
 }
 
 /// How many trees are built before they are brought together.
 const BATCH: usize = 64;
+/// Nodes and items of all trees together where they are bounded: up to 150 bytes each, and half as much while they are built.
+const MOST: usize = 5 << 19;
+
+/// How many nodes and items there may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// In each tree that is added.
+    each: usize,
+    /// In all of them, and in those that are built at the same time.
+    most: usize,
+    /// Whether more are taken all the same: there is no smaller tree to be had.
+    last: bool,
+}
 
 /// The functions of one run in a forest.
 #[derive(Debug, Clone)]
@@ -39,6 +53,27 @@ pub struct Trace {
     pub name: TraceName,
     /// Its tree.
     pub root: NodeId,
+    /// Events that are not in the tree, as it would be too large ([`Forest::bounded`]): the tree has the first ones, and of the
+    /// calls that began later those that never returned.
+    pub left_out: u64,
+}
+
+/// What is left out of some trees, in a sentence.
+#[must_use]
+pub fn left_out<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Option<String> {
+    let (mut names, mut events) = (Vec::new(), 0u64);
+    for trace in traces.into_iter().filter(|trace| trace.left_out > 0) {
+        names.push(trace.name);
+        events = events.saturating_add(trace.left_out);
+    }
+    names.sort_unstable();
+    names.dedup();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{events} events of {} are left out, as the call trees would be too large: of each trace as many first events are there, and the calls that never returned; those are numbered without what lies between",
+            in_short(&names)
+        )
+    })
 }
 
 impl FunctionMap {
@@ -121,23 +156,93 @@ impl Forest {
         Arc::make_mut(&mut self.functions).intern(function)
     }
 
+    /// Adds trees so that all of them together take a bounded memory. `add` is called with an empty forest of the functions that
+    /// are there; where all trees together are too large, again with less room for each of the `traces` traces. So traces that
+    /// begin alike are cut at the same event, whichever of the runs they are of.
+    ///
+    /// *Costs*: two or three times as much as without bounds where the trees are too large, nothing elsewhere.
+    pub fn bounded<T>(&mut self, traces: usize, add: impl FnMut(&mut Self) -> T) -> T {
+        self.bounded_by(MOST, traces, add)
+    }
+
+    pub(crate) fn bounded_by<T>(
+        &mut self,
+        most: usize,
+        traces: usize,
+        mut add: impl FnMut(&mut Self) -> T,
+    ) -> T {
+        let least = most / traces.clamp(1, most);
+        let mut each = most;
+        loop {
+            let last = each == least;
+            let mut attempt = Self {
+                functions: self.functions.clone(),
+                bounds: Some(Bounds { each, most, last }),
+                ..Self::default()
+            };
+            let added = add(&mut attempt);
+            if !attempt.is_full() {
+                *self = attempt;
+                return added;
+            }
+            each = (each / 4).max(least);
+        }
+    }
+
+    /// Whether there are more trees than there may be.
+    fn is_full(&self) -> bool {
+        self.bounds
+            .is_some_and(|bounds| !bounds.last && self.nodes.size() > bounds.most)
+    }
+
+    /// How many nodes and items a tree may have.
+    pub(crate) fn room(&self) -> usize {
+        match self.bounds {
+            None => usize::MAX,
+            Some(_) if self.is_full() => 0,
+            Some(bounds) => bounds.each,
+        }
+    }
+
+    /// How many nodes and items trees may have that are there already, of a sealed run: all of each or none.
+    pub(crate) fn room_for_sealed(&self) -> usize {
+        match self.bounds {
+            None => usize::MAX,
+            Some(bounds) if bounds.each < bounds.most => 0,
+            Some(bounds) => bounds.most.saturating_sub(self.nodes.size()),
+        }
+    }
+
     /// Adds the tree of one trace.
     pub fn add_trace(&mut self, functions: &FunctionMap, thread: &Thread) -> Trace {
+        self.add_one(functions, thread, false)
+    }
+
+    /// The same; a tree that becomes too large may be given up.
+    fn add_one(&mut self, functions: &FunctionMap, thread: &Thread, give_up: bool) -> Trace {
         let told = thread.sealed_tree();
-        if let Some(&[root]) = told
-            .and_then(|it| self.add_sealed(functions, &[it]))
-            .as_deref()
-        {
-            let name = thread.name;
-            return Trace { name, root };
-        }
-        let mut builder = Builder::new(self);
-        for event in thread.events() {
-            builder.event(event, functions);
-        }
+        let root = match told.and_then(|it| self.add_sealed(functions, &[it])) {
+            Some(roots) => roots.first().copied(),
+            None => None,
+        };
+        let (root, left_out) = match root {
+            Some(root) => (root, 0),
+            None => {
+                let mut builder = Builder::new(self);
+                for event in thread.events() {
+                    builder.event(event, functions);
+                    if give_up && builder.left_out() > 0 {
+                        break;
+                    }
+                }
+                let left_out = builder.left_out();
+                (builder.finish(), left_out)
+            }
+        };
         Trace {
             name: thread.name,
-            root: builder.finish(),
+            root,
+            left_out,
         }
     }
 
@@ -157,6 +262,7 @@ impl Forest {
                 .map(|(thread, root)| Trace {
                     name: thread.name,
                     root,
+                    left_out: 0,
                 })
                 .collect();
         }
@@ -178,36 +284,63 @@ impl Forest {
                 }
             })
             .collect();
-        let roots = self.add_distinct(functions, &distinct);
+        let trees = self.add_distinct(functions, &distinct);
         let named = threads.iter().zip(of);
         named
             .map(|(thread, index)| Trace {
                 name: thread.name,
-                root: roots[index],
+                ..trees[index]
             })
             .collect()
     }
 
     /// Adds the trees of traces that are not equal, mostly.
-    fn add_distinct(&mut self, functions: &FunctionMap, threads: &[&Thread]) -> Vec<NodeId> {
-        let mut roots = Vec::with_capacity(threads.len());
+    fn add_distinct(&mut self, functions: &FunctionMap, threads: &[&Thread]) -> Vec<Trace> {
+        let mut trees = Vec::with_capacity(threads.len());
         for batch in threads.chunks(BATCH) {
             let known = self.functions.clone();
+            let bounds = self.bounds;
+            let alone = |thread: &Thread, each: usize, give_up: bool| {
+                let mut forest = Self {
+                    functions: known.clone(),
+                    bounds: bounds.map(|bounds| Bounds { each, ..bounds }),
+                    ..Self::default()
+                };
+                let trace = forest.add_one(functions, thread, give_up);
+                (forest, trace)
+            };
+            // All of a batch are there at the same time: trees that are larger than their share are built alone.
+            let most = bounds.map_or(usize::MAX, |bounds| bounds.most);
+            let share = self.room().min(most / batch.len());
+            let gives_up = share < self.room();
             let built: Vec<(Self, Trace)> = batch
                 .par_iter()
-                .map(|thread| {
-                    let mut forest = Self {
-                        functions: known.clone(),
-                        ..Self::default()
-                    };
-                    let trace = forest.add_trace(functions, thread);
-                    (forest, trace)
-                })
+                .map(|thread| alone(thread, share, gives_up))
                 .collect();
-            let built = built.into_iter();
-            roots.extend(built.map(|(forest, trace)| self.absorb(&forest, trace.root)));
+            for ((mut forest, mut trace), thread) in built.into_iter().zip(batch) {
+                if self.is_full() {
+                    break;
+                }
+                if trace.left_out > 0 && gives_up {
+                    drop(forest);
+                    (forest, trace) = alone(thread, self.room(), false);
+                }
+                let root = self.absorb(&forest, trace.root);
+                trees.push(Trace { root, ..trace });
+            }
+            if self.is_full() {
+                break;
+            }
         }
-        roots
+        // Where there are too many, nobody looks at any of them.
+        for thread in &threads[trees.len()..] {
+            trees.push(Trace {
+                name: thread.name,
+                root: Builder::new(self).finish(),
+                left_out: thread.events,
+            });
+        }
+        trees
     }
 
     /// A node of these children, which are ours.

@@ -25,7 +25,8 @@
 //! is the same node, and the same [`Forest::hash`] in whatever forest; projections fold as if the
 //! other functions had never been there; no recursion on the depth of calls.
 //! *Costs*: about 50 ns a call to build; memory for distinct behaviour, distinct combinations of trip
-//! counts included; queries descend in O(depth x log list).
+//! counts included, or no more than [`Forest::bounded`] allows: then [`left_out`] says what is not in the trees; queries
+//! descend in O(depth x log list).
 //! *Not for*: times and arguments.
 
 mod build;
@@ -40,10 +41,13 @@ mod position;
 mod sealing;
 mod walk;
 
+#[cfg(test)]
+mod bounds_tests;
+
 pub use build::Builder;
-pub use calls::{CallEdge, FunctionCalls};
+pub use calls::{CallEdge, Counts, FunctionCalls};
 pub use filter::Projection;
-pub use forest::{Forest, FunctionMap, Trace};
+pub use forest::{Forest, FunctionMap, Trace, left_out};
 pub use function::{Function, FunctionKey};
 pub use node::{Call, Item, Label, Node, NodeId, Shape};
 pub use outline::{OutlineLine, Trips};

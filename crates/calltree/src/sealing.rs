@@ -515,7 +515,7 @@ impl Forest {
     }
 
     /// Adds the trees of threads of a sealed run. `None` where their folding is not that of their functions
-    /// (two names may be one function): then they are to be built from their events.
+    /// (two names may be one function), or where they are too large: then they are to be built from their events.
     pub fn add_sealed(
         &mut self,
         functions: &FunctionMap,
@@ -528,10 +528,16 @@ impl Forest {
         }
         let mut wanted = vec![false; first.tree.len() as usize];
         let mut open: Vec<u32> = threads.iter().map(|thread| thread.root).collect();
+        let mut size = 0;
         while let Some(node) = open.pop() {
             if !std::mem::replace(wanted.get_mut(node as usize)?, true) {
-                open.extend(first.tree.items(node).iter().map(|(child, _)| *child));
+                let items = first.tree.items(node);
+                size += 1 + items.len();
+                open.extend(items.iter().map(|(child, _)| *child));
             }
+        }
+        if size > self.room_for_sealed() {
+            return None;
         }
         let key = |label: u32| Some(functions.key(first.function(label)));
         let ours = self.import(first.tree, &key, |node| wanted[node as usize]);

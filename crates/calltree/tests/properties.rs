@@ -1,7 +1,7 @@
 //! The shared tree against the plain list of events.
 
 use lockstep_calltree::{
-    Builder, Forest, Function, FunctionKey, NodeId, Projection, Token, fold_tokens,
+    Builder, Counts, Forest, Function, FunctionKey, NodeId, Projection, Token, fold_tokens,
 };
 use lockstep_loops::{Bodies, Element, Mode, Names, fold};
 use lockstep_trace::{Event, FunctionId, Run, Thread, TraceName};
@@ -385,6 +385,11 @@ proptest! {
         let after: Vec<_> = threads.iter().map(|thread| one.add_trace(&map, thread)).collect();
         let map = run(&mut two);
         let beside = two.add_traces(&map, &threads.iter().collect::<Vec<_>>());
+        let roots: Vec<NodeId> = beside.iter().map(|trace| trace.root).collect();
+        let mut counts = Counts::default();
+        threads.iter().for_each(|thread| counts.add_events(&map, thread.events()));
+        prop_assert_eq!(counts.calls(&two), two.calls(&roots));
+        prop_assert_eq!(counts.call_graph(&two), two.call_graph(&roots));
         for ((after, beside), events) in after.iter().zip(&beside).zip(&all) {
             prop_assert_eq!(after.name, beside.name);
             prop_assert_eq!(one.hash(after.root), two.hash(beside.root));

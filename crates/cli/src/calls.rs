@@ -3,7 +3,7 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_calltree::{CallEdge, Forest, FunctionCalls, NodeId};
+use lockstep_calltree::{CallEdge, Counts, Forest, FunctionCalls};
 use lockstep_trace::{Run, Selection, Selections, Thread};
 use serde_json::json;
 use std::collections::HashMap;
@@ -43,12 +43,11 @@ impl Calls {
         let functions = forest.add_functions(&run);
         let chosen: Vec<Selection> = self.traces.iter().flat_map(Selections::iter).collect();
         let threads: Vec<&Thread> = run.select(&chosen).collect();
-        let traces = forest.add_traces(&functions, &threads);
-        let roots: Vec<NodeId> = traces.iter().map(|trace| trace.root).collect();
+        let counts = Counts::of(&mut forest, &functions, &threads);
         if self.graph {
-            self.print_graph(&forest.call_graph(&roots))?;
+            self.print_graph(&counts.call_graph(&forest))?;
         } else {
-            self.print_functions(&run, forest.calls(&roots))?;
+            self.print_functions(&run, counts.calls(&forest))?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -55,6 +55,7 @@ impl Diff {
             lockstep_compare::Style::Tree
         };
         let found = diff(&normal, &faulty, trace, &options, style)?;
+        output::remark(found.left_out.as_slice());
         if self.json {
             output::json(&found)?;
         } else {
@@ -92,7 +93,13 @@ fn the_trace(normal: &Run, faulty: &Run, selected: Option<Vec<TraceName>>) -> Re
 
 fn print(out: &mut output::Out<'_>, trace: TraceName, found: &Found) -> io::Result<()> {
     match &found.first_divergence {
-        None if found.ops.is_empty() => writeln!(out, "{trace} does the same in both runs.")?,
+        None if found.ops.is_empty() => {
+            let far = match found.left_out {
+                Some(_) => ", as far as was looked at",
+                None => "",
+            };
+            writeln!(out, "{trace} does the same in both runs{far}.")?;
+        }
         None if !found.equal => {
             let first = found.ops.iter().find_map(|op| match op {
                 Op::Piece { name, .. } => Some(format!(", first in {name}")),

@@ -4,7 +4,7 @@ use crate::{output, record, run};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use lockstep_calltree::Forest;
+use lockstep_calltree::{Counts, Forest};
 use lockstep_format::codec;
 use lockstep_format::fault::{Kind, Order};
 use lockstep_format::mpi;
@@ -264,9 +264,8 @@ impl Inject {
             {
                 continue;
             }
-            let traces = forest.add_traces(&functions, &[thread]);
-            let roots: Vec<_> = traces.iter().map(|trace| trace.root).collect();
-            for found in forest.calls(&roots) {
+            let counts = Counts::of(&mut forest, &functions, &[thread]);
+            for found in counts.calls(&forest) {
                 let place = Place {
                     function: c_name(&found.name).into_owned(),
                     call: 0,

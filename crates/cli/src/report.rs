@@ -6,7 +6,7 @@ use crate::options::Analysis;
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_calltree::{Forest, NodeId};
+use lockstep_calltree::{Forest, NodeId, Trace, left_out};
 use lockstep_compare::{
     Comparison, Filter, FilterName, Lattice, Loops, Options, Similarity, Style,
 };
@@ -176,8 +176,14 @@ fn call_trees(runs: &[(&str, &Run)], first: &[TraceName]) -> Vec<CallTree> {
     let mut forest = Forest::new();
     let mut names = Names::new();
     let mut trees: Vec<(usize, NodeId, CallTree)> = Vec::new();
-    for (label, run) in runs {
-        for trace in forest.add_run(run) {
+    let count = runs.iter().map(|(_, run)| run.traces().count()).sum();
+    let added: Vec<Vec<Trace>> = forest.bounded(count, |forest| {
+        let each = runs.iter();
+        each.map(|(_, run)| forest.add_run(run)).collect()
+    });
+    output::remark(left_out(added.iter().flatten()).as_slice());
+    for ((label, _), added) in runs.iter().zip(added) {
+        for trace in added {
             let place = first
                 .iter()
                 .position(|name| *name == trace.name)

@@ -4,7 +4,7 @@ use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::Result;
 use clap::Args;
-use lockstep_calltree::{Forest, OutlineLine};
+use lockstep_calltree::{Forest, OutlineLine, left_out};
 use lockstep_loops::Names;
 use lockstep_trace::Selection;
 use serde_json::json;
@@ -38,7 +38,8 @@ impl Tree {
         let thread = run::trace(&run, &self.trace)?;
         let mut forest = Forest::new();
         let functions = forest.add_functions(&run);
-        let trace = forest.add_trace(&functions, thread);
+        let trace = forest.bounded(1, |forest| forest.add_trace(&functions, thread));
+        output::remark(left_out([&trace]).as_slice());
         let mut names = Names::new();
         forest.name_loops(trace.root, &mut names);
         let mut lines = forest.outline(trace.root, &names);

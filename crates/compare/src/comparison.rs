@@ -175,6 +175,7 @@ pub fn compare_in_order(
             in_short(&empty)
         ));
     }
+    notes.extend(trees.left_out());
     notes.extend(own(&trees, last));
     let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
     let differs = match p {
@@ -189,7 +190,10 @@ pub fn compare_in_order(
         findings: &findings,
         compared,
     };
-    let verdict = case.sentence();
+    let mut verdict = case.sentence();
+    if !differs && trees.left_out().is_some() {
+        verdict.push_str(" (as far as was looked at: see the notes)");
+    }
     if some_alone {
         notes.splice(0..0, commons.iter().map(|common| case.common(common)));
     }

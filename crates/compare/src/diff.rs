@@ -51,6 +51,9 @@ pub struct Diff {
     pub normal_open: Vec<String>,
     /// Those of the faulty trace.
     pub faulty_open: Vec<String>,
+    /// What is not looked at, where the traces are too large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
 }
 
 /// Compares a trace of two runs under the filter, `--ignore` and `--counts` of `options`.
@@ -148,6 +151,7 @@ pub fn diff(
         loops,
         normal_open: open(&trees.forest, normal_side.root),
         faulty_open: open(&trees.forest, faulty_side.root),
+        left_out: trees.left_out(),
     })
 }
 

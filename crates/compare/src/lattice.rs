@@ -38,7 +38,7 @@ pub struct Concept {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
-    let trees = Trees::new(&[run], options)?;
+    let trees = Trees::new(&[run], options)?.refuse_some()?;
     let lens = Lens::of(options);
     let mut folding = Folding::default();
     let objects = trees.objects(0, &lens, &mut folding);

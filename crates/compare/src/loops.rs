@@ -67,7 +67,7 @@ impl Loops {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn loops(run: &Run, options: &Options) -> Result<Loops, Error> {
-    let trees = Trees::new(&[run], options)?;
+    let trees = Trees::new(&[run], options)?.refuse_some()?;
     let lens = Lens::of(options);
     let mut folding = Folding::default();
     let objects = trees.objects(0, &lens, &mut folding);

@@ -34,7 +34,7 @@ use surprisal::{Object, Population, judge, oddities};
 /// # Errors
 /// A pattern that does not parse.
 pub fn roles(runs: &[&Run], options: &Options) -> Result<Vec<Role>, Error> {
-    let mut trees = Trees::new(runs, options)?;
+    let mut trees = Trees::new(runs, options)?.refuse_some()?;
     let features = Features::new(&mut trees, runs, options, &[]);
     let role_of = roles::roles(&features, runs.len());
     let names: Vec<TraceName> = features.names.iter().map(|name| name.trace).collect();

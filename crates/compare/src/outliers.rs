@@ -53,7 +53,7 @@ pub struct Outlier {
 /// # Errors
 /// A pattern that does not parse; fewer than three traces; a filter that keeps nothing.
 pub fn outliers(run: &Run, options: &Options, threshold: f64) -> Result<Outliers, Error> {
-    let mut trees = Trees::new(&[run], options)?;
+    let mut trees = Trees::new(&[run], options)?.refuse_some()?;
     let features = Features::new(&mut trees, &[run], options, &[]);
     let count = features.names.len();
     if count < 3 {

@@ -157,9 +157,14 @@ fn cut(
     if found.ends {
         (0..open).for_each(|_| builder.ret());
     }
+    let left_out = builder.left_out();
     let root = builder.finish();
-    let name = thread.name;
-    (Trace { name, root }, found)
+    let trace = Trace {
+        name: thread.name,
+        root,
+        left_out,
+    };
+    (trace, found)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use crate::filter::{self, Filter, Groups};
 use crate::pairing::{self, Partners};
 use crate::part::{Bounds, Cut};
 use crate::{Error, ObjectName, Options};
-use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens};
+use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens, left_out};
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
-use lockstep_trace::{ProcessName, Run, TraceName, in_short};
+use lockstep_trace::{ProcessName, Run, Thread, TraceName, in_short};
 use regex::Regex;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::BTreeMap;
@@ -30,6 +30,75 @@ pub(crate) struct Trees {
     pieces: Vec<ObjectName>,
     /// Where a part of each trace is looked at: where it lies, for each trace of each run.
     cuts: Vec<Vec<Cut>>,
+}
+
+/// What is looked at of a run.
+struct Chosen<'a> {
+    run: &'a Run,
+    threads: Vec<&'a Thread>,
+    partners: Option<&'a Partners>,
+}
+
+/// A run's trees, in the order of the names that its traces have in the comparison.
+struct Added {
+    functions: FunctionMap,
+    traces: Vec<Trace>,
+    cuts: Vec<Cut>,
+}
+
+impl<'a> Chosen<'a> {
+    fn new(run: &'a Run, partners: Option<&'a Partners>, options: &Options) -> Self {
+        let mut threads: Vec<_> = match &options.traces {
+            None => run.traces().collect(),
+            Some(names) => names.iter().filter_map(|name| run.trace(*name)).collect(),
+        };
+        threads.sort_by_key(|thread| thread.name);
+        threads.dedup_by_key(|thread| thread.name);
+        let mut chosen = Self {
+            run,
+            threads: Vec::new(),
+            partners,
+        };
+        threads.retain(|thread| chosen.partner(thread.name.process).is_some());
+        chosen.threads = threads;
+        chosen
+    }
+
+    fn partner(&self, process: ProcessName) -> Option<ProcessName> {
+        match self.partners {
+            Some(partners) => partners.get(&process).copied(),
+            None => Some(process),
+        }
+    }
+
+    fn rename(&self, name: TraceName) -> TraceName {
+        TraceName {
+            process: self.partner(name.process).unwrap_or(name.process),
+            ..name
+        }
+    }
+
+    fn add(&self, forest: &mut Forest, bounds: &Bounds) -> Added {
+        let functions = forest.add_functions_of(self.run, |process| {
+            self.run.is_visible(process) && self.partner(process.name).is_some()
+        });
+        let (mut traces, cuts) = if bounds.is_none() {
+            (forest.add_traces(&functions, &self.threads), Vec::new())
+        } else {
+            let mut parts = bounds.add_traces(forest, self.run, &functions, &self.threads);
+            parts.sort_by_key(|(trace, _)| self.rename(trace.name));
+            parts.into_iter().unzip()
+        };
+        for trace in &mut traces {
+            trace.name = self.rename(trace.name);
+        }
+        traces.sort_by_key(|trace| trace.name);
+        Added {
+            functions,
+            traces,
+            cuts,
+        }
+    }
 }
 
 /// What somebody knows of objects, each set once, and for each run whose it is.
@@ -83,51 +152,27 @@ impl Trees {
         let filters = Groups::new(options.filter.custom.as_deref(), &options.ignore)?;
         let bounds = Bounds::new(&options.part)?;
         let split_at = filter::maybe("--split-at", options.part.split_at.as_deref())?;
-        let mut cuts = Vec::new();
-        let mut forest = Forest::new();
-        let mut maps = Vec::with_capacity(runs.len());
         let partners: Vec<Option<Partners>> = match runs.split_last() {
             Some((last, normals)) => pairing::partners(normals, last),
             None => Vec::new(),
         };
-        let runs = runs
+        let chosen: Vec<Chosen<'_>> = runs
             .iter()
-            .zip(partners)
-            .map(|(run, partners)| {
-                let partner = |process: ProcessName| match &partners {
-                    Some(partners) => partners.get(&process).copied(),
-                    None => Some(process),
-                };
-                let functions = forest.add_functions_of(run, |process| {
-                    run.is_visible(process) && partner(process.name).is_some()
-                });
-                let mut threads: Vec<_> = match &options.traces {
-                    None => run.traces().collect(),
-                    Some(names) => names.iter().filter_map(|name| run.trace(*name)).collect(),
-                };
-                threads.sort_by_key(|thread| thread.name);
-                threads.dedup_by_key(|thread| thread.name);
-                threads.retain(|thread| partner(thread.name.process).is_some());
-                let rename = |name: TraceName| TraceName {
-                    process: partner(name.process).unwrap_or(name.process),
-                    ..name
-                };
-                let (mut traces, cuts_of_run) = if bounds.is_none() {
-                    (forest.add_traces(&functions, &threads), Vec::new())
-                } else {
-                    let mut parts = bounds.add_traces(&mut forest, run, &functions, &threads);
-                    parts.sort_by_key(|(trace, _)| rename(trace.name));
-                    parts.into_iter().unzip()
-                };
-                for trace in &mut traces {
-                    trace.name = rename(trace.name);
-                }
-                traces.sort_by_key(|trace| trace.name);
-                maps.push(functions);
-                cuts.push(cuts_of_run);
-                traces
-            })
-            .collect::<Vec<Vec<Trace>>>();
+            .zip(&partners)
+            .map(|(run, partners)| Chosen::new(run, partners.as_ref(), options))
+            .collect();
+        let mut forest = Forest::new();
+        let count = chosen.iter().map(|of_run| of_run.threads.len()).sum();
+        let added: Vec<Added> = forest.bounded(count, |forest| {
+            let each = chosen.iter();
+            each.map(|of_run| of_run.add(forest, &bounds)).collect()
+        });
+        let (mut cuts, mut maps, mut runs) = (Vec::new(), Vec::new(), Vec::new());
+        for of_run in added {
+            runs.push(of_run.traces);
+            cuts.push(of_run.cuts);
+            maps.push(of_run.functions);
+        }
         let (own, own_of) = known(&options.own, &runs, options.traces.is_some())?;
         bounds.refuse_strangers(split_at.as_ref(), &forest)?;
         let functions = forest.functions().iter();
@@ -145,6 +190,23 @@ impl Trees {
             own,
             own_of,
         })
+    }
+
+    /// What is not looked at, in a sentence.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let text = left_out(self.runs.iter().flatten())?;
+        Some(format!("{text} (-t, --from and --to choose less)"))
+    }
+
+    /// # Errors
+    /// Where something is not looked at.
+    pub(crate) fn refuse_some(self) -> Result<Self, Error> {
+        match self.left_out() {
+            None => Ok(self),
+            Some(text) => Err(Error::TooLarge(format!(
+                "expected traces whose call trees are small enough to be compared, found more: {text}"
+            ))),
+        }
     }
 
     /// What somebody says of objects of a run, in the order of their names.

@@ -48,7 +48,7 @@ impl Serialize for RowOf<'_> {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn similarity(run: &Run, options: &Options) -> Result<Similarity, Error> {
-    let trees = Trees::new(&[run], options)?;
+    let trees = Trees::new(&[run], options)?.refuse_some()?;
     let lens = Lens::of(options);
     let mut folding = Folding::default();
     let objects = trees.objects(0, &lens, &mut folding);

@@ -108,11 +108,13 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<Vec<String>> {
     let clock = || Clock::of(run, threads);
-    let folded = || Folded::new(run, threads);
     let mut notes = Vec::new();
+    let is_summed = matches!(target, Target::Callgrind | Target::Collapsed | Target::Dot);
+    let folded = Folded::new(run, if is_summed { threads } else { &[] });
+    notes.extend(folded.left_out.clone());
     match target {
         Target::Callgrind => {
-            if callgrind::write(&folded(), threads, out)? {
+            if callgrind::write(&folded, threads, out)? {
                 notes.push("costs are calls, and wall time as far as it was read".to_owned());
             } else {
                 notes.push(
@@ -122,7 +124,7 @@ pub fn write(
         }
         Target::Collapsed => {
             notes.push("counts are calls".to_owned());
-            let cut = collapsed::write(&folded(), out)?;
+            let cut = collapsed::write(&folded, out)?;
             if cut > 0 {
                 notes.push(format!(
                     "stacks were cut where they are 4096 deep: {cut} calls below count there"
@@ -133,7 +135,7 @@ pub fn write(
             let text = "expected one file, found an archive of several";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        Target::Dot => dot::write(&folded(), out)?,
+        Target::Dot => dot::write(&folded, out)?,
         Target::Speedscope => {
             let clock = clock();
             speedscope::write(run, threads, &clock, out)?;

@@ -1,7 +1,7 @@
 //! Traces summed up: how often each function was called, and by whom. From the folded tree, so that it
 //! costs distinct behaviour and not events.
 
-use lockstep_calltree::{Forest, FunctionKey, FunctionMap, Item, Label, NodeId};
+use lockstep_calltree::{Forest, FunctionKey, FunctionMap, Item, Label, NodeId, left_out};
 use lockstep_trace::{FunctionId, Run, Thread};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -12,6 +12,8 @@ pub(crate) struct Folded<'a> {
     pub forest: Forest,
     pub functions: FunctionMap,
     pub roots: Vec<NodeId>,
+    /// What is not in them, in a sentence.
+    pub left_out: Option<String>,
     ids: FxHashMap<FunctionKey, FunctionId>,
 }
 
@@ -35,7 +37,9 @@ impl<'a> Folded<'a> {
     pub fn new(run: &'a Run, threads: &[&Thread]) -> Self {
         let mut forest = Forest::new();
         let functions = forest.add_functions(run);
-        let traces = forest.add_traces(&functions, threads);
+        let traces = forest.bounded(threads.len(), |forest| {
+            forest.add_traces(&functions, threads)
+        });
         let mut ids = FxHashMap::default();
         for id in 0..u32::try_from(run.functions.len()).unwrap_or(u32::MAX) {
             let id = FunctionId(id);
@@ -43,6 +47,7 @@ impl<'a> Folded<'a> {
         }
         Self {
             run,
+            left_out: left_out(&traces),
             roots: traces.iter().map(|trace| trace.root).collect(),
             forest,
             functions,

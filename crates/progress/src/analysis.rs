@@ -163,8 +163,7 @@ pub fn analyse(run: &Run) -> Progress {
 /// The same, and which tasks departed from what they did in a normal run.
 #[must_use]
 pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
-    let mut observed = Observed::new(run);
-    let normal = normal.map(|run| observed.add(run));
+    let (mut observed, normal) = Observed::beside(run, normal);
     let program = Program::new(&observed.forest, &observed.roots);
     // Tasks of one tree stand at one place.
     let mut standing: HashMap<NodeId, Coordinates> = HashMap::new();

@@ -7,7 +7,7 @@ use crate::ends::{
 };
 use crate::message::{Conversation, Membership, State};
 use crate::strand::{Doing, Functions};
-use lockstep_calltree::{Forest, NodeId};
+use lockstep_calltree::{Forest, NodeId, left_out};
 use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -32,13 +32,33 @@ pub(crate) struct Observed {
 
 impl Observed {
     pub fn new(run: &Run) -> Self {
+        Self::beside(run, None).0
+    }
+
+    /// The same, and the trees of a normal run's tasks, by number.
+    pub fn beside(run: &Run, normal: Option<&Run>) -> (Self, Option<BTreeMap<u32, NodeId>>) {
         let mut notes = Vec::new();
         let chosen = choose(run, &mut notes);
         let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
+        let normal = normal.map(|run| (run, choose(run, &mut Vec::new())));
+        let count = threads.len() + normal.as_ref().map_or(0, |(_, chosen)| chosen.len());
         let mut forest = Forest::new();
-        let functions = forest.add_functions(run);
-        let traces = forest.add_traces(&functions, &threads).into_iter();
-        let roots = traces.map(|trace| trace.root).collect();
+        let (traces, added) = forest.bounded(count, |forest| {
+            let functions = forest.add_functions(run);
+            let traces = forest.add_traces(&functions, &threads);
+            let added = normal.as_ref().map(|(run, chosen)| {
+                let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
+                let functions = forest.add_functions(run);
+                forest.add_traces(&functions, &threads)
+            });
+            (traces, added)
+        });
+        notes.extend(left_out(traces.iter().chain(added.iter().flatten())));
+        let added = normal.zip(added).map(|((_, chosen), traces)| {
+            let numbers = chosen.iter().map(|(number, ..)| *number);
+            numbers.zip(traces.iter().map(|it| it.root)).collect()
+        });
+        let roots = traces.into_iter().map(|trace| trace.root).collect();
         let communicators = run.communicators();
         let (mut conversations, membership) = converse(run, &communicators, &chosen, &mut notes);
         let mut tasks = BTreeMap::new();
@@ -83,7 +103,8 @@ impl Observed {
         }
         lost_their_launcher(&mut tasks, &mut conversations);
         died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
-        Self {
+        note_other_tasks(&tasks, added.as_ref(), &mut notes);
+        let observed = Self {
             is_mpi: run.is_mpi,
             tasks,
             roots,
@@ -94,25 +115,25 @@ impl Observed {
             membership,
             communicators,
             notes,
-        }
+        };
+        (observed, added)
     }
+}
 
-    /// Adds the trees of another run's tasks, by number; says where these are not the same.
-    pub fn add(&mut self, run: &Run) -> BTreeMap<u32, NodeId> {
-        let chosen = choose(run, &mut Vec::new());
-        let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
-        let functions = self.forest.add_functions(run);
-        let traces = self.forest.add_traces(&functions, &threads).into_iter();
-        let numbers = chosen.iter().map(|(number, ..)| *number);
-        let added: BTreeMap<u32, NodeId> = numbers.zip(traces.map(|it| it.root)).collect();
-        if !added.keys().eq(self.tasks.keys()) {
-            self.notes.push(format!(
-                "expected the tasks of the run in the normal one, found {} there and {} here",
-                added.len(),
-                self.tasks.len()
-            ));
-        }
-        added
+/// Says where a normal run has other tasks.
+fn note_other_tasks(
+    tasks: &BTreeMap<u32, Task>,
+    normal: Option<&BTreeMap<u32, NodeId>>,
+    notes: &mut Vec<String>,
+) {
+    if let Some(normal) = normal
+        && !normal.keys().eq(tasks.keys())
+    {
+        notes.push(format!(
+            "expected the tasks of the run in the normal one, found {} there and {} here",
+            normal.len(),
+            tasks.len()
+        ));
     }
 }
 
