@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A directory that was opened; names are looked up in it, links are not followed.
 #[derive(Debug)]
@@ -87,21 +88,49 @@ impl Folder {
         if size == 0 {
             return Ok(Mapped::Memory(Vec::new()));
         }
+        let Some(place) = Place::take() else {
+            return read(&file, size);
+        };
         #[allow(unsafe_code)]
         // SAFETY: the file may be written while it is mapped (by the process that it is of, and then
         // only beyond what its states name as committed, or in control blocks, which are copied word
         // by word before use). Every offset is checked and every value is taken as a stranger's.
         let map = unsafe { Mmap::map(&file) };
         match map {
-            Ok(map) => Ok(Mapped::File(map)),
-            // A process has so many mappings at most (65,530, mostly); a run may have more files.
-            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-                let mut bytes = Vec::new();
-                file.take(size).read_to_end(&mut bytes)?;
-                Ok(Mapped::Memory(bytes))
-            }
+            Ok(map) => Ok(Mapped::File(map, place)),
+            Err(error) if error.kind() == io::ErrorKind::OutOfMemory => read(&file, size),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A file that is not mapped.
+fn read(file: &File, size: u64) -> io::Result<Mapped> {
+    let mut bytes = Vec::new();
+    file.take(size).read_to_end(&mut bytes)?;
+    Ok(Mapped::Memory(bytes))
+}
+
+/// Files that are mapped at the same time. A process has so many mappings at most (65,530, mostly), and without some for
+/// its memory it ends; a run may have more files.
+const MOST_MAPPED: usize = 60_000;
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// One of [`MOST_MAPPED`].
+#[derive(Debug)]
+pub(crate) struct Place(());
+
+impl Place {
+    fn take() -> Option<Self> {
+        // Given back where there are too many.
+        let place = Self(());
+        (MAPPED.fetch_add(1, Ordering::Relaxed) < MOST_MAPPED).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        MAPPED.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -129,7 +158,7 @@ fn plain(name: &str) -> io::Result<&str> {
 #[derive(Debug)]
 pub(crate) enum Mapped {
     /// Mapped.
-    File(Mmap),
+    File(Mmap, Place),
     /// A range of it.
     Part(Arc<Mapped>, Range<usize>),
     /// Copied; an empty file cannot be mapped.
@@ -139,7 +168,7 @@ pub(crate) enum Mapped {
 impl Mapped {
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Self::File(map) => map,
+            Self::File(map, _) => map,
             Self::Part(whole, range) => whole.bytes().get(range.clone()).unwrap_or(&[]),
             Self::Memory(bytes) => bytes,
         }
