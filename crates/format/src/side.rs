@@ -306,8 +306,11 @@ pub struct Decoder {
     run: u32,
     /// A token is due.
     token: bool,
-    /// The stream's bytes were all read.
+    /// The stream's bytes were all read, and with them this run.
     ended: bool,
+    open: u32,
+    /// Records of the run that comes next which were given before the stream went on.
+    given: u32,
     check: u32,
 }
 
@@ -327,6 +330,8 @@ impl Decoder {
         run: 0,
         token: false,
         ended: false,
+        open: 0,
+        given: 0,
         check: 0,
     };
 
@@ -334,6 +339,14 @@ impl Decoder {
     #[must_use]
     pub fn values(&self) -> &[i64] {
         self.values.get(..self.length).unwrap_or(&[])
+    }
+
+    /// Makes it ready for the same stream when it has gone on, with more bytes or a longer run.
+    pub fn go_on(&mut self) {
+        if core::mem::take(&mut self.ended) {
+            self.given = self.open - self.run;
+            self.run = 0;
+        }
     }
 
     /// The next record of a stream that ends with a run of `open`.
@@ -374,13 +387,15 @@ impl Decoder {
                 }
             } else if source.left() > 0 {
                 let run = self.varint(source)?;
-                self.run = u32::try_from(run).map_err(|_| Broken::Wrong)?;
+                let run = u32::try_from(run).map_err(|_| Broken::Wrong)?;
+                let given = core::mem::take(&mut self.given);
+                self.run = run.checked_sub(given).ok_or(Broken::Wrong)?;
                 self.token = true;
             } else if self.ended {
                 return Ok(None);
             } else {
-                self.ended = true;
-                self.run = open;
+                self.run = open.checked_sub(self.given).ok_or(Broken::Wrong)?;
+                (self.ended, self.open) = (true, open);
             }
         }
     }

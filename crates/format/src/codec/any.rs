@@ -93,6 +93,16 @@ impl<T: Memory + Default, H: Memory + Default> AnyDecoder<T, H> {
             lockstep: lockstep::DecoderState::default(),
         }
     }
+
+    /// Where a stream was decoded to its end: makes the decoder ready for the same stream when it has gone on, and
+    /// says how many of its bytes are to be passed over then. What was decoded does not come again. `None` where the
+    /// end was not reached, and of the kinds that are decoded from the beginning only.
+    pub fn go_on(&mut self) -> Option<u64> {
+        match self.kind {
+            Kind::Lockstep | Kind::LockstepLow => self.lockstep.go_on(),
+            Kind::None | Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => None,
+        }
+    }
 }
 
 impl<T: Memory, H: Memory> Decoder for AnyDecoder<T, H> {

@@ -259,6 +259,11 @@ impl<T: Memory> Chances<T> {
         self.learn::<S>(context, true);
     }
 
+    /// How probable it is that the length of a run is told.
+    pub fn told_slot(&mut self) -> &mut u32 {
+        &mut self.told
+    }
+
     /// Codes whether the length of a run is told.
     #[inline]
     pub fn told(&mut self, coder: &mut impl Coder, bit: bool) -> Result<bool, DecodeError> {

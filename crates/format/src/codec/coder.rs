@@ -52,9 +52,28 @@ pub(super) struct Position {
     interval: Interval,
     code: u32,
     begun: bool,
+    /// Bytes taken so far.
+    taken: u64,
 }
 
+/// How far a reader is ahead.
+const AHEAD: u64 = 4;
+
 impl Position {
+    /// The same place in a stream that has other bytes from the next that is not certain on; how many bytes are
+    /// before that.
+    pub fn again(self) -> (Self, u64) {
+        let ahead = if self.begun { AHEAD } else { 0 };
+        let taken = self.taken.saturating_sub(ahead);
+        let interval = self.interval;
+        let again = Self {
+            interval,
+            taken,
+            ..Self::default()
+        };
+        (again, taken)
+    }
+
     /// Whether anything was read.
     pub fn has_begun(&self) -> bool {
         self.begun
@@ -72,7 +91,7 @@ impl<'a, S: Source> Reader<'a, S> {
         let begun = core::mem::replace(&mut position.begun, true);
         let mut reader = Self { position, source };
         if !begun {
-            for _ in 0..4 {
+            for _ in 0..AHEAD {
                 reader.take()?;
             }
         }
@@ -82,6 +101,7 @@ impl<'a, S: Source> Reader<'a, S> {
     fn take(&mut self) -> Result<(), DecodeError> {
         let byte = self.source.take().ok_or(DecodeError::CutOff)?;
         self.position.code = self.position.code << 8 | u32::from(byte);
+        self.position.taken += 1;
         Ok(())
     }
 }

@@ -179,6 +179,15 @@ pub struct DecoderState<T, H> {
     doing: Doing,
     /// Predicted symbols still to come.
     left: u64,
+    /// Where the run that is going on began.
+    began: Began,
+}
+
+/// What reading the end of a stream changes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Began {
+    position: Position,
+    told: u32,
 }
 
 /// What comes behind the predicted symbols.
@@ -202,6 +211,7 @@ impl<T: Default, H: Default> Default for DecoderState<T, H> {
             model: Model::default(),
             doing: Doing::Nothing,
             left: 0,
+            began: Began::default(),
         }
     }
 }
@@ -237,6 +247,10 @@ impl<T: Memory, H: Memory> DecoderState<T, H> {
             if !self.position.has_begun() && source.left() == 0 {
                 return Ok(0);
             }
+            self.began = Began {
+                position: self.position,
+                told: *self.chances.told_slot(),
+            };
             if !self.model.is_aimed() {
                 let symbol = self.unpredicted(source)?;
                 return Ok(symbol.map_or(0, |symbol| self.miss::<S>(symbol, into)));
@@ -286,14 +300,40 @@ impl<T: Memory, H: Memory> DecoderState<T, H> {
             ..
         } = self;
         let coder = &mut Reader::new(position, source)?;
-        (self.doing, self.left) = if !chances.told(coder, false)? {
+        let (doing, run) = if !chances.told(coder, false)? {
             (Doing::Walked, walked::<S, _, _>(model, chances, coder)?)
         } else if !end(coder, false)? {
             (Doing::Told, chances.run(coder, 0)?)
         } else {
             (Doing::End, take_number(source)?)
         };
+        // What was handed out before the stream went on is part of the run.
+        self.left = run.checked_sub(model.run()).ok_or(DecodeError::Endless)?;
+        self.doing = doing;
         Ok(())
+    }
+
+    /// [`super::AnyDecoder::go_on`].
+    pub fn go_on(&mut self) -> Option<u64> {
+        let is_at_end = match self.doing {
+            Doing::End => self.left == 0,
+            Doing::Nothing => !self.position.has_begun(),
+            Doing::Told | Doing::Walked => false,
+        };
+        if !is_at_end {
+            return None;
+        }
+        let place = match self.doing {
+            Doing::End => {
+                *self.chances.told_slot() = self.began.told;
+                self.doing = Doing::Nothing;
+                self.began.position
+            }
+            _ => self.position,
+        };
+        let (position, taken) = place.again();
+        self.position = position;
+        Some(taken)
     }
 
     fn miss<S: Size>(&mut self, symbol: u32, into: &mut [u32]) -> usize {

@@ -69,6 +69,30 @@ fn decode<S: Size>(
     (symbols, Ok(()))
 }
 
+/// Decodes what a stream is after every `step` symbols, each time only what is new.
+fn follow<S: Size>(symbols: &[u32], step: usize) -> Vec<u32> {
+    let mut encoder = EncoderState::<Words, Words>::default();
+    let mut decoder = DecoderState::<Words, Words>::default();
+    let (mut bytes, mut decoded) = (Vec::new(), Vec::new());
+    let mut room = vec![0; 256];
+    for part in symbols.chunks(step) {
+        encoder.push_batch::<S>(part, &mut bytes);
+        let tail = encoder.tail();
+        let whole = [&bytes, &tail.bytes[..tail.length]].concat();
+        let mut rest = &whole[decoder.go_on().unwrap() as usize..];
+        loop {
+            let (count, outcome) = decoder.fill::<S>(&mut rest, &mut room);
+            assert_eq!(outcome, Ok(()));
+            decoded.extend(&room[..count]);
+            if count < room.len() {
+                break;
+            }
+        }
+        assert!(rest.is_empty());
+    }
+    decoded
+}
+
 /// Decisions as the text reads, and their bytes.
 struct Decisions {
     low: u64,
@@ -426,6 +450,9 @@ fn agrees<S: Size>(symbols: &[u32]) {
         let (decoded, outcome) = decode::<S>(&expected, piece, usize::MAX);
         assert_eq!(outcome, Ok(()));
         assert!(decoded == symbols, "pieces of {piece}");
+    }
+    for step in [1, 13, 600, 10_000] {
+        assert!(follow::<S>(symbols, step) == symbols, "steps of {step}");
     }
 }
 

@@ -153,19 +153,22 @@ impl<T: Memory, H: Memory> Model<T, H> {
         (place, parts)
     }
 
-    /// The symbols that are predicted, without an end; and those before them. At the beginning of a run.
+    /// The symbols that were predicted where the run began, without an end; and those before them. Of a run that
+    /// is not longer than [`Size::KEPT`].
     #[inline]
     pub fn ahead_of<S: Size>(&self) -> ([u32; NEAR], impl Iterator<Item = u32> + '_) {
-        let mut place = self.from;
+        let back = |place: u32| place.wrapping_sub(self.run as u32);
+        let (from, head) = (back(self.from), back(self.head));
+        let mut place = from;
         let symbols = core::iter::repeat_with(move || {
             let symbol = self.at::<S>(place);
             place = place.wrapping_add(1);
-            if place == self.head {
-                place = self.from;
+            if place == head {
+                place = from;
             }
             symbol
         });
-        (self.before::<S>(self.head), symbols)
+        (self.before::<S>(head), symbols)
     }
 
     /// The last symbols, the nearest first.

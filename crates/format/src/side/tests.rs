@@ -59,6 +59,37 @@ proptest! {
     }
 
     #[test]
+    fn a_stream_that_goes_on_is_not_read_again(
+        records in records(5),
+        steps in prop::collection::vec((1..9usize, 0..9usize), 60),
+    ) {
+        let states = encode(&records);
+        let mut decoder = Box::new(Decoder::NEW);
+        let (mut tuples, mut found): (Vec<Record>, Vec<Record>) = (Vec::new(), Vec::new());
+        let (mut at, mut taken) = (0, 0);
+        for (step, most) in steps.into_iter().chain([(60, 60); 3]) {
+            at = (at + step).min(states.len());
+            let Some((bytes, run)) = at.checked_sub(1).map(|last| &states[last]) else { break };
+            decoder.go_on();
+            let mut rest = &bytes[taken..];
+            // Some readers do not come to the end.
+            for _ in 0..most {
+                match decoder.next(&mut rest, *run).unwrap() {
+                    Some(Found::Known(number)) => found.push(tuples[number as usize].clone()),
+                    Some(Found::New(key)) => {
+                        tuples.push((key, decoder.values().to_vec()));
+                        found.push(tuples.last().unwrap().clone());
+                    }
+                    None => break,
+                }
+            }
+            taken = bytes.len() - rest.len();
+            prop_assert!(records.starts_with(&found));
+        }
+        prop_assert_eq!(found, records);
+    }
+
+    #[test]
     fn a_truncated_stream_gives_a_prefix(records in records(5)) {
         let Some((bytes, _)) = encode(&records).pop() else { return Ok(()) };
         for length in 0..bytes.len() {
