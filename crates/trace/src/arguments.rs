@@ -10,8 +10,9 @@ use crate::handles::{Class, Library};
 use crate::inferred::Inferred;
 use crate::map::Mapped;
 use crate::model::{Event, FunctionId, Thread};
-use crate::stream::{Bytes, Events};
+use crate::stream::{Bookmark, Bytes, Events};
 use crate::symbols::Symbols;
+use lockstep_format::codec;
 use lockstep_format::mpi::{self, Kind, MOST_ELEMENTS};
 use lockstep_format::side::{Decoder, Found};
 use rustc_hash::FxHashMap;
@@ -170,6 +171,16 @@ pub(crate) struct Records<'a> {
     bytes: Bytes<'a>,
     decoder: Box<Decoder>,
     tuples: Vec<Tuple>,
+    is_broken: bool,
+}
+
+/// Where reading records stopped, to go on there when there are more.
+#[derive(Debug)]
+pub(crate) struct RecordsMark {
+    decoder: Box<Decoder>,
+    /// Bytes that it took.
+    taken: u64,
+    tuples: Vec<Tuple>,
 }
 
 impl<'a> Records<'a> {
@@ -180,9 +191,32 @@ impl<'a> Records<'a> {
             bytes: Bytes::new(&[], &[], &[]),
             decoder: Box::new(Decoder::NEW),
             tuples: Vec::new(),
+            is_broken: false,
         };
         records.begin();
         records
+    }
+
+    /// Those behind a mark that was made in the same stream.
+    pub fn after(source: &'a Source, mark: RecordsMark) -> Self {
+        let mut records = Self::new(source);
+        records.bytes.pass(mark.taken);
+        (records.decoder, records.tuples) = (mark.decoder, mark.tuples);
+        records.decoder.go_on();
+        records
+    }
+
+    /// Where it stands; `None` where that is not one stream, or it is damaged.
+    pub fn mark(self) -> Option<RecordsMark> {
+        let [stream] = self.source.streams.as_slice() else {
+            return None;
+        };
+        let length: u64 = stream.pieces.iter().map(|it| it.len() as u64).sum();
+        (!self.is_broken).then(|| RecordsMark {
+            decoder: self.decoder,
+            taken: length.saturating_sub(codec::Source::left(&self.bytes)),
+            tuples: self.tuples,
+        })
     }
 
     fn begin(&mut self) {
@@ -213,7 +247,7 @@ impl Iterator for Records<'_> {
                 }
                 // What is damaged ends the arguments; opening the run said so.
                 Err(_) => {
-                    self.streams = &[];
+                    (self.streams, self.is_broken) = (&[], true);
                     return None;
                 }
             }
@@ -337,6 +371,22 @@ pub struct Arguments<'a> {
     /// How many events yet have no record: calls that were open before.
     inherited: u64,
     inferred: Inferred<'a>,
+    source: Option<&'a Source>,
+    /// Whether to stop before an event whose record is not there yet.
+    is_live: bool,
+    /// Where it did.
+    stopped: Option<Bookmark>,
+}
+
+/// Where reading events with their arguments stopped.
+#[derive(Debug)]
+pub(crate) struct ArgumentsMark {
+    events: Bookmark,
+    index: u64,
+    frames: Frames,
+    records: Option<RecordsMark>,
+    next: Option<Tuple>,
+    inherited: u64,
 }
 
 impl<'a> Arguments<'a> {
@@ -356,7 +406,64 @@ impl<'a> Arguments<'a> {
             function: None,
             inherited: source.map_or(0, |source| source.inherited),
             inferred,
+            source,
+            is_live: false,
+            stopped: None,
         }
+    }
+
+    /// Those of a thread that goes on, behind a mark that was made in it: stops before an event whose record is not
+    /// there yet.
+    pub(crate) fn live(thread: &'a Thread, mark: Option<ArgumentsMark>) -> Self {
+        let whole = thread.arguments();
+        let is_live = thread.arguments_lost == 0;
+        let is_same = |it: &ArgumentsMark| it.records.is_some() == whole.source.is_some();
+        let Some(mark) = mark.filter(is_same) else {
+            return Self { is_live, ..whole };
+        };
+        let records = whole.source.zip(mark.records);
+        let mut records = records.map(|(source, mark)| Records::after(source, mark));
+        let more = || records.as_mut().and_then(Iterator::next);
+        Self {
+            events: thread.events_after(&mark.events),
+            index: mark.index,
+            frames: mark.frames,
+            next: mark.next.or_else(more),
+            records,
+            inherited: mark.inherited,
+            is_live,
+            ..whole
+        }
+    }
+
+    /// Where it stands; `None` where it cannot go on from there.
+    pub(crate) fn mark(self) -> Option<ArgumentsMark> {
+        let here = self.events.bookmark();
+        Some(ArgumentsMark {
+            events: self.stopped.or(here).filter(|_| self.is_live)?,
+            index: self.index,
+            frames: self.frames,
+            records: self
+                .records
+                .map(|it| it.mark().ok_or(()))
+                .transpose()
+                .ok()?,
+            next: self.next,
+            inherited: self.inherited,
+        })
+    }
+
+    /// Whether an event has a record, which is not there.
+    fn is_owed(&self, event: Event) -> bool {
+        let (function, is_result) = match event {
+            Event::Call(function) => (Some(function), false),
+            Event::Return => (self.frames.open().last().map(|top| top.function), true),
+            Event::Tail => (None, false),
+        };
+        let functions = self.source.map(|it| &it.functions);
+        let known = functions.zip(function).and_then(|(all, it)| all.get(&it));
+        self.inherited == 0
+            && known.is_some_and(|it| !is_result || it.parameters().any(|of| of.kind.is_result()))
     }
 
     /// Of the latest event, if it is a call, its function; if it is a return, that of the call.
@@ -375,6 +482,11 @@ impl Arguments<'_> {
     /// of which calls have records have to be wanted.
     pub(crate) fn next_of(&mut self, is_wanted: impl Fn(FunctionId) -> bool) -> Option<Annotated> {
         loop {
+            if self.stopped.is_some() {
+                return None;
+            }
+            let is_last = self.is_live && self.records.is_some() && self.next.is_none();
+            let before = is_last.then(|| self.events.bookmark()).flatten();
             let event = self.events.next()?;
             let open = self.frames.open();
             let found = match event {
@@ -388,6 +500,10 @@ impl Arguments<'_> {
                 }
                 Event::Tail => false,
             };
+            if found && before.is_some() && self.is_owed(event) {
+                self.stopped = before;
+                return None;
+            }
             if found {
                 return Some(self.annotate(event));
             }

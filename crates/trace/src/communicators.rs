@@ -23,14 +23,18 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use crate::arguments::{Annotated, Argument, Arguments, Handle, Records, Source, Value};
+use crate::arguments::{
+    Annotated, Argument, Arguments, ArgumentsMark, Handle, Records, RecordsMark, Source, Value,
+};
 use crate::model::{FunctionId, Process, Run, Thread};
 use crate::name::{ProcessName, TraceName};
+use crate::stream::StreamId;
 use local::{Local, Makers, Meant, Tracker};
-use lockstep_format::mpi::Kind;
+use lockstep_format::mpi::{self, Kind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 pub use text::Shown;
 
 /// A communicator, as an index into [`Communicators::all`].
@@ -116,14 +120,14 @@ pub struct Resolved {
 }
 
 /// The communicators of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Communicators {
     all: Vec<Communicator>,
     processes: FxHashMap<ProcessName, Known>,
 }
 
 /// What is known of a process.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Known {
     makers: Makers,
     places: FxHashMap<Local, matching::Place>,
@@ -173,10 +177,36 @@ impl Communicator {
     }
 }
 
+/// What is kept of the calls of a run that is opened again and again ([`crate::Live`]).
+#[derive(Debug, Default)]
+pub struct Following(FxHashMap<StreamId, (RecordsMark, Tracker<'static>)>);
+
 impl Run {
     /// Finds the run's communicators. O(records of MPI calls).
     #[must_use]
     pub fn communicators(&self) -> Communicators {
+        self.communicators_of(follow)
+    }
+
+    /// The same; reads what is new since it was asked for the last time.
+    #[must_use]
+    pub fn communicators_live(&self, following: &mut Following) -> Communicators {
+        let kept = Mutex::new(std::mem::take(&mut following.0));
+        let found = self.communicators_of(|process| {
+            let mut threads = process.threads.iter().filter(|it| it.side.is_some());
+            match (threads.next(), threads.next()) {
+                (Some(thread), None) => follow_on(process, thread, &kept),
+                _ => follow(process),
+            }
+        });
+        following.0 = kept.into_inner().unwrap_or_default();
+        found
+    }
+
+    fn communicators_of(
+        &self,
+        follow: impl Fn(&Process) -> (matching::Process, Makers) + Sync,
+    ) -> Communicators {
         let mut jobs: BTreeMap<u32, Vec<&Process>> = BTreeMap::new();
         let ranks = self
             .processes
@@ -207,6 +237,35 @@ impl Run {
     }
 }
 
+/// What is kept of streams, for all processes.
+type Kept = Mutex<FxHashMap<StreamId, (RecordsMark, Tracker<'static>)>>;
+
+/// What a process did with communicators, of which one thread calls MPI.
+fn follow_on(process: &Process, thread: &Thread, kept: &Kept) -> (matching::Process, Makers) {
+    let (Some(source), Some(id)) = (thread.side.as_deref(), thread.followed) else {
+        return follow(process);
+    };
+    let taken = kept.lock().ok().and_then(|mut it| it.remove(&id));
+    let (mut records, tracker) = match taken {
+        Some((mark, tracker)) if tracker.is_of(thread.index) => {
+            (Records::after(source, mark), tracker)
+        }
+        _ => (Records::new(source), Tracker::new(thread.index, None)),
+    };
+    let tracker = track(&mut records, source, tracker);
+    let mut told = local::Told::default();
+    told.add(&tracker.told);
+    let made = process.threads.iter().map(|it| match it.followed {
+        followed if followed == Some(id) => tracker.made.clone(),
+        _ => Vec::new(),
+    });
+    let followed = told_of(process, made.collect(), told);
+    if let (Some(mark), Ok(mut kept)) = (records.mark(), kept.lock()) {
+        kept.insert(id, (mark, tracker));
+    }
+    (followed, Makers::default())
+}
+
 /// What a process did with communicators.
 fn follow(process: &Process) -> (matching::Process, Makers) {
     let mut makers = Makers::default();
@@ -231,36 +290,47 @@ fn follow(process: &Process) -> (matching::Process, Makers) {
         }
         trackers = track_all(process, Some(&makers));
     }
-    let mut sources = process.threads.iter().filter_map(|it| it.side.as_deref());
     let mut told = local::Told::default();
     for tracker in &trackers {
         told.add(&tracker.told);
     }
-    let followed = matching::Process {
+    let made = trackers.into_iter().map(|it| it.made).collect();
+    (told_of(process, made, told), makers)
+}
+
+fn told_of(process: &Process, made: Vec<Vec<local::Made>>, told: local::Told) -> matching::Process {
+    let mut sources = process.threads.iter().filter_map(|it| it.side.as_deref());
+    matching::Process {
         rank: process.rank.unwrap_or(0),
         world_size: sources.find_map(|it| it.world_size),
         host: process.host.clone(),
-        made: trackers.into_iter().map(|it| it.made).collect(),
+        made,
         told,
         is_cut: process.threads.iter().any(|thread| thread.dropped > 0),
-    };
-    (followed, makers)
+    }
 }
 
 fn track_all<'a>(process: &Process, makers: Option<&'a Makers>) -> Vec<Tracker<'a>> {
     let threads = process.threads.iter();
     threads
-        .map(|it| track(it.side.as_deref(), Tracker::new(it.index, makers)))
+        .map(|it| {
+            let tracker = Tracker::new(it.index, makers);
+            match it.side.as_deref() {
+                Some(source) => track(&mut Records::new(source), source, tracker),
+                None => tracker,
+            }
+        })
         .collect()
 }
 
-fn track<'a>(source: Option<&Source>, mut tracker: Tracker<'a>) -> Tracker<'a> {
-    let Some(source) = source else {
-        return tracker;
-    };
-    for tuple in Records::new(source) {
+fn track<'a>(records: &mut Records<'_>, source: &Source, mut tracker: Tracker<'a>) -> Tracker<'a> {
+    let functions = source.functions.iter();
+    let telling = functions.filter(|(_, function)| local::tells_of_communicators(function));
+    let telling: FxHashMap<FunctionId, &mpi::Function> =
+        telling.map(|(id, it)| (*id, it)).collect();
+    for tuple in records {
         let Some(id) = tuple.function else { continue };
-        let Some(function) = source.functions.get(&id) else {
+        let Some(function) = telling.get(&id) else {
             continue;
         };
         if tuple.is_result {
@@ -322,6 +392,22 @@ impl Communicators {
         }
     }
 
+    /// The same of a thread that goes on, behind a mark that was made in it, where the communicators are as they were
+    /// then. Stops before an event whose arguments are not there yet.
+    pub fn events_live<'a, F: Fn(FunctionId) -> bool>(
+        &'a self,
+        thread: &'a Thread,
+        mark: Option<EventsMark>,
+        wanted: F,
+    ) -> EventsOf<'a, F> {
+        let mark = mark.filter(|it| it.tracker.is_of(thread.index));
+        let (arguments, tracker) = mark.map(|it| (it.arguments, it.tracker)).unzip();
+        let mut all = self.events(thread);
+        all.events = Arguments::live(thread, arguments);
+        all.tracker = tracker.unwrap_or(all.tracker);
+        EventsOf { all, wanted }
+    }
+
     /// The recorded MPI calls of a thread, and their returns where they gave something back.
     pub fn calls<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = Resolved> + 'a {
         self.events(thread)
@@ -365,7 +451,8 @@ impl Iterator for ResolvedEvents<'_> {
 
     fn next(&mut self) -> Option<Resolved> {
         let annotated = self.events.next()?;
-        Some(self.resolve(annotated))
+        let function = self.events.function();
+        Some(self.resolve(annotated, function))
     }
 }
 
@@ -381,18 +468,70 @@ impl<F> std::fmt::Debug for EventsOf<'_, F> {
     }
 }
 
+/// Where reading events with what their arguments stand for stopped.
+#[derive(Debug)]
+pub struct EventsMark {
+    arguments: ArgumentsMark,
+    tracker: Tracker<'static>,
+}
+
 impl<F: Fn(FunctionId) -> bool> EventsOf<'_, F> {
+    /// Where it stands; `None` where it cannot go on from there.
+    #[must_use]
+    pub fn mark(self) -> Option<EventsMark> {
+        Some(EventsMark {
+            arguments: self.all.events.mark()?,
+            tracker: self.all.tracker.alone()?,
+        })
+    }
+
     /// The next one, and how many calls are open after it; of a call, it is the innermost of them.
     pub fn next_event(&mut self) -> Option<(Resolved, usize)> {
+        let (event, depth) = self.next_unresolved()?;
+        Some((self.resolve(event), depth))
+    }
+
+    /// The same, not looked into yet: what it stands for is known once all before it were resolved. One that changes
+    /// nothing of what handles stand for need not be.
+    pub fn next_unresolved(&mut self) -> Option<(Unresolved, usize)> {
         let annotated = self.all.events.next_of(&self.wanted)?;
-        let event = self.all.resolve(annotated);
+        let function = self.all.events.function();
+        let event = Unresolved {
+            annotated,
+            function,
+        };
         Some((event, self.all.events.depth()))
+    }
+
+    /// What it stands for; in the order of the events.
+    pub fn resolve(&mut self, event: Unresolved) -> Resolved {
+        self.all.resolve(event.annotated, event.function)
+    }
+}
+
+/// An event of [`EventsOf`] whose arguments nobody has looked into.
+#[derive(Debug)]
+pub struct Unresolved {
+    /// The event and its arguments.
+    pub annotated: Annotated,
+    function: Option<FunctionId>,
+}
+
+/// What a call was given, or what it gave back: equal only for equal ones, of one reading of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordKey(usize);
+
+impl Annotated {
+    /// `None` where there are no arguments.
+    #[must_use]
+    pub fn key(&self) -> Option<RecordKey> {
+        let record = self.arguments.as_ref()?;
+        Some(RecordKey(Arc::as_ptr(record).cast::<u8>().addr()))
     }
 }
 
 impl ResolvedEvents<'_> {
-    fn resolve(&mut self, annotated: Annotated) -> Resolved {
-        let function = self.events.function();
+    fn resolve(&mut self, annotated: Annotated, function: Option<FunctionId>) -> Resolved {
         let meanings = match (&annotated.arguments, function) {
             (Some(arguments), Some(id)) => self.meanings(annotated.event, id, arguments),
             _ => Vec::new(),

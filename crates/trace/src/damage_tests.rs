@@ -53,6 +53,7 @@ fn read(bytes: &[u8], symbols: &Arc<Symbols>, most: u64) -> Result<Reading, Stri
         complaints.extend(thread.is_committing.then(|| "inside a commit".to_owned()));
         let is_whole = scan.decoded == thread.symbols;
         let stream = Stream::File(Arc::new(FileStream {
+            recent: None,
             file: Arc::clone(&mapped),
             codec: file.codec,
             segments: vec![crate::stream::Segment {

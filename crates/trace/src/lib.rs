@@ -20,7 +20,8 @@
 //! *Guarantees*: nothing in a run directory is followed (no links out of it) or executed; no panic on
 //! any content; no event differs from what was recorded without a note that says so.
 //! *Costs*: files are mapped; opening decodes every stream once, in parallel (about 10 ns an event and
-//! core), and keeps no events; each pass over a trace decodes it again.
+//! core), and keeps no events; each pass over a trace decodes it again. A run that is opened again and again while it
+//! grows ([`Live`]) is decoded where it grew.
 //! *Not for*: analysis (`calltree` and above). A file that somebody shortens while it is mapped ends
 //! the reader (SIGBUS); recorders never shorten one.
 
@@ -33,6 +34,7 @@ mod error;
 mod frames;
 mod handles;
 mod inferred;
+mod live;
 mod load;
 mod map;
 mod mirror;
@@ -52,6 +54,8 @@ mod times;
 #[cfg(test)]
 mod damage_tests;
 #[cfg(test)]
+mod live_tests;
+#[cfg(test)]
 mod open_tests;
 #[cfg(test)]
 mod pack_tests;
@@ -60,11 +64,12 @@ mod writer;
 
 pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
 pub use communicators::{
-    Communicator, CommunicatorId, Communicators, EventsOf, Meaning, Members, Origin, Peer,
-    Resolved, ResolvedEvents, Shown,
+    Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, Meaning, Members,
+    Origin, Peer, RecordKey, Resolved, ResolvedEvents, Shown, Unresolved,
 };
 pub use error::Error;
 pub use frames::{Frames, Open};
+pub use live::Live;
 pub use lockstep_binary::c_name;
 /// What is known of MPI functions: kinds of parameters.
 pub use lockstep_format::mpi;
@@ -76,7 +81,7 @@ pub use name::{ProcessName, ThreadName, TraceName};
 pub use open::Sealable;
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use site::Site;
-pub use stream::Events;
+pub use stream::{Bookmark, Events, StreamId};
 pub use times::{Timeline, Times, When};
 
 /// The file that makes a directory a run.

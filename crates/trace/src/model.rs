@@ -6,7 +6,7 @@ use crate::frames::Frames;
 use crate::inferred::Told;
 use crate::name::{ProcessName, TraceName};
 use crate::sealed::SealedTree;
-use crate::stream::{Events, Stream};
+use crate::stream::{Bookmark, Events, Stream, StreamId};
 use crate::times::Times;
 use lockstep_format::bytes::u32_at;
 use lockstep_format::codec::Kind;
@@ -252,6 +252,7 @@ pub struct Thread {
     pub(crate) stream: Stream,
     pub(crate) told: Option<Arc<Told>>,
     pub(crate) side: Option<Arc<Source>>,
+    pub(crate) followed: Option<StreamId>,
 }
 
 impl Run {
@@ -339,12 +340,25 @@ impl Thread {
             told: None,
             stream: Stream::Memory(events.into()),
             side: None,
+            followed: None,
         }
     }
 
     /// The events, in order, decoded as they are asked for: O(1) an event, 150 kB in all.
     pub fn events(&self) -> Events<'_> {
         self.stream.events()
+    }
+
+    /// Of a run that was opened by [`crate::Live`]: the same as long as the stream only grew.
+    #[must_use]
+    pub fn stream_id(&self) -> Option<StreamId> {
+        self.followed
+    }
+
+    /// The events behind a bookmark, which was made in this thread when the run was opened before: with
+    /// [`crate::Live`], at the cost of what is new; else of all.
+    pub fn events_after(&self, mark: &Bookmark) -> Events<'_> {
+        self.stream.events_after(mark)
     }
 
     /// Equal only for threads of one run that have the same events, as far as 128 bits tell; they are not

@@ -11,13 +11,14 @@
 //! Files are taken apart and streams scanned in parallel; what is decided from several of them
 //! (names, functions) is decided in between.
 
-use crate::arguments::{self, Source};
+use crate::arguments::Source;
 use crate::catalogue::{Catalogue, Image};
 use crate::container::{Finding, Side, SideStream};
 use crate::ends::{self, Ends};
 use crate::error::Error;
 use crate::handles::Library;
 use crate::inferred::Told;
+use crate::live::{Follower, Live};
 use crate::load::{self, Loaded, optional, process_key};
 use crate::map::{Folder, Mapped};
 use crate::mirror::place_calls;
@@ -51,6 +52,11 @@ impl Run {
     /// Where there is no run, or one of another version. A damaged run opens, with notes.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         Sealable::open(directory).map(|opened| opened.run)
+    }
+
+    /// The same, of a run that was opened before.
+    pub(crate) fn open_live(directory: &Path, live: &mut Live) -> Result<Self, Error> {
+        Sealable::open_as(directory, layout::FILE, Some(live)).map(|opened| opened.run)
     }
 }
 
@@ -92,11 +98,15 @@ impl Sealable {
     /// # Errors
     /// As there.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        Self::open_with(directory, layout::FILE)
+        Self::open_as(directory, layout::FILE, None)
     }
 
     /// The same with the sealed file under another name: one that is to be looked at before it counts.
     pub(crate) fn open_with(directory: &Path, sealed: &str) -> Result<Self, Error> {
+        Self::open_as(directory, sealed, None)
+    }
+
+    fn open_as(directory: &Path, sealed: &str, mut live: Option<&mut Live>) -> Result<Self, Error> {
         let root = Folder::open(directory).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
             io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
@@ -122,13 +132,22 @@ impl Sealable {
         let mut catalogue = Catalogue::new(plans.as_ref(), lines.as_ref());
         let mut processes: Vec<Opened> = ordered
             .into_iter()
-            .map(|named| Opened::new(named, &mut catalogue))
+            .map(|named| {
+                let follower = live
+                    .as_deref_mut()
+                    .map(|it| it.take(&named.loaded.file_name));
+                let opened = Opened::new(named, &mut catalogue);
+                Opened { follower, ..opened }
+            })
             .collect();
         processes
             .par_iter_mut()
             .for_each(|process| process.scan_all());
         for process in &mut processes {
             process.name_strays(&mut catalogue, &mut notes);
+            if let Some((live, follower)) = live.as_deref_mut().zip(process.follower.take()) {
+                live.put(&process.named.loaded.file_name, follower);
+            }
         }
         let sealed = sealed.map(|sealed| {
             let shared = sealed.shared_names();
@@ -297,6 +316,8 @@ struct Opened {
     images: Vec<(u64, Arc<Image>)>,
     coverage: Coverage,
     scans: Vec<Scan>,
+    /// Where the run is opened again and again.
+    follower: Option<Follower>,
 }
 
 impl Opened {
@@ -360,6 +381,7 @@ impl Opened {
             images,
             coverage,
             scans: Vec::new(),
+            follower: None,
         }
     }
 
@@ -368,6 +390,10 @@ impl Opened {
             mapped, file, told, ..
         } = &self.named.loaded;
         let symbols = &self.symbols;
+        if let Some(follower) = &mut self.follower {
+            self.scans = follower.scan(mapped.bytes(), file, symbols);
+            return;
+        }
         self.scans = file
             .threads
             .par_iter()
@@ -406,6 +432,7 @@ impl Opened {
             strays.first().copied().unwrap_or(0),
         ));
         self.named.loaded.strays = strays;
+        self.follower = None;
         self.scan_all();
     }
 
@@ -485,11 +512,6 @@ impl Opened {
                     .iter()
                     .map(ToString::to_string)
                     .chain(scan.damage)
-                    .chain(
-                        thread
-                            .segments()
-                            .filter_map(|it| arguments::check(mapped.bytes(), &it.side.arguments)),
-                    )
                     .collect(),
             };
             let part = ThreadPart {
@@ -570,6 +592,7 @@ impl Opened {
                     clock: None,
                 }),
                 index: 0,
+                followed: scan.followed,
                 inferred: unseen.as_ref().map_or(0, |unseen| unseen.count()),
                 told: unseen,
                 side: (!streams.is_empty()).then(|| {
@@ -589,6 +612,7 @@ impl Opened {
                     segments,
                     staged: if is_whole { thread.staged } else { Vec::new() },
                     symbols: Arc::clone(&symbols),
+                    recent: scan.recent,
                 })),
             };
             if let Some((told, (sealed, names))) = told.zip(sealed) {

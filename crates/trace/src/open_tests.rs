@@ -32,6 +32,10 @@ impl Directory {
         fs::write(self.0.join(name), bytes).unwrap();
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     pub(crate) fn open(&self) -> Run {
         Run::open(&self.0).unwrap()
     }
@@ -45,7 +49,7 @@ impl Drop for Directory {
 
 /// A plan with `main` at 0x1100, `step` at 0x1200, the import `MPI_Send`, a nameless function, one
 /// refusal, and calls main -> step (behind 0x1110) and step -> MPI_Send (behind 0x1210).
-fn small_plan() -> Vec<u8> {
+pub(crate) fn small_plan() -> Vec<u8> {
     let mut strings = Vec::new();
     let mut text = |value: &str| {
         let place = (strings.len() as u32, value.len() as u32);
@@ -116,7 +120,7 @@ fn small_plan() -> Vec<u8> {
 const LINES: &str = r#"{"functions":{"0x1100":["a.c",1],"0x1200":["a.c",10]},
     "calls":{"0x1110":["a.c",5],"0x1210":["a.c",12]}}"#;
 
-fn facts(rank: Option<u32>) -> String {
+pub(crate) fn facts(rank: Option<u32>) -> String {
     let mut facts = "host\tsomewhere-else\nprogram\t/opt/app\n\
                      image\t/opt/app\tab.plan\tmain\t16\t4\t0x400000\n\
                      untraced\t/lib/x.so\tno\\tplan\nfuture\twords\n"
@@ -127,7 +131,7 @@ fn facts(rank: Option<u32>) -> String {
     facts
 }
 
-fn identity(pid: u32, flags: u32) -> Identity {
+pub(crate) fn identity(pid: u32, flags: u32) -> Identity {
     Identity {
         pid,
         start_time: 7,

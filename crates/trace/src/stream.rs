@@ -1,5 +1,6 @@
 //! The events of one thread, decoded from where they lie.
 
+use crate::arguments;
 use crate::container::ThreadFile;
 use crate::frames::Frames;
 use crate::map::Mapped;
@@ -36,6 +37,30 @@ pub(crate) struct FileStream {
     pub segments: Vec<Segment>,
     pub staged: Vec<Staged>,
     pub symbols: Arc<Symbols>,
+    /// What was decoded since the run was opened the last time, where it was.
+    pub recent: Option<Recent>,
+}
+
+/// The last committed symbols of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Recent {
+    /// How many are before them.
+    pub first: u64,
+    pub symbols: Vec<u32>,
+}
+
+/// A stream that goes on from one time that its run is opened to the next: what was read of it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub(crate) u64);
+
+/// Where somebody stopped reading the events of a thread, to go on there once there are more.
+#[derive(Debug, Clone, Default)]
+pub struct Bookmark {
+    /// Symbols before it.
+    symbols: u64,
+    meaning: Meaning,
+    /// The return of a leaf comes next.
+    returns: bool,
 }
 
 /// A stream that can be decoded by itself.
@@ -50,7 +75,7 @@ pub(crate) struct Segment {
 }
 
 /// Symbols that are decoded at once.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 
 /// A codec's memory: as much as was needed so far, doubled.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +96,7 @@ impl Memory for Growing {
     }
 }
 
-type AnyGrowing = AnyDecoder<Growing, Growing>;
+pub(crate) type AnyGrowing = AnyDecoder<Growing, Growing>;
 
 /// The bytes of a stream: its pieces, then its tail.
 #[derive(Debug, Clone)]
@@ -92,6 +117,19 @@ impl<'a> Bytes<'a> {
             here: &[],
             tail,
             left: (length + tail.len()) as u64,
+        }
+    }
+
+    /// Passes over so many bytes of the pieces.
+    pub fn pass(&mut self, count: u64) {
+        let mut count = usize::try_from(count).unwrap_or(usize::MAX);
+        while count > 0
+            && let Some(piece) = self.pieces.next()
+        {
+            let some = count.min(piece.len());
+            self.here = self.file.get(piece.start + some..piece.end).unwrap_or(&[]);
+            self.left = self.left.saturating_sub(some as u64);
+            count -= some;
         }
     }
 }
@@ -142,6 +180,7 @@ struct FromFile<'a> {
     /// Decoded symbols, and which of them were not handed out.
     batch: [u32; BATCH],
     ready: Range<usize>,
+    recent: std::iter::Copied<std::slice::Iter<'a, u32>>,
     staged: std::iter::Copied<std::slice::Iter<'a, Staged>>,
     meaning: Meaning,
     /// The return of a leaf comes next.
@@ -170,29 +209,28 @@ impl Stream {
     pub fn events(&self) -> Events<'_> {
         Events(match self {
             Self::Memory(events) => Inner::Memory(events.iter().copied()),
-            Self::File(stream) => {
-                let mut from = Box::new(FromFile {
-                    stream,
-                    segments: stream.segments.iter(),
-                    repeated: 0,
-                    decoder: AnyGrowing::new(stream.codec),
-                    bytes: Bytes::new(&[], &[], &[]),
-                    left: 0,
-                    batch: [0; BATCH],
-                    ready: 0..0,
-                    staged: stream.staged.iter().copied(),
-                    meaning: Meaning::default(),
-                    returns: false,
-                    taken: 0,
-                });
-                if let Some(first) = from.segments.next() {
-                    from.begin(first);
-                    from.meaning = Meaning::new(first.inherited);
-                }
-                Inner::File(from)
-            }
+            Self::File(stream) => Inner::File(FromFile::new(stream)),
             Self::Sealed(stream) => Inner::Sealed(stream.walk()),
         })
+    }
+
+    /// The events behind a bookmark in this stream as it was.
+    pub fn events_after(&self, mark: &Bookmark) -> Events<'_> {
+        let Self::File(stream) = self else {
+            return self.events();
+        };
+        let mut from = FromFile::new(stream);
+        match &stream.recent {
+            Some(recent) if recent.first <= mark.symbols => from.skip_to(recent, mark.symbols),
+            _ => {
+                for _ in 0..mark.symbols {
+                    from.symbol();
+                }
+            }
+        }
+        from.meaning = mark.meaning.clone();
+        (from.returns, from.taken) = (mark.returns, mark.symbols);
+        Events(Inner::File(from))
     }
 }
 
@@ -216,6 +254,42 @@ impl FileStream {
 }
 
 impl<'a> FromFile<'a> {
+    /// From the beginning.
+    fn new(stream: &'a FileStream) -> Box<Self> {
+        let mut from = Box::new(FromFile {
+            stream,
+            segments: stream.segments.iter(),
+            repeated: 0,
+            decoder: AnyGrowing::new(stream.codec),
+            bytes: Bytes::new(&[], &[], &[]),
+            left: 0,
+            batch: [0; BATCH],
+            ready: 0..0,
+            recent: [].iter().copied(),
+            staged: stream.staged.iter().copied(),
+            meaning: Meaning::default(),
+            returns: false,
+            taken: 0,
+        });
+        if let Some(first) = from.segments.next() {
+            from.begin(first);
+            from.meaning = Meaning::new(first.inherited);
+        }
+        from
+    }
+
+    /// On to symbol `count`, which is not before the recent ones.
+    fn skip_to(&mut self, recent: &'a Recent, count: u64) {
+        let skipped = usize::try_from(count - recent.first).unwrap_or(usize::MAX);
+        let known = recent.symbols.len();
+        let rest = recent.symbols.get(skipped.min(known)..).unwrap_or(&[]);
+        let staged = self.stream.staged.get(skipped.saturating_sub(known)..);
+        self.left = 0;
+        self.segments = [].iter();
+        self.recent = rest.iter().copied();
+        self.staged = staged.unwrap_or(&[]).iter().copied();
+    }
+
     fn begin(&mut self, segment: &'a Segment) {
         self.decoder = AnyGrowing::new(self.stream.codec);
         self.bytes = Bytes::new(self.stream.file.bytes(), &segment.pieces, &segment.tail);
@@ -253,7 +327,8 @@ impl<'a> FromFile<'a> {
         if let Some(index) = self.ready.next() {
             return Some(self.batch[index]);
         }
-        self.staged.next().map(|event| event.symbol)
+        let recent = self.recent.next();
+        recent.or_else(|| self.staged.next().map(|event| event.symbol))
     }
 }
 
@@ -270,6 +345,19 @@ impl Events<'_> {
 }
 
 impl Events<'_> {
+    /// Where this stands; `None` where the events do not come from one stream that may go on.
+    #[must_use]
+    pub fn bookmark(&self) -> Option<Bookmark> {
+        match &self.0 {
+            Inner::File(from) if from.stream.segments.len() == 1 => Some(Bookmark {
+                symbols: from.taken,
+                meaning: from.meaning.clone(),
+                returns: from.returns,
+            }),
+            _ => None,
+        }
+    }
+
     /// Passes over the first `count` events: at once in a sealed run, else by decoding them.
     pub(crate) fn skip_to(&mut self, count: u64) {
         match &mut self.0 {
@@ -325,7 +413,7 @@ impl Iterator for Events<'_> {
             Inner::Memory(events) => events.size_hint(),
             Inner::Sealed(_) => (0, None),
             Inner::File(from) => {
-                let decoded = from.ready.len() + from.staged.len();
+                let decoded = from.ready.len() + from.recent.len() + from.staged.len();
                 let later: u64 = from.segments.as_slice().iter().map(|it| it.decoded).sum();
                 let most = usize::try_from(from.left + later)
                     .ok()
@@ -344,7 +432,7 @@ impl std::fmt::Debug for Events<'_> {
 }
 
 /// What one pass over a thread's stream finds.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Scan {
     /// The first segment that counts: what is before it is damaged, and so are those before that.
     pub start: usize,
@@ -366,6 +454,10 @@ pub(crate) struct Scan {
     pub unknown: FxHashSet<u32>,
     /// What does not hold.
     pub damage: Vec<String>,
+    /// The committed symbols since the stream was scanned the last time, where it was.
+    pub recent: Option<Recent>,
+    /// As which it is followed.
+    pub followed: Option<StreamId>,
 }
 
 /// Decodes everything once and checks it.
@@ -391,6 +483,9 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
             };
         }
     }
+    let streams = thread.segments().map(|it| &it.side.arguments);
+    let damage = streams.filter_map(|it| arguments::check(file, it));
+    scan.damage.extend(damage);
     scan
 }
 
@@ -469,7 +564,7 @@ impl Scan {
     }
 
     /// False where the symbol is none that we know.
-    fn apply(
+    pub fn apply(
         &mut self,
         symbol: u32,
         address: Option<u32>,

@@ -21,7 +21,7 @@ const TABLE: usize = 1 << 20;
 const GAP: usize = 1 << 16;
 
 /// The symbols of one process.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Symbols {
     images: Vec<Block>,
     /// By symbol, as far as it is long.
@@ -33,7 +33,7 @@ pub(crate) struct Symbols {
 }
 
 /// The dense block of symbols that an image got.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Block {
     first: u32,
     rows: Arc<[Row]>,

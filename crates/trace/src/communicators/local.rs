@@ -165,7 +165,7 @@ enum Held {
 type Key = (Class, i64);
 
 /// Who made communicators under a handle, of all threads of a process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Maker {
     /// `None` if several did.
     pub thread: Option<u32>,
@@ -204,6 +204,7 @@ enum Which {
     Some,
 }
 
+#[derive(Debug)]
 struct Pending {
     function: FunctionId,
     language: Language,
@@ -213,6 +214,7 @@ struct Pending {
 }
 
 /// Follows the calls of one thread.
+#[derive(Debug)]
 pub(crate) struct Tracker<'a> {
     thread: u32,
     makers: Option<&'a Makers>,
@@ -224,6 +226,18 @@ pub(crate) struct Tracker<'a> {
     pub births: Vec<(i64, Birth)>,
     pub made: Vec<Made>,
     pub told: Told,
+}
+
+/// Whether a call says what communicators there are, who is in them, or what that depends on: most do not.
+pub(crate) fn tells_of_communicators(function: &mpi::Function) -> bool {
+    let makes = |kind: Kind| {
+        matches!(
+            kind,
+            Kind::NewComm | Kind::NewGroup | Kind::CommAt | Kind::GroupAt
+        )
+    };
+    matches!(function.base, "Comm_rank" | "Comm_size")
+        || function.parameters().any(|it| makes(it.kind))
 }
 
 /// Calls within calls; more were left by jumps.
@@ -242,6 +256,26 @@ impl<'a> Tracker<'a> {
             made: Vec::new(),
             told: Told::default(),
         }
+    }
+
+    /// Whether it follows this thread of its process.
+    pub fn is_of(&self, thread: u32) -> bool {
+        self.thread == thread
+    }
+
+    /// What it knows, of a thread whose process makes communicators in no other one.
+    pub fn alone(self) -> Option<Tracker<'static>> {
+        let is_alone = self.makers.is_none_or(FxHashMap::is_empty);
+        is_alone.then(|| Tracker {
+            thread: self.thread,
+            makers: None,
+            held: self.held,
+            pending: self.pending,
+            gives_back: self.gives_back,
+            births: self.births,
+            made: self.made,
+            told: self.told,
+        })
     }
 
     /// A call: what each of its arguments stands for.
