@@ -18,6 +18,12 @@ const LOOK: u32 = 1 << 12;
 #[derive(Debug)]
 pub struct Builder<'f> {
     forest: &'f mut Forest,
+    state: State,
+}
+
+/// How far a tree has got.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
     /// How many nodes and items the tree may have, those of the forest before it among them.
     most: usize,
     /// Calls until the next look at that.
@@ -34,7 +40,29 @@ pub struct Builder<'f> {
     leaves: Vec<Option<NodeId>>,
 }
 
-#[derive(Debug)]
+impl Default for State {
+    /// An empty trace, and all the room that there is.
+    fn default() -> Self {
+        let root = Frame {
+            call: None,
+            handed_over: false,
+            is_late: false,
+            children: Stack::new(K, Mode::Shape),
+        };
+        Self {
+            most: usize::MAX,
+            until_look: LOOK,
+            is_full: false,
+            left_out: 0,
+            frames: vec![root],
+            spare: Vec::new(),
+            items: Vec::new(),
+            leaves: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
 struct Frame {
     call: Option<Call>,
     /// Whether it will end with the call that comes next.
@@ -47,46 +75,49 @@ struct Frame {
 impl<'f> Builder<'f> {
     /// An empty trace.
     pub fn new(forest: &'f mut Forest) -> Self {
-        let root = Frame {
-            call: None,
-            handed_over: false,
-            is_late: false,
-            children: Stack::new(K, Mode::Shape),
-        };
-        Self {
+        let state = State {
             most: forest.nodes.size().saturating_add(forest.room()),
-            forest,
-            until_look: LOOK,
-            is_full: false,
-            left_out: 0,
-            frames: vec![root],
-            spare: Vec::new(),
-            items: Vec::new(),
-            leaves: Vec::new(),
-        }
+            ..State::default()
+        };
+        Self { forest, state }
+    }
+
+    /// A trace that has got so far in this forest.
+    pub(crate) fn of(forest: &'f mut Forest, state: State) -> Self {
+        Self { forest, state }
+    }
+
+    /// How far it has got.
+    pub(crate) fn pause(self) -> State {
+        self.state
     }
 
     /// Events that are no part of the tree, since it was full.
     #[must_use]
     pub fn left_out(&self) -> u64 {
-        self.left_out
+        self.state.left_out
     }
 
     /// Whether it is.
     #[cfg(test)]
     pub(crate) fn is_full(&self) -> bool {
-        self.is_full
+        self.state.is_full
     }
 
     #[cold]
     fn look(&mut self) {
-        self.until_look = LOOK;
-        self.is_full = self.size() > self.most;
+        self.state.until_look = LOOK;
+        self.state.is_full = self.size() > self.state.most;
     }
 
     /// How many nodes and items the forest has, and the lists that are under way.
     pub(crate) fn size(&self) -> usize {
-        let open: usize = self.frames.iter().map(|it| it.children.items().len()).sum();
+        let open: usize = self
+            .state
+            .frames
+            .iter()
+            .map(|it| it.children.items().len())
+            .sum();
         self.forest.nodes.size() + open
     }
 
@@ -101,34 +132,39 @@ impl<'f> Builder<'f> {
 
     /// Adds a call.
     pub fn call(&mut self, function: FunctionKey) {
-        if !self.is_full {
-            self.until_look -= 1;
-            if self.until_look == 0 {
+        if !self.state.is_full {
+            self.state.until_look -= 1;
+            if self.state.until_look == 0 {
                 self.look();
             }
         }
-        let tail = self.frames.last().is_some_and(|frame| frame.handed_over);
+        let tail = self
+            .state
+            .frames
+            .last()
+            .is_some_and(|frame| frame.handed_over);
         let children = self
+            .state
             .spare
             .pop()
             .unwrap_or_else(|| Stack::new(K, Mode::Shape));
-        self.frames.push(Frame {
+        self.state.frames.push(Frame {
             call: Some(Call {
                 function,
                 open: false,
                 tail,
             }),
             handed_over: false,
-            is_late: self.is_full,
+            is_late: self.state.is_full,
             children,
         });
     }
 
     /// Adds a return: of the innermost open call, and of those that had handed over to it.
     pub fn ret(&mut self) {
-        if self.frames.len() == 1 {
-            if self.is_full {
-                self.left_out += 1;
+        if self.state.frames.len() == 1 {
+            if self.state.is_full {
+                self.state.left_out += 1;
                 return;
             }
             let node = self.forest.close(Label::Return, &[], &[]);
@@ -137,7 +173,7 @@ impl<'f> Builder<'f> {
         }
         loop {
             self.pop(false);
-            match self.frames.last() {
+            match self.state.frames.last() {
                 Some(frame) if frame.handed_over => {}
                 _ => return,
             }
@@ -146,7 +182,7 @@ impl<'f> Builder<'f> {
 
     /// The innermost open call hands over to the next.
     pub fn tail(&mut self) {
-        if let [_, .., top] = self.frames.as_mut_slice() {
+        if let [_, .., top] = self.state.frames.as_mut_slice() {
             top.handed_over = true;
         }
     }
@@ -154,65 +190,65 @@ impl<'f> Builder<'f> {
     /// The tree; calls that have not returned are open.
     #[must_use]
     pub fn finish(mut self) -> NodeId {
-        while self.frames.len() > 1 {
+        while self.state.frames.len() > 1 {
             self.pop(true);
         }
-        let Some(frame) = self.frames.pop() else {
+        let Some(frame) = self.state.frames.pop() else {
             return self.forest.close(Label::Trace, &[], &[]);
         };
         finish(
             frame.children.items(),
             &mut self.forest.nodes,
-            &mut self.items,
+            &mut self.state.items,
         );
         self.forest
-            .close(Label::Trace, &self.items, frame.children.keys())
+            .close(Label::Trace, &self.state.items, frame.children.keys())
     }
 
     /// Closes the innermost call, and adds it to the one around it.
     fn pop(&mut self, open: bool) {
-        let Some(mut frame) = self.frames.pop() else {
+        let Some(mut frame) = self.state.frames.pop() else {
             return;
         };
         let Some(call) = frame.call else { return };
         if frame.is_late && !open {
-            self.left_out += 2;
+            self.state.left_out += 2;
             frame.children.clear();
-            self.spare.push(frame.children);
+            self.state.spare.push(frame.children);
             return;
         }
         let leaf = !open && !call.tail && frame.children.items().is_empty();
         let function = call.function.0 as usize;
-        let node = match self.leaves.get(function) {
+        let node = match self.state.leaves.get(function) {
             Some(Some(node)) if leaf => *node,
             _ => {
                 finish(
                     frame.children.items(),
                     &mut self.forest.nodes,
-                    &mut self.items,
+                    &mut self.state.items,
                 );
                 let label = Label::Call(Call { open, ..call });
                 let keys = frame.children.keys();
-                let node = self.forest.close(label, &self.items, keys);
+                let node = self.forest.close(label, &self.state.items, keys);
                 if leaf {
-                    let length = self.leaves.len().max(function + 1);
-                    self.leaves.resize(length, None);
-                    self.leaves[function] = Some(node);
+                    let length = self.state.leaves.len().max(function + 1);
+                    self.state.leaves.resize(length, None);
+                    self.state.leaves[function] = Some(node);
                 }
                 node
             }
         };
         frame.children.clear();
-        self.spare.push(frame.children);
+        self.state.spare.push(frame.children);
         self.push(node);
     }
 
     fn push(&mut self, node: NodeId) {
         let shape = self.forest.nodes.shape(node);
-        if let Some(frame) = self.frames.last_mut() {
+        if let Some(frame) = self.state.frames.last_mut() {
             let mut pieces = Pieces {
                 nodes: &mut self.forest.nodes,
-                items: &mut self.items,
+                items: &mut self.state.items,
             };
             let bodies = &mut self.forest.bodies;
             frame
