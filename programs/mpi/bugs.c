@@ -15,6 +15,8 @@
 //   bugs intercomm_receive      rank 1 receives from the other side of an intercommunicator
 //   bugs intercomm_barrier      rank 3 does not come to a barrier of both sides
 //   bugs persistent_alone       a persistent receive without a sender
+//   bugs persistent_unstarted   rank 1 makes a persistent send and does not start it
+//   bugs persistent_once        or once, for two receives
 //   bugs start_without_post     MPI_Win_start without MPI_Win_post
 //   bugs post_without_complete  MPI_Win_wait without an access
 //   bugs lock_held              rank 2 needs the lock of a window that rank 0 holds, who waits for it
@@ -171,6 +173,27 @@ KERNEL(persistent_alone) {
         MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
 }
+
+// Rank 0 receives two messages from a persistent send of rank 1 that is started so often.
+static void persistent(int starts) {
+    MPI_Request request;
+    if (rank == 0) {
+        RECV(1, 3);
+        RECV(1, 3);
+    }
+    if (rank == 1) {
+        MPI_Send_init(&rank, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &request);
+        for (int i = 0; i < starts; i++) {
+            MPI_Start(&request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+    }
+}
+
+KERNEL(persistent_unstarted) { persistent(0); }
+
+KERNEL(persistent_once) { persistent(1); }
+
 static MPI_Win window(void) {
     int *memory;
     MPI_Win made;
@@ -377,8 +400,8 @@ static const struct {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier),
-    X(persistent_alone), X(start_without_post), X(post_without_complete), X(lock_held), X(dies), X(stopped), X(omp_barrier), X(omp_critical_receive),
-    X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
+    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(post_without_complete), X(lock_held), X(dies),
+    X(stopped), X(omp_barrier), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice),
 };
 

@@ -1,15 +1,18 @@
 //! `record --hang`: opens the run that is being recorded now and then, and says what a watch makes of it.
 
 use crate::output;
-use lockstep_progress::{Progress, Standing, Watch, analyse};
+use lockstep_progress::{Follower, Kind, Progress, Standing, Watch};
 use lockstep_record::Watcher;
-use lockstep_trace::{EndKind, Process, Run, ranges};
+use lockstep_trace::{EndKind, Live, Process, ranges};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Watches a run.
 pub struct Hang {
     watch: Watch,
+    /// What was read of the run: a look reads what is new.
+    live: Live,
+    follower: Follower,
     stop: bool,
     began: Instant,
     /// The number of events, and since when it is that.
@@ -88,6 +91,8 @@ impl Hang {
         let now = Instant::now();
         Self {
             watch: Watch::new(patience),
+            live: Live::default(),
+            follower: Follower::default(),
             stop,
             began: now,
             events: (0, now),
@@ -128,19 +133,25 @@ impl Hang {
         if !self.reading.as_ref().is_some_and(is_it) {
             let begin = Instant::now();
             // A run that cannot be read yet is read later.
-            let run = Run::open(directory).ok()?;
+            let run = self.live.open(directory).ok()?;
             run.traces().next()?;
             let there = |process: &&Process| process.end.kind == EndKind::Running;
             let there = run.processes.iter().filter(there);
+            let found = self.follower.analyse(&run);
+            let there = there.map(|it| (it.pid, it.rank)).collect();
+            // Reading takes no more than a quarter of our time, unless it is about to be certain.
+            let is_definite = found.hang && found.kind == Kind::Deadlock;
+            let pause = match is_definite {
+                true => QUIET,
+                false => (begin.elapsed() * 3).clamp(QUIET, Duration::from_secs(60)),
+            };
+            self.next = Instant::now() + pause;
             self.reading = Some(Reading {
-                found: analyse(&run),
+                found,
                 events,
                 ends,
-                there: there.map(|it| (it.pid, it.rank)).collect(),
+                there,
             });
-            // Reading takes no more than a tenth of our time.
-            let pause = (begin.elapsed() * 10).clamp(QUIET, Duration::from_secs(60));
-            self.next = Instant::now() + pause;
         }
         self.reading.as_ref()
     }

@@ -13,6 +13,7 @@ use crate::place::{Coordinates, Program};
 use crate::races::{Race, race, steals};
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
+use crate::source::{Follower, Whole};
 use crate::strays::{Stray, strays};
 use crate::verdict;
 use crate::waits::{Wait, Waiting, Why};
@@ -163,7 +164,22 @@ pub fn analyse(run: &Run) -> Progress {
 /// The same, and which tasks departed from what they did in a normal run.
 #[must_use]
 pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
-    let (mut observed, normal) = Observed::beside(run, normal);
+    let (observed, normal) = Observed::beside(run, normal, &mut Whole);
+    conclude(run, observed, normal.as_ref())
+}
+
+impl Follower {
+    /// [`analyse`], of a run that is opened again and again by [`lockstep_trace::Live`]: reads what is new.
+    #[must_use]
+    pub fn analyse(&mut self, run: &Run) -> Progress {
+        let observed = Observed::new(run, self);
+        self.settle(&observed);
+        conclude(run, observed, None)
+    }
+}
+
+/// What follows from what was observed; `normal` are the trees of the tasks in a normal run.
+fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, NodeId>>) -> Progress {
     let program = Program::new(&observed.forest, &observed.roots);
     // Tasks of one tree stand at one place.
     let mut standing: HashMap<NodeId, Coordinates> = HashMap::new();
@@ -211,7 +227,7 @@ pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     sites.tell(&mut loose);
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
-    let causes = causes(&observed, normal.as_ref(), &waiting, &held_up);
+    let causes = causes(&observed, normal, &waiting, &held_up);
     let mut progress = Progress {
         edges: order.edges(),
         least,

@@ -1,18 +1,20 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
 use crate::call::{begun, everybody, probed, requests};
-use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits};
+use crate::message::{
+    CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits, left,
+};
 use crate::poll::Polls;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Argument, Communicators, Event, FunctionId, Meaning, Resolved, Run, Thread, TraceName, Value,
-    c_name,
+    Argument, Event, EventsOf, FunctionId, Meaning, RecordKey, Resolved, Run, TraceName,
+    Unresolved, Value, c_name,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Communicators that stand for what is collective by itself: the windows of a communicator.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Windows {
     /// By communicator and the number of the window made of it.
     ids: FxHashMap<(CommunicatorId, usize), CommunicatorId>,
@@ -85,7 +87,7 @@ impl Routines {
         Self(functions.map(|it| name(&it.linkage)).collect())
     }
 
-    fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
+    pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
         self.0.get(id.0 as usize)?.as_ref()
     }
 }
@@ -96,18 +98,29 @@ enum Request {
     /// It runs: these parts.
     Active(Vec<usize>),
     /// Persistent: what a start begins, and what it began last.
-    Persistent(Vec<PartKind>, Vec<usize>),
+    Persistent(Vec<PartKind>, Started),
+}
+
+/// How a persistent request was started last.
+#[derive(Debug, Clone, Default)]
+struct Started {
+    /// The parts that run.
+    parts: Vec<usize>,
+    /// Whether it ever was.
+    ever: bool,
 }
 
 impl Request {
     fn parts(&self) -> &[usize] {
         match self {
-            Self::Active(parts) | Self::Persistent(_, parts) => parts,
+            Self::Active(parts) => parts,
+            Self::Persistent(_, started) => &started.parts,
         }
     }
 }
 
 /// A call that is not over.
+#[derive(Debug, Clone)]
 struct Open {
     /// Its operation, where it is one.
     operation: Option<usize>,
@@ -121,12 +134,13 @@ struct Open {
     window_of: Option<CommunicatorId>,
     /// What it asks for without waiting: parts, and messages that a probe would see.
     asked: Option<(Vec<usize>, Vec<PartKind>)>,
+    /// What it was given.
+    key: Option<RecordKey>,
 }
 
-/// Reads a thread.
-pub(crate) struct Reader<'a> {
-    run: &'a Run,
-    routines: &'a Routines,
+/// Reads a thread, as far as it goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
     windows: Windows,
     world: Option<CommunicatorId>,
     trace: TraceName,
@@ -176,6 +190,39 @@ fn may_come_late(base: &str) -> bool {
     ALWAYS.contains(&base) || FAMILIES.iter().any(|it| base.starts_with(it))
 }
 
+/// The requests that a call says it completed.
+fn chosen(run: &Run, handles: &[i64], event: &Resolved) -> Vec<i64> {
+    let is_fortran = event.function.is_some_and(|id| {
+        let linkage = &run.function(id).linkage;
+        !linkage.trim_start_matches('P').starts_with("MPI_")
+    });
+    let base = i64::from(is_fortran);
+    let indices = match (event.number("index"), event.get("array_of_indices")) {
+        (Some(index), _) => vec![index],
+        (None, Some((Value::Numbers(_, indices), _))) => indices.clone(),
+        _ => return Vec::new(),
+    };
+    indices
+        .into_iter()
+        .filter_map(|index| handles.get(usize::try_from(index - base).ok()?))
+        .copied()
+        .collect()
+}
+
+/// What a start of a persistent request that is not running would begin, by its handle.
+fn idle((handle, request): (&i64, &Request)) -> Option<(i64, Vec<(PartKind, bool)>)> {
+    match request {
+        Request::Persistent(kinds, started) if started.parts.is_empty() => {
+            let kinds = kinds.iter().cloned();
+            Some((*handle, kinds.map(|it| (it, started.ever)).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// What changes nothing, by its name without `MPI_`.
+const TELLS: [&str; 5] = ["Wtime", "Wtick", "Comm_rank", "Comm_size", "Get_count"];
+
 /// Whether what was asked for had happened.
 fn answered(event: &Resolved) -> bool {
     match (event.number("flag"), event.number("outcount")) {
@@ -185,21 +232,17 @@ fn answered(event: &Resolved) -> bool {
     }
 }
 
-impl<'a> Reader<'a> {
-    /// Ids of communicators from `windows` on are free.
-    pub fn new(
-        run: &'a Run,
-        routines: &'a Routines,
-        windows: u32,
-        world: Option<CommunicatorId>,
-    ) -> Self {
+impl Reader {
+    /// At the beginning of a thread. Ids of communicators from `windows` on are free.
+    pub fn new(trace: TraceName, windows: u32, world: Option<CommunicatorId>) -> Self {
         Self {
-            run,
-            routines,
             windows: Windows::new(windows),
             world,
-            trace: TraceName::new(0, 0),
-            conversation: Conversation::default(),
+            trace,
+            conversation: Conversation {
+                threads: vec![(0, trace)],
+                ..Conversation::default()
+            },
             requests: FxHashMap::default(),
             window_ids: FxHashMap::default(),
             made_windows: FxHashMap::default(),
@@ -208,26 +251,66 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the thread did, and the windows that it made. Operations that nobody else could notice are
-    /// left out, but for the one that is pending.
-    pub fn read(
-        mut self,
-        communicators: &Communicators,
-        thread: &Thread,
-    ) -> (Conversation, Windows) {
-        self.trace = thread.name;
-        self.conversation.threads.push((0, thread.name));
-        let routines = self.routines;
-        let mut events = communicators.events_of(thread, |id| routines.name(id).is_some());
-        while let Some((event, depth)) = events.next_event() {
-            if let Event::Call(_) = event.annotated.event {
+    /// Takes in more events of the thread, those of calls of MPI.
+    pub fn read<F: Fn(FunctionId) -> bool>(
+        &mut self,
+        run: &Run,
+        routines: &Routines,
+        events: &mut EventsOf<'_, F>,
+    ) {
+        // A call that may ask in vain once more, until it is seen what it gave back.
+        let mut asks: Option<(Unresolved, usize)> = None;
+        loop {
+            let next = events.next_unresolved();
+            if let Some((call, depth)) = asks.take() {
+                if let Some((given, now)) = &next
+                    && *now < depth
+                    && self.polls.again(&call.annotated, &given.annotated)
+                {
+                    continue;
+                }
+                let call = events.resolve(call);
+                self.call(routines, &call, depth);
+            }
+            let Some((event, depth)) = next else { return };
+            let is_call = matches!(event.annotated.event, Event::Call(_));
+            if is_call && self.open.is_none() && self.polls.may_be_idle(event.annotated.key()) {
+                asks = Some((event, depth));
+                continue;
+            }
+            let event = events.resolve(event);
+            if is_call {
                 if self.open.is_none() {
-                    self.call(&event, depth);
+                    self.call(routines, &event, depth);
                 }
             } else if let Some((_, open)) = self.open.take_if(|open| depth < open.0) {
-                self.returned(&event, open);
+                self.returned(run, &event, open);
             }
         }
+    }
+
+    /// Leaves out the first operations, which are settled.
+    pub fn leave_out(&mut self, operations: usize) {
+        let parts = self.conversation.leave_out(operations);
+        for request in self.requests.values_mut() {
+            match request {
+                Request::Active(list) => left(list, parts),
+                Request::Persistent(_, started) => left(&mut started.parts, parts),
+            }
+        }
+        if let Some((_, open)) = &mut self.open {
+            open.operation = open.operation.and_then(|it| it.checked_sub(operations));
+            left(&mut open.begun, parts);
+            if let Some((asked, _)) = &mut open.asked {
+                left(asked, parts);
+            }
+        }
+        self.polls.leave_out(parts);
+    }
+
+    /// What the thread did, and the windows that it made. Operations that nobody else could notice are
+    /// left out, but for the one that is pending.
+    pub fn into_told(mut self) -> (Conversation, Windows) {
         if let Some((
             _,
             Open {
@@ -239,6 +322,10 @@ impl<'a> Reader<'a> {
             self.conversation.pending.push(operation);
         }
         self.poll();
+        let mut idle: Vec<_> = self.requests.iter().filter_map(idle).collect();
+        idle.sort_by_key(|it| it.0);
+        let idle = idle.into_iter().flat_map(|it| it.1);
+        self.conversation.idle.extend(idle);
         (self.conversation, self.windows)
     }
 
@@ -270,8 +357,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A call, with so many calls open.
-    fn call(&mut self, event: &Resolved, depth: usize) {
-        let Some(name) = event.function.and_then(|id| self.routines.name(id)) else {
+    fn call(&mut self, routines: &Routines, event: &Resolved, depth: usize) {
+        let Some(name) = event.function.and_then(|id| routines.name(id)) else {
             return;
         };
         let name = name.clone();
@@ -283,6 +370,7 @@ impl<'a> Reader<'a> {
             template: None,
             window_of: None,
             asked: None,
+            key: event.annotated.key(),
         };
         self.conversation.resources.call(base, event);
         if self.conversation.finalized && !may_come_late(base) {
@@ -290,6 +378,9 @@ impl<'a> Reader<'a> {
             self.conversation.late.get_or_insert(late);
         }
         let waits = self.begin(base, event, &mut open);
+        if open.asked.is_none() && !TELLS.contains(&base) {
+            self.polls.doubt();
+        }
         let operation = self.conversation.operations.len();
         self.conversation.operations.push(Operation {
             name,
@@ -379,9 +470,12 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let kinds = kinds.clone();
-            let parts = self.add(kinds.clone());
+            let started = Started {
+                parts: self.add(kinds.clone()),
+                ever: true,
+            };
             self.requests
-                .insert(*handle, Request::Persistent(kinds, parts));
+                .insert(*handle, Request::Persistent(kinds, started));
         }
     }
 
@@ -418,7 +512,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A call is over: what it gave back.
-    fn returned(&mut self, event: &Resolved, mut open: Open) {
+    fn returned(&mut self, run: &Run, event: &Resolved, mut open: Open) {
         let Some(operation) = open.operation else {
             return;
         };
@@ -427,7 +521,10 @@ impl<'a> Reader<'a> {
             let asking = &self.conversation.operations[operation];
             match answered(event) {
                 true => self.polls.forget(),
-                false => self.polls.ask(&asking.name, asking.event, parts, probes),
+                false => {
+                    self.polls.ask(&asking.name, asking.event, parts, probes);
+                    self.polls.remember(open.key, event.annotated.key());
+                }
             }
         }
         let name = self.conversation.operations[operation].name.clone();
@@ -445,7 +542,7 @@ impl<'a> Reader<'a> {
             && let Some(handle) = event.handle("request")
         {
             let request = match open.template {
-                Some(template) => Request::Persistent(template, Vec::new()),
+                Some(template) => Request::Persistent(template, Started::default()),
                 None => Request::Active(open.begun),
             };
             self.requests.insert(handle.raw, request);
@@ -458,7 +555,7 @@ impl<'a> Reader<'a> {
                 self.complete(&open.requests, event);
             }
             "Waitany" | "Testany" | "Waitsome" | "Testsome" => {
-                let chosen = self.chosen(&open.requests, event);
+                let chosen = chosen(run, &open.requests, event);
                 self.complete(&chosen, event);
             }
             "Request_free" => {
@@ -499,29 +596,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The requests that a call says it completed.
-    fn chosen(&self, handles: &[i64], event: &Resolved) -> Vec<i64> {
-        let is_fortran = event.function.is_some_and(|id| {
-            !self
-                .run
-                .function(id)
-                .linkage
-                .trim_start_matches('P')
-                .starts_with("MPI_")
-        });
-        let base = i64::from(is_fortran);
-        let indices = match (event.number("index"), event.get("array_of_indices")) {
-            (Some(index), _) => vec![index],
-            (None, Some((Value::Numbers(_, indices), _))) => indices.clone(),
-            _ => return Vec::new(),
-        };
-        indices
-            .into_iter()
-            .filter_map(|index| handles.get(usize::try_from(index - base).ok()?))
-            .copied()
-            .collect()
-    }
-
     fn complete(&mut self, handles: &[i64], event: &Resolved) {
         for (index, handle) in handles.iter().enumerate() {
             let Some(request) = self.requests.get(handle) else {
@@ -531,7 +605,7 @@ impl<'a> Reader<'a> {
                 self.finish(part, event, Some(index));
             }
             match self.requests.get_mut(handle) {
-                Some(Request::Persistent(_, parts)) => parts.clear(),
+                Some(Request::Persistent(_, started)) => started.parts.clear(),
                 _ => {
                     self.requests.remove(handle);
                 }

@@ -92,7 +92,7 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
     if !progress.waiting.stuck.is_empty() {
         // Who waits for a task that crashed was ended with it: the crash is what counts.
         return match crashed(&progress.tasks).is_empty() {
-            true if is_polled(progress) => (true, Kind::Livelock),
+            true if is_polled(progress) && !is_definite(progress) => (true, Kind::Livelock),
             true => (true, Kind::Deadlock),
             false => (false, Kind::None),
         };
@@ -111,6 +111,16 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
         true => (true, Kind::Slow),
         false => (false, Kind::None),
     }
+}
+
+/// Whether some wait for each other in calls that cannot return, whatever others ask for.
+fn is_definite(progress: &Progress) -> bool {
+    let waits = |task: &u32| {
+        let task = progress.tasks.get(task);
+        task.is_some_and(|it| it.polls.is_none() && it.activity != Activity::Ended)
+    };
+    let mut cores = progress.waiting.cores.iter();
+    cores.any(|core| core.iter().all(waits))
 }
 
 /// Whether those that all wait for in the end could do something else: they ask again and again.

@@ -12,7 +12,8 @@
 //!   the same (`inside`: locks, signals, ends, teams); and by a fixpoint of releases who is stuck for ever.
 //!   Who asks again and again without an answer (`poll`) waits, too.
 //!
-//! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on.
+//! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
+//! [`Follower`] keeps what was read, so that a look costs what is new, and forgets what nothing can change any more (`settled`).
 //!
 //! *Guarantees*: nothing is said that the trace does not show: incomparable places stay incomparable,
 //! and what an unknown argument may allow is taken as allowed. *Costs*: about the load of the run;
@@ -40,7 +41,9 @@ pub mod published;
 mod races;
 mod replay;
 mod resources;
+mod settled;
 mod sites;
+mod source;
 mod strand;
 mod strays;
 mod thread_words;
@@ -62,6 +65,7 @@ pub use message::{
 pub use mismatch::{Aspect, Mismatch, mismatches};
 pub use replay::{Circle, without_buffers};
 pub use resources::{Held, Resource, Resources};
+pub use source::Follower;
 pub use strand::{Doing, Lock, Strand};
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};

@@ -171,7 +171,7 @@ fn locked(conversation: &Conversation) -> Vec<(Option<u32>, usize)> {
 }
 
 /// What of a send does not fit a receive.
-fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
+pub(crate) fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
     let (Some(sent_type), Some(room_type)) = (&sent.datatype, &room.datatype) else {
         return None;
     };

@@ -47,6 +47,11 @@ impl Matching {
         let mut matching = Self::default();
         let mut messages: FxHashMap<Way, VecDeque<Message>> = FxHashMap::default();
         let mut ways: FxHashMap<(CommunicatorId, u32), Vec<Way>> = FxHashMap::default();
+        for (task, conversation) in tasks {
+            let before = conversation.settled.iter();
+            let before = before.map(|(communicator, count)| ((*communicator, *task), *count));
+            matching.begun.extend(before);
+        }
         for (task, id, part) in parts(tasks) {
             match &part.kind {
                 PartKind::Send {

@@ -236,6 +236,13 @@ pub struct Conversation {
     pub late: Option<(Arc<str>, TraceName, u64)>,
     /// What it made in MPI and did not free.
     pub resources: Resources,
+    /// Of each communicator, how many of its collective operations came before those that are here: they are over, as
+    /// is all that came before.
+    pub settled: BTreeMap<CommunicatorId, usize>,
+    /// Whether anything came before.
+    pub is_cut: bool,
+    /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
+    pub idle: Vec<(PartKind, bool)>,
     /// From which operation on they are of which thread.
     pub threads: Vec<(usize, TraceName)>,
     /// How it is now.
@@ -254,6 +261,12 @@ pub enum State {
     Finished,
     /// It ended, and others may wait for it.
     Ended,
+}
+
+/// Parts by number, once the first `count` are left out.
+pub(crate) fn left(parts: &mut Vec<usize>, count: usize) {
+    parts.retain(|it| *it >= count);
+    parts.iter_mut().for_each(|it| *it -= count);
 }
 
 impl Conversation {
@@ -313,6 +326,40 @@ impl Conversation {
         Some(self.operations.get(self.polled?)?.name.clone())
     }
 
+    /// Leaves out the first operations, and what they began; gives how many parts that were. They have to be
+    /// settled: those of all tasks together.
+    pub(crate) fn leave_out(&mut self, operations: usize) -> usize {
+        let parts = self.parts.partition_point(|it| it.operation < operations);
+        for part in self.parts.drain(..parts) {
+            if let PartKind::Collective(Collective {
+                communicator: Some(communicator),
+                ..
+            }) = part.kind
+            {
+                *self.settled.entry(communicator).or_default() += 1;
+            }
+        }
+        self.operations.drain(..operations);
+        self.is_cut |= operations > 0;
+        for part in &mut self.parts {
+            part.operation -= operations;
+        }
+        let numbers = self.pending.iter_mut().chain(&mut self.polled);
+        numbers.for_each(|it| *it -= operations.min(*it));
+        for operation in &mut self.operations {
+            match &mut operation.waits {
+                Waits::All(list) => left(list, parts),
+                // One of them is complete.
+                Waits::Any(list) if list.iter().any(|it| *it < parts) => {
+                    operation.waits = Waits::No;
+                }
+                Waits::Any(list) => left(list, parts),
+                Waits::No | Waits::Unknown => {}
+            }
+        }
+        parts
+    }
+
     /// Adds what another thread of the task did.
     pub fn append(&mut self, other: Self) {
         let (operations, parts) = (self.operations.len(), self.parts.len());
@@ -320,6 +367,11 @@ impl Conversation {
         self.threads
             .extend(threads.map(|(first, trace)| (first + operations, trace)));
         self.resources.append(other.resources);
+        self.idle.extend(other.idle);
+        self.is_cut |= other.is_cut;
+        for (communicator, count) in other.settled {
+            *self.settled.entry(communicator).or_default() += count;
+        }
         self.late = self.late.take().or(other.late);
         self.strands.extend(other.strands.into_iter().map(|mut it| {
             if let Doing::Operation(operation) = &mut it.doing {

@@ -1,15 +1,15 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Task};
-use crate::conversation::{Reader, Routines, Windows};
+use crate::conversation::{Routines, Windows};
 use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
+use crate::source::{Context, Source};
 use crate::strand::{Doing, Functions};
 use lockstep_calltree::{Forest, NodeId, left_out};
 use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
-use rayon::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -31,12 +31,17 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    pub fn new(run: &Run) -> Self {
-        Self::beside(run, None).0
+    /// What `run` shows; `source` reads its traces.
+    pub fn new(run: &Run, source: &mut impl Source) -> Self {
+        Self::beside(run, None, source).0
     }
 
     /// The same, and the trees of a normal run's tasks, by number.
-    pub fn beside(run: &Run, normal: Option<&Run>) -> (Self, Option<BTreeMap<u32, NodeId>>) {
+    pub fn beside(
+        run: &Run,
+        normal: Option<&Run>,
+        source: &mut impl Source,
+    ) -> (Self, Option<BTreeMap<u32, NodeId>>) {
         let mut notes = Vec::new();
         let chosen = choose(run, &mut notes);
         let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
@@ -45,7 +50,7 @@ impl Observed {
         let mut forest = Forest::new();
         let (traces, added) = forest.bounded(count, |forest| {
             let functions = forest.add_functions(run);
-            let traces = forest.add_traces(&functions, &threads);
+            let traces = source.trees(forest, &functions, &threads);
             let added = normal.as_ref().map(|(run, chosen)| {
                 let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
                 let functions = forest.add_functions(run);
@@ -59,8 +64,9 @@ impl Observed {
             numbers.zip(traces.iter().map(|it| it.root)).collect()
         });
         let roots = traces.into_iter().map(|trace| trace.root).collect();
-        let communicators = run.communicators();
-        let (mut conversations, membership) = converse(run, &communicators, &chosen, &mut notes);
+        let communicators = source.communicators(run);
+        let (mut conversations, membership) =
+            converse(run, source, &communicators, &chosen, &mut notes);
         let mut tasks = BTreeMap::new();
         // Of many tasks most stand where others do.
         let mut stacks: HashSet<Arc<[Place]>> = HashSet::new();
@@ -169,6 +175,7 @@ fn choose<'a>(run: &'a Run, notes: &mut Vec<String>) -> Vec<(u32, &'a Process, &
 /// What the tasks told each other, and who is in which communicator.
 fn converse(
     run: &Run,
+    source: &mut impl Source,
     communicators: &Communicators,
     chosen: &[(u32, &Process, &Thread)],
     notes: &mut Vec<String>,
@@ -186,7 +193,7 @@ fn converse(
     if !run.is_mpi {
         for (number, _, thread) in chosen {
             let conversation: &mut Conversation = conversations.entry(*number).or_default();
-            conversation.strands.push(functions.read(thread));
+            conversation.strands.push(source.strand(&functions, thread));
         }
         let membership = Membership {
             members,
@@ -210,12 +217,19 @@ fn converse(
             "{missing} ranks left no trace: whoever waits for them may go on"
         ));
     }
-    let routines = Routines::new(run);
-    let read = |process: &Process| -> Vec<(Conversation, Windows)> {
-        let threads = process.threads.iter().map(|thread| {
-            let reader = Reader::new(run, &routines, first, world);
-            let (mut said, windows) = reader.read(communicators, thread);
-            let mut strand = functions.read(thread);
+    let context = Context {
+        run,
+        communicators,
+        routines: Routines::new(run),
+        functions,
+        first,
+        world,
+    };
+    let threads: Vec<&Thread> = chosen.iter().flat_map(|(_, it, _)| &it.threads).collect();
+    let mut read = source.conversations(&context, &threads).into_iter();
+    let mut told = |process: &Process| -> Vec<(Conversation, Windows)> {
+        let threads = process.threads.iter().zip(&mut read);
+        let threads = threads.map(|(thread, (mut said, windows, mut strand))| {
             let is_in_mpi = || stack(run, thread).iter().any(is_mpi);
             if let Some(pending) = said.pending.first()
                 && (said.polled.is_some() || is_in_mpi())
@@ -229,10 +243,9 @@ fn converse(
         });
         threads.collect()
     };
-    let read: Vec<_> = chosen.par_iter().map(|(_, it, _)| read(it)).collect();
-    for ((number, ..), threads) in chosen.iter().zip(read) {
+    for (number, process, _) in chosen {
         let mut all = Conversation::default();
-        for (mut said, made) in threads {
+        for (mut said, made) in told(process) {
             windows.adopt(&made, &mut said);
             all.append(said);
         }
@@ -242,7 +255,10 @@ fn converse(
         let of = members.get(parent.0 as usize).cloned().flatten();
         members.push(of);
     }
-    if conversations.values().all(|it| it.parts.is_empty()) {
+    if conversations
+        .values()
+        .all(|it| it.parts.is_empty() && !it.is_cut)
+    {
         notes.push(
             "no arguments of MPI calls were recorded: who waits for whom is not known".to_owned(),
         );

@@ -1,6 +1,7 @@
 //! Tasks that wait without a call that does: they ask for a message or a request again and again.
 
-use crate::message::PartKind;
+use crate::message::{PartKind, left};
+use lockstep_trace::{Annotated, RecordKey};
 use std::sync::Arc;
 
 /// As often in a row without an answer, asking is waiting.
@@ -9,15 +10,18 @@ const OFTEN: u64 = 100;
 const MOST: usize = 16;
 
 /// What a thread asked for in vain since it last did anything else that others could notice.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Polls {
     asked: Vec<Asked>,
     times: u64,
     too_many: bool,
     last: Last,
+    /// Calls, and what they gave back, that ask for one of these: as long as nothing but such came since, they
+    /// change nothing but how often it was asked.
+    idle: Vec<(RecordKey, RecordKey)>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Asked {
     parts: Vec<usize>,
     probes: Vec<PartKind>,
@@ -48,6 +52,43 @@ impl Polls {
         if !self.too_many {
             self.asked.push(asked);
         }
+    }
+
+    /// A call that asked in vain just now.
+    pub fn remember(&mut self, call: Option<RecordKey>, given: Option<RecordKey>) {
+        if self.idle.len() < MOST && !self.too_many {
+            self.idle.extend(call.zip(given));
+        }
+    }
+
+    /// The first `parts` of the task are left out.
+    pub fn leave_out(&mut self, parts: usize) {
+        for asked in &mut self.asked {
+            left(&mut asked.parts, parts);
+        }
+    }
+
+    /// Something else came: what requests stand for may be another thing now.
+    pub fn doubt(&mut self) {
+        self.idle.clear();
+    }
+
+    /// Whether a call may be one that asks in vain once more.
+    pub fn may_be_idle(&self, call: Option<RecordKey>) -> bool {
+        self.idle.iter().any(|it| Some(it.0) == call)
+    }
+
+    /// Whether it is, and takes it in.
+    pub fn again(&mut self, call: &Annotated, given: &Annotated) -> bool {
+        let pair = call.key().zip(given.key());
+        let is_idle = pair.is_some_and(|it| self.idle.contains(&it));
+        if is_idle {
+            self.times += 1;
+            if let Some((_, event)) = &mut self.last {
+                *event = call.index;
+            }
+        }
+        is_idle
     }
 
     /// It did something else, or got an answer.

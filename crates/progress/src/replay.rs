@@ -51,6 +51,17 @@ pub(crate) fn is_reached(
     replay.has_begun(part)
 }
 
+/// The operation that each task would come to if no send were buffered.
+pub(crate) fn reached(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+) -> BTreeMap<u32, usize> {
+    let mut replay = Replay::new(tasks, members, matching);
+    replay.run();
+    replay.at
+}
+
 enum Step {
     Moved,
     Over,

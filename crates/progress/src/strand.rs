@@ -183,6 +183,28 @@ fn is_region(name: &str) -> bool {
     name.contains("._omp_fn.") || name.contains(".omp_outlined") || name.contains("omp_outlined.")
 }
 
+/// What the events of a thread so far tell.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    held: [u32; LOCKS],
+    tried: [bool; LOCKS],
+    depth: u64,
+    outermost: u64,
+    only_regions: bool,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            held: [0; LOCKS],
+            tried: [false; LOCKS],
+            depth: 0,
+            outermost: 0,
+            only_regions: true,
+        }
+    }
+}
+
 /// Functions of a run that mean something to other threads.
 pub(crate) struct Functions {
     meanings: FxHashMap<FunctionId, Meaning>,
@@ -212,34 +234,53 @@ impl Functions {
         }
     }
 
+    /// Whether no function means anything: then nothing need be read.
+    pub fn is_empty(&self) -> bool {
+        self.meanings.is_empty()
+    }
+
     /// How a thread stands.
     pub fn read(&self, thread: &Thread) -> Strand {
-        let mut strand = Strand::new(thread.name, Doing::Runs);
-        if self.meanings.is_empty() {
-            return strand;
+        let mut reading = Reading::default();
+        if !self.is_empty() {
+            self.read_on(&mut reading, thread.events());
         }
-        let (mut depth, mut outermost, mut only_regions) = (0u64, 0u64, true);
-        for event in thread.events() {
+        self.strand(&reading, thread)
+    }
+
+    /// Takes in more events of a thread.
+    pub fn read_on(&self, reading: &mut Reading, events: impl Iterator<Item = Event>) {
+        for event in events {
             match event {
                 Event::Call(function) => {
-                    if depth == 0 {
-                        outermost += 1;
-                        only_regions &= self.regions.contains(&function);
+                    if reading.depth == 0 {
+                        reading.outermost += 1;
+                        reading.only_regions &= self.regions.contains(&function);
                     }
-                    depth += 1;
+                    reading.depth += 1;
                     match self.meanings.get(&function) {
-                        Some(Meaning::Take(lock)) => strand.held[*lock as usize] += 1,
-                        Some(Meaning::Try(lock)) => strand.tried[*lock as usize] = true,
+                        Some(Meaning::Take(lock)) => reading.held[*lock as usize] += 1,
+                        Some(Meaning::Try(lock)) => reading.tried[*lock as usize] = true,
                         Some(Meaning::Give(lock)) => {
-                            let held = &mut strand.held[*lock as usize];
+                            let held = &mut reading.held[*lock as usize];
                             *held = held.saturating_sub(1);
                         }
                         _ => {}
                     }
                 }
-                Event::Return | Event::Tail => depth = depth.saturating_sub(1),
+                Event::Return | Event::Tail => reading.depth = reading.depth.saturating_sub(1),
             }
         }
+    }
+
+    /// How a thread stands of which all events were taken in.
+    pub fn strand(&self, reading: &Reading, thread: &Thread) -> Strand {
+        let mut strand = Strand::new(thread.name, Doing::Runs);
+        if self.is_empty() {
+            return strand;
+        }
+        (strand.held, strand.tried) = (reading.held, reading.tried);
+        let (outermost, only_regions) = (reading.outermost, reading.only_regions);
         // What was dropped may have locked.
         if thread.dropped > 0 {
             strand.tried = [true; LOCKS];

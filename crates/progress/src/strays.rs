@@ -1,5 +1,5 @@
 //! Messages that were sent and not received, beside those that are waited for in vain: to another task,
-//! from another, or in another communicator.
+//! from another, or in another communicator; and persistent sends that nobody started.
 
 use crate::analysis::Facts;
 use crate::matching::{Matching, PartId};
@@ -47,6 +47,34 @@ pub(crate) fn strays(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -
 
 /// Kept of each sender.
 const MOST: usize = 64;
+
+/// A persistent send that those wait for, and that is not running: `rank 1 did not start its persistent send to rank 0 with
+/// tag 3`.
+pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
+    let progress = facts.progress;
+    let waits = progress.waiting.waits.iter();
+    waits
+        .filter(|it| waiting.contains(&it.from))
+        .find_map(|wait| {
+            let Why::Message(tag) = wait.why else {
+                return None;
+            };
+            let idle = &facts.conversations.get(&wait.to)?.idle;
+            idle.iter().find_map(|(kind, was_started)| match kind {
+                PartKind::Send {
+                    to: Peer::Task(to),
+                    tag: sent,
+                    ..
+                } if *to == wait.from && tag.is_none_or(|it| it == *sent) => Some(format!(
+                    "{} did not start its persistent send to {} with tag {sent}{}",
+                    who(progress, &[wait.to]),
+                    who(progress, &[*to]),
+                    if *was_started { " again" } else { "" },
+                )),
+                _ => None,
+            })
+        })
+}
 
 /// What may have been meant for those who wait for a message: `rank 0 sent rank 1 a message with tag 3 of #2
 /// {0-3} that nobody received`.

@@ -340,7 +340,10 @@ fn deadlock(facts: &Facts<'_>) -> String {
         _ => "deadlock",
     };
     let mut text = format!("{kind}: {}", said.join("; "));
-    if let Some(hint) = strays::hint(facts, &subjects).or_else(|| stolen(facts, &subjects)) {
+    let hint = strays::unstarted(facts, &subjects)
+        .or_else(|| strays::hint(facts, &subjects))
+        .or_else(|| stolen(facts, &subjects));
+    if let Some(hint) = hint {
         text.push_str(&format!("; {hint}"));
     }
     if let Some(crowd) = crowd(progress, &subjects) {

@@ -59,6 +59,19 @@ const MESSAGES: &[Case] = &[
         &["rank 0 waits in MPI_Wait", "from rank 1 with tag 3"],
     ),
     (
+        "persistent_unstarted",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Recv",
+            "; rank 1 did not start its persistent send to rank 0 with tag 3",
+        ],
+    ),
+    (
+        "persistent_once",
+        "deadlock",
+        &["; rank 1 did not start its persistent send to rank 0 with tag 3 again"],
+    ),
+    (
         "intercomm_receive",
         "deadlock",
         &["rank 1 waits in MPI_Recv", "from rank 2 with tag 3"],
@@ -262,9 +275,12 @@ const FORTRAN: &[Case] = &[
 ];
 
 fn check(source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
-    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
-        return;
-    };
+    if let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) {
+        check_with(mpi, source, flags, patience, cases);
+    }
+}
+
+fn check_with(mpi: Mpi, source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
     let _one = one_at_a_time();
     let scratch = Scratch::new("bugs");
     let program = mpi.recipe(source).flags(flags).build();
@@ -302,6 +318,15 @@ fn messages() {
 #[test]
 fn collectives_and_windows() {
     check("bugs.c", C, "60", COLLECTIVES);
+}
+
+#[test]
+fn with_mpich() {
+    if Mpi::Mpich.is_here() {
+        check_with(Mpi::Mpich, "bugs.c", C, "60", MESSAGES);
+        check_with(Mpi::Mpich, "bugs.c", C, "60", &COLLECTIVES[..4]);
+        check_with(Mpi::Mpich, "bugs.c", C, "5", &THREADS[..3]);
+    }
 }
 
 #[test]

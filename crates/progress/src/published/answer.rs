@@ -9,6 +9,7 @@ use crate::group::Order;
 use crate::message::{Conversation, PartKind, Peer};
 use crate::observe::Observed;
 use crate::place::Program;
+use crate::source::Whole;
 use crate::verdict;
 use lockstep_trace::Run;
 use serde::Serialize;
@@ -22,7 +23,7 @@ pub fn analyse_by(run: &Run, method: Method) -> Progress {
     if method == Method::Lockstep {
         return analyse(run);
     }
-    let observed = Observed::new(run);
+    let observed = Observed::new(run, &mut Whole);
     let (model, states) = read(&observed);
     let found = match method {
         Method::Automaded => automaded(&model),
@@ -134,7 +135,7 @@ struct EdgeDocument {
 /// task went from one to another.
 #[must_use]
 pub fn model_of(run: &Run) -> ModelDocument {
-    let (model, states) = read(&Observed::new(run));
+    let (model, states) = read(&Observed::new(run, &mut Whole));
     let ranges = |it: &super::Ranks| it.ranges().to_vec();
     let states = (0..).zip(states).map(|(id, state)| StateDocument {
         id,

@@ -1,0 +1,281 @@
+//! Reads the traces of a run: all of it at once, or what is new in a run that still goes on.
+//!
+//! *Guarantees*: both give the same (but for a call whose arguments are about to be written: it has not been made
+//! yet, to who follows). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
+//! trees and what was said; all of it again where communicators came to be known otherwise than before.
+
+use crate::conversation::{Reader, Routines, Windows};
+use crate::matching::Matching;
+use crate::message::{CommunicatorId, Conversation};
+use crate::mismatch::mismatches;
+use crate::observe::Observed;
+use crate::settled::{settled, speaker};
+use crate::strand::{Functions, Reading, Strand};
+use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
+use lockstep_trace::{
+    Bookmark, Communicators, EventsMark, FunctionId, Run, StreamId, Thread, TraceName,
+};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is needed to read what threads said.
+pub(crate) struct Context<'a> {
+    pub run: &'a Run,
+    pub communicators: &'a Communicators,
+    pub routines: Routines,
+    pub functions: Functions,
+    /// Ids of communicators from here on are free.
+    pub first: u32,
+    pub world: Option<CommunicatorId>,
+}
+
+/// What a thread said, the windows that it made, and how it stands.
+pub(crate) type Told = (Conversation, Windows, Strand);
+
+/// Reads traces.
+pub(crate) trait Source {
+    /// Their trees; again, where they were too large all together.
+    fn trees(
+        &mut self,
+        forest: &mut Forest,
+        functions: &FunctionMap,
+        threads: &[&Thread],
+    ) -> Vec<Trace>;
+
+    /// The communicators.
+    fn communicators(&mut self, run: &Run) -> Communicators;
+
+    /// What threads of MPI processes said.
+    fn conversations(&mut self, context: &Context<'_>, threads: &[&Thread]) -> Vec<Told>;
+
+    /// How a thread stands.
+    fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand;
+}
+
+/// Reads all of it.
+pub(crate) struct Whole;
+
+impl Source for Whole {
+    fn trees(
+        &mut self,
+        forest: &mut Forest,
+        functions: &FunctionMap,
+        threads: &[&Thread],
+    ) -> Vec<Trace> {
+        forest.add_traces(functions, threads)
+    }
+
+    fn communicators(&mut self, run: &Run) -> Communicators {
+        run.communicators()
+    }
+
+    fn conversations(&mut self, context: &Context<'_>, threads: &[&Thread]) -> Vec<Told> {
+        let read = |thread: &&Thread| {
+            let mut reader = Reader::new(thread.name, context.first, context.world);
+            let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
+            let mut events = context.communicators.events_of(thread, is_wanted);
+            reader.read(context.run, &context.routines, &mut events);
+            let (said, windows) = reader.into_told();
+            (said, windows, context.functions.read(thread))
+        };
+        threads.par_iter().map(read).collect()
+    }
+
+    fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand {
+        functions.read(thread)
+    }
+}
+
+/// Follows a run that goes on: keeps what was read of it.
+#[derive(Debug, Default)]
+pub struct Follower {
+    trees: BTreeMap<StreamId, Grown>,
+    /// How often trees were asked for at this look.
+    tries: usize,
+    calls: lockstep_trace::Following,
+    /// As they were known at the last look.
+    communicators: Option<Communicators>,
+    said: BTreeMap<StreamId, Said>,
+    /// Whether something was left out of what they said.
+    is_cut: bool,
+    strands: BTreeMap<StreamId, (Reading, Bookmark)>,
+}
+
+/// What a thread said, and how far it was read.
+#[derive(Debug)]
+struct Said {
+    trace: TraceName,
+    reader: Reader,
+    mark: EventsMark,
+}
+
+impl Follower {
+    /// Leaves out what nothing can change any more, where all that was said is kept.
+    pub(crate) fn settle(&mut self, observed: &Observed) {
+        let by_name = self.said.iter().map(|(id, said)| (said.trace, *id));
+        let by_name: BTreeMap<TraceName, StreamId> = by_name.collect();
+        let conversations = &observed.conversations;
+        let mut threads = conversations.values().flat_map(|it| &it.threads);
+        if !threads.all(|(_, trace)| by_name.contains_key(trace)) {
+            return;
+        }
+        let matching = Matching::new(conversations);
+        let cut = settled(
+            conversations,
+            &observed.membership,
+            &matching,
+            &mismatches(conversations, &matching),
+            observed.communicators.all().len() as u32,
+        );
+        for (task, operations) in cut {
+            let speaker = conversations.get(&task).and_then(speaker);
+            let said = speaker.and_then(|it| self.said.get_mut(by_name.get(&it)?));
+            if let Some(said) = said.filter(|_| operations > 0) {
+                said.reader.leave_out(operations);
+                self.is_cut = true;
+            }
+        }
+    }
+}
+
+impl Source for Follower {
+    fn trees(
+        &mut self,
+        forest: &mut Forest,
+        functions: &FunctionMap,
+        threads: &[&Thread],
+    ) -> Vec<Trace> {
+        self.tries += 1;
+        if self.tries > 1 {
+            self.trees.clear();
+            return Whole.trees(forest, functions, threads);
+        }
+        let mut kept = std::mem::take(&mut self.trees);
+        let mut of = |thread: &&Thread| {
+            let id = thread.stream_id()?;
+            kept.remove(&id)
+        };
+        let grown: Vec<Grown> = threads
+            .iter()
+            .map(|it| of(it).unwrap_or_default())
+            .collect();
+        let known = &*forest;
+        let grown: Vec<Grown> = threads
+            .par_iter()
+            .zip(grown)
+            .map(|(thread, mut grown)| {
+                grown.read(known, functions, thread);
+                grown
+            })
+            .collect();
+        let roots = grown.iter().map(|it| forest.add_grown(it));
+        let traces = threads.iter().zip(roots).map(|(thread, root)| Trace {
+            name: thread.name,
+            root,
+            left_out: 0,
+        });
+        let traces = traces.collect();
+        let ids = threads.iter().map(|it| it.stream_id());
+        let kept = ids.zip(grown).filter_map(|(id, grown)| Some((id?, grown)));
+        self.trees = kept.collect();
+        traces
+    }
+
+    fn communicators(&mut self, run: &Run) -> Communicators {
+        // Trees that are too large now are so at the next look, too.
+        self.tries = usize::from(self.tries > 1);
+        let threads = run.processes.iter().flat_map(|it| &it.threads);
+        let there: BTreeSet<StreamId> = threads.filter_map(Thread::stream_id).collect();
+        self.strands.retain(|id, _| there.contains(id));
+        run.communicators_live(&mut self.calls)
+    }
+
+    fn conversations(&mut self, context: &Context<'_>, threads: &[&Thread]) -> Vec<Told> {
+        let mut kept = std::mem::take(&mut self.said);
+        let is_same = self.communicators.as_ref() == Some(context.communicators);
+        if !is_same {
+            self.communicators = Some(context.communicators.clone());
+        }
+        // Who left something out counts on all others to have left out what belongs to it.
+        let is_known = |it: &&Thread| {
+            let said = it.stream_id().and_then(|id| kept.get(&id));
+            said.is_some_and(|said| said.trace == it.name)
+        };
+        if !is_same || self.is_cut && !threads.iter().all(is_known) {
+            kept.clear();
+            self.is_cut = false;
+        }
+        let mut of = |thread: &&Thread| {
+            let id = thread.stream_id();
+            let said = id.and_then(|id| kept.remove(&id));
+            (said, id.and_then(|id| self.strands.remove(&id)))
+        };
+        let kept: Vec<_> = threads.iter().map(&mut of).collect();
+        let read: Vec<_> = threads
+            .par_iter()
+            .zip(kept)
+            .map(|(thread, (said, stands))| {
+                let stands = stand(&context.functions, thread, stands);
+                (converse(context, thread, said), stands)
+            })
+            .collect();
+        let mut told = Vec::with_capacity(threads.len());
+        for (thread, ((kept, said, windows), (strand, stands))) in threads.iter().zip(read) {
+            self.said.extend(thread.stream_id().zip(kept));
+            self.strands.extend(thread.stream_id().zip(stands));
+            told.push((said, windows, strand));
+        }
+        told
+    }
+
+    fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand {
+        let id = thread.stream_id();
+        let kept = id.and_then(|id| self.strands.remove(&id));
+        let (strand, kept) = stand(functions, thread, kept);
+        self.strands.extend(id.zip(kept));
+        strand
+    }
+}
+
+/// Reads what is new of a thread; how it stands, and what is to be kept.
+fn stand(
+    functions: &Functions,
+    thread: &Thread,
+    kept: Option<(Reading, Bookmark)>,
+) -> (Strand, Option<(Reading, Bookmark)>) {
+    if functions.is_empty() {
+        return (functions.read(thread), None);
+    }
+    let (mut reading, mut events) = match kept {
+        Some((reading, mark)) => (reading, thread.events_after(&mark)),
+        None => (Reading::default(), thread.events()),
+    };
+    functions.read_on(&mut reading, &mut events);
+    let strand = functions.strand(&reading, thread);
+    (strand, events.bookmark().map(|mark| (reading, mark)))
+}
+
+/// Reads what is new of a thread; what it said, and what is to be kept.
+fn converse(
+    context: &Context<'_>,
+    thread: &Thread,
+    kept: Option<Said>,
+) -> (Option<Said>, Conversation, Windows) {
+    let kept = kept.filter(|it| it.trace == thread.name);
+    let (mut reader, mark) = match kept {
+        Some(said) => (said.reader, Some(said.mark)),
+        None => (Reader::new(thread.name, context.first, context.world), None),
+    };
+    let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
+    let mut events = context.communicators.events_live(thread, mark, is_wanted);
+    reader.read(context.run, &context.routines, &mut events);
+    let mark = thread.stream_id().and_then(|_| events.mark());
+    let (said, windows) = reader.clone().into_told();
+    let trace = thread.name;
+    let kept = mark.map(|mark| Said {
+        trace,
+        reader,
+        mark,
+    });
+    (kept, said, windows)
+}

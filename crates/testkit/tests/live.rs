@@ -1,0 +1,132 @@
+//! A job that is looked at while it runs: what is found by reading what is new is what is found by reading all.
+
+use lockstep_progress::{Follower, Progress, analyse};
+use lockstep_testkit::command::Running;
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::recording::record_command;
+use lockstep_testkit::{Scratch, command};
+use lockstep_trace::{Live, Run};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The processes of a run on this host.
+fn processes(run: &Path) -> Vec<Pid> {
+    let names = fs::read_dir(run.join("processes")).into_iter().flatten();
+    let names = names.filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let pid = |name: String| {
+        let mut parts = name.rsplit('-');
+        parts.nth(2)?.parse().ok().and_then(Pid::from_raw)
+    };
+    names.filter_map(pid).collect()
+}
+
+fn is_stopped(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.map_or(true, |it| {
+        it.rsplit_once(") ")
+            .is_none_or(|it| !it.1.starts_with(['R', 'S', 'D']))
+    })
+}
+
+/// Copies a run while its processes stand still.
+fn copy(run: &Path, to: &Path) {
+    let all = processes(run);
+    let signal = |signal| {
+        for pid in &all {
+            let _ = kill_process(*pid, signal);
+        }
+    };
+    signal(Signal::STOP);
+    let begin = Instant::now();
+    while !all.iter().all(|it| is_stopped(*it)) && begin.elapsed() < Duration::from_secs(1) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let words = ["cp", "-r", "--sparse=always"].map(PathBuf::from);
+    let words = words.into_iter().chain([run.to_owned(), to.to_owned()]);
+    let copied = command::run(&mut command::command(&words.collect::<Vec<_>>()));
+    signal(Signal::CONT);
+    assert_eq!(copied.status, 0, "{copied:#?}");
+}
+
+/// Copies of a job's run, made while it runs or hangs, for some seconds at most.
+fn copies(scratch: &Scratch, words: &[String]) -> Vec<PathBuf> {
+    let run = scratch.join("run");
+    let mut running = Running::start(&mut record_command(&run, &[], words));
+    let begin = Instant::now();
+    let mut found = Vec::new();
+    let is_enough =
+        |found: &[PathBuf]| begin.elapsed() > Duration::from_secs(6) || found.len() == 40;
+    while !running.is_over() && !is_enough(&found) {
+        std::thread::sleep(Duration::from_millis(30));
+        if run.join("lockstep.json").exists() {
+            let to = scratch.join(format!("copy-{}", found.len()));
+            copy(&run, &to);
+            found.push(to);
+        }
+    }
+    let _ = running.stop();
+    found.push(run);
+    found
+}
+
+fn text(found: &Progress) -> String {
+    format!("{found:#?}")
+}
+
+fn check(source: &str, flags: &[&str], arguments: &[&str]) {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("live");
+    let program = mpi.recipe(source).flags(flags).build();
+    let mut words = mpi.launch(4);
+    words.push(program.display().to_string());
+    words.extend(arguments.iter().map(|it| (*it).to_owned()));
+    let copies = copies(&scratch, &words);
+    let expected: Vec<Option<String>> = copies
+        .iter()
+        .map(|it| {
+            let run = Live::default().open(it).ok()?;
+            Some(text(&Follower::default().analyse(&run)))
+        })
+        .collect();
+    for step in [1, 3, 7] {
+        let (mut live, mut follower) = (Live::default(), Follower::default());
+        for (copy, expected) in copies.iter().zip(&expected).step_by(step) {
+            let found = live
+                .open(copy)
+                .ok()
+                .map(|run| text(&follower.analyse(&run)));
+            assert_eq!(&found, expected, "{source}, {}", copy.display());
+        }
+    }
+    let run = Run::open(copies.last().expect("a run")).expect("a run");
+    assert_eq!(
+        Some(text(&analyse(&run))),
+        expected.last().cloned().flatten()
+    );
+}
+
+#[test]
+fn a_job_that_hangs() {
+    check("standstill.c", &["-g", "-O1"], &["heads"]);
+}
+
+#[test]
+fn a_job_that_polls() {
+    check("bugs.c", &["-g", "-O1", "-fopenmp"], &["iprobe_loop"]);
+}
+
+#[test]
+fn threads_that_wait_for_each_other() {
+    check("bugs.c", &["-g", "-O1", "-fopenmp"], &["join_receiver"]);
+}
+
+#[test]
+fn a_job_that_goes_on() {
+    check("hydro.c", &["-g", "-O1"], &[]);
+    check("workers.c", &["-g", "-O1"], &["3000"]);
+}
