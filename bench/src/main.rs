@@ -31,6 +31,7 @@ mod statistics;
 mod store;
 mod suite;
 mod sweep;
+mod watch;
 mod words;
 
 use anyhow::Result;
@@ -59,6 +60,7 @@ const BENCHES: &[Bench] = &[
     ("divergence", divergence::USAGE, divergence::run),
     ("loops", loops::USAGE, loops::run),
     ("sweep", sweep::USAGE, sweep::run),
+    ("watch", watch::USAGE, watch::run),
     ("compare", campaign::USAGE, campaign::run),
 ];
 
