@@ -139,11 +139,11 @@ impl Hang {
             let there = run.processes.iter().filter(there);
             let found = self.follower.analyse(&run);
             let there = there.map(|it| (it.pid, it.rank)).collect();
-            // Reading takes no more than a quarter of our time, unless it is about to be certain.
+            // Reading takes no more than half of our time, unless it is about to be certain.
             let is_definite = found.hang && found.kind == Kind::Deadlock;
             let pause = match is_definite {
                 true => QUIET,
-                false => (begin.elapsed() * 3).clamp(QUIET, Duration::from_secs(60)),
+                false => begin.elapsed().clamp(QUIET, Duration::from_secs(60)),
             };
             self.next = Instant::now() + pause;
             self.reading = Some(Reading {

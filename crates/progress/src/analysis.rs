@@ -172,8 +172,8 @@ impl Follower {
     /// [`analyse`], of a run that is opened again and again by [`lockstep_trace::Live`]: reads what is new.
     #[must_use]
     pub fn analyse(&mut self, run: &Run) -> Progress {
-        let observed = Observed::new(run, self);
-        self.settle(&observed);
+        let mut observed = Observed::new(run, self);
+        self.settle(&mut observed);
         conclude(run, observed, None)
     }
 }

@@ -116,8 +116,9 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
 /// Whether some wait for each other in calls that cannot return, whatever others ask for.
 fn is_definite(progress: &Progress) -> bool {
     let waits = |task: &u32| {
+        let is_over = |it: &Task| matches!(it.activity, Activity::Ended | Activity::Finished);
         let task = progress.tasks.get(task);
-        task.is_some_and(|it| it.polls.is_none() && it.activity != Activity::Ended)
+        task.is_some_and(|it| it.polls.is_none() && !is_over(it))
     };
     let mut cores = progress.waiting.cores.iter();
     cores.any(|core| core.iter().all(waits))

@@ -344,7 +344,16 @@ impl Conversation {
         for part in &mut self.parts {
             part.operation -= operations;
         }
+        let first = self.threads.iter_mut().map(|it| &mut it.0);
+        let doing = self
+            .strands
+            .iter_mut()
+            .filter_map(|it| match &mut it.doing {
+                Doing::Operation(operation) => Some(operation),
+                _ => None,
+            });
         let numbers = self.pending.iter_mut().chain(&mut self.polled);
+        let numbers = numbers.chain(first).chain(doing);
         numbers.for_each(|it| *it -= operations.min(*it));
         for operation in &mut self.operations {
             match &mut operation.waits {

@@ -110,11 +110,11 @@ struct Said {
 }
 
 impl Follower {
-    /// Leaves out what nothing can change any more, where all that was said is kept.
-    pub(crate) fn settle(&mut self, observed: &Observed) {
+    /// Leaves out what nothing can change any more, where all that was said is kept: here, and of what was observed.
+    pub(crate) fn settle(&mut self, observed: &mut Observed) {
         let by_name = self.said.iter().map(|(id, said)| (said.trace, *id));
         let by_name: BTreeMap<TraceName, StreamId> = by_name.collect();
-        let conversations = &observed.conversations;
+        let conversations = &mut observed.conversations;
         let mut threads = conversations.values().flat_map(|it| &it.threads);
         if !threads.all(|(_, trace)| by_name.contains_key(trace)) {
             return;
@@ -128,10 +128,14 @@ impl Follower {
             observed.communicators.all().len() as u32,
         );
         for (task, operations) in cut {
-            let speaker = conversations.get(&task).and_then(speaker);
+            let Some(conversation) = conversations.get_mut(&task).filter(|_| operations > 0) else {
+                continue;
+            };
+            let speaker = speaker(conversation);
             let said = speaker.and_then(|it| self.said.get_mut(by_name.get(&it)?));
-            if let Some(said) = said.filter(|_| operations > 0) {
+            if let Some(said) = said {
                 said.reader.leave_out(operations);
+                conversation.leave_out(operations);
                 self.is_cut = true;
             }
         }
