@@ -274,7 +274,7 @@ impl Reader {
             }
             let Some((event, depth)) = next else { return };
             let is_call = matches!(event.annotated.event, Event::Call(_));
-            if is_call && self.open.is_none() && self.polls.may_be_idle(event.annotated.key()) {
+            if is_call && self.open.is_none() && self.polls.may_be_idle(&event.annotated) {
                 asks = Some((event, depth));
                 continue;
             }

@@ -74,8 +74,11 @@ impl Polls {
     }
 
     /// Whether a call may be one that asks in vain once more.
-    pub fn may_be_idle(&self, call: Option<RecordKey>) -> bool {
-        self.idle.iter().any(|it| Some(it.0) == call)
+    pub fn may_be_idle(&self, call: &Annotated) -> bool {
+        !self.idle.is_empty()
+            && call
+                .key()
+                .is_some_and(|key| self.idle.iter().any(|it| it.0 == key))
     }
 
     /// Whether it is, and takes it in.

@@ -517,16 +517,24 @@ pub struct Unresolved {
     function: Option<FunctionId>,
 }
 
-/// What a call was given, or what it gave back: equal only for equal ones, of one reading of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordKey(usize);
+/// What a call was given, or what it gave back: equal only for equal ones, of one reading of a thread. It is kept as
+/// long as this is, so that no other one comes to its place.
+#[derive(Debug, Clone)]
+pub struct RecordKey(Arc<[Argument]>);
+
+impl PartialEq for RecordKey {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for RecordKey {}
 
 impl Annotated {
     /// `None` where there are no arguments.
     #[must_use]
     pub fn key(&self) -> Option<RecordKey> {
-        let record = self.arguments.as_ref()?;
-        Some(RecordKey(Arc::as_ptr(record).cast::<u8>().addr()))
+        self.arguments.clone().map(RecordKey)
     }
 }
 
