@@ -138,11 +138,33 @@ pub(crate) fn lost_their_launcher(
     }
 }
 
-/// Tasks that ended before `MPI_Finalize`, and others wait for them.
+/// Tasks that ended before `MPI_Finalize`, and others wait for them, or were ended for it.
 pub(crate) fn ended(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> {
+    if waiting.stuck.is_empty() {
+        return left(tasks);
+    }
     let core = waiting.cores.iter().flatten().copied();
     core.filter(|task| tasks[task].activity == Activity::Ended)
         .collect()
+}
+
+/// Tasks that ended by themselves before `MPI_Finalize` where all others were killed: some launchers end a job for that
+/// at once, before anybody waits for them.
+pub(crate) fn left(tasks: &BTreeMap<u32, Task>) -> Vec<u32> {
+    let has_left = |task: &&Task| {
+        task.activity == Activity::Ended && task.end.kind == EndKind::Exited && !task.crashed
+    };
+    let left: Vec<u32> = tasks
+        .values()
+        .filter(has_left)
+        .map(|it| it.number)
+        .collect();
+    let others = tasks.values().filter(|it| !has_left(it));
+    let mut killed = others.map(|it| it.end.kind == EndKind::Killed).peekable();
+    match killed.peek().is_some() && killed.all(|it| it) {
+        true => left,
+        false => Vec::new(),
+    }
 }
 
 /// Tasks that brought their job down.

@@ -1,7 +1,7 @@
 //! Who holds the others up, and whether a task hangs at all.
 
 use crate::analysis::{Activity, Group, Kind, Progress, Task, waits_of};
-use crate::ends::{crashed, ended};
+use crate::ends::{crashed, ended, left};
 use crate::group::Order;
 use crate::mismatch::Mismatch;
 use crate::waits::Waiting;
@@ -107,7 +107,8 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
                 && progress.least.iter().any(computes)
         }
     };
-    match crashed(&progress.tasks).is_empty() && is_held_up {
+    let went_on = crashed(&progress.tasks).is_empty() && left(&progress.tasks).is_empty();
+    match went_on && is_held_up {
         true => (true, Kind::Slow),
         false => (false, Kind::None),
     }

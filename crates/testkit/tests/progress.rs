@@ -140,8 +140,14 @@ fn check(mpi: Mpi) {
         let recording = recorded(mpi, &scratch, case);
         let progress = recording.json(&["progress"]);
         let told = format!("{mpi:?} {}: {progress:#}", case.bug);
-        assert_eq!(progress["kind"], case.kind, "{told}");
-        assert_eq!(progress["hang"], case.kind != "none", "{told}");
+        // MPICH's launcher ends the others at once, perhaps before one of them waits.
+        let is_cut_short = case.bug == "early"
+            && progress["waits"]
+                .as_array()
+                .is_some_and(|waits| !waits.iter().any(|it| it["to"] == 3));
+        let kind = if is_cut_short { "none" } else { case.kind };
+        assert_eq!(progress["kind"], kind, "{told}");
+        assert_eq!(progress["hang"], kind != "none", "{told}");
         let culprits: Vec<u64> = case.culprits.iter().map(|it| u64::from(*it)).collect();
         assert_eq!(
             ranks_of(&progress, &progress["least_progressed"]),
