@@ -7,8 +7,8 @@
 //   ilcs [--bug NAME] [--at P.T.I] [--workers N] [--cities N] [--rounds N] [--still MILLISECONDS] [--seeds N]
 //
 // It ends after --rounds rounds of the masters (default 12), or, with --still, when the champion has not improved for so
-// long: the papers' rule, which makes no two runs alike. A worker takes seeds until then, or --seeds of them. Healthy and
-// faulty runs are runs of one binary: --bug says what is wrong, --at in which process, thread and iteration where the name
+// long: the papers' rule, which makes no two runs alike. A worker takes seeds until then, or --seeds of them: the masters
+// wait for these, so that the same rank owns the champion in every round of every run. Healthy and faulty runs are runs of one binary: --bug says what is wrong, --at in which process, thread and iteration where the name
 // says "1". The names are the papers' (what-process-thread-iteration).
 //
 // A right trace: master `P.0` with MPI_Allreduce, MPI_Allreduce, MPI_Bcast in every round, GOMP_critical_start, memcpy,
@@ -36,6 +36,7 @@ static int rank, ranks;
 static long x[MOST_CITIES], y[MOST_CITIES];
 static struct champion champions[MOST_THREADS], best;
 static volatile bool go_on = true;
+static int done;
 
 // What the bug is, read once: no call may differ between healthy and faulty runs but those that the bug is about.
 enum what { MIS_CRIT, MIS_CRIT_2, MIS_CRIT_3, OP_1, SIZE_1, OP_2, SIZE_2, SIZE_BCAST, INF_LOOP };
@@ -141,8 +142,11 @@ static void worker(int thread, size_t size) {
   for (long iteration = 0; go_on && (!seeds || iteration < seeds); iteration++) {
     long seed = (iteration * ranks + rank) * MOST_THREADS + thread;
     long quality = CPU_Exec(seed, &found);
-    while (has(INF_LOOP, thread) && iteration == at_iteration)
-      ;
+    if (has(INF_LOOP, thread) && iteration == at_iteration) {
+      __atomic_add_fetch(&done, 1, __ATOMIC_RELEASE);
+      for (;;)
+        ;
+    }
     if (quality < champions[thread].quality) {
       if (has(MIS_CRIT, thread)) {
         memcpy(&champions[thread], &found, size);
@@ -152,6 +156,7 @@ static void worker(int thread, size_t size) {
       }
     }
   }
+  __atomic_add_fetch(&done, 1, __ATOMIC_RELEASE);
 }
 
 // The masters agree on the best champion; its quality.
@@ -183,6 +188,9 @@ static long exchange(size_t size, enum what missing) {
 }
 
 static void master(size_t size) {
+  // No call in here: how often would differ from run to run.
+  while (seeds && __atomic_load_n(&done, __ATOMIC_ACQUIRE) < workers)
+    ;
   double improved = MPI_Wtime();
   long before = 1l << 40;
   for (int round = 0;; round++) {
