@@ -4,6 +4,7 @@
 //! A step of the generated program has some 5,000 events, with an inner solver whose iterations vary from step to step, so
 //! that hardly two steps are equal.
 
+use crate::generated;
 use crate::measure;
 use crate::rows::Rows;
 use crate::run::{Job, empty};
@@ -15,7 +16,7 @@ use lockstep_loops::Names;
 use lockstep_testkit::artifacts;
 use lockstep_testkit::generate::Random;
 use lockstep_trace::Run;
-use lockstep_writer::{Builder, Error, FunctionNumber, Named, ProcessFacts};
+use lockstep_writer::{Builder, Error, FunctionNumber};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -59,10 +60,10 @@ pub fn run(words: &[String]) -> Result<()> {
     for ranks in given.list("--ranks", "16,1") {
         let left = CHANGES.iter().filter(|it| !rows.has(&[it.0, &ranks]));
         let left: Vec<Change> = left.copied().collect();
-        for row in several(&left, ranks.parse()?, events)? {
+        several(&left, ranks.parse()?, events, |row| {
             println!("{}", row.join("\t"));
-            rows.add(&row)?;
-        }
+            rows.add(&row)
+        })?;
     }
     Ok(())
 }
@@ -72,10 +73,15 @@ type Change = (&'static str, Option<&'static str>);
 
 const CHANGES: [Change; 2] = [("another call", Some(CHANGED)), ("left out", None)];
 
-fn several(changes: &[Change], ranks: u32, least: u64) -> Result<Vec<Vec<String>>> {
-    let mut rows = Vec::new();
+/// Each row is told at once: the next one takes minutes.
+fn several(
+    changes: &[Change],
+    ranks: u32,
+    least: u64,
+    mut tell: impl FnMut(Vec<String>) -> Result<()>,
+) -> Result<()> {
     if changes.is_empty() {
-        return Ok(rows);
+        return Ok(());
     }
     let place = |change| Place {
         rank: ranks / 3,
@@ -96,7 +102,7 @@ fn several(changes: &[Change], ranks: u32, least: u64) -> Result<Vec<Vec<String>
         let cost = measure::cost(&mut diff)?;
         ensure!(cost.status == 1, "diff: status {}", cost.status);
         std::fs::remove_dir_all(&faulty.directory)?;
-        rows.push(vec![
+        tell(vec![
             (*name).to_owned(),
             ranks.to_string(),
             normal.events.to_string(),
@@ -111,10 +117,10 @@ fn several(changes: &[Change], ranks: u32, least: u64) -> Result<Vec<Vec<String>
             format!("{:.2}", cost.wall),
             format!("{:.2}", cost.cpu),
             cost.memory.to_string(),
-        ]);
+        ])?;
     }
     std::fs::remove_dir_all(&normal.directory)?;
-    Ok(rows)
+    Ok(())
 }
 
 /// A sealed run, and what it took.
@@ -237,26 +243,10 @@ const FUNCTIONS: [&str; 18] = [
 fn write(name: &str, ranks: u32, least: u64, changed: Option<Place>) -> Result<(PathBuf, u64)> {
     let directory = empty(name)?;
     let mut builder = Builder::new(&directory)?;
-    let functions = FUNCTIONS.iter().map(|name| {
-        builder.function(&Named {
-            image: "/app",
-            name,
-            imported: name.starts_with("MPI_"),
-            source: None,
-        })
-    });
-    let functions = functions.collect::<Result<Vec<_>, _>>()?;
+    let functions = generated::functions(&mut builder, FUNCTIONS)?;
     let mut all = 0;
     for rank in 0..ranks {
-        let process = builder.process(ProcessFacts {
-            host: "node".to_owned(),
-            program: "/app".to_owned(),
-            pid: 1000 + rank,
-            rank: Some(rank),
-            status: Some(0),
-        })?;
-        // Its first thread.
-        builder.begin(process, 1000 + rank)?;
+        generated::begin(&mut builder, Some(rank))?;
         let mut code = Code {
             builder: &mut builder,
             functions: &functions,

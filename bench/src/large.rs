@@ -3,13 +3,14 @@
 //! Two runs of a process whose threads do something new for as long as they run: the first calls one of 200 functions in random
 //! order, one after another; the others build call trees of random shape. Both runs are equal up to half of their events.
 
+use crate::generated;
 use crate::measure;
 use crate::rows::Rows;
 use crate::run::{Job, empty};
 use crate::words::Words;
 use anyhow::{Context, Result, ensure};
 use lockstep_testkit::{artifacts, generate::Random};
-use lockstep_writer::{Builder, FunctionNumber, Named, ProcessFacts};
+use lockstep_writer::{Builder, FunctionNumber};
 use std::path::Path;
 
 /// What `--help` prints.
@@ -119,24 +120,13 @@ fn one(command: &str, directory: &Path, each: u64) -> Result<Vec<String>> {
 /// A run; that of another `seed` goes another way from the middle on.
 fn write(directory: &Path, threads: u64, each: u64, seed: u64) -> Result<()> {
     let mut builder = Builder::new(directory)?;
-    let functions = (0..FUNCTIONS).map(|index| {
-        builder.function(&Named {
-            image: "/app",
-            name: &format!("f{index}"),
-            imported: false,
-            source: None,
-        })
-    });
-    let functions = functions.collect::<Result<Vec<_>, _>>()?;
-    let process = builder.process(ProcessFacts {
-        host: "node".to_owned(),
-        program: "/app".to_owned(),
-        pid: 1000,
-        rank: None,
-        status: Some(0),
-    })?;
+    let names = (0..FUNCTIONS).map(|index| format!("f{index}"));
+    let functions = generated::functions(&mut builder, names)?;
+    let process = generated::begin(&mut builder, None)?;
     for thread in 0..threads {
-        builder.begin(process, thread as u32)?;
+        if thread > 0 {
+            builder.begin(process, thread as u32)?;
+        }
         let mut source = Source {
             builder: &mut builder,
             functions: &functions,

@@ -8,10 +8,12 @@
 
 mod call;
 mod campaign;
+mod capture;
 mod chart;
 mod comparing;
 mod coverage;
 mod divergence;
+mod generated;
 mod go;
 mod large;
 mod loops;
@@ -51,6 +53,7 @@ const BENCHES: &[Bench] = &[
     ("stall", stall::USAGE, stall::run),
     ("coverage", coverage::USAGE, coverage::run),
     ("memory", memory::USAGE, memory::run),
+    ("capture", capture::USAGE, capture::run),
     ("store", store::USAGE, store::run),
     ("ranks", ranks::USAGE, ranks::run),
     ("large", large::USAGE, large::run),

@@ -5,6 +5,7 @@
 //! as a run of so many files waits for the disk, and the machine may have other work.
 
 use crate::chart::{Chart, Line};
+use crate::generated;
 use crate::measure;
 use crate::rows::Rows;
 use crate::run::{Job, empty};
@@ -12,7 +13,7 @@ use crate::words::Words;
 use anyhow::{Context, Result, ensure};
 use lockstep_testkit::{artifacts, generate};
 use lockstep_trace::Event;
-use lockstep_writer::{Builder, Named, ProcessFacts};
+use lockstep_writer::Builder;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -120,31 +121,15 @@ fn one(count: u32) -> Result<Vec<String>> {
 /// Writes the run; how many events it has, and how many different traces.
 fn write(count: u32, directory: &Path) -> Result<(u64, usize)> {
     let mut builder = Builder::new(directory)?;
-    let functions = (0..generate::RANK_FUNCTIONS).map(|index| {
-        builder.function(&Named {
-            image: "/app",
-            name: &format!("f{index}"),
-            imported: false,
-            source: None,
-        })
-    });
-    let functions = functions.collect::<Result<Vec<_>, _>>()?;
+    let names = (0..generate::RANK_FUNCTIONS).map(|index| format!("f{index}"));
+    let functions = generated::functions(&mut builder, names)?;
     let mut seen: HashSet<u64> = HashSet::new();
     let mut all = 0;
     for (rank, events) in (0..).zip(generate::rank_events(count)) {
-        let process = builder.process(ProcessFacts {
-            host: "node".to_owned(),
-            program: "/app".to_owned(),
-            pid: 1000 + rank,
-            rank: Some(rank),
-            status: Some(0),
-        })?;
-        builder.begin(process, 0)?;
-        let mut hasher = DefaultHasher::new();
+        generated::begin(&mut builder, Some(rank))?;
         for event in &events {
             match event {
                 Event::Call(function) => {
-                    function.0.hash(&mut hasher);
                     let function = functions.get(function.0 as usize).context("a function")?;
                     builder.call(*function, None)?;
                 }
@@ -152,6 +137,8 @@ fn write(count: u32, directory: &Path) -> Result<(u64, usize)> {
             }
         }
         builder.end()?;
+        let mut hasher = DefaultHasher::new();
+        events.hash(&mut hasher);
         seen.insert(hasher.finish());
         all += events.len() as u64;
     }

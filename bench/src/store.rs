@@ -4,18 +4,18 @@
 //! and recorded: the programs of `programs/suite`, and others by path. Sizes are exact; times are of
 //! this machine, at this moment.
 
+use crate::capture;
 use crate::measure;
 use crate::rows::Rows;
+use crate::statistics::geometric_mean;
 use crate::suite;
 use crate::words::Words;
 use anyhow::{Context, Result, anyhow};
 use lockstep_calltree::{Forest, trees};
-use lockstep_format::codec::{AnyDecoder, AnyEncoder, Decoder, Kind, Sink};
-use lockstep_format::symbol::{FIRST_FUNCTION, RETURN, TAIL};
+use lockstep_format::codec::Kind;
 use lockstep_testkit::generate::{self, Source};
 use lockstep_testkit::tools;
-use lockstep_trace::sealed::Growing;
-use lockstep_trace::{Event, Thread};
+use lockstep_trace::Thread;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -98,16 +98,17 @@ pub fn run(words: &[String]) -> Result<()> {
         let chosen = |head| {
             let rows = rows.all();
             let rows = rows.filter(|row| row.text("source").starts_with("suite/") == is_meant);
-            let logs: Vec<f64> = rows
-                .map(|row| (row.number("seed") / row.number(head)).ln())
-                .collect();
-            (logs.iter().sum::<f64>() / logs.len() as f64).exp()
+            let ratios = rows.map(|row| row.number("seed") / row.number(head));
+            ratios.collect::<Vec<_>>()
         };
-        println!(
-            "{of}: beside seed, capture is {:.1} times smaller and sealed {:.1} (geometric means)",
-            chosen("capture"),
-            chosen("sealed"),
-        );
+        let (capture, sealed) = (chosen("capture"), chosen("sealed"));
+        if !capture.is_empty() {
+            println!(
+                "{of}: beside seed, capture is {:.1} times smaller and sealed {:.1} (geometric means)",
+                geometric_mean(&capture),
+                geometric_mean(&sealed),
+            );
+        }
     }
     let path = directory.join("store-ranks.csv");
     let mut rows = Rows::open(&path, &RANK_HEADS, given.has("--fresh"))?;
@@ -126,26 +127,6 @@ pub fn run(words: &[String]) -> Result<()> {
 enum Subject {
     Generated(Source),
     Recorded(suite::Program),
-}
-
-struct Bytes(Vec<u8>);
-
-impl Sink for Bytes {
-    fn put(&mut self, byte: u8) {
-        self.0.push(byte);
-    }
-}
-
-/// What a codec makes of symbols.
-fn encoded(kind: Kind, symbols: &[u32]) -> Vec<u8> {
-    let mut encoder: Box<AnyEncoder<Growing, Growing>> = Box::default();
-    let mut bytes = Bytes(Vec::new());
-    for symbol in symbols {
-        encoder.push(kind, *symbol, &mut bytes);
-    }
-    let tail = encoder.tail(kind);
-    bytes.0.extend_from_slice(&tail.bytes[..tail.length]);
-    bytes.0
 }
 
 /// Bytes that a tool makes of `input`; `-` where it is not there.
@@ -167,35 +148,17 @@ fn packed(tool: &str, level: &str, input: &[u8]) -> Result<String> {
 }
 
 fn one(source: Source) -> Result<Vec<String>> {
-    let symbols: Vec<u32> = source
-        .events
-        .iter()
-        .map(|event| match event {
-            Event::Call(function) => FIRST_FUNCTION + function.0,
-            Event::Return => RETURN,
-            Event::Tail => TAIL,
-        })
-        .collect();
+    let symbols = capture::symbols(&source.events);
     let events = source.events.len();
-    let seed = encoded(Kind::Seed, &symbols);
-    let capture = encoded(Kind::Lockstep, &symbols);
+    let seed = capture::encoded(Kind::Seed, &symbols);
+    let bytes = capture::encoded(Kind::Lockstep, &symbols);
     let raw: Vec<u8> = symbols
         .iter()
         .flat_map(|symbol| (*symbol as u16).to_le_bytes())
         .collect();
 
     let begin = Instant::now();
-    let mut decoder: Box<AnyDecoder<Growing, Growing>> = Box::new(AnyDecoder::new(Kind::Lockstep));
-    let mut rest = &capture[..];
-    let mut batch = [0; 256];
-    let mut decoded = 0;
-    loop {
-        let (count, _) = decoder.fill(&mut rest, &mut batch);
-        decoded += count;
-        if count < batch.len() {
-            break;
-        }
-    }
+    let decoded = capture::decoded(Kind::Lockstep, &bytes);
     anyhow::ensure!(
         decoded == events,
         "{}: expected {events}, found {decoded}",
@@ -233,7 +196,7 @@ fn one(source: Source) -> Result<Vec<String>> {
             .bits
             .map_or("-".to_owned(), |bits| format!("{:.0}", bits / 8.0)),
         seed.len().to_string(),
-        capture.len().to_string(),
+        bytes.len().to_string(),
         packed("zstd", "-19", &raw)?,
         packed("xz", "-9", &raw)?,
         told.nodes.len().to_string(),

@@ -4,13 +4,14 @@
 //! neighbours; in the faulty run one of them leaves messages out from step 20 on. Measured is the command as a whole: both
 //! runs opened, read, compared under all filters, attributes, linkages and numbers of clusters, and printed.
 
+use crate::generated;
 use crate::measure;
 use crate::rows::Rows;
 use crate::run::{Job, empty};
 use crate::words::Words;
 use anyhow::{Context, Result, ensure};
 use lockstep_testkit::artifacts;
-use lockstep_writer::{Builder, FunctionNumber, Named, ProcessFacts};
+use lockstep_writer::Builder;
 use std::path::{Path, PathBuf};
 
 /// What `--help` prints.
@@ -119,29 +120,13 @@ const FUNCTIONS: [&str; 6] = [
 fn write(name: &str, ranks: u32, faulty: Option<u32>) -> Result<(PathBuf, u64)> {
     let directory = empty(name)?;
     let mut builder = Builder::new(&directory)?;
-    let functions = FUNCTIONS.map(|name| {
-        builder.function(&Named {
-            image: "/app",
-            name,
-            imported: name.starts_with("MPI_"),
-            source: None,
-        })
-    });
-    let functions: Vec<FunctionNumber> = functions.into_iter().collect::<Result<_, _>>()?;
+    let functions = generated::functions(&mut builder, FUNCTIONS)?;
     let [main, init, send, receive, partner, finalize] = functions[..] else {
         anyhow::bail!("expected {} functions", FUNCTIONS.len());
     };
     let mut events = 0;
     for rank in 0..ranks {
-        let process = builder.process(ProcessFacts {
-            host: "node".to_owned(),
-            program: "/app".to_owned(),
-            pid: 1000 + rank,
-            rank: Some(rank),
-            status: Some(0),
-        })?;
-        // Its first thread.
-        builder.begin(process, 1000 + rank)?;
+        generated::begin(&mut builder, Some(rank))?;
         builder.call(main, None)?;
         let mut leaf = |function| -> Result<()> {
             events += 2;

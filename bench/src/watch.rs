@@ -26,17 +26,18 @@ Usage: cargo xtask bench watch [OPTION]...
 Looks at a job that polls. Takes some minutes.
 
   --polls LIST   how often two ranks poll before they wait for each other (10000,100000,1000000)
+  --rounds LIST  how often they exchange messages instead, as the other ranks do for ever (20000)
   --events N     the job that is looked at is ended after so many events (100000000)
   --seconds N    or after so long (600)
   --label NAME   rows in watch-NAME.csv (own)
   --fresh        forget the rows that are there
 ";
 
-const HEADS: [&str; 6] = ["what", "polls", "events", "look_s", "whole_s", "verdict_s"];
+const HEADS: [&str; 6] = ["what", "times", "events", "look_s", "whole_s", "verdict_s"];
 
 /// Runs it.
 pub fn run(words: &[String]) -> Result<()> {
-    let valued = ["--polls", "--events", "--seconds", "--label"];
+    let valued = ["--polls", "--rounds", "--events", "--seconds", "--label"];
     let given = Words::read(words, &valued, &["--fresh"])?;
     let directory = measure::results_directory()?;
     let label = given.text("--label", "own");
@@ -46,22 +47,29 @@ pub fn run(words: &[String]) -> Result<()> {
     let mpi = mpi.context("expected an MPI library, found none")?;
     let program = mpi.recipe("polling.c").flags(&["-g", "-O1"]).build();
     let scratch = Scratch::below(&artifacts::target(), "bench");
-    let job = |polls: &str| {
+    let job = |kind: &str, times: &str| {
         let mut words = mpi.launch(4);
-        words.extend([program.display().to_string(), polls.to_owned()]);
+        words.extend([&*program.display().to_string(), kind, times].map(str::to_owned));
         words
     };
-    for polls in given.list("--polls", "10000,100000,1000000") {
-        if !rows.has(&["verdict", &polls]) {
-            let run = scratch.join(format!("verdict-{polls}"));
-            let (events, verdict) = verdict(&run, &job(&polls))?;
-            rows.add(&row("verdict", &polls, events, None, Some(verdict)))?;
+    for (kind, standard) in [("polls", "10000,100000,1000000"), ("rounds", "20000")] {
+        for times in given.list(&format!("--{kind}"), standard) {
+            if !rows.has(&[kind, &times]) {
+                let run = scratch.join(format!("{kind}-{times}"));
+                let (events, verdict) = verdict(&run, &job(kind, &times))?;
+                rows.add(&row(kind, &times, events, None, Some(verdict)))?;
+            }
         }
     }
     if !rows.has(&["look"]) {
         let most = given.number("--events", 100_000_000)?;
         let limit = Duration::from_secs(given.number("--seconds", 600)?);
-        for (events, times) in looks(&scratch.join("looks"), &job("1000000000"), most, limit)? {
+        for (events, times) in looks(
+            &scratch.join("looks"),
+            &job("polls", "1000000000"),
+            most,
+            limit,
+        )? {
             rows.add(&row("look", "", events, Some(times), None))?;
         }
     }
@@ -69,14 +77,14 @@ pub fn run(words: &[String]) -> Result<()> {
     let _ = writeln!(
         report,
         "{:<10}{:>12}{:>14}{:>14}{:>14}{:>20}",
-        "what", "polls", "events", "a look, s", "all, s", "to the verdict, s"
+        "what", "times", "events", "a look, s", "all, s", "to the verdict, s"
     );
     for row in rows.all() {
         let cells = HEADS.map(|head| row.text(head));
-        let [what, polls, events, look, whole, verdict] = cells;
+        let [what, times, events, look, whole, verdict] = cells;
         let _ = writeln!(
             report,
-            "{what:<10}{polls:>12}{events:>14}{look:>14}{whole:>14}{verdict:>20}"
+            "{what:<10}{times:>12}{events:>14}{look:>14}{whole:>14}{verdict:>20}"
         );
     }
     print!("{report}");
@@ -86,7 +94,7 @@ pub fn run(words: &[String]) -> Result<()> {
 
 fn row(
     what: &str,
-    polls: &str,
+    times: &str,
     events: u64,
     looks: Option<(Duration, Duration)>,
     verdict: Option<f64>,
@@ -95,7 +103,7 @@ fn row(
     let (look, whole) = looks.map(|it| (seconds(it.0), seconds(it.1))).unzip();
     vec![
         what.to_owned(),
-        polls.to_owned(),
+        times.to_owned(),
         events.to_string(),
         look.unwrap_or_default(),
         whole.unwrap_or_default(),

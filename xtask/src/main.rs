@@ -27,7 +27,7 @@ Usage: cargo xtask COMMAND
   bench [OPTION|PROGRAM]...
                          slowdown, events per second and bytes per event beside callgrind and
                          uftrace on the same programs; `cargo xtask bench --help` says more
-  bench slowdown|call|startup|stall|coverage|memory|store|ranks|progress|divergence|loops|sweep|go
+  bench slowdown|call|startup|stall|coverage|memory|capture|store|ranks|large|progress|watch|divergence|loops|sweep|go
                          one figure each, rows kept, taken up where it stopped; `--help` says more
   campaign programs      real programs, untraced and recorded, must say and write the same
   campaign compare       faults whose place is known, and whether compare names it
