@@ -111,13 +111,14 @@ fn arguments_that_disagree() {
     );
     assert!(verdict.contains("at ilcs.c:"), "{verdict}");
 
-    // Open MPI ends the job; the count is told anyway.
+    // Open MPI ends the job, perhaps before all have come to that call; the count is told anyway.
     let size = search.run(&["--bug", "allRed1wrgSize-1-all-x", "--at", "2.0.0"]);
     let (status, found) = compare(&normal, &size);
     let verdict = found["verdict"].as_str().unwrap_or_default();
     assert_eq!((status, first(&found)), (1, "2.0"), "{verdict}");
     assert!(
-        verdict.contains("count=32 where 7 others of that call say 1"),
+        verdict.contains("calls MPI_Allreduce with count=32 where ")
+            && verdict.contains(" of that call say"),
         "{verdict}"
     );
 }
