@@ -213,6 +213,7 @@ impl Events {
                 symbols: 0,
                 inferred: false,
                 arguments: None,
+                line: None,
             };
             one(&plain, None)
         })

@@ -47,6 +47,8 @@ pub mod op {
     pub const STATUSES_AT: u8 = 11;
     /// The same, counted by the `int` at an address.
     pub const STATUSES_COUNTED_AT: u8 = 12;
+    /// A 64-bit integer at the address.
+    pub const LONG_AT: u8 = 13;
 }
 
 /// What a parameter is. The letters are those of the table.
@@ -56,6 +58,8 @@ pub enum Kind {
     Ignored,
     /// `i`: an integer.
     Int,
+    /// `l`: an integer of the size of an address (`MPI_Aint`).
+    Long,
     /// `p`: a rank in the communicator of the call, or a special value for one.
     Peer,
     /// `g`: a tag.
@@ -88,6 +92,14 @@ pub enum Kind {
     RequestAt,
     /// `N`: a matched message, by reference.
     MessageAt,
+    /// `F`: a file, by reference.
+    FileAt,
+    /// `I`: an info object, by reference.
+    InfoAt,
+    /// `E`: an error handler, by reference.
+    ErrhandlerAt,
+    /// `K`: an attribute key, by reference.
+    KeyvalAt,
     /// `A`: requests, as many as the first integer says.
     Requests,
     /// `Y`: integers, as many as the integer before them says.
@@ -106,6 +118,14 @@ pub enum Kind {
     NewMessage,
     /// `o`: a reduction, given back.
     NewOp,
+    /// `e`: a file, given back.
+    NewFile,
+    /// `j`: an info object, given back.
+    NewInfo,
+    /// `h`: an error handler, given back.
+    NewErrhandler,
+    /// `y`: an attribute key, given back.
+    NewKeyval,
     /// `n`: an integer, given back.
     Result,
     /// `f`: whether something happened, given back: statuses that follow count only if so.
@@ -124,6 +144,7 @@ impl Kind {
     const fn of(letter: u8) -> Self {
         match letter {
             b'i' => Self::Int,
+            b'l' => Self::Long,
             b'p' => Self::Peer,
             b'g' => Self::Tag,
             b'r' => Self::Root,
@@ -140,6 +161,10 @@ impl Kind {
             b'R' => Self::Request,
             b'Q' => Self::RequestAt,
             b'N' => Self::MessageAt,
+            b'F' => Self::FileAt,
+            b'I' => Self::InfoAt,
+            b'E' => Self::ErrhandlerAt,
+            b'K' => Self::KeyvalAt,
             b'A' => Self::Requests,
             b'Y' => Self::Ints,
             b'q' => Self::NewRequest,
@@ -149,6 +174,10 @@ impl Kind {
             b'w' => Self::NewWindow,
             b'm' => Self::NewMessage,
             b'o' => Self::NewOp,
+            b'e' => Self::NewFile,
+            b'j' => Self::NewInfo,
+            b'h' => Self::NewErrhandler,
+            b'y' => Self::NewKeyval,
             b'n' => Self::Result,
             b'f' => Self::Flag,
             b'k' => Self::ResultCount,
@@ -171,6 +200,10 @@ impl Kind {
                 | Self::NewWindow
                 | Self::NewMessage
                 | Self::NewOp
+                | Self::NewFile
+                | Self::NewInfo
+                | Self::NewErrhandler
+                | Self::NewKeyval
                 | Self::Result
                 | Self::Flag
                 | Self::ResultCount
@@ -287,10 +320,17 @@ impl Function {
                 | Kind::WindowAt
                 | Kind::RequestAt
                 | Kind::MessageAt
+                | Kind::InfoAt
+                | Kind::ErrhandlerAt
                     if is_c =>
                 {
                     op::HANDLE_AT
                 }
+                Kind::Long if is_c => op::LONG,
+                Kind::Long => op::LONG_AT,
+                // A pointer with every library.
+                Kind::FileAt if is_c => op::LONG_AT,
+                Kind::KeyvalAt => op::INT_AT,
                 Kind::Requests if is_c => op::HANDLES_AT | counts.first << 4,
                 Kind::Requests => op::INTS_COUNTED_AT | counts.first << 4,
                 Kind::Ints if is_c => op::INTS_AT | counts.last << 4,
@@ -304,7 +344,8 @@ impl Function {
         let mut given = None;
         for parameter in self.parameters().filter(|it| it.kind.is_result()) {
             let code = match parameter.kind {
-                Kind::Result => op::INT_AT,
+                Kind::Result | Kind::NewKeyval => op::INT_AT,
+                Kind::NewFile if is_c => op::LONG_AT,
                 Kind::Flag => op::FLAG_AT,
                 Kind::ResultCount => {
                     given = Some((parameter.position as u8) << 4);
@@ -429,12 +470,14 @@ const TO_ALL_W: &str = "sendbuf:. sendcounts:. sdispls:. sendtypes:. recvbuf:. r
      rdispls:. recvtypes:. comm:C";
 const SOME: &str =
     "incount:i array_of_requests:A outcount:k array_of_indices:x array_of_statuses:S";
-const PUT: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p target_disp:. \
+const PUT: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p target_disp:l \
      target_count:i target_datatype:T win:W";
 const PUT_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
-     target_disp:. target_count:i target_datatype:T win:W request:q";
+     target_disp:l target_count:i target_datatype:T win:W request:q";
+const ERRHANDLER: &str = "function:. errhandler:h";
+const KEYVAL: &str = "copy_fn:. delete_fn:. keyval:y extra_state:.";
 const ACCUMULATE: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
-     target_disp:. target_count:i target_datatype:T op:O win:W";
+     target_disp:l target_count:i target_datatype:T op:O win:W";
 const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
 const AT_OFFSET: &str = "fh:. offset:. buf:. count:i datatype:T status:s";
 const GROUP_OF_RANGES: &str = "group:G n:i ranges:. newgroup:u";
@@ -639,6 +682,22 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Finalized", "flag:f"),
     ("Query_thread", "provided:n"),
     ("Abort", "comm:C errorcode:i"),
+    ("Buffer_attach", "buffer:. size:i"),
+    ("Buffer_detach", "buffer_addr:. size:n"),
+    // Info objects, error handlers, attributes.
+    ("Info_create", "info:j"),
+    ("Info_dup", "info:. newinfo:j"),
+    ("Info_free", "info:I"),
+    ("Comm_create_errhandler", ERRHANDLER),
+    ("Win_create_errhandler", ERRHANDLER),
+    ("File_create_errhandler", ERRHANDLER),
+    ("Errhandler_free", "errhandler:E"),
+    ("Comm_create_keyval", KEYVAL),
+    ("Type_create_keyval", KEYVAL),
+    ("Win_create_keyval", KEYVAL),
+    ("Comm_free_keyval", "keyval:K"),
+    ("Type_free_keyval", "keyval:K"),
+    ("Win_free_keyval", "keyval:K"),
     // Datatypes and reductions.
     ("Type_contiguous", "count:i oldtype:T newtype:t"),
     (
@@ -700,19 +759,20 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Accumulate", ACCUMULATE),
     (
         "Fetch_and_op",
-        "origin_addr:. result_addr:. datatype:T target_rank:p target_disp:. op:O win:W",
+        "origin_addr:. result_addr:. datatype:T target_rank:p target_disp:l op:O win:W",
     ),
     (
         "Compare_and_swap",
-        "origin_addr:. compare_addr:. result_addr:. datatype:T target_rank:p target_disp:. win:W",
+        "origin_addr:. compare_addr:. result_addr:. datatype:T target_rank:p target_disp:l win:W",
     ),
     (
         "Get_accumulate",
         "origin_addr:. origin_count:i origin_datatype:T result_addr:. result_count:i \
-         result_datatype:T target_rank:p target_disp:. target_count:i target_datatype:T op:O win:W",
+         result_datatype:T target_rank:p target_disp:l target_count:i target_datatype:T op:O win:W",
     ),
     // Files.
-    ("File_open", "comm:C filename:. amode:i info:. fh:."),
+    ("File_open", "comm:C filename:. amode:i info:. fh:e"),
+    ("File_close", "fh:F"),
     ("File_read_at", AT_OFFSET),
     ("File_write_at", AT_OFFSET),
 ];

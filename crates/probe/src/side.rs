@@ -470,6 +470,7 @@ pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
     side.is_at_work = true;
     let arguments: [u64; MOST_PARAMETERS] = core::array::from_fn(|index| call.argument(index));
     side.values.length = 0;
+    side.values.push(call.return_address() as i64);
     // SAFETY: the program behind the stub, and what the MPI function will read too.
     let rest = unsafe { take(call.program(), &arguments, &mut side.values) };
     side.store(call, 0);
@@ -574,6 +575,7 @@ unsafe fn take(
                 op::LONG => values.push(value as i64),
                 op::HANDLE => values.push(handles::value(value)),
                 op::INT_AT => values.push(int_at(value)),
+                op::LONG_AT => values.push(long_at(value)),
                 op::HANDLE_AT => values.push(handle_at(value)),
                 op::FLAG_AT => {
                     let flag = int_at(value);
@@ -645,6 +647,14 @@ unsafe fn int_at(at: u64) -> i64 {
     }
     // SAFETY: the caller's promise.
     i64::from(unsafe { (at as *const i32).read_unaligned() })
+}
+
+unsafe fn long_at(at: u64) -> i64 {
+    if is_null(at) {
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { (at as *const i64).read_unaligned() }
 }
 
 unsafe fn handle_at(at: u64) -> i64 {

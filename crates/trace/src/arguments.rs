@@ -4,12 +4,13 @@
 //! events, and one for its return where the function gives something back. A record belongs to the
 //! next event of its function; where records end, later calls have none.
 
+use crate::catalogue::Image;
 use crate::container::SideStream;
 use crate::frames::Frames;
 use crate::handles::{Class, Library};
 use crate::inferred::Inferred;
 use crate::map::Mapped;
-use crate::model::{Event, FunctionId, Thread};
+use crate::model::{Event, FunctionId, SourceLine, Thread};
 use crate::stream::{Bookmark, Bytes, Events};
 use crate::symbols::Symbols;
 use lockstep_format::codec;
@@ -138,6 +139,8 @@ pub struct Annotated {
     pub symbols: u64,
     /// Of a call of an MPI function: its arguments; of its return: what it gave back.
     pub arguments: Option<Arc<[Argument]>>,
+    /// Of a call that has them: the line that it stands in, where it is known.
+    pub line: Option<Arc<SourceLine>>,
 }
 
 /// Where a thread's arguments are.
@@ -151,6 +154,8 @@ pub(crate) struct Source {
     pub symbols: Arc<Symbols>,
     pub library: Arc<Library>,
     pub functions: Arc<FxHashMap<FunctionId, mpi::Function>>,
+    /// With the difference between addresses in the process and in the file.
+    pub images: Arc<[(u64, Arc<Image>)]>,
     /// How many ranks the process's world has, where the launcher says so.
     pub world_size: Option<u32>,
 }
@@ -161,6 +166,7 @@ pub(crate) struct Tuple {
     pub function: Option<FunctionId>,
     pub is_result: bool,
     pub arguments: Arc<[Argument]>,
+    pub line: Option<Arc<SourceLine>>,
 }
 
 /// The records of a stream, in order.
@@ -259,6 +265,10 @@ impl Source {
     fn tuple(&self, key: u32, values: &[i64]) -> Tuple {
         let function = self.symbols.function(key >> 1);
         let is_result = key & 1 == 1;
+        let (line, values) = match values {
+            [behind, values @ ..] if !is_result => (self.line(function, *behind as u64), values),
+            _ => (None, values),
+        };
         let arguments = function
             .and_then(|function| self.functions.get(&function))
             .map(|function| self.arguments(function, is_result, values))
@@ -267,7 +277,16 @@ impl Source {
             function,
             is_result,
             arguments: arguments.into(),
+            line: line.cloned().map(Arc::new),
         }
+    }
+
+    /// The line of the call of `function` that returns to this address.
+    fn line(&self, function: Option<FunctionId>, behind: u64) -> Option<&SourceLine> {
+        let images = self.images.iter();
+        let mut lines =
+            images.map(|(bias, image)| image.line_behind(behind.wrapping_sub(*bias), function?));
+        lines.find_map(|line| line)
     }
 
     fn arguments(
@@ -316,9 +335,13 @@ impl Source {
                 undefined @ -32766 => rank(&self.library, undefined),
                 color => Value::Number(color),
             },
-            Kind::Int | Kind::Result | Kind::ResultCount | Kind::Flag => {
-                Value::Number(values.next()?)
-            }
+            Kind::Int
+            | Kind::Long
+            | Kind::NewKeyval
+            | Kind::KeyvalAt
+            | Kind::Result
+            | Kind::ResultCount
+            | Kind::Flag => Value::Number(values.next()?),
             Kind::Requests => {
                 let count = values.next()?;
                 let shown = elements(count, values, 1)
@@ -523,10 +546,11 @@ impl Arguments<'_> {
         self.function = function;
         let has_record = function.is_some() && self.inherited == 0;
         self.inherited = self.inherited.saturating_sub(1);
-        let arguments = self
+        let (arguments, line) = self
             .next
             .take_if(|next| has_record && (next.function, next.is_result) == (function, is_result))
-            .map(|tuple| tuple.arguments);
+            .map(|tuple| (tuple.arguments, tuple.line))
+            .unzip();
         if arguments.is_some() {
             self.next = self.records.as_mut().and_then(Iterator::next);
         }
@@ -537,6 +561,7 @@ impl Arguments<'_> {
             event,
             symbols: self.events.symbols(),
             arguments,
+            line: line.flatten(),
         }
     }
 }

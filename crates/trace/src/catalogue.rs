@@ -96,6 +96,13 @@ impl Image {
                 .is_none_or(|called| called == callee || is_namesake(called));
         site.line.clone().filter(|_| fits)
     }
+
+    /// The same of a call of `callee`, whoever called.
+    pub fn line_behind(&self, address: u64, callee: FunctionId) -> Option<&SourceLine> {
+        let site = self.sites.get(&address)?;
+        let fits = site.callee.is_none_or(|called| called == callee);
+        site.line.as_ref().filter(|_| fits)
+    }
 }
 
 impl<'a> Catalogue<'a> {

@@ -16,6 +16,9 @@ pub(crate) enum Class {
     Window,
     Request,
     Message,
+    File,
+    Info,
+    Errhandler,
 }
 
 impl Class {
@@ -29,6 +32,9 @@ impl Class {
             Kind::Window | Kind::WindowAt | Kind::NewWindow => Self::Window,
             Kind::Request | Kind::RequestAt | Kind::NewRequest | Kind::Requests => Self::Request,
             Kind::MessageAt | Kind::NewMessage => Self::Message,
+            Kind::FileAt | Kind::NewFile => Self::File,
+            Kind::InfoAt | Kind::NewInfo => Self::Info,
+            Kind::ErrhandlerAt | Kind::NewErrhandler => Self::Errhandler,
             _ => return None,
         })
     }

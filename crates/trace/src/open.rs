@@ -479,6 +479,7 @@ impl Opened {
             })
             .collect();
         let mpi = Arc::new(mpi);
+        let images: Arc<[(u64, Arc<Image>)]> = self.images.into();
         let created: Vec<Created> = file
             .threads
             .iter()
@@ -575,7 +576,7 @@ impl Opened {
                     scan.frames,
                     &scan.owners,
                     &thread.mirror,
-                    &self.images,
+                    &images,
                     functions,
                 ),
                 open_leaf: scan.last_leaf,
@@ -603,6 +604,7 @@ impl Opened {
                         symbols: Arc::clone(&symbols),
                         library: Arc::clone(&library),
                         functions: Arc::clone(&mpi),
+                        images: Arc::clone(&images),
                         world_size,
                     })
                 }),

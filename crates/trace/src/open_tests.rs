@@ -24,7 +24,7 @@ impl Directory {
         for name in ["processes", "plans", "lines", "ends"] {
             fs::create_dir_all(directory.0.join(name)).unwrap();
         }
-        directory.write("lockstep.json", br#"{"version":4,"codec":"seed"}"#);
+        directory.write("lockstep.json", br#"{"version":5,"codec":"seed"}"#);
         directory
     }
 

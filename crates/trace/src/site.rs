@@ -2,8 +2,9 @@
 //! calls what it called.
 //!
 //! A trace tells who called whom, not from which line; the plan of the image knows all lines of a caller
-//! that call one callee, which mostly is one. *Costs*: one pass over the events up to the last that is
-//! asked for; of a sealed run O(depth x log list) each.
+//! that call one callee, which mostly is one. Where it is not, and the call is one of MPI, its line is
+//! recorded beside its arguments. *Costs*: one pass over the events up to the last that is
+//! asked for; of a sealed run O(depth x log list) each, and that pass where lines have to be told apart.
 
 use crate::frames::Frames;
 use crate::model::{FunctionId, Run, SourceLine, Thread};
@@ -24,7 +25,7 @@ impl Run {
     #[must_use]
     pub fn sites(&self, thread: &Thread, events: &[u64]) -> Vec<Option<Site>> {
         let pairs = thread.callers(events).into_iter();
-        pairs
+        let mut sites: Vec<Option<Site>> = pairs
             .map(|pair| {
                 let (caller, callee) = pair?;
                 let caller = self.function(caller);
@@ -36,7 +37,20 @@ impl Run {
                     lines,
                 })
             })
-            .collect()
+            .collect();
+        if thread.has_arguments() {
+            let mut beside = thread.arguments().peekable();
+            for (event, site) in events.iter().zip(&mut sites) {
+                let Some(site) = site.as_mut().filter(|it| it.lines.len() > 1) else {
+                    continue;
+                };
+                while beside.next_if(|it| it.index < *event).is_some() {}
+                if let Some(line) = beside.peek().and_then(|it| it.line.as_deref()) {
+                    site.lines = vec![line.clone()];
+                }
+            }
+        }
+        sites
     }
 }
 

@@ -15,6 +15,7 @@ pub struct Call {
     slot: u64,
     stub: u64,
     program: u64,
+    return_address: u64,
 }
 
 impl Call {
@@ -26,6 +27,11 @@ impl Call {
     /// The start of its stub.
     pub fn stub(&self) -> u64 {
         self.stub
+    }
+
+    /// Where it returns to; at an entry only.
+    pub fn return_address(&self) -> u64 {
+        self.return_address
     }
 
     /// Its capture program; at an entry only.
@@ -61,8 +67,8 @@ impl Call {
         return_address: u64,
         is_exit: bool,
     ) -> Option<Self> {
-        let (stub, program) = if is_exit {
-            (return_address - AFTER_EXIT, 0)
+        let (stub, program, return_address) = if is_exit {
+            (return_address - AFTER_EXIT, 0, 0)
         } else {
             let top = thread.top_entry().filter(|top| top.slot() == slot)?;
             // SAFETY: the slot of the call.
@@ -70,13 +76,15 @@ impl Call {
             if top.hook() == 0 || top.hook() != found {
                 return None;
             }
-            (top.start(), return_address + PROGRAM)
+            let program = return_address + PROGRAM;
+            (top.start(), program, top.return_address)
         };
         Some(Self {
             registers,
             slot,
             stub,
             program,
+            return_address,
         })
     }
 }
