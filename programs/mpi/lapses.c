@@ -1,5 +1,5 @@
 // Mistakes in the use of MPI that need not show in a run: it ends, and the next one, or a larger one, does not;
-// 4 ranks. The last three end the job.
+// 4 ranks. The last six end the job.
 //
 //   lapses race            a receive from anybody could have taken what the next one needs
 //   lapses heads           ranks 0 and 1 send to each other first
@@ -11,12 +11,24 @@
 //   lapses communicator    a copy of the communicator that is not freed
 //   lapses unfreed         a datatype, a group, a reduction and a persistent request that are not
 //   lapses locked          the window of rank 1 is locked to the end
+//   lapses objects         an info object, an error handler and an attribute key that are not freed
+//   lapses threads         a thread receives, though MPI_THREAD_FUNNELED was asked for
+//   lapses restarted       a persistent receive is started while it runs
+//   lapses relocked        the window of rank 1 is locked twice
+//   lapses unbuffered      MPI_Bsend without a buffer
+//   lapses conflict        ranks 0 and 2 put to one place between two fences
+//   lapses unready         MPI_Rsend before the receive
+//   lapses lines           the third of four sends has a tag of its own
 //   lapses fine            all of these things done right
 //   lapses late            MPI_Barrier after MPI_Finalize
 //   lapses peer            rank 0 sends to rank 7
 //   lapses room            a message that is larger than the receive
+//   lapses freed           MPI_Barrier in a communicator that was freed
+//   lapses again           MPI_Init twice
+//   lapses early           MPI_Comm_size before MPI_Init
 
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,12 +137,139 @@ static void lock(int unlocks) {
 
 static void locked(void) { lock(0); }
 
+static void handles(int frees) {
+  MPI_Info info;
+  MPI_Errhandler handler;
+  int key;
+  MPI_Info_create(&info);
+  MPI_Comm_create_errhandler((MPI_Comm_errhandler_function *)abort, &handler);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+  if (!frees) return;
+  MPI_Info_free(&info);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free_keyval(&key);
+}
+
+static void objects(void) { handles(0); }
+
+static void *other_thread(void *nothing) {
+  receive(0, 3);
+  return nothing;
+}
+
+static void threads(void) {
+  pthread_t thread;
+  if (rank == 0) send(1, 3);
+  if (rank != 1) return;
+  pthread_create(&thread, NULL, other_thread, NULL);
+  pthread_join(thread, NULL);
+}
+
+static void persistent(int starts) {
+  MPI_Request request;
+  if (rank == 1) send(0, 3);
+  if (rank != 0) return;
+  MPI_Recv_init(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
+  for (int i = 0; i < starts; i++)
+    MPI_Start(&request);
+  MPI_Wait(&request, &status);
+  MPI_Request_free(&request);
+}
+
+static void restarted(void) { persistent(2); }
+
+static void relocked(void) {
+  MPI_Win window;
+  MPI_Win_create(value, sizeof value, sizeof *value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  if (rank == 0) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+    MPI_Win_unlock(1, window);
+  }
+  MPI_Win_free(&window);
+}
+
+static void buffered(int attaches) {
+  static char buffer[1000 + MPI_BSEND_OVERHEAD];
+  void *last;
+  int size;
+  if (attaches) MPI_Buffer_attach(buffer, sizeof buffer);
+  if (rank == 0) MPI_Bsend(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+  if (rank == 1) receive(0, 3);
+  if (attaches) MPI_Buffer_detach(&last, &size);
+}
+
+static void unbuffered(void) { buffered(0); }
+
+static void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
+
+// Ranks 0 and 2 put to bytes of rank 1 that overlap, in order or not.
+static void put(int in_order) {
+  MPI_Win window;
+  static int memory[8];
+  MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_fence(0, window);
+  if (rank == 0) MPI_Put(value, 4, MPI_INT, 1, 0, 4, MPI_INT, window);
+  if (in_order) MPI_Win_fence(0, window);
+  if (rank == 2) MPI_Put(value, 4, MPI_INT, 1, 2, 4, MPI_INT, window);
+  MPI_Win_fence(0, window);
+  if (in_order) {
+    MPI_Accumulate(value, 4, MPI_INT, 1, 0, 4, MPI_INT, MPI_SUM, window);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+    for (int turn = 0; turn < 4; turn++) {
+      meet();
+      if (turn != rank) continue;
+      MPI_Win_lock(MPI_LOCK_SHARED, 3, 0, window);
+      MPI_Put(value, 4, MPI_INT, 3, 0, 4, MPI_INT, window);
+      MPI_Win_flush(3, window);
+      MPI_Put(value, 4, MPI_INT, 3, 0, 4, MPI_INT, window);
+      MPI_Win_unlock(3, window);
+    }
+  }
+  MPI_Win_free(&window);
+}
+
+static void conflict(void) { put(0); }
+
+// A ready send, whose receive has begun before where a message says so.
+static void ready(int waits) {
+  MPI_Request request;
+  if (rank == 0) {
+    if (waits) receive(1, 6);
+    MPI_Rsend(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+  }
+  if (rank == 1) {
+    MPI_Irecv(value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &request);
+    if (waits) send(0, 6);
+    MPI_Wait(&request, &status);
+  }
+}
+
+static void unready(void) { ready(0); }
+
+static void lines(void) {
+  if (rank == 0) {
+    MPI_Send(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+    MPI_Send(value, 1, MPI_INT, 1, 4, MPI_COMM_WORLD);
+    MPI_Send(value, 1, MPI_INT, 1, 9, MPI_COMM_WORLD);
+    MPI_Send(value, 1, MPI_INT, 1, 5, MPI_COMM_WORLD);
+  }
+  if (rank == 1) {
+    for (int tag = 3; tag <= 5; tag++) receive(0, tag);
+  }
+}
+
 static void fine(void) {
   MPI_Comm copy;
   MPI_Request request;
   int sum;
   make(1);
   lock(1);
+  handles(1);
+  persistent(1);
+  buffered(1);
+  put(1);
+  ready(1);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
     // Whose message it was decides whom it asks for the rest.
@@ -163,6 +302,16 @@ static void room(void) {
   if (rank == 1) MPI_Recv(value, 2, MPI_INT, 0, 3, MPI_COMM_WORLD, &status);
 }
 
+static void freed(void) {
+  MPI_Comm copy, old;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  old = copy;
+  MPI_Comm_free(&copy);
+  if (rank == 1) MPI_Barrier(old);
+}
+
+static void again(void) { MPI_Init(NULL, NULL); }
+
 static const struct {
   const char *name;
   void (*run)(void);
@@ -174,13 +323,25 @@ static const struct {
     {"unfreed", unfreed},     {"locked", locked},
     {"fine", fine},           {"late", late},
     {"peer", peer},           {"room", room},
+    {"objects", objects},     {"threads", threads},
+    {"restarted", restarted}, {"relocked", relocked},
+    {"unbuffered", unbuffered}, {"conflict", conflict},
+    {"unready", unready},
+    {"lines", lines},         {"freed", freed},
+    {"again", again},
 };
 
 int main(int argc, char **argv) {
-  MPI_Init(&argc, &argv);
+  int given;
+  const char *lapse = argc > 1 ? argv[1] : "";
+  if (strcmp(lapse, "early") == 0) MPI_Comm_size(MPI_COMM_WORLD, &given);
+  if (strcmp(lapse, "threads") == 0)
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &given);
+  else
+    MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++) {
-    if (argc > 1 && strcmp(KERNELS[i].name, argv[1]) == 0) KERNELS[i].run();
+    if (strcmp(KERNELS[i].name, lapse) == 0) KERNELS[i].run();
   }
   MPI_Finalize();
   return 0;

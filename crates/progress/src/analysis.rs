@@ -205,10 +205,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, Nod
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
     let mut loose = match observed.is_whole {
-        true => loose_ends(conversations, &matching),
+        true => loose_ends(conversations, &observed.membership, &matching),
         false => Vec::new(),
     };
-    let is_free = observed.is_whole && waiting.stuck.is_empty();
+    // A replay goes through a task's operations in one order.
+    let is_threaded = conversations.values().any(Conversation::is_threaded);
+    let is_free = observed.is_whole && !is_threaded && waiting.stuck.is_empty();
     let circle = match is_free {
         true => without_buffers(conversations, &observed.membership, &matching),
         false => None,

@@ -2,9 +2,11 @@
 
 use crate::call::{begun, everybody, probed, requests};
 use crate::message::{
-    CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits, left,
+    CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Shape, Step, Waits, left,
 };
 use crate::poll::Polls;
+use crate::resources::Resource;
+use crate::usage::is_always_fine;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
     Argument, Event, EventsOf, FunctionId, Meaning, RecordKey, Resolved, Run, TraceName,
@@ -53,6 +55,7 @@ impl Windows {
                 *id = *known;
             }
         };
+        conversation.accesses.renumber(here);
         for part in &mut conversation.parts {
             match &mut part.kind {
                 PartKind::Epoch { window, .. } => here(window),
@@ -130,12 +133,17 @@ struct Open {
     begun: Vec<usize>,
     /// Of a persistent request, what a start of it begins.
     template: Option<Vec<PartKind>>,
-    /// The communicator of a window that it makes.
+    /// The communicator of a window that it makes, and the bytes of a unit of displacement.
     window_of: Option<CommunicatorId>,
+    unit: Option<i64>,
     /// What it asks for without waiting: parts, and messages that a probe would see.
     asked: Option<(Vec<usize>, Vec<PartKind>)>,
     /// What it was given.
     key: Option<RecordKey>,
+    /// What it frees.
+    frees: Option<(Resource, Vec<i64>)>,
+    /// The level of thread support that it asks for.
+    required: Option<i64>,
 }
 
 /// Reads a thread, as far as it goes.
@@ -174,22 +182,6 @@ fn step(base: &str, event: &Resolved) -> Option<Step> {
     })
 }
 
-/// Whether it may be called after `MPI_Finalize` (MPI 4.1, 11.4.1), by its name without `MPI_`.
-fn may_come_late(base: &str) -> bool {
-    const ALWAYS: [&str; 8] = [
-        "Initialized",
-        "Finalized",
-        "Get_version",
-        "Get_library_version",
-        "Wtime",
-        "Wtick",
-        "Error_class",
-        "Error_string",
-    ];
-    const FAMILIES: [&str; 3] = ["T_", "Info_", "Session_"];
-    ALWAYS.contains(&base) || FAMILIES.iter().any(|it| base.starts_with(it))
-}
-
 /// The requests that a call says it completed.
 fn chosen(run: &Run, handles: &[i64], event: &Resolved) -> Vec<i64> {
     let is_fortran = event.function.is_some_and(|id| {
@@ -218,6 +210,17 @@ fn idle((handle, request): (&i64, &Request)) -> Option<(i64, Vec<(PartKind, bool
         }
         _ => None,
     }
+}
+
+/// What a call frees that is gone when it returns: of a request that runs, that is not so.
+fn freed(base: &str, event: &Resolved) -> Option<(Resource, Vec<i64>)> {
+    let resource = Resource::freed_by(base).filter(|it| *it != Resource::PersistentRequest)?;
+    let arguments = event.annotated.arguments.as_deref()?.iter();
+    let handles = arguments.filter_map(|it| match &it.value {
+        Value::Handle(handle) if handle.name.is_none() => Some(handle.raw),
+        _ => None,
+    });
+    Some((resource, handles.collect()))
 }
 
 /// What changes nothing, by its name without `MPI_`.
@@ -369,11 +372,20 @@ impl Reader {
             begun: Vec::new(),
             template: None,
             window_of: None,
+            unit: event.number("disp_unit"),
             asked: None,
             key: event.annotated.key(),
+            frees: freed(base, event),
+            required: event.number("required"),
         };
         self.conversation.resources.call(base, event);
-        if self.conversation.finalized && !may_come_late(base) {
+        self.conversation.usage.call(&name, event, self.trace);
+        let window = event.handle("win").map(|it| it.raw);
+        if let Some(window) = window.and_then(|it| self.window_ids.get(&it)) {
+            let accesses = &mut self.conversation.accesses;
+            accesses.call((&name, self.trace), event, *window);
+        }
+        if self.conversation.finalized && !is_always_fine(base) {
             let late = (name.clone(), self.trace, event.annotated.index);
             self.conversation.late.get_or_insert(late);
         }
@@ -406,7 +418,7 @@ impl Reader {
             "wait" | "waitall" => return Waits::All(self.parts(&open.requests)),
             "waitany" | "waitsome" => return Waits::Any(self.parts(&open.requests)),
             "start" | "startall" => {
-                self.start(&open.requests);
+                self.start(base, event.annotated.index, &open.requests);
                 return Waits::No;
             }
             "test" | "testall" | "testany" | "testsome" | "request_get_status" => {
@@ -432,6 +444,15 @@ impl Reader {
         if nonblocking.is_some() {
             open.begun = self.add(kinds);
             return Waits::No;
+        }
+        let is_meeting = |it: &PartKind| match it {
+            PartKind::Collective(it) => {
+                it.shape == Shape::All && it.communicator.is_some() && it.communicator == self.world
+            }
+            _ => false,
+        };
+        if kinds.iter().any(is_meeting) {
+            self.conversation.accesses.met();
         }
         Waits::All(self.add(kinds))
     }
@@ -464,11 +485,15 @@ impl Reader {
         (first..self.conversation.parts.len()).collect()
     }
 
-    fn start(&mut self, handles: &[i64]) {
+    fn start(&mut self, base: &str, event: u64, handles: &[i64]) {
         for handle in handles {
-            let Some(Request::Persistent(kinds, _)) = self.requests.get(handle) else {
+            let Some(Request::Persistent(kinds, last)) = self.requests.get(handle) else {
                 continue;
             };
+            if !last.parts.is_empty() {
+                let usage = &mut self.conversation.usage;
+                usage.started_twice(base, self.trace, event);
+            }
             let kinds = kinds.clone();
             let started = Started {
                 parts: self.add(kinds.clone()),
@@ -529,6 +554,11 @@ impl Reader {
         }
         let name = self.conversation.operations[operation].name.clone();
         let base = name.trim_start_matches("MPI_");
+        let usage = &mut self.conversation.usage;
+        usage.returned(base, event, open.required, self.trace);
+        if let Some((resource, handles)) = &open.frees {
+            usage.freed(*resource, handles);
+        }
         let event_of_call = self.conversation.operations[operation].event;
         self.conversation.resources.returned(
             (&name, event_of_call),
@@ -570,6 +600,7 @@ impl Reader {
                     let id = self.windows.id(communicator, *order);
                     *order += 1;
                     self.window_ids.insert(window.raw, id);
+                    self.conversation.accesses.made(id, open.unit);
                 }
                 if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
                     for part in parts {

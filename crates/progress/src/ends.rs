@@ -81,7 +81,10 @@ pub(crate) fn died_of_a_signal(
         .filter(|it| ends_in(&it.stack, &RAISES))
         .map(|it| it.number)
         .collect();
-    let suspects = if raised.is_empty() { computes } else { raised };
+    let mistaken = conversations.iter().filter(|it| it.1.is_in_a_mistake());
+    let mistaken: Vec<u32> = mistaken.map(|(task, _)| *task).collect();
+    let mut ways = [raised, mistaken].into_iter();
+    let suspects = ways.find(|it| !it.is_empty()).unwrap_or(computes);
     let [task] = suspects.as_slice() else {
         notes.push(format!(
             "the launcher says that a rank died of signal {signal}, not which"

@@ -3,7 +3,9 @@
 //! these need stop a program, and all of them are mistakes.
 
 use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, PartKind, Peer, Size, State, Step};
+use crate::message::{Conversation, Membership, Part, PartKind, Peer, Size, State, Step};
+use crate::onesided::{Conflict, conflicts};
+use crate::replay::is_reached;
 use crate::resources::Resource;
 use lockstep_trace::{Site, TraceName, ranges};
 use std::collections::BTreeMap;
@@ -11,6 +13,65 @@ use std::collections::BTreeMap;
 /// A loose end; the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LooseEnd {
+    /// `MPI_Init` had not come.
+    BeforeInit {
+        /// The function that was called.
+        name: String,
+    },
+    /// `MPI_Init` had come.
+    Again {
+        /// The function that was called.
+        name: String,
+    },
+    /// Only the thread that began MPI may call.
+    WrongThread {
+        /// The function that was called first.
+        name: String,
+        /// The thread that did.
+        thread: String,
+        /// The level of thread support.
+        level: &'static str,
+    },
+    /// What was given to a call was freed before.
+    Freed {
+        /// What.
+        resource: Resource,
+        /// The function that was called.
+        name: String,
+    },
+    /// A persistent request was started while it ran.
+    StartedTwice {
+        /// The function that was called.
+        name: String,
+    },
+    /// A window was locked that the task had locked.
+    LockedTwice {
+        /// Whose part of it; `None` is everybody's.
+        of: Option<u32>,
+    },
+    /// Buffered sends need one.
+    NoBuffer {
+        /// The function that was called.
+        name: String,
+    },
+    /// A ready send that nothing keeps from coming before its receive.
+    NotReady {
+        /// The function that was called.
+        name: String,
+        /// The receiver.
+        to: u32,
+    },
+    /// Two accesses to a window that nothing orders.
+    Conflict {
+        /// The function that was called.
+        name: String,
+        /// Who made the other access.
+        other: u32,
+        /// By which function.
+        other_name: String,
+        /// Whose part of the window it is.
+        target: u32,
+    },
     /// The receiver finished without it.
     NeverReceived {
         /// The sender's function.
@@ -80,9 +141,14 @@ pub struct Loose {
 /// The first call, and how many.
 type Times = (Option<(TraceName, u64)>, usize);
 
-/// All loose ends, those alike of several tasks together: in the order of [`LooseEnd`]. O(parts).
+/// All loose ends, those alike of several tasks together: in the order of [`LooseEnd`]. O(parts), and a replay for each of
+/// the first ready sends.
 #[must_use]
-pub fn loose_ends(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Loose> {
+pub fn loose_ends(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+) -> Vec<Loose> {
     let mut found: BTreeMap<(LooseEnd, u32), Times> = BTreeMap::new();
     for (&task, conversation) in tasks {
         let mut tell = |end: LooseEnd, first: Option<(TraceName, u64)>| {
@@ -126,6 +192,12 @@ pub fn loose_ends(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
             let name = name.to_string();
             tell(LooseEnd::AfterFinalize { name }, Some((*trace, *event)));
         }
+        for (mistake, (trace, event, times)) in conversation.mistakes() {
+            found.insert((mistake, task), (Some((trace, event)), times));
+        }
+        let mut tell = |end: LooseEnd, first: Option<(TraceName, u64)>| {
+            found.entry((end, task)).or_insert((first, 0)).1 += 1;
+        };
         if is_over {
             for (of, part) in locked(conversation) {
                 tell(LooseEnd::NeverUnlocked { of }, conversation.call(part));
@@ -136,6 +208,22 @@ pub fn loose_ends(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
                 tell(LooseEnd::NeverFreed { resource, name }, first);
             }
         }
+    }
+    for (id, to) in unready(tasks, members, matching) {
+        let conversation = &tasks[&id.task];
+        let operation = conversation.parts[id.part].operation;
+        let name = conversation.operations[operation].name.to_string();
+        let ready = found.entry((LooseEnd::NotReady { name, to }, id.task));
+        ready.or_insert((conversation.call(operation), 0)).1 += 1;
+    }
+    for it in clashes(tasks) {
+        let conflict = LooseEnd::Conflict {
+            name: it.name.to_string(),
+            other: it.other,
+            other_name: it.other_name.to_string(),
+            target: it.target,
+        };
+        found.insert((conflict, it.task), (Some(it.call), 1));
     }
     let mut alike: BTreeMap<(LooseEnd, usize), Loose> = BTreeMap::new();
     for ((end, task), (first, times)) in found {
@@ -149,6 +237,48 @@ pub fn loose_ends(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
         loose.tasks.push(task);
     }
     alike.into_values().collect()
+}
+
+/// Ready sends that are reached though their receivers have not come to their receives, and to whom they are.
+fn unready(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+) -> Vec<(PartId, u32)> {
+    const READY: [&str; 2] = ["MPI_Rsend", "MPI_Irsend"];
+    if tasks.values().any(|it| it.is_threaded() || it.is_cut) {
+        return Vec::new();
+    }
+    let sends = tasks.iter().flat_map(|(&task, conversation)| {
+        let parts = conversation.parts.iter().enumerate();
+        let is_ready =
+            |part: &Part| READY.contains(&&*conversation.operations[part.operation].name);
+        let ready = parts.filter(move |(_, part)| is_ready(part));
+        ready.map(move |(part, _)| PartId { task, part })
+    });
+    let receives = sends.filter_map(|send| Some((send, matching.partner(send)?)));
+    let is_early = |&(send, receive): &(PartId, PartId)| {
+        let receiver = &tasks[&receive.task];
+        let before = receiver.parts[receive.part].operation.checked_sub(1);
+        before.is_some_and(|at| is_reached(tasks, members, matching, send, (receive.task, at)))
+    };
+    let found = receives.take(MOST_READY).filter(is_early);
+    found.map(|(send, receive)| (send, receive.task)).collect()
+}
+
+/// Ready sends that are looked at.
+const MOST_READY: usize = 16;
+
+fn clashes(tasks: &BTreeMap<u32, Conversation>) -> Vec<Conflict> {
+    let is_message = |it: &Part| {
+        matches!(
+            it.kind,
+            PartKind::Send { .. } | PartKind::Receive { .. } | PartKind::Probe { .. }
+        )
+    };
+    let parts = || tasks.values().flat_map(|it| &it.parts);
+    let are_alone = !tasks.values().any(|it| it.is_cut) && !parts().any(is_message);
+    conflicts(tasks.iter().map(|it| (*it.0, &it.1.accesses)), are_alone)
 }
 
 /// Locks of windows that were taken and not given back, and the operations that took them.
@@ -196,6 +326,22 @@ pub(crate) fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
 }
 
 impl LooseEnd {
+    /// Whether MPI may end a job, or fail, in that very call.
+    #[must_use]
+    pub fn may_end_it(&self) -> bool {
+        matches!(
+            self,
+            Self::BeforeInit { .. }
+                | Self::Again { .. }
+                | Self::WrongThread { .. }
+                | Self::Freed { .. }
+                | Self::StartedTwice { .. }
+                | Self::LockedTwice { .. }
+                | Self::NoBuffer { .. }
+                | Self::AfterFinalize { .. }
+        )
+    }
+
     /// The receiver of a message that does not fit its receive.
     #[must_use]
     pub fn misfit_of(&self) -> Option<u32> {
@@ -220,6 +366,42 @@ impl LooseEnd {
             Self::TooLarge { sent, room, to } => {
                 format!("sent rank {to} {sent}{at}, for which the receive had room for {room}")
             }
+            Self::BeforeInit { name } => format!("called {name}{at} before MPI_Init"),
+            Self::Again { name } => format!("called {name}{at} though MPI had begun"),
+            Self::WrongThread {
+                name,
+                thread,
+                level,
+            } => format!(
+                "called {name}{at} in thread {thread}, which at {level} only the thread that began MPI may"
+            ),
+            Self::Freed { resource, name } => {
+                format!("called {name}{at} with a {resource} that it had freed")
+            }
+            Self::StartedTwice { name } => {
+                format!("called {name}{at} for a request that was running")
+            }
+            Self::LockedTwice { of: Some(of) } => {
+                format!("locked the window of rank {of}{at} though it had it locked")
+            }
+            Self::LockedTwice { of: None } => {
+                format!("locked a window{at} though it had it locked")
+            }
+            Self::NoBuffer { name } => {
+                format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
+            }
+            Self::NotReady { name, to } => {
+                format!("called {name}{at} to rank {to}, whose receive need not have begun by then")
+            }
+            Self::Conflict {
+                name,
+                other,
+                other_name,
+                target,
+            } => format!(
+                "called {name}{at} on a part of the window of rank {target} to which rank {other} called \
+                 {other_name} in the same epoch: nothing orders the two"
+            ),
             Self::AfterFinalize { name } => format!("called {name}{at} after MPI_Finalize"),
             Self::NeverUnlocked { of: Some(of) } => {
                 format!("never unlocked the window of rank {of}, locked{at}")

@@ -5,8 +5,11 @@
 //! begins a send and waits for it, `MPI_Irecv` begins a receive, `MPI_Waitall` waits for all of many,
 //! `MPI_Sendrecv` begins two and waits for both.
 
+use crate::loose::LooseEnd;
+use crate::onesided::Accesses;
 use crate::resources::Resources;
 use crate::strand::{Doing, Strand};
+use crate::usage::Usage;
 pub use lockstep_trace::CommunicatorId;
 use lockstep_trace::TraceName;
 use std::collections::BTreeMap;
@@ -236,6 +239,10 @@ pub struct Conversation {
     pub late: Option<(Arc<str>, TraceName, u64)>,
     /// What it made in MPI and did not free.
     pub resources: Resources,
+    /// What it did wrong by itself.
+    pub usage: Usage,
+    /// What it did to windows.
+    pub accesses: Accesses,
     /// Of each communicator, how many of its collective operations came before those that are here: they are over, as
     /// is all that came before.
     pub settled: BTreeMap<CommunicatorId, usize>,
@@ -369,6 +376,28 @@ impl Conversation {
         parts
     }
 
+    /// Whether it did not come back from a call that it should not have made.
+    pub(crate) fn is_in_a_mistake(&self) -> bool {
+        let mistakes = self.mistakes();
+        let mut open = self.pending.iter().filter_map(|it| self.call(*it));
+        open.any(|call| mistakes.values().any(|it| (it.0, it.1) == call))
+    }
+
+    /// What it did wrong by itself: the first call of each mistake, and how many.
+    pub(crate) fn mistakes(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
+        let is_open = |call| self.pending.iter().any(|it| self.call(*it) == Some(call));
+        self.usage.mistakes(is_open)
+    }
+
+    /// Whether several of its threads called MPI: how their operations are in order is not known.
+    #[must_use]
+    pub fn is_threaded(&self) -> bool {
+        let ends = self.threads.iter().skip(1).map(|it| it.0);
+        let ends = ends.chain([self.operations.len()]);
+        let each = self.threads.iter().zip(ends);
+        each.filter(|(begin, end)| begin.0 < *end).count() > 1
+    }
+
     /// Adds what another thread of the task did.
     pub fn append(&mut self, other: Self) {
         let (operations, parts) = (self.operations.len(), self.parts.len());
@@ -376,6 +405,8 @@ impl Conversation {
         self.threads
             .extend(threads.map(|(first, trace)| (first + operations, trace)));
         self.resources.append(other.resources);
+        self.usage.append(other.usage);
+        self.accesses.append(other.accesses);
         self.idle.extend(other.idle);
         self.is_cut |= other.is_cut;
         for (communicator, count) in other.settled {

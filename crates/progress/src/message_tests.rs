@@ -311,7 +311,7 @@ fn loose_ends_are_told() {
         .end(0, State::Finished)
         .end(1, State::Finished);
     let matching = Matching::new(&job.0);
-    let found: Vec<String> = loose_ends(&job.0, &matching)
+    let found: Vec<String> = loose_ends(&job.0, &job.members(), &matching)
         .iter()
         .map(|it| it.sentence())
         .collect();

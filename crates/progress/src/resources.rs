@@ -1,5 +1,5 @@
-//! What a task made in MPI and has to free: communicators, datatypes, groups, reductions, windows and
-//! persistent requests. Who does not runs out of them some day, and `MPI_Finalize` does not say so.
+//! What a task made in MPI and has to free: communicators, datatypes, groups, reductions, windows, persistent
+//! requests, files, info objects, error handlers and attribute keys. Who does not runs out of them some day, and `MPI_Finalize` does not say so.
 //!
 //! *Guarantees*: what is said to be held was given back by a call and named by none that frees, in any
 //! thread; what MPI predefines is nobody's. *Costs*: O(1) a call that makes or frees, mostly.
@@ -24,6 +24,14 @@ pub enum Resource {
     Reduction,
     /// A group.
     Group,
+    /// A file.
+    File,
+    /// An info object.
+    Info,
+    /// An error handler.
+    Errhandler,
+    /// An attribute key.
+    Keyval,
 }
 
 /// Something that was made and not freed.
@@ -49,28 +57,45 @@ pub struct Resources {
 }
 
 impl Resource {
-    fn made(kind: Kind) -> Option<Self> {
+    pub(crate) fn made(kind: Kind) -> Option<Self> {
         Some(match kind {
             Kind::NewComm => Self::Communicator,
             Kind::NewDatatype => Self::Datatype,
             Kind::NewGroup => Self::Group,
             Kind::NewOp => Self::Reduction,
             Kind::NewWindow => Self::Window,
+            Kind::NewFile => Self::File,
+            Kind::NewInfo => Self::Info,
+            Kind::NewErrhandler => Self::Errhandler,
+            Kind::NewKeyval => Self::Keyval,
             _ => return None,
         })
     }
 
     /// What a function frees, by its name without `MPI_`.
-    fn freed_by(base: &str) -> Option<Self> {
+    pub(crate) fn freed_by(base: &str) -> Option<Self> {
         Some(match base {
             "Comm_free" | "Comm_disconnect" => Self::Communicator,
             "Type_free" => Self::Datatype,
             "Group_free" => Self::Group,
             "Op_free" => Self::Reduction,
             "Win_free" => Self::Window,
+            "File_close" => Self::File,
+            "Info_free" => Self::Info,
+            "Errhandler_free" => Self::Errhandler,
+            "Comm_free_keyval" | "Type_free_keyval" | "Win_free_keyval" => Self::Keyval,
             "Request_free" => Self::PersistentRequest,
             _ => return None,
         })
+    }
+}
+
+/// What is no name of the standard: an object's handle, or the number of a key.
+fn handle(value: &Value) -> Option<i64> {
+    match value {
+        Value::Handle(handle) => handle.name.is_none().then_some(handle.raw),
+        Value::Number(number) => Some(*number),
+        _ => None,
     }
 }
 
@@ -86,8 +111,8 @@ impl Resources {
             return;
         };
         for argument in arguments {
-            if let Value::Handle(handle) = &argument.value {
-                self.free((resource, handle.raw));
+            if let Some(handle) = handle(&argument.value) {
+                self.free((resource, handle));
             }
         }
     }
@@ -118,15 +143,13 @@ impl Resources {
         }
         let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
         for argument in arguments {
-            if let (Some(resource), Value::Handle(handle)) = (made(argument), &argument.value)
-                && handle.name.is_none()
-            {
+            if let (Some(resource), Some(handle)) = (made(argument), handle(&argument.value)) {
                 self.held.push(Held {
                     resource,
                     name: name.clone(),
                     trace,
                     event: at,
-                    handle: handle.raw,
+                    handle,
                 });
             }
         }
@@ -159,6 +182,10 @@ impl fmt::Display for Resource {
             Self::Datatype => "datatype",
             Self::Reduction => "reduction",
             Self::Group => "group",
+            Self::File => "file",
+            Self::Info => "info object",
+            Self::Errhandler => "error handler",
+            Self::Keyval => "attribute key",
         })
     }
 }

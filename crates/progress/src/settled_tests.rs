@@ -94,7 +94,7 @@ fn found(job: &Job) -> String {
     let circle: Option<Vec<_>> = circle.map(|it| it.into_iter().map(event).collect());
     format!(
         "{waiting:#?} {wrong:#?} {:#?} {circle:#?}",
-        loose_ends(tasks, &matching)
+        loose_ends(tasks, &members, &matching)
     )
 }
 

@@ -15,9 +15,11 @@ pub(crate) struct Stray {
     pub to: u32,
     pub tag: i64,
     pub communicator: CommunicatorId,
+    /// Whether the sender waits for that.
+    pub is_open: bool,
 }
 
-/// All such messages of calls that returned, some of each sender.
+/// All such messages, some of each sender.
 pub(crate) fn strays(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Stray> {
     let mut found = Vec::new();
     for (&task, conversation) in tasks {
@@ -28,16 +30,13 @@ pub(crate) fn strays(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -
                 tag,
                 communicator,
                 ..
-            } if conversation.operations[part.operation].returned
-                && matching.partner(PartId { task, part: index }).is_none() =>
-            {
-                Some(Stray {
-                    from: task,
-                    to,
-                    tag,
-                    communicator,
-                })
-            }
+            } if matching.partner(PartId { task, part: index }).is_none() => Some(Stray {
+                from: task,
+                to,
+                tag,
+                communicator,
+                is_open: !conversation.operations[part.operation].returned,
+            }),
             _ => None,
         });
         found.extend(of_task.take(MOST));
@@ -102,8 +101,12 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String>
                 "MPI_COMM_WORLD" => String::new(),
                 name => format!(" of {name}"),
             };
+            let (sent, received) = match stray.is_open {
+                true => ("sends", "receives"),
+                false => ("sent", "received"),
+            };
             return Some(format!(
-                "{} sent {} a message with tag {}{of} that nobody received",
+                "{} {sent} {} a message with tag {}{of} that nobody {received}",
                 who(progress, &[stray.from]),
                 who(progress, &[stray.to]),
                 stray.tag

@@ -3,7 +3,7 @@
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
 use crate::cause::Cause;
 use crate::ends::crashed;
-use crate::loose::{Loose, LooseEnd};
+use crate::loose::Loose;
 use crate::mismatch::{Aspect, Mismatch};
 use crate::races::Race;
 use crate::strays;
@@ -56,12 +56,20 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
         return format!("{text}; {}", mismatched(facts, mismatch));
     }
-    let receives = |it: &&Loose| match it.end {
-        LooseEnd::AfterFinalize { .. } => it.tasks.iter().any(|task| tasks.contains(task)),
-        _ => it.end.misfit_of().is_some_and(|to| tasks.contains(&to)),
+    let receives = |it: &&Loose| match it.end.misfit_of() {
+        Some(to) => tasks.contains(&to),
+        None => it.end.may_end_it() && it.tasks.iter().any(|task| tasks.contains(task)),
+    };
+    // A library begins MPI before anything else is called, else nobody did.
+    let calls_mpi = |task: &u32| {
+        let stack = group_of(progress, *task).map_or(&[][..], |it| &it.stack);
+        stack.iter().any(crate::ends::is_mpi)
     };
     match progress.loose.iter().find(receives) {
         Some(loose) => format!("{text}; {}", loose.sentence()),
+        None if !progress.is_mpi && tasks.iter().any(calls_mpi) => {
+            format!("{text}; no process had called MPI_Init")
+        }
         None => text,
     }
 }
@@ -170,7 +178,19 @@ fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
         ),
         false => who(progress, &largest.tasks),
     };
-    Some(format!("{subject} {verb} {}", place(largest)))
+    // Of those that are in the deadlock it is said for whom.
+    let core = progress.waiting.cores.iter().flatten();
+    let in_core = core.filter(|it| largest.tasks.contains(it)).count();
+    let why = match largest.tasks.as_slice() {
+        [first, ..] if in_core == largest.tasks.len() => {
+            let mut each = largest.tasks.iter().map(|it| reasons(progress, *it));
+            let reason = reasons(progress, *first);
+            reason.filter(|first| each.all(|it| it.as_ref() == Some(first)))
+        }
+        _ => None,
+    };
+    let why = why.map_or(String::new(), |it| format!(", {it}"));
+    Some(format!("{subject} {verb} {}{why}", place(largest)))
 }
 
 /// `for a message from rank 3 with tag 7`.

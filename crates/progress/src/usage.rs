@@ -1,0 +1,255 @@
+//! What a task does with MPI that is wrong whatever the others do: calls before `MPI_Init`, calls by a thread
+//! that may not, handles that were freed, requests that are started while they run, windows that are locked
+//! twice, buffered sends without a buffer.
+//!
+//! *Guarantees*: what is told was seen, call by call. Libraries may call MPI without being recorded: that
+//! `MPI_Init` is missing, or a handle was freed and not made again, is told only of the call that the thread
+//! did not come back from. *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
+//! of mistakes.
+
+use crate::loose::LooseEnd;
+use crate::resources::Resource;
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{Resolved, TraceName, Value};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A call: its function, the trace, and the number of the event.
+pub(crate) type Called = (Arc<str>, TraceName, u64);
+
+/// What a thread, or a task, did wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The first call of each mistake, and how many.
+    mistakes: BTreeMap<LooseEnd, (TraceName, u64, usize)>,
+    /// What was freed and not made again.
+    freed: FxHashSet<(Resource, i64)>,
+    /// Windows that are locked, and whose part of each; `None` is everybody's.
+    locked: Vec<(i64, Option<u32>)>,
+    has_buffer: bool,
+    /// The thread that began MPI, and the level that it was given.
+    main: Option<(TraceName, i64)>,
+    /// For each thread its first call that only the thread that began MPI may make at a low level.
+    threads: Vec<Called>,
+}
+
+/// Levels of thread support, from 0.
+const LEVELS: [&str; 3] = [
+    "MPI_THREAD_SINGLE",
+    "MPI_THREAD_FUNNELED",
+    "MPI_THREAD_SERIALIZED",
+];
+
+/// Whether any thread may call it at any time: before `MPI_Init` and after `MPI_Finalize`, too (MPI 4.1, 11.4.1), by its
+/// name without `MPI_`.
+pub(crate) fn is_always_fine(base: &str) -> bool {
+    const ALWAYS: [&str; 11] = [
+        "Initialized",
+        "Finalized",
+        "Query_thread",
+        "Is_thread_main",
+        "Get_version",
+        "Get_library_version",
+        "Wtime",
+        "Wtick",
+        "Error_class",
+        "Error_string",
+        "Pcontrol",
+    ];
+    const FAMILIES: [&str; 3] = ["T_", "Info_", "Session_"];
+    ALWAYS.contains(&base) || FAMILIES.iter().any(|it| base.starts_with(it))
+}
+
+/// What a parameter names, where calls of MPI need it to be there.
+fn used(kind: Kind) -> Option<Resource> {
+    Some(match kind {
+        Kind::Comm | Kind::CommAt => Resource::Communicator,
+        Kind::Window | Kind::WindowAt => Resource::Window,
+        Kind::Datatype | Kind::DatatypeAt => Resource::Datatype,
+        Kind::Op | Kind::OpAt => Resource::Reduction,
+        Kind::Group | Kind::GroupAt => Resource::Group,
+        Kind::FileAt => Resource::File,
+        _ => return None,
+    })
+}
+
+impl Usage {
+    fn tell(&mut self, mistake: LooseEnd, trace: TraceName, event: u64) {
+        let first = (trace, event, 0);
+        self.mistakes.entry(mistake).or_insert(first).2 += 1;
+    }
+
+    /// A call begins.
+    pub(crate) fn call(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        let at = event.annotated.index;
+        let base = name.strip_prefix("MPI_").unwrap_or(name);
+        if matches!(base, "Init" | "Init_thread") {
+            if self.main.is_some() {
+                let name = name.to_string();
+                self.tell(LooseEnd::Again { name }, trace, at);
+            }
+        } else if self.threads.is_empty() && !is_always_fine(base) {
+            self.threads.push((name.clone(), trace, at));
+        }
+        let Some(arguments) = event.annotated.arguments.as_deref() else {
+            return self.doubt(base);
+        };
+        for argument in arguments {
+            if let (Some(resource), Value::Handle(handle)) = (used(argument.kind), &argument.value)
+                && self.freed.contains(&(resource, handle.raw))
+            {
+                let name = name.to_string();
+                // The latest counts.
+                let mistake = LooseEnd::Freed { resource, name };
+                self.mistakes.insert(mistake, (trace, at, 1));
+            }
+        }
+        match base {
+            "Win_lock" | "Win_lock_all" | "Win_unlock" | "Win_unlock_all" => {
+                self.lock(base, event, trace);
+            }
+            "Buffer_attach" => self.has_buffer = true,
+            "Bsend" | "Ibsend" | "Bsend_init" if self.main.is_some() && !self.has_buffer => {
+                let name = name.to_string();
+                self.tell(LooseEnd::NoBuffer { name }, trace, at);
+            }
+            _ => {}
+        }
+    }
+
+    /// A call that may have made what it does not say: handles may be in use again.
+    fn doubt(&mut self, base: &str) {
+        let makes = [
+            "Comm_",
+            "Type_",
+            "Win_",
+            "Group_",
+            "Op_",
+            "File_",
+            "Session_",
+            "Intercomm_",
+        ];
+        if makes.iter().any(|it| base.starts_with(it)) {
+            self.freed.clear();
+        }
+    }
+
+    fn lock(&mut self, base: &str, event: &Resolved, trace: TraceName) {
+        let Some(window) = event.handle("win").map(|it| it.raw) else {
+            return;
+        };
+        let whose = match base {
+            "Win_lock_all" | "Win_unlock_all" => None,
+            _ => match event.peer("rank").and_then(|(_, peer)| peer.world) {
+                Some(rank) => Some(rank),
+                None => return,
+            },
+        };
+        if base.starts_with("Win_unlock") {
+            self.locked.retain(|it| *it != (window, whose));
+        } else if self.locked.contains(&(window, whose)) {
+            let mistake = LooseEnd::LockedTwice { of: whose };
+            self.tell(mistake, trace, event.annotated.index);
+        } else {
+            self.locked.push((window, whose));
+        }
+    }
+
+    /// A request was started that runs.
+    pub(crate) fn started_twice(&mut self, base: &str, trace: TraceName, event: u64) {
+        let name = format!("MPI_{base}");
+        self.tell(LooseEnd::StartedTwice { name }, trace, event);
+    }
+
+    /// A call returned.
+    pub(crate) fn returned(
+        &mut self,
+        base: &str,
+        event: &Resolved,
+        required: Option<i64>,
+        trace: TraceName,
+    ) {
+        match base {
+            "Init" => self.main = Some((trace, 0)),
+            "Init_thread" => {
+                let level = event.number("provided").or(required).unwrap_or(i64::MAX);
+                self.main = Some((trace, level));
+            }
+            _ => {}
+        }
+        let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
+        for argument in arguments {
+            if let (Some(resource), Value::Handle(handle)) =
+                (Resource::made(argument.kind), &argument.value)
+            {
+                self.freed.remove(&(resource, handle.raw));
+            }
+        }
+    }
+
+    /// A call that frees handles returned: those that it was given.
+    pub(crate) fn freed(&mut self, resource: Resource, handles: &[i64]) {
+        self.freed.extend(handles.iter().map(|it| (resource, *it)));
+    }
+
+    /// Whether there was no call.
+    fn is_silent(&self) -> bool {
+        self.threads.is_empty() && self.main.is_none()
+    }
+
+    /// Adds that of another thread of the task. What one frees the other may make: such mistakes are not told then.
+    pub(crate) fn append(&mut self, other: Self) {
+        if other.is_silent() {
+            return;
+        }
+        if self.is_silent() {
+            *self = other;
+            return;
+        }
+        let is_told =
+            |it: &LooseEnd| !matches!(it, LooseEnd::Freed { .. } | LooseEnd::NoBuffer { .. });
+        self.mistakes.retain(|it, _| is_told(it));
+        for (mistake, (trace, event, times)) in other.mistakes {
+            if is_told(&mistake) {
+                let first = (trace, event, 0);
+                self.mistakes.entry(mistake).or_insert(first).2 += times;
+            }
+        }
+        self.main = self.main.or(other.main);
+        self.threads.extend(other.threads);
+    }
+
+    /// The mistakes: the first call of each, and how many. `is_open` says of a call that it is not over.
+    pub(crate) fn mistakes(
+        &self,
+        is_open: impl Fn((TraceName, u64)) -> bool,
+    ) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
+        let mut all = self.mistakes.clone();
+        all.retain(|mistake, (trace, event, _)| {
+            !matches!(mistake, LooseEnd::Freed { .. }) || is_open((*trace, *event))
+        });
+        let Some((main, level)) = self.main else {
+            let mut first = self.threads.iter();
+            if let Some((name, trace, event)) = first.find(|it| is_open((it.1, it.2))) {
+                let name = name.to_string();
+                all.insert(LooseEnd::BeforeInit { name }, (*trace, *event, 1));
+            }
+            return all;
+        };
+        for (name, trace, event) in &self.threads {
+            if *trace == main || level > 1 {
+                continue;
+            }
+            let level = LEVELS[usize::try_from(level).unwrap_or(0).min(1)];
+            let (name, thread) = (name.to_string(), trace.to_string());
+            let mistake = LooseEnd::WrongThread {
+                name,
+                thread,
+                level,
+            };
+            all.insert(mistake, (*trace, *event, 1));
+        }
+        all
+    }
+}
