@@ -247,6 +247,19 @@ static void ready(int waits) {
 
 static void unready(void) { ready(0); }
 
+// Two sends that are complete at once may have one request.
+static void twins(void) {
+  MPI_Request requests[4];
+  int left = (rank + 3) % 4, right = (rank + 1) % 4;
+  for (int i = 0; i < 3; i++) {
+    MPI_Irecv(value, 1, MPI_INT, left, 7, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(value + 1, 1, MPI_INT, right, 8, MPI_COMM_WORLD, &requests[1]);
+    MPI_Isend(value + 2, 1, MPI_INT, right, 7, MPI_COMM_WORLD, &requests[2]);
+    MPI_Isend(value + 3, 1, MPI_INT, left, 8, MPI_COMM_WORLD, &requests[3]);
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+  }
+}
+
 static void lines(void) {
   if (rank == 0) {
     MPI_Send(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
@@ -270,6 +283,7 @@ static void fine(void) {
   buffered(1);
   put(1);
   ready(1);
+  twins();
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
     // Whose message it was decides whom it asks for the rest.

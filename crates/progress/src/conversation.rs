@@ -98,8 +98,9 @@ impl Routines {
 /// A request of a thread.
 #[derive(Debug, Clone)]
 enum Request {
-    /// It runs: these parts.
-    Active(Vec<usize>),
+    /// It runs: these parts; of several that have one handle, the oldest first. Open MPI gives small messages that are sent
+    /// at once one and the same request.
+    Active(Vec<Vec<usize>>),
     /// Persistent: what a start begins, and what it began last.
     Persistent(Vec<PartKind>, Started),
 }
@@ -114,9 +115,10 @@ struct Started {
 }
 
 impl Request {
-    fn parts(&self) -> &[usize] {
+    /// The parts of the one that comes after `before` others that have this handle.
+    fn parts(&self, before: usize) -> &[usize] {
         match self {
-            Self::Active(parts) => parts,
+            Self::Active(each) => each.get(before).map_or(&[], Vec::as_slice),
             Self::Persistent(_, started) => &started.parts,
         }
     }
@@ -297,7 +299,7 @@ impl Reader {
         let parts = self.conversation.leave_out(operations);
         for request in self.requests.values_mut() {
             match request {
-                Request::Active(list) => left(list, parts),
+                Request::Active(each) => each.iter_mut().for_each(|list| left(list, parts)),
                 Request::Persistent(_, started) => left(&mut started.parts, parts),
             }
         }
@@ -506,12 +508,20 @@ impl Reader {
 
     /// The parts of requests.
     fn parts(&self, handles: &[i64]) -> Vec<usize> {
-        let known = handles
-            .iter()
-            .filter_map(|handle| self.requests.get(handle));
-        known
-            .flat_map(|request| request.parts().iter().copied())
-            .collect()
+        let each = handles.iter().enumerate();
+        let parts = each.flat_map(|(place, handle)| {
+            let Some(request) = self.requests.get(handle) else {
+                return &[][..];
+            };
+            let before = match request {
+                Request::Active(each) if each.len() > 1 => {
+                    handles[..place].iter().filter(|it| *it == handle).count()
+                }
+                _ => 0,
+            };
+            request.parts(before)
+        });
+        parts.copied().collect()
     }
 
     /// Calls on windows: making one and fences are collective, others are steps of epochs.
@@ -571,11 +581,17 @@ impl Reader {
         if gives.iter().any(given)
             && let Some(handle) = event.handle("request")
         {
-            let request = match open.template {
-                Some(template) => Request::Persistent(template, Started::default()),
-                None => Request::Active(open.begun),
-            };
-            self.requests.insert(handle.raw, request);
+            match (open.template, self.requests.get_mut(&handle.raw)) {
+                (Some(template), _) => {
+                    let request = Request::Persistent(template, Started::default());
+                    self.requests.insert(handle.raw, request);
+                }
+                (None, Some(Request::Active(each))) => each.push(open.begun),
+                (None, _) => {
+                    let request = Request::Active(vec![open.begun]);
+                    self.requests.insert(handle.raw, request);
+                }
+            }
             return;
         }
         match base {
@@ -632,11 +648,12 @@ impl Reader {
             let Some(request) = self.requests.get(handle) else {
                 continue;
             };
-            for part in request.parts().to_vec() {
+            for part in request.parts(0).to_vec() {
                 self.finish(part, event, Some(index));
             }
             match self.requests.get_mut(handle) {
                 Some(Request::Persistent(_, started)) => started.parts.clear(),
+                Some(Request::Active(each)) if each.len() > 1 => drop(each.remove(0)),
                 _ => {
                     self.requests.remove(handle);
                 }
