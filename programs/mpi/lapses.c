@@ -1,5 +1,5 @@
 // Mistakes in the use of MPI that need not show in a run: it ends, and the next one, or a larger one, does not;
-// 4 ranks. The last six end the job.
+// 4 ranks. The last seven end the job.
 //
 //   lapses race            a receive from anybody could have taken what the next one needs
 //   lapses heads           ranks 0 and 1 send to each other first
@@ -25,6 +25,7 @@
 //   lapses room            a message that is larger than the receive
 //   lapses freed           MPI_Barrier in a communicator that was freed
 //   lapses again           MPI_Init twice
+//   lapses scattered       rank 2 has too little room for what MPI_Scatter brings
 //   lapses early           MPI_Comm_size before MPI_Init
 
 #include <mpi.h>
@@ -284,6 +285,7 @@ static void fine(void) {
   put(1);
   ready(1);
   twins();
+  in_place();
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
     // Whose message it was decides whom it asks for the rest.
@@ -324,6 +326,22 @@ static void freed(void) {
   if (rank == 1) MPI_Barrier(old);
 }
 
+static void scattered(void) {
+  static int all[8];
+  if (rank == 2) usleep(300000);
+  MPI_Scatter(all, 2, MPI_INT, value, rank == 2 ? 1 : 2, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+// Whose buffer is in place gives no size.
+static void in_place(void) {
+  static int all[8];
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, MPI_COMM_WORLD);
+  if (rank == 0)
+    MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, 0, MPI_COMM_WORLD);
+  else
+    MPI_Gather(value, 2, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+}
+
 static void again(void) { MPI_Init(NULL, NULL); }
 
 static const struct {
@@ -342,7 +360,7 @@ static const struct {
     {"unbuffered", unbuffered}, {"conflict", conflict},
     {"unready", unready},
     {"lines", lines},         {"freed", freed},
-    {"again", again},
+    {"again", again},         {"scattered", scattered},
 };
 
 int main(int argc, char **argv) {

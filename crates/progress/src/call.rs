@@ -188,10 +188,11 @@ fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKin
         "reduce_scatter_block" => Some(("recvcount", "datatype")),
         _ => None,
     };
-    // With MPI_IN_PLACE the sender's size means nothing, and we do not see the buffers.
-    let in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
-    let size = match counted {
-        Some(counted) if !in_place => size(event, counted),
+    // With MPI_IN_PLACE the size means nothing. We do not see the buffers, but who writes that gives no size, or the one
+    // that the others have.
+    let may_be_in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
+    let size = match counted.map(|counted| size(event, counted)) {
+        Some(size) if !may_be_in_place || !is_nothing(&size) => size,
         _ => Size::default(),
     };
     let root = event
@@ -209,6 +210,11 @@ fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKin
             .map(Arc::from),
         size,
     })
+}
+
+/// No elements, or of no type.
+fn is_nothing(size: &Size) -> bool {
+    size.count == Some(0) || size.datatype.as_deref() == Some("MPI_DATATYPE_NULL")
 }
 
 fn root(event: &Resolved) -> Option<i64> {

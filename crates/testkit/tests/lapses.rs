@@ -211,6 +211,10 @@ fn of_a_run_that_mpi_ended() {
             "again",
             "called MPI_Init at lapses.c:@MPI_Init(NULL@ though MPI had begun",
         ),
+        (
+            "scattered",
+            "rank 2 calls MPI_Scatter at lapses.c:@MPI_Scatter(@ with 1 MPI_INT where ranks 0-1,3 call MPI_Scatter",
+        ),
         ("early", "; no process had called MPI_Init"),
     ];
     for (lapse, says) in cases {
