@@ -109,6 +109,7 @@ impl Capture<'_, '_, '_> {
             is_system: false,
             state: State::Runnable,
             stack: Vec::new(),
+            own: None,
         });
         self.facts.push(Facts::default());
         id
@@ -359,6 +360,13 @@ impl Capture<'_, '_, '_> {
                 }
             }
         }
+        let own = stack
+            .iter()
+            .find(|it| {
+                self.symbols
+                    .is_user(&self.sites.all[it.0 as usize].function)
+            })
+            .copied();
         if record.value >> 16 & 1 != 0 {
             self.proven.push(id);
         }
@@ -366,6 +374,7 @@ impl Capture<'_, '_, '_> {
         facts.told = true;
         let goroutine = &mut self.goroutines[id.0 as usize];
         goroutine.stack = stack;
+        goroutine.own = own;
         goroutine.state = match record.extra {
             WAITING => State::Waiting(wait_reason(record.value as u8)),
             SYSCALL => State::Waiting(WaitReason::Io),
@@ -379,6 +388,7 @@ impl Capture<'_, '_, '_> {
             if facts.ended {
                 goroutine.state = State::Ended;
                 goroutine.stack.clear();
+                goroutine.own = None;
             } else if goroutine.stack.is_empty() {
                 goroutine.stack = facts.open.iter().rev().filter_map(|it| it.1).collect();
             }

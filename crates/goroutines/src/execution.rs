@@ -268,6 +268,17 @@ pub struct Goroutine {
     pub state: State,
     /// Its call stack at the end, innermost first, where it is known.
     pub stack: Vec<SiteId>,
+    /// Of these, the innermost that is the program's own, where a library's lie above it.
+    #[serde(default)]
+    pub own: Option<SiteId>,
+}
+
+impl Goroutine {
+    /// Where it stands, in the program's own source if it can be.
+    #[must_use]
+    pub fn stands_at(&self) -> Option<SiteId> {
+        self.own.or_else(|| self.stack.first().copied())
+    }
 }
 
 /// How the program came to its end.

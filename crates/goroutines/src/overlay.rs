@@ -14,7 +14,7 @@ pub mod edits;
 
 use crate::toolchain::Toolchain;
 pub use edits::Class;
-use edits::{Edit, How, METHODS, Method, NEEDS, RUNTIME, apply};
+use edits::{ATOMICS, Edit, How, METHODS, Method, NEEDS, RUNTIME, apply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -28,6 +28,7 @@ pub const VERSION: u64 = 3;
 const RUNTIME_FILE: &str = include_str!("overlay/runtime.go.txt");
 const TURNS_FILE: &str = include_str!("overlay/turns.go.txt");
 const SYNC_FILE: &str = include_str!("overlay/sync.go.txt");
+const ATOMIC_FILE: &str = include_str!("overlay/atomic.go.txt");
 const LEAKS_FILE: &str = include_str!("overlay/leaks.go.txt");
 /// Where the collector has no proofs.
 const NO_LEAKS_FILE: &str = "package runtime
@@ -165,6 +166,15 @@ pub fn generate(
             missing.entry(*class).or_insert(reason);
         }
     }
+    let mut atomics = Vec::new();
+    for (file, methods) in ATOMICS {
+        match edits::atomics(&read(file)?, methods) {
+            Ok(edited) => atomics.push((file, edited)),
+            Err(reason) => {
+                missing.insert(Class::Atomics, format!("{file}: {reason}"));
+            }
+        }
+    }
     if let Some(reason) = missing
         .get(&Class::Core)
         .or(missing.get(&Class::Goroutines))
@@ -232,6 +242,10 @@ pub fn generate(
     };
     files.insert("runtime/lockstep_leaks.go".to_owned(), leaks.to_owned());
     files.insert("sync/lockstep.go".to_owned(), sync_file);
+    if !missing.contains_key(&Class::Atomics) {
+        files.extend(atomics.into_iter().map(|(file, it)| (file.to_owned(), it)));
+        files.insert("sync/atomic/lockstep.go".to_owned(), ATOMIC_FILE.to_owned());
+    }
     Ok(Generated {
         files,
         missing: missing.into_iter().collect(),

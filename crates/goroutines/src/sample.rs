@@ -22,6 +22,7 @@ impl Sample {
             is_system: false,
             state: State::Runnable,
             stack: Vec::new(),
+            own: None,
         };
         let execution = Execution {
             sites: Vec::new(),
@@ -102,6 +103,7 @@ impl Sample {
             is_system: false,
             state: State::Runnable,
             stack: Vec::new(),
+            own: None,
         });
         self.request(parent, line, Action::Go, None);
         self.event(parent, line, What::Create(child));

@@ -314,6 +314,9 @@ impl<'a> Symbols<'a> {
                 _ => OTHER,
             };
         }
+        if package == "sync/atomic" && name.starts_with("sync/atomic.(*") {
+            return WRAPPER;
+        }
         if self.is_standard(&package) {
             return if LIBRARIES.contains(&package.as_str()) {
                 LIBRARY

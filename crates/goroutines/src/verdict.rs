@@ -16,7 +16,8 @@
 //! | pass | none of these |
 //!
 //! Where the runtime's collector looked at the end, deadlocks and leaks say of whom it proved that nothing that runs can
-//! reach what they wait for. The class does not hang on that: a list of known leaks holds with any toolchain.
+//! reach what they wait for. Who serves the whole process (a pool in a variable of the package, a goroutine of an `init`
+//! function) waits for what comes next, and is not left behind: see `Judge::is_background`.
 //!
 //! ```text
 //! verdict (the order)    ended: crash, race, fail    stuck: deadlocks, leaks    livelock, late: here
@@ -200,7 +201,11 @@ impl<'a> Judge<'_, 'a> {
         if let Some(report) = execution.output.races.first() {
             return self.race(report);
         }
-        let stuck: BTreeSet<GoroutineId> = self.waiting.stuck().map(|it| it.goroutine).collect();
+        let mut stuck: BTreeSet<GoroutineId> =
+            self.waiting.stuck().map(|it| it.goroutine).collect();
+        if execution.main_ended {
+            stuck.retain(|it| !self.is_background(*it));
+        }
         // A status ends a program wherever its goroutines stand.
         let cut_short = !execution.main_ended
             && matches!(execution.end, End::Exited(_) | End::Signalled(_))
@@ -378,7 +383,7 @@ impl<'a> Judge<'_, 'a> {
             state,
             blocked_at: wait
                 .and_then(|it| line(it.site))
-                .or_else(|| line(goroutine.stack.first().copied())),
+                .or_else(|| line(goroutine.stands_at())),
             waits_for,
             proven: self
                 .execution

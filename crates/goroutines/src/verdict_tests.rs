@@ -163,6 +163,84 @@ fn a_lock_that_was_never_given_back_points_at_the_lock() {
 }
 
 #[test]
+fn once_within_itself_waits_for_itself() {
+    let mut it = Sample::new();
+    let once = it.object(ObjectKind::Once, 10);
+    it.request(MAIN, 10, Action::Once, Some(once));
+    it.request(MAIN, 11, Action::Once, Some(once));
+    it.event(MAIN, 11, What::Park(WaitReason::Mutex));
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:11 for the once first used at main.go:10, run by itself since main.go:10");
+    assert_eq!(line(&judgement), 11);
+}
+
+#[test]
+fn who_runs_the_function_of_a_once_is_waited_for() {
+    let mut it = Sample::new();
+    let once = it.object(ObjectKind::Once, 10);
+    let channel = it.channel(MAIN, 2, 0);
+    let runner = it.go(MAIN, 3);
+    it.request(runner, 20, Action::Once, Some(once));
+    it.request(MAIN, 10, Action::Once, Some(once));
+    it.event(MAIN, 10, What::Park(WaitReason::Mutex));
+    it.execution.end = End::TimedOut;
+    // It may yet come back.
+    assert!(!judge(&it.execution).verdict.is_bug());
+    it.waits(runner, 21, Action::Receive, channel);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    assert_eq!(line(&judgement), 21);
+}
+
+#[test]
+fn who_serves_the_process_is_not_left_behind() {
+    let mut it = Sample::new();
+    let early = it.go(MAIN, 2);
+    let test = it.go(MAIN, 3);
+    it.execution.goroutines[test.0 as usize].entry = "testing.tRunner".to_owned();
+    it.execution.test = Some(test);
+    let tasks = it.channel(test, 4, 1);
+    let worker = it.go(test, 5);
+    it.does(test, 6, Action::Send, tasks);
+    it.does(worker, 10, Action::Receive, tasks);
+    it.waits(worker, 10, Action::Receive, tasks);
+    it.ends(test, 7);
+    let wakes = it.channel(MAIN, 8, 0);
+    it.waits(early, 20, Action::Receive, wakes);
+    it.ends(MAIN, 9);
+    it.exits();
+    // Who was there before the test is none of its.
+    let left = |it: &Sample| -> Vec<u64> {
+        let judgement = judge(&it.execution);
+        judgement.goroutines.iter().map(|it| it.id).collect()
+    };
+    let number = |it: &Sample, id: GoroutineId| it.execution.goroutines[id.0 as usize].number;
+    assert_eq!(left(&it), [number(&it, worker)]);
+    // What a variable leads to, and has served, is kept for good.
+    it.execution.proven_leaks = Some(Vec::new());
+    assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+    // A proof is a proof.
+    it.execution.proven_leaks = Some(vec![early]);
+    assert_eq!(left(&it), [number(&it, early)]);
+}
+
+#[test]
+fn a_pool_that_counts_at_a_group_is_what_is_waited_for() {
+    let mut it = Sample::new();
+    let queue = it.channel(MAIN, 2, 0);
+    let worker = it.go(MAIN, 3);
+    let group = it.object(ObjectKind::WaitGroup, 4);
+    it.does(MAIN, 4, Action::Add, group);
+    it.does(worker, 10, Action::Add, group);
+    it.waits(worker, 11, Action::Send, queue);
+    it.waits(MAIN, 5, Action::Wait, group);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    assert_eq!(line(&judgement), 11);
+}
+
+#[test]
 fn a_reader_behind_a_writer_behind_the_reader() {
     let mut it = Sample::new();
     let lock = it.object(ObjectKind::RwMutex, 10);

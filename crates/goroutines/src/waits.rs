@@ -15,7 +15,7 @@
 //! *Costs*: O(waits x goroutines) in each of at most `waits` rounds.
 
 use crate::execution::{
-    Action, End, Execution, GoroutineId, ObjectId, ObjectKind, SiteId, State, WaitReason,
+    Action, End, Execution, Goroutine, GoroutineId, ObjectId, ObjectKind, SiteId, State, WaitReason,
 };
 use crate::known::Known;
 use crate::replay::{Hold, Open, Replay};
@@ -236,7 +236,7 @@ impl Search<'_, '_> {
         let stack = execution
             .goroutines
             .get(id.0 as usize)
-            .and_then(|it| it.stack.first().copied());
+            .and_then(Goroutine::stands_at);
         let site = open.and_then(|it| it.site).or(stack);
         let mut ways = Vec::new();
         if reason == WaitReason::Forever {
@@ -293,7 +293,8 @@ impl Search<'_, '_> {
             }
             // Readers and writers wait in the same queue of the runtime under several names.
             WaitReason::Mutex | WaitReason::RwMutexRead | WaitReason::RwMutexWrite => {
-                matches!(action, Action::Lock | Action::RLock)
+                // `Once` has a lock within it, while its function runs.
+                matches!(action, Action::Lock | Action::RLock | Action::Once)
             }
             WaitReason::WaitGroup => action == Action::Wait,
             WaitReason::Cond => action == Action::CondWait,
@@ -315,6 +316,7 @@ impl Search<'_, '_> {
             None => (Need::Nothing, Vec::new()),
             Some(object) => match action {
                 Action::Lock | Action::RLock => (self.lock(id, action, object), Vec::new()),
+                Action::Once => (self.once(object), Vec::new()),
                 _ if self.is_outside(action, object) => (Need::Outside, Vec::new()),
                 _ => (
                     Need::Any(self.able(id, object)),
@@ -354,6 +356,32 @@ impl Search<'_, '_> {
         }
         // Nobody holds it: it is about to be let in.
         Need::Outside
+    }
+
+    /// Who runs the function of a `Once` keeps all others that come to it waiting, and itself where it comes again.
+    fn once(&self, once: ObjectId) -> Need {
+        let runs = self.live.iter().find_map(|it| {
+            let opened = self.replay.opened(*it);
+            let at = opened
+                .iter()
+                .position(|it| it.action == Action::Once && it.object == Some(once))?;
+            // In the innermost usage of all, and waiting, it has not come to run it.
+            let waits = matches!(
+                self.state(*it),
+                State::Waiting(WaitReason::Mutex) if at + 1 == opened.len()
+            );
+            (!waits).then_some((*it, &opened[at]))
+        });
+        match runs {
+            Some((goroutine, open)) => Need::Release(vec![Hold {
+                object: once,
+                goroutine,
+                site: open.site,
+                event: open.event,
+                reading: false,
+            }]),
+            None => Need::Outside,
+        }
     }
 
     /// Whether the clock, a signal or a deadline may end it.
@@ -429,6 +457,14 @@ impl Search<'_, '_> {
                         && !done(who)
                 })
                 .collect();
+        }
+        if found.is_empty() && action == Action::Wait {
+            // Those of a pool that counted at it before may have more to count.
+            let counted = |(who, did): &(GoroutineId, Action)| {
+                let counts = matches!(did, Action::Add | Action::Done);
+                (counts && *who != id && self.live.contains(who)).then_some(*who)
+            };
+            found = uses.keys().filter_map(counted).collect();
         }
         found.into_iter().collect()
     }

@@ -172,7 +172,11 @@ impl Words<'_, '_> {
                         };
                         let ended = self.replay.ended(it.goroutine).is_some();
                         let gone = if ended { ", which has ended" } else { "" };
-                        let read = if it.reading { "read-locked" } else { "held" };
+                        let read = match way.action {
+                            Action::Once => "run",
+                            _ if it.reading => "read-locked",
+                            _ => "held",
+                        };
                         format!("{read} by {who} since {}{gone}", self.at(it.site))
                     })
                     .collect();

@@ -25,6 +25,8 @@ pub enum Class {
     Conds,
     /// `sync.Once`
     Onces,
+    /// The types of `sync/atomic`, as places for delays.
+    Atomics,
     /// `time.Sleep`
     Sleeps,
     /// Panics.
@@ -53,6 +55,7 @@ impl Class {
             Self::WaitGroups => "sync.WaitGroup",
             Self::Conds => "sync.Cond",
             Self::Onces => "sync.Once",
+            Self::Atomics => "delays at the types of sync/atomic",
             Self::Sleeps => "time.Sleep",
             Self::Panics => "panics",
             Self::Exits => "states at the end",
@@ -375,6 +378,53 @@ pub const METHODS: &[Method] = &[
     method("sync/cond.go", Class::Conds, "Cond", "Signal", 21),
     method("sync/cond.go", Class::Conds, "Cond", "Broadcast", 22),
 ];
+
+/// Where the types of package sync/atomic are, and how many methods of them are places for delays.
+pub const ATOMICS: [(&str, usize); 2] = [("sync/atomic/type.go", 33), ("sync/atomic/value.go", 4)];
+
+/// Puts a call of ours before what each method of the atomic types does, but for the rare `And` and `Or`.
+///
+/// # Errors
+/// What is not as expected.
+pub fn atomics(source: &str, methods: usize) -> Result<String, String> {
+    const HERE: &str = "lockstepHere()";
+    let is_ours = |line: &str| {
+        let line = line
+            .strip_prefix("func (x *")
+            .or(line.strip_prefix("func (v *"));
+        let method = line.and_then(|it| {
+            let (_, method) = it.split_once(") ")?;
+            method.split('(').next()
+        });
+        method.is_some_and(|it| ["Load", "Store", "Swap", "CompareAndSwap", "Add"].contains(&it))
+    };
+    let mut out = String::with_capacity(source.len() * 2);
+    let mut found = 0;
+    for line in source.split_inclusive('\n') {
+        // `func (x *Bool) Load() bool { return ... }`, or a body of several lines.
+        let at = line.find(" { ").map(|it| it + 3);
+        let begins = line.trim_end().ends_with('{');
+        match at {
+            Some(at) if is_ours(line) => {
+                out.push_str(&line[..at]);
+                out.push_str(HERE);
+                out.push_str("; ");
+                out.push_str(&line[at..]);
+                found += 1;
+            }
+            None if is_ours(line) && begins => {
+                out.push_str(line);
+                out.push_str(&format!("\t{HERE}\n"));
+                found += 1;
+            }
+            _ => out.push_str(line),
+        }
+    }
+    if found < methods {
+        return Err(format!("{found} methods of {methods} are as expected"));
+    }
+    Ok(out)
+}
 
 /// The function of ours that stands in for one that was renamed, where the class is left out.
 #[must_use]

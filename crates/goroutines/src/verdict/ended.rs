@@ -57,8 +57,8 @@ impl<'a> Judge<'_, 'a> {
             .and_then(|it| it.site)
             .or_else(|| panic.and_then(|it| events[it].site))
             .or_else(|| {
-                let stack = &self.execution.goroutines.get(who?.0 as usize)?.stack;
-                stack.first().copied()
+                let goroutine = self.execution.goroutines.get(who?.0 as usize)?;
+                goroutine.stands_at()
             });
         let mut sentence = match who {
             Some(who) => format!("{} crashed: {message}", self.words.who(who)),

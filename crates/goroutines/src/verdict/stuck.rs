@@ -1,9 +1,9 @@
 //! Goroutines that wait for ever: which of them everything hangs on, and what is said of them.
 
 use super::{Judge, Judgement, Verdict};
-use crate::execution::{GoroutineId, SiteId, WaitReason};
+use crate::execution::{Action, GoroutineId, SiteId, WaitReason};
 use crate::tree::Place;
-use crate::waits::{Need, Wait, is_quiescent, live};
+use crate::waits::{Need, Wait, Way, is_quiescent, live};
 use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use std::collections::BTreeSet;
@@ -84,6 +84,49 @@ impl Judge<'_, '_> {
     pub(super) fn hold_each_other(&self, stuck: &BTreeSet<GoroutineId>) -> bool {
         stuck.iter().any(|it| self.is_mutual(&[*it]))
             || self.roots(stuck).iter().any(|it| self.is_mutual(it))
+    }
+
+    /// Whether a goroutine that waits for ever is part of the process and not of what was run: it could be given work
+    /// again. It waits idly, nobody proved it unreachable, and either it was there before the test began, or the
+    /// collector looked and found that a variable still leads to what it waits for, and that has served before.
+    pub(super) fn is_background(&self, id: GoroutineId) -> bool {
+        let Some(wait) = self.waiting.of(id) else {
+            return false;
+        };
+        let looked = self.execution.proven_leaks.as_ref();
+        if looked.is_some_and(|it| it.contains(&id)) {
+            return false;
+        }
+        let idle =
+            |it: &&Way| matches!(it.action, Action::Receive | Action::CondWait | Action::Send);
+        let ways = || wait.ways.iter().filter(idle);
+        let began = self.execution.test.and_then(|it| self.replay.created(it));
+        if began.is_some() && self.replay.created(id) < began {
+            return ways().next().is_some();
+        }
+        // A variable leads to one of several at least: to one from before the test, if there is any.
+        let is_old = |way: &Way| {
+            let made = way.object.and_then(|it| self.replay.made(it));
+            began.is_some() && made.is_none_or(|(_, event)| Some(event) < began)
+        };
+        let served = |way: &&Way| self.has_served(id, way);
+        let aside = ways().any(|it| is_old(it) && !served(&it));
+        looked.is_some() && ways().filter(served).any(|it| is_old(it) || !aside)
+    }
+
+    /// Whether what `id` waits for came before: of a sender, to itself.
+    fn has_served(&self, id: GoroutineId, way: &Way) -> bool {
+        let Some(object) = way.object else {
+            return false;
+        };
+        self.replay
+            .uses(object)
+            .iter()
+            .any(|((who, did), it)| match way.action {
+                Action::Send => *who == id && *did == Action::Send && it.completed > 0,
+                Action::CondWait => matches!(did, Action::Signal | Action::Broadcast),
+                _ => *did == way.action && it.completed > 0,
+            })
     }
 
     /// Those of them of which the garbage collector proved that nothing that runs can reach what they wait for.
