@@ -273,6 +273,16 @@ static void lines(void) {
   }
 }
 
+// Whose buffer is in place gives no size.
+static void in_place(void) {
+  static int all[8];
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, MPI_COMM_WORLD);
+  if (rank == 0)
+    MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, 0, MPI_COMM_WORLD);
+  else
+    MPI_Gather(value, 2, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
+}
+
 static void fine(void) {
   MPI_Comm copy;
   MPI_Request request;
@@ -330,16 +340,6 @@ static void scattered(void) {
   static int all[8];
   if (rank == 2) usleep(300000);
   MPI_Scatter(all, 2, MPI_INT, value, rank == 2 ? 1 : 2, MPI_INT, 0, MPI_COMM_WORLD);
-}
-
-// Whose buffer is in place gives no size.
-static void in_place(void) {
-  static int all[8];
-  MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, MPI_COMM_WORLD);
-  if (rank == 0)
-    MPI_Gather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 2, MPI_INT, 0, MPI_COMM_WORLD);
-  else
-    MPI_Gather(value, 2, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
 }
 
 static void again(void) { MPI_Init(NULL, NULL); }
