@@ -2,18 +2,21 @@
 
 /// The `N` bytes at `at`, or `None` beyond the end.
 #[must_use]
+#[inline]
 pub fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
 /// The `u32` at `at`, or `None` beyond the end.
 #[must_use]
+#[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_le_bytes)
 }
 
 /// The `u64` at `at`, or `None` beyond the end.
 #[must_use]
+#[inline]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }

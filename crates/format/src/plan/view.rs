@@ -169,7 +169,7 @@ impl<'a> Plan<'a> {
                 .zip(u32_at(row, at + 4))
                 .is_some_and(|(start, length)| start as usize + length as usize <= strings)
         };
-        for (index, row) in self.rows(section::FIXUPS).enumerate() {
+        for (index, row) in self.rows::<{ fixup::SIZE }>(section::FIXUPS).enumerate() {
             let kind = u32_at(row, fixup::KIND).unwrap_or(u32::MAX);
             let room = if matches!(kind, fixup::IMAGE_64 | fixup::ARENA_64) {
                 8
@@ -188,23 +188,29 @@ impl<'a> Plan<'a> {
                 return Err(PlanError::Row(section::SITES, index));
             }
         }
-        for (index, row) in self.rows(section::FUNCTIONS).enumerate() {
+        for (index, row) in self
+            .rows::<{ function::SIZE }>(section::FUNCTIONS)
+            .enumerate()
+        {
             if !text_in(row, function::NAME) {
                 return Err(PlanError::Row(section::FUNCTIONS, index));
             }
         }
-        for (index, row) in self.rows(section::REFUSALS).enumerate() {
+        for (index, row) in self
+            .rows::<{ refusal::SIZE }>(section::REFUSALS)
+            .enumerate()
+        {
             if !text_in(row, refusal::NAME) || !text_in(row, refusal::REASON) {
                 return Err(PlanError::Row(section::REFUSALS, index));
             }
         }
-        for (index, row) in self.rows(section::CHOICES).enumerate() {
+        for (index, row) in self.rows::<{ choice::SIZE }>(section::CHOICES).enumerate() {
             if !text_in(row, choice::PATTERN) {
                 return Err(PlanError::Row(section::CHOICES, index));
             }
         }
         let known = |f: u32| (f as usize) < functions;
-        for (index, row) in self.rows(section::EXPORTS).enumerate() {
+        for (index, row) in self.rows::<{ export::SIZE }>(section::EXPORTS).enumerate() {
             let function = u32_at(row, export::FUNCTION).unwrap_or(u32::MAX);
             if !text_in(row, export::NAME) || !known(function) {
                 return Err(PlanError::Row(section::EXPORTS, index));
@@ -218,8 +224,13 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn rows(&self, index: usize) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        self.sections[index].chunks_exact(ROW_SIZES[index])
+    /// The rows of a section, whose size the compiler knows: their fields lie inside without a question.
+    fn rows<const SIZE: usize>(
+        &self,
+        index: usize,
+    ) -> impl Iterator<Item = &'a [u8; SIZE]> + use<'a, SIZE> {
+        debug_assert_eq!(SIZE, ROW_SIZES[index]);
+        self.sections[index].as_chunks::<SIZE>().0.iter()
     }
 
     /// What the image is.
@@ -278,16 +289,17 @@ impl<'a> Plan<'a> {
 
     /// What to adjust in the arena.
     pub fn fixups(&self) -> impl Iterator<Item = Fixup> + use<'a> {
-        self.rows(section::FIXUPS).map(|row| Fixup {
-            at: u32_at(row, fixup::AT).unwrap_or(0),
-            kind: u32_at(row, fixup::KIND).unwrap_or(0),
-            value: u64_at(row, fixup::VALUE).unwrap_or(0),
-        })
+        self.rows::<{ fixup::SIZE }>(section::FIXUPS)
+            .map(|row| Fixup {
+                at: u32_at(row, fixup::AT).unwrap_or(0),
+                kind: u32_at(row, fixup::KIND).unwrap_or(0),
+                value: u64_at(row, fixup::VALUE).unwrap_or(0),
+            })
     }
 
     /// What to rewrite in the image.
     pub fn sites(&self) -> impl Iterator<Item = Site> + use<'a> {
-        self.rows(section::SITES).map(|row| Site {
+        self.rows::<{ site::SIZE }>(section::SITES).map(|row| Site {
             address: u64_at(row, site::ADDRESS).unwrap_or(0),
             length: u32_at(row, site::LENGTH).unwrap_or(0),
             field: u32_at(row, site::FIELD).unwrap_or(0),
@@ -311,14 +323,15 @@ impl<'a> Plan<'a> {
     /// The functions, in symbol order.
     pub fn functions(&self) -> impl Iterator<Item = Function<'a>> + use<'a> {
         let plan = *self;
-        self.rows(section::FUNCTIONS).map(move |row| Function {
-            address: u64_at(row, function::ADDRESS).unwrap_or(0),
-            length: u64_at(row, function::LENGTH).unwrap_or(0),
-            name: plan.text(row, function::NAME),
-            origin: u32_at(row, function::ORIGIN).unwrap_or(0),
-            mechanism: u32_at(row, function::MECHANISM).unwrap_or(0),
-            call_site: u64_at(row, function::CALL_SITE).unwrap_or(0),
-        })
+        self.rows::<{ function::SIZE }>(section::FUNCTIONS)
+            .map(move |row| Function {
+                address: u64_at(row, function::ADDRESS).unwrap_or(0),
+                length: u64_at(row, function::LENGTH).unwrap_or(0),
+                name: plan.text(row, function::NAME),
+                origin: u32_at(row, function::ORIGIN).unwrap_or(0),
+                mechanism: u32_at(row, function::MECHANISM).unwrap_or(0),
+                call_site: u64_at(row, function::CALL_SITE).unwrap_or(0),
+            })
     }
 
     /// Whether calls of `name` from other images are recorded here.
@@ -332,32 +345,35 @@ impl<'a> Plan<'a> {
     /// The names under which other images call recorded functions: name, and row of the function.
     pub fn exports(&self) -> impl Iterator<Item = (&'a [u8], u32)> + use<'a> {
         let plan = *self;
-        self.rows(section::EXPORTS).map(move |row| {
-            let function = u32_at(row, export::FUNCTION).unwrap_or(0);
-            (plan.text(row, export::NAME), function)
-        })
+        self.rows::<{ export::SIZE }>(section::EXPORTS)
+            .map(move |row| {
+                let function = u32_at(row, export::FUNCTION).unwrap_or(0);
+                (plan.text(row, export::NAME), function)
+            })
     }
 
     /// The functions that are not recorded.
     pub fn refusals(&self) -> impl Iterator<Item = Refusal<'a>> + use<'a> {
         let plan = *self;
-        self.rows(section::REFUSALS).map(move |row| Refusal {
-            address: u64_at(row, refusal::ADDRESS).unwrap_or(0),
-            name: plan.text(row, refusal::NAME),
-            reason: plan.text(row, refusal::REASON),
-            kind: u32_at(row, refusal::KIND).unwrap_or(0),
-            counter: u32_at(row, refusal::COUNTER).and_then(|counter| counter.checked_sub(1)),
-            more: u32_at(row, refusal::MORE) != Some(0),
-        })
+        self.rows::<{ refusal::SIZE }>(section::REFUSALS)
+            .map(move |row| Refusal {
+                address: u64_at(row, refusal::ADDRESS).unwrap_or(0),
+                name: plan.text(row, refusal::NAME),
+                reason: plan.text(row, refusal::REASON),
+                kind: u32_at(row, refusal::KIND).unwrap_or(0),
+                counter: u32_at(row, refusal::COUNTER).and_then(|counter| counter.checked_sub(1)),
+                more: u32_at(row, refusal::MORE) != Some(0),
+            })
     }
 
     /// The direct calls in the text, by return address.
     pub fn call_sites(&self) -> impl Iterator<Item = CallSite> + use<'a> {
-        self.rows(section::CALL_SITES).map(|row| CallSite {
-            return_address: u64_at(row, call_site::RETURN).unwrap_or(0),
-            caller: u32_at(row, call_site::CALLER).unwrap_or(0),
-            callee: u32_at(row, call_site::CALLEE).unwrap_or(0),
-        })
+        self.rows::<{ call_site::SIZE }>(section::CALL_SITES)
+            .map(|row| CallSite {
+                return_address: u64_at(row, call_site::RETURN).unwrap_or(0),
+                caller: u32_at(row, call_site::CALLER).unwrap_or(0),
+                callee: u32_at(row, call_site::CALLEE).unwrap_or(0),
+            })
     }
 
     /// How many counters its refusals have.
@@ -375,10 +391,11 @@ impl<'a> Plan<'a> {
     /// The expressions that chose.
     pub fn choices(&self) -> impl Iterator<Item = Choice<'a>> + use<'a> {
         let plan = *self;
-        self.rows(section::CHOICES).map(move |row| Choice {
-            kind: u32_at(row, choice::KIND).unwrap_or(0),
-            found: u32_at(row, choice::FOUND).unwrap_or(0),
-            pattern: plan.text(row, choice::PATTERN),
-        })
+        self.rows::<{ choice::SIZE }>(section::CHOICES)
+            .map(move |row| Choice {
+                kind: u32_at(row, choice::KIND).unwrap_or(0),
+                found: u32_at(row, choice::FOUND).unwrap_or(0),
+                pattern: plan.text(row, choice::PATTERN),
+            })
     }
 }
