@@ -10,7 +10,7 @@
 //! hold. Together those of a kind take at most so much; those that were not used for longest go first. A cache
 //! that cannot be written, or that somebody else may write, is no cache.
 
-use lockstep_format::plan::Plan;
+use lockstep_format::plan::{Plan, PlanError};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -79,9 +79,7 @@ impl Cache {
         let Ok(bytes) = fs::read(&entry) else {
             return false;
         };
-        // By the processor's own instruction, where it has it: 13 GB/s, where tables reach 1 (20 MB of plans where
-        // every image of an MPI program is recorded).
-        if Plan::checked_by(&bytes, crc32c::crc32c_append).is_err() {
+        if checked(&bytes).is_err() {
             let _ = fs::remove_file(&entry);
             return false;
         }
@@ -137,6 +135,12 @@ impl Cache {
             sum -= size;
         }
     }
+}
+
+/// The plan in `bytes`, if it holds. By the processor's own instruction, where it has it: 13 GB/s, where tables
+/// reach 1 (20 MB of plans where every image of an MPI program is recorded).
+pub(crate) fn checked(bytes: &[u8]) -> Result<Plan<'_>, PlanError> {
+    Plan::checked_by(bytes, crc32c::crc32c_append)
 }
 
 /// So that it counts as used.

@@ -12,7 +12,7 @@ use lockstep_binary::{Image, display_name};
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::fault::{Fault, Kind, Order, VARIABLE, report};
 use lockstep_format::launcher::{LAUNCHERS, STARTERS};
-use lockstep_format::plan::{Plan, choice};
+use lockstep_format::plan::choice;
 use lockstep_patch::is_named;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -259,7 +259,7 @@ impl Found {
                 continue;
             }
             let bytes = fs::read(file.path()).unwrap_or_default();
-            let Ok(plan) = Plan::new(&bytes) else {
+            let Ok(plan) = crate::cache::checked(&bytes) else {
                 continue;
             };
             let rows = plan.choices().filter(|row| row.kind == choice::FAULT);

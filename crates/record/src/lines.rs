@@ -7,7 +7,7 @@
 //! Keys are addresses in the file: a function's entry, the address behind a call.
 
 use lockstep_binary::{Image, Lines};
-use lockstep_format::plan::{Plan, function};
+use lockstep_format::plan::function;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -31,18 +31,22 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     if place.exists() {
         return Ok(());
     }
-    let plan = fs::read(run.join("plans").join(plan))?;
     let bytes = fs::read(path)?;
-    let (Ok(plan), Ok(image)) = (Plan::new(&plan), Image::parse(&bytes)) else {
+    let Ok(image) = Image::parse(&bytes) else {
+        return Ok(());
+    };
+    // Most libraries have none.
+    let Some(lines) = Lines::new(&image, MOST) else {
+        return Ok(());
+    };
+    let plan = fs::read(run.join("plans").join(plan))?;
+    let Ok(plan) = crate::cache::checked(&plan) else {
         return Ok(());
     };
     // The file may have been replaced since.
     if plan.build_id() != image.build_id() {
         return Ok(());
     }
-    let Some(lines) = Lines::new(&image, MOST) else {
-        return Ok(());
-    };
     let row = |address: u64, at: u64| Some((format!("{address:#x}"), lines.find(at)?));
     let table = Table {
         functions: plan

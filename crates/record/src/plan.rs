@@ -2,10 +2,10 @@
 //! from the user's cache where they were made before.
 
 use crate::ahead;
-use crate::cache::{Cache, draft};
+use crate::cache::{Cache, checked, draft};
 use crate::images::Images;
 use lockstep_binary::{Image, debug_file};
-use lockstep_format::plan::{Plan, Role, choice};
+use lockstep_format::plan::{Role, choice};
 use lockstep_patch::{FileIdentity, Scope, image_key, plan_name};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ pub(crate) fn unmatched(run: &Path, choice: &lockstep_patch::Options) -> Vec<Str
         let Ok(bytes) = fs::read(entry.path()) else {
             continue;
         };
-        for row in Plan::new(&bytes)
+        for row in checked(&bytes)
             .into_iter()
             .flat_map(|plan| plan.choices())
             .filter(|row| row.kind != choice::FAULT)
