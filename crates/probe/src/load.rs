@@ -16,12 +16,14 @@ use crate::debugger;
 use crate::handles;
 use crate::image::{Image, Rendezvous};
 use crate::maps::{Maps, Range};
-use crate::planner::{self, Candidate, Environment, Found};
+use crate::planner::{self, Candidate, Environment, Found, Missing};
 use crate::process::Process;
+use crate::scratch::Piece;
 use crate::setup::Setup;
 use crate::signals;
 use crate::syscall;
 use crate::text::{Text, file_name};
+use core::marker::PhantomData;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use lockstep_format::codec::Kind;
@@ -45,6 +47,8 @@ const OWN_UNWINDER: &str =
 struct Known {
     link: u64,
     bias: u64,
+    /// Where it lies.
+    extent: Range,
     /// Its arena; nothing where it has none.
     arena: u64,
     size: u64,
@@ -72,6 +76,8 @@ struct Loader {
     rendezvous: *const Rendezvous,
     /// Whether libraries without hooks are of interest.
     all: bool,
+    /// Whether every library is.
+    every: bool,
     /// The next symbol to give.
     next: u32,
     /// The next counter to give.
@@ -82,6 +88,8 @@ struct Loader {
     given_count: usize,
     main_arena: u64,
     maps: Maps,
+    /// Facts that came up since the list was changed; null where it never was.
+    late: *mut Text<LATE_FACTS>,
     known: [Known; MOST],
     given: [Given; MOST],
 }
@@ -105,6 +113,7 @@ pub fn start(environment: Environment) -> Result<(), &'static str> {
         (&raw mut (*loader).environment).write(environment);
         (*loader).rendezvous = Rendezvous::find(&main).ok_or(NO_LIST)?;
         (*loader).all = !(images.is_empty() || images == b"main");
+        (*loader).every = images == b"all";
         (*loader).next = FIRST_FUNCTION;
         LOADER.store(loader, Ordering::Release);
         &mut *loader
@@ -160,19 +169,21 @@ pub fn changed(process: &Process) -> bool {
     // SAFETY: null, or written by `start` for ever; `BUSY` and the linker's own lock keep others out.
     if let Some(loader) = unsafe { LOADER.load(Ordering::Acquire).as_mut() }
         && Rendezvous::is_consistent(loader.rendezvous)
-        && let Ok(memory) = syscall::map(size_of::<Text<LATE_FACTS>>())
     {
-        // SAFETY: just mapped; zeros are an empty text.
-        let late = unsafe { &mut *memory.cast::<Text<LATE_FACTS>>() };
-        let mut facts = Facts::Late(late);
-        let _ = loader.look(None, &mut facts);
-        if late.len() > 0 {
-            let _ = process.add_facts(late.bytes());
-            // SAFETY: one at a time, see above. Forked children write these facts in their files.
-            unsafe { Setup::get_mut() }.facts.push(late.bytes());
+        if loader.late.is_null() {
+            let memory = syscall::map(size_of::<Text<LATE_FACTS>>());
+            loader.late = memory.map_or(null_mut(), |memory| memory.cast());
         }
-        // SAFETY: nobody uses it any more.
-        unsafe { syscall::unmap(memory, size_of::<Text<LATE_FACTS>>()) };
+        // SAFETY: null, or mapped for ever; zeros are an empty text. Nobody else uses it.
+        if let Some(late) = unsafe { loader.late.as_mut() } {
+            late.truncate(0);
+            let _ = loader.look(None, &mut Facts::Late(late));
+            if late.len() > 0 {
+                let _ = process.add_facts(late.bytes());
+                // SAFETY: one at a time, see above. Forked children write these facts in their files.
+                unsafe { Setup::get_mut() }.facts.push(late.bytes());
+            }
+        }
     }
     BUSY.store(false, Ordering::Release);
     Setup::get().plain && !was_plain
@@ -244,28 +255,42 @@ impl Facts<'_> {
 
 /// A piece of memory for values of one kind.
 struct Room<T> {
-    at: *mut T,
+    memory: Piece,
     count: usize,
     room: usize,
+    kind: PhantomData<T>,
 }
 
 impl<T> Room<T> {
     fn new(room: usize) -> Option<Self> {
-        let at = syscall::map((room * size_of::<T>()).max(1)).ok()?.cast();
-        Some(Self { at, count: 0, room })
+        Some(Self {
+            memory: Piece::new(room * size_of::<T>())?,
+            count: 0,
+            room,
+            kind: PhantomData,
+        })
+    }
+
+    fn at(&self) -> *mut T {
+        self.memory.at().cast()
     }
 
     fn push(&mut self, value: T) {
         if self.count < self.room {
             // SAFETY: inside the room.
-            unsafe { self.at.add(self.count).write(value) };
+            unsafe { self.at().add(self.count).write(value) };
             self.count += 1;
         }
     }
 
     fn all(&self) -> &[T] {
         // SAFETY: written up to here.
-        unsafe { core::slice::from_raw_parts(self.at, self.count) }
+        unsafe { core::slice::from_raw_parts(self.at(), self.count) }
+    }
+
+    fn all_mut(&mut self) -> &mut [T] {
+        // SAFETY: written up to here.
+        unsafe { core::slice::from_raw_parts_mut(self.at(), self.count) }
     }
 }
 
@@ -273,11 +298,15 @@ impl<T> Drop for Room<T> {
     fn drop(&mut self) {
         for index in 0..self.count {
             // SAFETY: written, and dropped once.
-            unsafe { core::ptr::drop_in_place(self.at.add(index)) };
+            unsafe { core::ptr::drop_in_place(self.at().add(index)) };
         }
-        // SAFETY: nobody uses it any more.
-        unsafe { syscall::unmap(self.at.cast(), (self.room * size_of::<T>()).max(1)) };
     }
+}
+
+/// Whether the library of a link unwinds the program's stack, and we cannot see it do so.
+fn has_own_unwinder(link: &crate::image::Link, image: &Image) -> bool {
+    let name = core::str::from_utf8(file_name(link.name())).unwrap_or("");
+    Role::of_library(name) != Role::Unwinder && crate::unwinder::is_own(link, image)
 }
 
 impl Loader {
@@ -312,10 +341,12 @@ impl Loader {
             if self.find(link, &mut next).is_some() || self.known_count >= MOST {
                 return;
             }
+            let image = Image::library(link.bias);
             if let Some(place) = self.known.get_mut(self.known_count) {
                 *place = Known {
                     link: address,
                     bias: link.bias,
+                    extent: image.map_or((0, 0), |image| image.extent()),
                     arena: 0,
                     size: 0,
                     counters: 0,
@@ -329,14 +360,14 @@ impl Loader {
             if Setup::get().arguments {
                 handles::know(link, |word, values| facts.add(word, values));
             }
-            if self.has_own_unwinder(link) {
+            if image.is_some_and(|image| has_own_unwinder(link, &image)) {
                 let why = match self.leave_return_addresses() {
                     Ok(()) => OWN_UNWINDER,
                     Err(reason) => reason,
                 };
                 facts.untraced(link.name(), why);
             }
-            let Some(candidate) = self.candidate(link) else {
+            let Some(candidate) = image.and_then(|image| self.candidate(link, image)) else {
                 return;
             };
             if candidate.role == Role::Unwinder {
@@ -404,26 +435,20 @@ impl Loader {
                 }
                 kept += 1;
             } else {
-                self.maps.forget();
+                self.maps.remove(known.extent);
                 if known.arena != 0 {
                     debugger::forget(known.arena);
                     // SAFETY: its image is unmapped, so that nothing leads there any more.
                     unsafe { syscall::unmap(known.arena as *mut u8, known.size as usize) };
+                    self.maps.remove((known.arena, known.arena + known.size));
                 }
             }
         }
         self.known_count = kept;
     }
 
-    /// Whether the library of a link unwinds the program's stack, and we cannot see it do so.
-    fn has_own_unwinder(&self, link: &crate::image::Link) -> bool {
-        let name = core::str::from_utf8(file_name(link.name())).unwrap_or("");
-        Role::of_library(name) != Role::Unwinder
-            && Image::library(link.bias).is_some_and(|image| crate::unwinder::is_own(link, &image))
-    }
-
     /// The image of a link, if it is one to have a plan.
-    fn candidate(&self, link: &'static crate::image::Link) -> Option<Candidate> {
+    fn candidate(&self, link: &'static crate::image::Link, image: Image) -> Option<Candidate> {
         let path = link.name();
         // The kernel's own image has no file.
         if !path.contains(&b'/') {
@@ -434,7 +459,6 @@ impl Loader {
         if !role.has_hooks() && !self.all || !crate::fault::records() {
             return None;
         }
-        let image = Image::library(link.bias)?;
         let (low, high) = image.extent();
         let own = changed as *const () as u64;
         if (low..high).contains(&own) {
@@ -457,22 +481,27 @@ impl Loader {
     ) -> Result<(), &'static str> {
         const MEMORY: &str = "out of memory";
         let environment = self.environment;
-        let is_missing = |index: usize| {
-            candidates
-                .get(index)
-                .is_some_and(|candidate| planner::is_missing(environment, candidate))
-        };
-        let mut made = Ok(());
-        if (0..candidates.len()).any(is_missing) {
-            made = planner::make(environment, candidates, is_missing);
-        }
-        let mut plans = Room::<Result<Found, &'static str>>::new(candidates.len()).ok_or(MEMORY)?;
+        let mut plans = Room::<Result<Found, Missing>>::new(candidates.len()).ok_or(MEMORY)?;
         for candidate in candidates {
             if candidate.role == Role::Libc {
                 signals::found_libc();
             }
-            let found = planner::find(environment, candidate);
-            plans.push(found.map_err(|reason| made.err().unwrap_or(reason)));
+            plans.push(planner::find(environment, candidate));
+        }
+        let is_missing = |index: usize| {
+            let found = plans.all().get(index);
+            matches!(found, Some(Err(Missing::NotMade)))
+        };
+        if (0..candidates.len()).any(is_missing) {
+            let made = planner::make(environment, candidates, is_missing);
+            for (plan, candidate) in plans.all_mut().iter_mut().zip(candidates) {
+                if matches!(plan, Err(Missing::NotMade)) {
+                    *plan = match (planner::find(environment, candidate), made) {
+                        (Err(Missing::NotMade), Err(reason)) => Err(Missing::Because(reason)),
+                        (found, _) => found,
+                    };
+                }
+            }
         }
         // The main program's symbols come first: they are the same in all ranks.
         let total: u32 = plans
@@ -507,7 +536,7 @@ impl Loader {
         for (candidate, found) in pairs() {
             let is_main = candidate.role == Role::Main;
             let result = match found {
-                Err(reason) => Err(*reason),
+                Err(reason) => Err(reason.reason()),
                 // Nothing of it was chosen.
                 Ok(found) if found.plan.sites().next().is_none() && !is_main => continue,
                 Ok(_) if !is_unwinder_patched && candidate.role != Role::Linker => {
@@ -536,8 +565,8 @@ impl Loader {
     }
 
     /// The plans that were applied before, where a library's calls into others may be recorded.
-    fn earlier(&self) -> Option<Room<Result<Found, &'static str>>> {
-        let is_asked = self.environment.variable("LOCKSTEP_IMAGES") != Some(b"all") && self.all;
+    fn earlier(&self) -> Option<Room<Result<Found, Missing>>> {
+        let is_asked = self.all && !self.every;
         let count = if is_asked { self.given_count } else { 0 };
         let given = self.given.get(..count.min(MOST)).unwrap_or(&[]);
         let mut earlier = Room::new(given.len())?;
@@ -595,6 +624,7 @@ impl Loader {
             path: candidate.path,
             first,
             counters,
+            is_pooled: candidate.role != Role::Main,
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
         debugger::know(applied.arena, applied.size);

@@ -9,8 +9,9 @@ pub type Range = (u64, u64);
 const MOST: usize = 1 << 17;
 
 /// The mappings of the moment when they were read, in memory of their own, and what is known to have
-/// been mapped since. The kernel takes a fifth of a millisecond to list those of an MPI rank, so that
-/// they are not read for every library that is loaded. All zeros is a list that was not read yet.
+/// been mapped and unmapped since. The kernel takes a fifth of a millisecond to list those of an MPI rank,
+/// so that they are not read for every library that is loaded. What it says to be free may be taken, and
+/// the other way round: whoever maps by it sees. All zeros is a list that was not read yet.
 pub struct Maps {
     at: *mut Range,
     count: usize,
@@ -44,11 +45,6 @@ impl Maps {
         true
     }
 
-    /// What they were may be wrong now.
-    pub fn forget(&mut self) {
-        self.count = 0;
-    }
-
     /// The mappings, in ascending order of their starts; those of different times may overlap.
     pub fn ranges(&self) -> &[Range] {
         if self.at.is_null() {
@@ -61,7 +57,24 @@ impl Maps {
     /// Adds what was mapped since.
     pub fn add(&mut self, range: Range) {
         let index = self.ranges().partition_point(|known| known.0 < range.0);
-        self.insert(index, range);
+        if self.ranges().get(index) != Some(&range) {
+            self.insert(index, range);
+        }
+    }
+
+    /// Removes what was unmapped since: all that lies in `range`.
+    pub fn remove(&mut self, range: Range) {
+        let from = self.ranges().partition_point(|known| known.0 < range.0);
+        let inside = |known: &&Range| known.0 < range.1 && known.1 <= range.1;
+        let gone = self.ranges().iter().skip(from).take_while(inside).count();
+        if gone > 0 {
+            // SAFETY: from + gone <= count.
+            unsafe {
+                let place = self.at.add(from);
+                core::ptr::copy(place.add(gone), place, self.count - from - gone);
+            }
+            self.count -= gone;
+        }
     }
 
     fn insert(&mut self, index: usize, range: Range) {

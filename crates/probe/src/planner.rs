@@ -30,10 +30,24 @@ pub struct Candidate {
 #[derive(Clone, Copy)]
 pub struct Environment {
     /// Strings, each with a zero behind it.
-    pub bytes: &'static [u8],
+    bytes: &'static [u8],
+    /// What tells the choice of functions from others, which every plan's name ends with.
+    choice: Option<&'static [u8]>,
 }
 
 impl Environment {
+    /// That of these strings, each with a zero behind it.
+    pub fn new(bytes: &'static [u8]) -> Self {
+        let environment = Self {
+            bytes,
+            choice: None,
+        };
+        Self {
+            choice: environment.variable("LOCKSTEP_CHOICE"),
+            ..environment
+        }
+    }
+
     fn strings(self) -> impl Iterator<Item = &'static [u8]> {
         self.bytes.split_inclusive(|byte| *byte == 0)
     }
@@ -76,7 +90,7 @@ fn plan_name(environment: Environment, candidate: &Candidate) -> Result<Text<192
     name.push(key.bytes());
     name.push(b"-");
     name.push(candidate.role.name().as_bytes());
-    if let Some(choice) = environment.variable("LOCKSTEP_CHOICE") {
+    if let Some(choice) = environment.choice {
         name.push(b"-");
         name.push(choice);
     }
@@ -93,31 +107,47 @@ fn open(name: &Text<192>) -> Result<Fd, syscall::Errno> {
     syscall::open(path.bytes(), O_RDONLY)
 }
 
-/// Whether the run has no plan for the candidate yet.
-pub fn is_missing(environment: Environment, candidate: &Candidate) -> bool {
-    plan_name(environment, candidate).is_ok_and(|name| open(&name).is_err())
+/// Why there is no plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// Nobody has made it yet, or nobody could write it.
+    NotMade,
+    /// It cannot be used, or there can be none.
+    Because(&'static str),
 }
 
+impl Missing {
+    /// In words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotMade => NONE,
+            Self::Because(reason) => reason,
+        }
+    }
+}
+
+const NONE: &str = "no plan could be made for it";
+
 /// The plan of a candidate.
-pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, &'static str> {
-    let found = read(plan_name(environment, candidate)?)?;
+pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, Missing> {
+    let name = plan_name(environment, candidate).map_err(Missing::Because)?;
+    let found = read(name)?;
     if found.plan.role() != candidate.role {
-        return Err("its plan is for another role");
+        return Err(Missing::Because("its plan is for another role"));
     }
     if found.plan.build_id() != candidate.image.build_id() {
-        return Err("its plan is for another build");
+        return Err(Missing::Because("its plan is for another build"));
     }
     Ok(found)
 }
 
 /// The plan in the file of this name.
-pub fn read(name: Text<192>) -> Result<Found, &'static str> {
-    const NONE: &str = "no plan could be made for it";
-    const UNREADABLE: &str = "its plan cannot be read";
-    let file = open(&name).map_err(|_| NONE)?;
+pub fn read(name: Text<192>) -> Result<Found, Missing> {
+    const UNREADABLE: Missing = Missing::Because("its plan cannot be read");
+    let file = open(&name).map_err(|_| Missing::NotMade)?;
     let size = file.stat().map_err(|_| UNREADABLE)?.size as usize;
     if size == 0 {
-        return Err(NONE);
+        return Err(Missing::Because(NONE));
     }
     let at = file.map_private(size).map_err(|_| UNREADABLE)?;
     // SAFETY: mapped until `Found` is dropped; a plan in place is never written to.

@@ -3,6 +3,11 @@
 //!
 //! [`Process`] lies in pages that the kernel wipes in a forked child, so that the child finds no file
 //! and no lock there; [`Setup`] is what both share.
+//!
+//! The file grows in the place of an event. The recorder could grow it ahead of need, but it sees the processes of
+//! its own host only, and a thread would have to learn from shared memory how far it may go, which must steer
+//! nobody. And the first store to a page of a shared mapping takes the kernel more than two microseconds, however
+//! long the page has been in the file: the longest event would be shorter, and still too long.
 
 use crate::load;
 use crate::ring::{Ring, Segment, clear};

@@ -80,7 +80,7 @@ impl Contents {
         let contents = core::mem::ManuallyDrop::new(self);
         // SAFETY: mapped for ever, with a zero behind it.
         let bytes = unsafe { core::slice::from_raw_parts(contents.at, contents.length) };
-        Environment { bytes }
+        Environment::new(bytes)
     }
 }
 

@@ -211,7 +211,16 @@ pub fn map(length: usize) -> Result<*mut u8, Errno> {
 
 /// Private memory at `address`, or nothing.
 pub fn map_at(address: usize, length: usize) -> Result<*mut u8, Errno> {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    map_fixed(address, length, 0)
+}
+
+/// The same, of which little may ever be used.
+pub fn reserve_at(address: usize, length: usize) -> Result<*mut u8, Errno> {
+    map_fixed(address, length, MAP_NORESERVE)
+}
+
+fn map_fixed(address: usize, length: usize, more: usize) -> Result<*mut u8, Errno> {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | more;
     let protection = PROT_READ | PROT_WRITE;
     let at = call!(MMAP, address, length, protection, flags, -1isize, 0)?;
     if at == address {
