@@ -85,7 +85,6 @@ pub fn apply(
         })
     });
     match applied {
-        Ok(_) if target.is_pooled => {}
         Ok(_) => maps.add((arena, arena + size)),
         // SAFETY: nothing leads there.
         Err(_) => unsafe { syscall::unmap(arena as *mut u8, size as usize) },

@@ -22,9 +22,9 @@ pub fn place(extent: (u64, u64), is_pooled: bool, size: u64, maps: &mut Maps) ->
     if let Some(at) = pool::take(extent, size) {
         return Some(at);
     }
+    pool::end();
     let piece = pool::piece(size);
     if let Some(at) = find(extent, piece, maps, syscall::reserve_at) {
-        maps.add((at, at + piece));
         pool::begin(at, piece);
         return pool::take(extent, size);
     }
@@ -87,9 +87,11 @@ fn gaps((low, high): (u64, u64), size: u64, maps: &Maps) -> [Option<u64>; 2] {
 }
 
 /// Memory for the arenas of libraries, reserved in large pieces: whoever loads a hundred of them needs to
-/// look for room a few times. An arena that is given back leaves a hole, which a later search finds.
+/// look for room a few times. What is not used of a piece is given back with the next one, so that only
+/// arenas stay; a later search finds the place of one that was given back.
 mod pool {
     use super::REACH;
+    use crate::syscall;
     use core::sync::atomic::{AtomicU64, Ordering};
 
     /// Bytes at a time: little for hooks alone, since a program may lock all its memory.
@@ -103,6 +105,17 @@ mod pool {
     /// How much to reserve for an arena and those that follow it.
     pub fn piece(size: u64) -> u64 {
         (4 * size).clamp(LEAST, MOST).max(size)
+    }
+
+    /// Gives back what is free.
+    pub fn end() {
+        let (at, end) = (NEXT.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
+        NEXT.store(0, Ordering::Relaxed);
+        END.store(0, Ordering::Relaxed);
+        if at < end {
+            // SAFETY: nobody has taken it.
+            unsafe { syscall::unmap(at as *mut u8, (end - at) as usize) };
+        }
     }
 
     /// Where to take from now on.
