@@ -1,7 +1,7 @@
-// Loads a library again and again: `loads PLUGIN TIMES [moved|apart]`. With `moved` something else
-// takes its place every other time; with `apart` it comes into a namespace of its own. Says what the
-// library answered, how many mappings there are more than after the first time, and whether any child
-// was ever to be seen.
+// Loads a library again and again: `loads PLUGIN TIMES [moved|apart|beside]`. With `moved` something else
+// takes its place every other time; with `apart` it comes into a namespace of its own; with `beside` a much
+// larger one is loaded after each. Says what the library answered, how many mappings there are more than
+// after the first time, and whether any child was ever to be seen.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,6 +30,8 @@ static int mappings(void) {
     return lines;
 }
 
+static int beside;
+
 static long load(const char *path, int moved, int apart, int number) {
     void *library = apart ? dlmopen(LM_ID_NEWLM, path, RTLD_NOW) : dlopen(path, RTLD_NOW);
     if (!library) {
@@ -43,6 +45,11 @@ static long load(const char *path, int moved, int apart, int number) {
     dlinfo(library, RTLD_DI_LINKMAP, &map);
     void *place = (void *)map->l_addr;
     dlclose(library);
+    if (beside) {
+        void *large = dlopen("libm.so.6", RTLD_NOW);
+        if (large)
+            dlclose(large);
+    }
     static void *taken;
     if (moved && taken) {
         munmap(taken, 4096);
@@ -57,6 +64,7 @@ int main(int argc, char **argv) {
     int times = atoi(argv[2]);
     int moved = argc > 3 && !strcmp(argv[3], "moved");
     int apart = argc > 3 && !strcmp(argv[3], "apart");
+    beside = argc > 3 && !strcmp(argv[3], "beside");
     long sum = load(argv[1], moved, apart, 0) + load(argv[1], moved, apart, 1);
     int before = mappings();
     for (int i = 2; i < times; i++)

@@ -122,7 +122,7 @@ fn mpi_that_is_loaded_late_is_recorded_with_its_arguments() {
 fn a_thousand_times_in_one_place_or_another_and_in_a_namespace_of_its_own() {
     let scratch = Scratch::new("images-loop");
     let (program, plugin) = (Recipe::new("c/loads.c").flag("-O1").build(), plugin());
-    for (times, how) in [(1000, ""), (1000, "moved"), (12, "apart")] {
+    for (times, how) in [(1000, ""), (1000, "moved"), (12, "apart"), (200, "beside")] {
         let number = times.to_string();
         let mut words = vec![text(&program), text(&plugin), &number];
         if !how.is_empty() {
