@@ -14,6 +14,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What a run may hold besides its parts.
@@ -309,10 +310,12 @@ fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io:
         "job": token,
         "started": now.as_secs(),
     });
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
     let draft = path.join(format!(
-        "{MARKER}.{}-{}",
+        "{MARKER}.{}-{}-{}",
         crate::process::host(),
-        std::process::id()
+        std::process::id(),
+        DRAFTS.fetch_add(1, Ordering::Relaxed)
     ));
     let mut file = fs::File::create(&draft)?;
     serde_json::to_writer_pretty(&mut file, &marker)?;
