@@ -1,7 +1,8 @@
 // Ranks 0 and 1 are busy so many times, and wait for each other then. The others are busy for ever.
 //
 //   polling polls N    they poll for a message that nobody sends; the others send each other one now and then
-//   polling rounds N   they exchange messages
+//   polling rounds N   they exchange messages, by MPI_Sendrecv
+//   polling halo N     they exchange messages, by MPI_Irecv, MPI_Isend and MPI_Waitall
 //
 // Rank 0 writes the time at which it begins to wait, in seconds since 1970. A right trace of a run that was
 // ended later shows ranks 0 and 1 in MPI_Recv.
@@ -12,14 +13,22 @@
 #include <string.h>
 #include <time.h>
 
-static int rank, given, got;
+static int rank, given, got, splits;
 
 static void exchange(int tag) {
+    if (splits) {
+        MPI_Request both[2];
+        MPI_Irecv(&got, 1, MPI_INT, rank ^ 1, tag, MPI_COMM_WORLD, &both[0]);
+        MPI_Isend(&given, 1, MPI_INT, rank ^ 1, tag, MPI_COMM_WORLD, &both[1]);
+        MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+        return;
+    }
     MPI_Sendrecv(&given, 1, MPI_INT, rank ^ 1, tag, &got, 1, MPI_INT, rank ^ 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char **argv) {
-    int flag, talks = argc > 1 && strcmp(argv[1], "rounds") == 0;
+    splits = argc > 1 && strcmp(argv[1], "halo") == 0;
+    int flag, talks = splits || argc > 1 && strcmp(argv[1], "rounds") == 0;
     long times = argc > 2 ? atol(argv[2]) : 1000;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -13,7 +13,8 @@
 //!   Who asks again and again without an answer (`poll`) waits, too.
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
-//! [`Follower`] keeps what was read, so that a look costs what is new, and forgets what nothing can change any more (`settled`).
+//! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
+//! change any more, as it is read (`rounds`) or later (`settled`).
 //!
 //! *Guarantees*: nothing is said that the trace does not show: incomparable places stay incomparable,
 //! and what an unknown argument may allow is taken as allowed. *Costs*: about the load of the run;
@@ -42,12 +43,14 @@ pub mod published;
 mod races;
 mod replay;
 mod resources;
+mod rounds;
 mod settled;
 mod sites;
 mod source;
 mod strand;
 mod strays;
 mod thread_words;
+mod turn;
 mod unseen;
 mod usage;
 mod verdict;

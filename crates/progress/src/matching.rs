@@ -18,15 +18,41 @@ pub struct PartId {
     pub part: usize,
 }
 
+/// Something of some parts: by task, and then by the part's index.
+#[derive(Debug, Clone)]
+struct OfParts<T>(FxHashMap<u32, Vec<Option<T>>>);
+
+impl<T> Default for OfParts<T> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+impl<T: Copy> OfParts<T> {
+    fn get(&self, id: PartId) -> Option<T> {
+        self.0.get(&id.task)?.get(id.part).copied().flatten()
+    }
+
+    fn insert(&mut self, id: PartId, it: T) {
+        let of_task = self.0.entry(id.task).or_default();
+        if of_task.len() <= id.part {
+            of_task.resize(id.part + 1, None);
+        }
+        if let Some(place) = of_task.get_mut(id.part) {
+            *place = Some(it);
+        }
+    }
+}
+
 /// What belongs together.
 #[derive(Debug, Clone, Default)]
 pub struct Matching {
     /// The other side of sends and receives that have one.
-    partner: FxHashMap<PartId, PartId>,
+    partner: OfParts<PartId>,
     /// Shares of the k-th operation of each communicator.
     collectives: BTreeMap<(CommunicatorId, usize), Vec<PartId>>,
     /// Which operation of its communicator a share is of, from 0.
-    order: FxHashMap<PartId, usize>,
+    order: OfParts<usize>,
     /// How many operations of a communicator a task began.
     begun: FxHashMap<(CommunicatorId, u32), usize>,
 }
@@ -136,7 +162,7 @@ impl Matching {
     /// The other side of a send or receive.
     #[must_use]
     pub fn partner(&self, id: PartId) -> Option<PartId> {
-        self.partner.get(&id).copied()
+        self.partner.get(id)
     }
 
     /// The collective operations, by communicator and number, and those who took part.
@@ -153,7 +179,7 @@ impl Matching {
         communicator: CommunicatorId,
         id: PartId,
     ) -> Option<(usize, &[PartId])> {
-        let order = *self.order.get(&id)?;
+        let order = self.order.get(id)?;
         let shares = self.collectives.get(&(communicator, order))?;
         Some((order, shares))
     }
@@ -186,7 +212,7 @@ impl Matching {
                     Peer::Any => true,
                     Peer::Nobody | Peer::Unknown => false,
                 }
-                && !self.partner.contains_key(&id)
+                && self.partner.get(id).is_none()
         })
     }
 }

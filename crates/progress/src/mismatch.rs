@@ -61,6 +61,12 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
                 _ => None,
             })
             .collect();
+        // Mostly all say the same.
+        if let Some((_, first)) = shares.first()
+            && shares.iter().all(|(_, it)| is_same(first, it))
+        {
+            continue;
+        }
         let aspects: [(Aspect, Say); 4] = [
             (Aspect::Function, |it| Some(it.name.to_string())),
             (Aspect::Root, |it| it.root.map(|root| root.to_string())),
@@ -87,6 +93,11 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
         }
     }
     found
+}
+
+fn is_same(one: &Collective, other: &Collective) -> bool {
+    (&one.name, one.root, &one.reduction, &one.size)
+        == (&other.name, other.root, &other.reduction, &other.size)
 }
 
 /// What was said, and by whom; most first. Who said nothing is on no side.

@@ -225,7 +225,11 @@ fn converse(
         first,
         world,
     };
-    let threads: Vec<&Thread> = chosen.iter().flat_map(|(_, it, _)| &it.threads).collect();
+    let threads = chosen.iter().flat_map(|(number, it, _)| {
+        let threads = it.threads.iter();
+        threads.map(move |thread| (*number, thread))
+    });
+    let threads: Vec<(u32, &Thread)> = threads.collect();
     let mut read = source.conversations(&context, &threads).into_iter();
     let mut told = |process: &Process| -> Vec<(Conversation, Windows)> {
         let threads = process.threads.iter().zip(&mut read);

@@ -117,9 +117,14 @@ impl Accesses {
         self.units.extend(unit.map(|it| (window, it)));
     }
 
-    /// An operation of the whole world begins that nobody comes out of before all are in.
-    pub(crate) fn met(&mut self) {
-        self.phase += 1;
+    /// So many operations of the whole world begin that nobody comes out of before all are in.
+    pub(crate) fn meet(&mut self, times: usize) {
+        self.phase += times;
+    }
+
+    /// How many of these there were.
+    pub(crate) fn times_met(&self) -> usize {
+        self.phase
     }
 
     /// A call on a window begins.

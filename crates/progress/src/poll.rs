@@ -73,16 +73,11 @@ impl Polls {
         self.idle.clear();
     }
 
-    /// Whether a call may be one that asks in vain once more.
-    pub fn may_be_idle(&self, call: &Annotated) -> bool {
-        !self.idle.is_empty()
-            && call
-                .key()
-                .is_some_and(|key| self.idle.iter().any(|it| it.0 == key))
-    }
-
-    /// Whether it is, and takes it in.
+    /// Whether a call asks in vain once more; takes it in then.
     pub fn again(&mut self, call: &Annotated, given: &Annotated) -> bool {
+        if self.idle.is_empty() {
+            return false;
+        }
         let pair = call.key().zip(given.key());
         let is_idle = pair.is_some_and(|it| self.idle.contains(&it));
         if is_idle {

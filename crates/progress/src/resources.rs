@@ -155,6 +155,11 @@ impl Resources {
         }
     }
 
+    /// How many there are, and how many were freed that are not here.
+    pub(crate) fn mark(&self) -> (usize, usize) {
+        (self.held.len(), self.freed.len())
+    }
+
     /// Adds those of another thread of the task.
     pub(crate) fn append(&mut self, other: Self) {
         self.held.extend(other.held);

@@ -187,4 +187,4 @@ impl Cut<'_> {
 
 #[cfg(test)]
 #[path = "settled_tests.rs"]
-mod tests;
+pub(crate) mod tests;

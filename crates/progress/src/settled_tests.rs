@@ -82,7 +82,7 @@ impl Both {
 }
 
 /// What is found, with calls told by their events.
-fn found(job: &Job) -> String {
+pub(crate) fn found(job: &Job) -> String {
     let (tasks, members) = (&job.0, job.members());
     let matching = Matching::new(tasks);
     let mut wrong = mismatches(tasks, &matching);

@@ -1,5 +1,8 @@
 //! Reads the traces of a run: all of it at once, or what is new in a run that still goes on.
 //!
+//! What came before is known again ([`crate::turn`]), and turns that belong to each other are left out as they are read
+//! ([`crate::rounds`]).
+//!
 //! *Guarantees*: both give the same (but for a call whose arguments are about to be written: it has not been made
 //! yet, to who follows). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
 //! trees and what was said; all of it again where communicators came to be known otherwise than before.
@@ -9,13 +12,15 @@ use crate::matching::Matching;
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::mismatches;
 use crate::observe::Observed;
+use crate::rounds::{self, Speaker};
 use crate::settled::{settled, speaker};
 use crate::strand::{Functions, Reading, Strand};
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
 use lockstep_trace::{
-    Bookmark, Communicators, EventsMark, FunctionId, Run, StreamId, Thread, TraceName,
+    Bookmark, Communicators, EventsMark, FunctionId, Resolver, Run, StreamId, Thread, TraceName,
 };
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is needed to read what threads said.
@@ -45,8 +50,8 @@ pub(crate) trait Source {
     /// The communicators.
     fn communicators(&mut self, run: &Run) -> Communicators;
 
-    /// What threads of MPI processes said.
-    fn conversations(&mut self, context: &Context<'_>, threads: &[&Thread]) -> Vec<Told>;
+    /// What threads of MPI processes said; each with the number of its task.
+    fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told>;
 
     /// How a thread stands.
     fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand;
@@ -69,13 +74,14 @@ impl Source for Whole {
         run.communicators()
     }
 
-    fn conversations(&mut self, context: &Context<'_>, threads: &[&Thread]) -> Vec<Told> {
-        let read = |thread: &&Thread| {
-            let mut reader = Reader::new(thread.name, context.first, context.world);
+    fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
+        let read = |(_, thread): &(u32, &Thread)| {
+            let mut reader = Reader::new(thread.name, context.first, context.world, false);
             let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
             let mut events = context.communicators.events_of(thread, is_wanted);
             reader.read(context.run, &context.routines, &mut events);
-            let (said, windows) = reader.into_told();
+            let (said, windows) =
+                reader.into_told(context.run, &context.routines, events.resolver());
             (said, windows, context.functions.read(thread))
         };
         threads.par_iter().map(read).collect()
@@ -99,6 +105,7 @@ pub struct Follower {
     /// Whether something was left out of what they said.
     is_cut: bool,
     strands: BTreeMap<StreamId, (Reading, Bookmark)>,
+    in_detail: bool,
 }
 
 /// What a thread said, and how far it was read.
@@ -110,6 +117,15 @@ struct Said {
 }
 
 impl Follower {
+    /// One that takes in every call by itself, whether it came before or not: slow, to compare with.
+    #[must_use]
+    pub fn in_detail() -> Self {
+        Self {
+            in_detail: true,
+            ..Self::default()
+        }
+    }
+
     /// Leaves out what nothing can change any more, where all that was said is kept: here, and of what was observed.
     pub(crate) fn settle(&mut self, observed: &mut Observed) {
         let by_name = self.said.iter().map(|(id, said)| (said.trace, *id));
@@ -127,6 +143,16 @@ impl Follower {
             &mismatches(conversations, &matching),
             observed.communicators.all().len() as u32,
         );
+        let mut is_possible = true;
+        for (task, operations) in &cut {
+            let conversation = conversations.get(task).filter(|_| *operations > 0);
+            let speaker = conversation.and_then(speaker);
+            let said = speaker.and_then(|it| self.said.get(by_name.get(&it)?));
+            is_possible &= said.is_none_or(|it| it.reader.can_leave_out(*operations));
+        }
+        if !is_possible {
+            return;
+        }
         for (task, operations) in cut {
             let Some(conversation) = conversations.get_mut(&task).filter(|_| operations > 0) else {
                 continue;
@@ -194,14 +220,14 @@ impl Source for Follower {
         run.communicators_live(&mut self.calls)
     }
 
-    fn conversations(&mut self, context: &Context<'_>, threads: &[&Thread]) -> Vec<Told> {
+    fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
         let mut kept = std::mem::take(&mut self.said);
         let is_same = self.communicators.as_ref() == Some(context.communicators);
         if !is_same {
             self.communicators = Some(context.communicators.clone());
         }
         // Who left something out counts on all others to have left out what belongs to it.
-        let is_known = |it: &&Thread| {
+        let is_known = |(_, it): &(u32, &Thread)| {
             let said = it.stream_id().and_then(|id| kept.get(&id));
             said.is_some_and(|said| said.trace == it.name)
         };
@@ -214,22 +240,34 @@ impl Source for Follower {
             let said = id.and_then(|id| kept.remove(&id));
             (said, id.and_then(|id| self.strands.remove(&id)))
         };
-        let kept: Vec<_> = threads.iter().map(&mut of).collect();
-        let read: Vec<_> = threads
+        let kept: Vec<_> = threads.iter().map(|(_, thread)| of(thread)).collect();
+        let learns = !self.in_detail;
+        let mut read: Vec<_> = threads
             .par_iter()
             .zip(kept)
-            .map(|(thread, (said, stands))| {
+            .map(|((_, thread), (said, stands))| {
                 let stands = stand(&context.functions, thread, stands);
-                (converse(context, thread, said), stands)
+                (converse(context, thread, said, learns), stands)
             })
             .collect();
-        let mut told = Vec::with_capacity(threads.len());
-        for (thread, ((kept, said, windows), (strand, stands))) in threads.iter().zip(read) {
-            self.said.extend(thread.stream_id().zip(kept));
-            self.strands.extend(thread.stream_id().zip(stands));
-            told.push((said, windows, strand));
+        self.is_cut |= settle_turns(context, threads, read.iter_mut().map(|it| &mut it.0));
+        let told: Vec<_> = read
+            .par_iter()
+            .map(|(it, _)| {
+                let (run, routines) = (context.run, &context.routines);
+                it.reader.told(run, routines, it.resolver.clone())
+            })
+            .collect();
+        let mut all = Vec::with_capacity(threads.len());
+        for (((_, thread), (heard, (strand, stands))), (said, windows)) in
+            threads.iter().zip(read).zip(told)
+        {
+            let id = thread.stream_id();
+            self.said.extend(id.zip(heard.kept(thread.name)));
+            self.strands.extend(id.zip(stands));
+            all.push((said, windows, strand));
         }
-        told
+        all
     }
 
     fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand {
@@ -259,27 +297,83 @@ fn stand(
     (strand, events.bookmark().map(|mark| (reading, mark)))
 }
 
-/// Reads what is new of a thread; what it said, and what is to be kept.
-fn converse(
-    context: &Context<'_>,
-    thread: &Thread,
+/// What was read of a thread.
+struct Heard<'a> {
+    reader: Reader,
+    /// Where reading can go on.
+    mark: Option<EventsMark>,
+    resolver: Resolver<'a>,
+}
+
+impl Heard<'_> {
+    fn kept(self, trace: TraceName) -> Option<Said> {
+        Some(Said {
+            trace,
+            reader: self.reader,
+            mark: self.mark?,
+        })
+    }
+}
+
+/// Reads what is new of a thread.
+fn converse<'a>(
+    context: &Context<'a>,
+    thread: &'a Thread,
     kept: Option<Said>,
-) -> (Option<Said>, Conversation, Windows) {
+    learns: bool,
+) -> Heard<'a> {
     let kept = kept.filter(|it| it.trace == thread.name);
     let (mut reader, mark) = match kept {
         Some(said) => (said.reader, Some(said.mark)),
-        None => (Reader::new(thread.name, context.first, context.world), None),
+        None => {
+            let reader = Reader::new(thread.name, context.first, context.world, learns);
+            (reader, None)
+        }
     };
     let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
     let mut events = context.communicators.events_live(thread, mark, is_wanted);
     reader.read(context.run, &context.routines, &mut events);
+    let resolver = events.resolver().clone();
     let mark = thread.stream_id().and_then(|_| events.mark());
-    let (said, windows) = reader.clone().into_told();
-    let trace = thread.name;
-    let kept = mark.map(|mark| Said {
-        trace,
+    Heard {
         reader,
         mark,
+        resolver,
+    }
+}
+
+/// Leaves out turns that are settled, where all that was said is kept; whether there were any.
+fn settle_turns<'h, 'c: 'h>(
+    context: &Context<'_>,
+    threads: &[(u32, &Thread)],
+    heard: impl Iterator<Item = &'h mut Heard<'c>>,
+) -> bool {
+    let mut heard: Vec<&mut Heard<'_>> = heard.collect();
+    if heard.iter().any(|it| it.mark.is_none()) {
+        return false;
+    }
+    // A task of several threads that call MPI is not read in order.
+    let mut speaking: FxHashMap<u32, usize> = FxHashMap::default();
+    for ((task, _), it) in threads.iter().zip(&heard) {
+        *speaking.entry(*task).or_default() += usize::from(!it.reader.is_silent());
+    }
+    let tails = threads.iter().zip(&heard).enumerate();
+    let tails = tails.filter_map(|(index, ((task, _), it))| {
+        let tail = it.reader.turns()?;
+        let is_one = speaking.get(task) == Some(&1) && !it.reader.is_silent();
+        is_one.then_some((index, Speaker { task: *task, tail }))
     });
-    (kept, said, windows)
+    let (indices, speakers): (Vec<usize>, Vec<Speaker<'_>>) = tails.unzip();
+    let size = |id: CommunicatorId| match context.communicators.get(id)?.sides.as_slice() {
+        [side] if side.ranks.iter().all(Option::is_some) => Some(side.size? as usize),
+        _ => None,
+    };
+    let settled = rounds::settled(&speakers, &size);
+    let is_cut = settled.iter().any(|it| *it > 0);
+    for (index, turns) in indices.into_iter().zip(settled) {
+        if let Some(it) = heard.get_mut(index) {
+            it.reader.leave_out_turns(turns);
+        }
+    }
+    is_cut
 }

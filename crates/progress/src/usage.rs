@@ -32,6 +32,9 @@ pub struct Usage {
     main: Option<(TraceName, i64)>,
     /// For each thread its first call that only the thread that began MPI may make at a low level.
     threads: Vec<Called>,
+    /// How often any of this changed, and how often something was freed.
+    changes: u64,
+    times_freed: u64,
 }
 
 /// Levels of thread support, from 0.
@@ -77,7 +80,18 @@ fn used(kind: Kind) -> Option<Resource> {
 impl Usage {
     fn tell(&mut self, mistake: LooseEnd, trace: TraceName, event: u64) {
         let first = (trace, event, 0);
+        self.changes += 1;
         self.mistakes.entry(mistake).or_insert(first).2 += 1;
+    }
+
+    /// How often any of it changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// How often something was freed: calls that were right may be wrong from then on.
+    pub(crate) fn times_freed(&self) -> u64 {
+        self.times_freed
     }
 
     /// A call begins.
@@ -90,6 +104,7 @@ impl Usage {
                 self.tell(LooseEnd::Again { name }, trace, at);
             }
         } else if self.threads.is_empty() && !is_always_fine(base) {
+            self.changes += 1;
             self.threads.push((name.clone(), trace, at));
         }
         let Some(arguments) = event.annotated.arguments.as_deref() else {
@@ -102,6 +117,7 @@ impl Usage {
                 let name = name.to_string();
                 // The latest counts.
                 let mistake = LooseEnd::Freed { resource, name };
+                self.changes += 1;
                 self.mistakes.insert(mistake, (trace, at, 1));
             }
         }
@@ -109,7 +125,10 @@ impl Usage {
             "Win_lock" | "Win_lock_all" | "Win_unlock" | "Win_unlock_all" => {
                 self.lock(base, event, trace);
             }
-            "Buffer_attach" => self.has_buffer = true,
+            "Buffer_attach" => {
+                self.changes += 1;
+                self.has_buffer = true;
+            }
             "Bsend" | "Ibsend" | "Bsend_init" if self.main.is_some() && !self.has_buffer => {
                 let name = name.to_string();
                 self.tell(LooseEnd::NoBuffer { name }, trace, at);
@@ -131,6 +150,7 @@ impl Usage {
             "Intercomm_",
         ];
         if makes.iter().any(|it| base.starts_with(it)) {
+            self.changes += 1;
             self.freed.clear();
         }
     }
@@ -146,6 +166,7 @@ impl Usage {
                 None => return,
             },
         };
+        self.changes += 1;
         if base.starts_with("Win_unlock") {
             self.locked.retain(|it| *it != (window, whose));
         } else if self.locked.contains(&(window, whose)) {
@@ -170,6 +191,7 @@ impl Usage {
         required: Option<i64>,
         trace: TraceName,
     ) {
+        self.changes += u64::from(matches!(base, "Init" | "Init_thread"));
         match base {
             "Init" => self.main = Some((trace, 0)),
             "Init_thread" => {
@@ -183,13 +205,16 @@ impl Usage {
             if let (Some(resource), Value::Handle(handle)) =
                 (Resource::made(argument.kind), &argument.value)
             {
-                self.freed.remove(&(resource, handle.raw));
+                let is_again = self.freed.remove(&(resource, handle.raw));
+                self.changes += u64::from(is_again);
             }
         }
     }
 
     /// A call that frees handles returned: those that it was given.
     pub(crate) fn freed(&mut self, resource: Resource, handles: &[i64]) {
+        self.changes += 1;
+        self.times_freed += 1;
         self.freed.extend(handles.iter().map(|it| (resource, *it)));
     }
 

@@ -90,7 +90,7 @@ fn check(source: &str, flags: &[&str], arguments: &[&str]) {
         .iter()
         .map(|it| {
             let run = Live::default().open(it).ok()?;
-            Some(text(&Follower::default().analyse(&run)))
+            Some(text(&Follower::in_detail().analyse(&run)))
         })
         .collect();
     for step in [1, 3, 7] {
@@ -103,6 +103,9 @@ fn check(source: &str, flags: &[&str], arguments: &[&str]) {
             assert_eq!(&found, expected, "{source}, {}", copy.display());
         }
     }
+    let run = Live::default().open(copies.last().expect("a run"));
+    let at_once = run.ok().map(|run| text(&Follower::default().analyse(&run)));
+    assert_eq!(Some(&at_once), expected.last(), "{source}, at once");
     let run = Run::open(copies.last().expect("a run")).expect("a run");
     assert_eq!(
         Some(text(&analyse(&run))),
@@ -123,6 +126,12 @@ fn a_job_that_polls() {
 #[test]
 fn threads_that_wait_for_each_other() {
     check("bugs.c", &["-g", "-O1", "-fopenmp"], &["join_receiver"]);
+}
+
+#[test]
+fn a_job_that_talks_all_the_time() {
+    check("polling.c", &["-g", "-O1"], &["rounds", "3000"]);
+    check("polling.c", &["-g", "-O1"], &["halo", "3000"]);
 }
 
 #[test]

@@ -238,14 +238,21 @@ impl Iterator for Records<'_> {
     type Item = Tuple;
 
     fn next(&mut self) -> Option<Tuple> {
+        self.advance().cloned()
+    }
+}
+
+impl Records<'_> {
+    /// The next one, where it lies.
+    pub fn advance(&mut self) -> Option<&Tuple> {
         loop {
             let run = self.streams.first()?.run;
             match self.decoder.next(&mut self.bytes, run) {
-                Ok(Some(Found::Known(number))) => return self.tuples.get(number as usize).cloned(),
+                Ok(Some(Found::Known(number))) => return self.tuples.get(number as usize),
                 Ok(Some(Found::New(key))) => {
                     let tuple = self.source.tuple(key, self.decoder.values());
-                    self.tuples.push(tuple.clone());
-                    return Some(tuple);
+                    self.tuples.push(tuple);
+                    return self.tuples.last();
                 }
                 Ok(None) => {
                     self.streams = self.streams.get(1..)?;

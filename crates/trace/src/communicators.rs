@@ -328,7 +328,7 @@ fn track<'a>(records: &mut Records<'_>, source: &Source, mut tracker: Tracker<'a
     let telling = functions.filter(|(_, function)| local::tells_of_communicators(function));
     let telling: FxHashMap<FunctionId, &mpi::Function> =
         telling.map(|(id, it)| (*id, it)).collect();
-    for tuple in records {
+    while let Some(tuple) = records.advance() {
         let Some(id) = tuple.function else { continue };
         let Some(function) = telling.get(&id) else {
             continue;
@@ -370,11 +370,13 @@ impl Communicators {
         let TraceName { process, .. } = thread.name;
         let known = self.processes.get(&process);
         ResolvedEvents {
-            communicators: self,
             events: thread.arguments(),
-            source: thread.side.as_deref(),
-            tracker: Tracker::new(thread.index, known.map(|it| &it.makers)),
-            known,
+            resolver: Resolver {
+                communicators: self,
+                source: thread.side.as_deref(),
+                tracker: Tracker::new(thread.index, known.map(|it| &it.makers)),
+                known,
+            },
         }
     }
 
@@ -404,7 +406,7 @@ impl Communicators {
         let (arguments, tracker) = mark.map(|it| (it.arguments, it.tracker)).unzip();
         let mut all = self.events(thread);
         all.events = Arguments::live(thread, arguments);
-        all.tracker = tracker.unwrap_or(all.tracker);
+        all.resolver.tracker = tracker.unwrap_or(all.resolver.tracker);
         EventsOf { all, wanted }
     }
 
@@ -433,11 +435,35 @@ impl Communicators {
 
 /// Iterator of [`Communicators::events`].
 pub struct ResolvedEvents<'a> {
-    communicators: &'a Communicators,
     events: Arguments<'a>,
+    resolver: Resolver<'a>,
+}
+
+/// Knows what the arguments of a thread's calls stand for, as long as it is given them in order.
+#[derive(Clone)]
+pub struct Resolver<'a> {
+    communicators: &'a Communicators,
     source: Option<&'a Source>,
     tracker: Tracker<'a>,
     known: Option<&'a Known>,
+}
+
+impl std::fmt::Debug for Resolver<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Resolver").finish_non_exhaustive()
+    }
+}
+
+/// What the handles of a thread stand for, in numbers: the same ones at two times where nothing changed between them but
+/// requests that came and went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HandlesMark {
+    /// Changes to communicators, groups, windows and messages so far: as many, and these are as they were.
+    pub changes: u64,
+    /// Handles that stand for something.
+    held: usize,
+    /// Calls whose results are to come.
+    pending: usize,
 }
 
 impl std::fmt::Debug for ResolvedEvents<'_> {
@@ -452,7 +478,10 @@ impl Iterator for ResolvedEvents<'_> {
     fn next(&mut self) -> Option<Resolved> {
         let annotated = self.events.next()?;
         let function = self.events.function();
-        Some(self.resolve(annotated, function))
+        Some(self.resolver.resolve(Unresolved {
+            annotated,
+            function,
+        }))
     }
 }
 
@@ -475,20 +504,20 @@ pub struct EventsMark {
     tracker: Tracker<'static>,
 }
 
-impl<F: Fn(FunctionId) -> bool> EventsOf<'_, F> {
+impl<'a, F: Fn(FunctionId) -> bool> EventsOf<'a, F> {
     /// Where it stands; `None` where it cannot go on from there.
     #[must_use]
     pub fn mark(self) -> Option<EventsMark> {
         Some(EventsMark {
             arguments: self.all.events.mark()?,
-            tracker: self.all.tracker.alone()?,
+            tracker: self.all.resolver.tracker.alone()?,
         })
     }
 
     /// The next one, and how many calls are open after it; of a call, it is the innermost of them.
     pub fn next_event(&mut self) -> Option<(Resolved, usize)> {
         let (event, depth) = self.next_unresolved()?;
-        Some((self.resolve(event), depth))
+        Some((self.resolver().resolve(event), depth))
     }
 
     /// The same, not looked into yet: what it stands for is known once all before it were resolved. One that changes
@@ -503,18 +532,19 @@ impl<F: Fn(FunctionId) -> bool> EventsOf<'_, F> {
         Some((event, self.all.events.depth()))
     }
 
-    /// What it stands for; in the order of the events.
-    pub fn resolve(&mut self, event: Unresolved) -> Resolved {
-        self.all.resolve(event.annotated, event.function)
+    /// Says what these events stand for.
+    pub fn resolver(&mut self) -> &mut Resolver<'a> {
+        &mut self.all.resolver
     }
 }
 
 /// An event of [`EventsOf`] whose arguments nobody has looked into.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Unresolved {
     /// The event and its arguments.
     pub annotated: Annotated,
-    function: Option<FunctionId>,
+    /// Of a call its function; of a return that of the call that returns.
+    pub function: Option<FunctionId>,
 }
 
 /// What a call was given, or what it gave back: equal only for equal ones, of one reading of a thread. It is kept as
@@ -530,7 +560,22 @@ impl PartialEq for RecordKey {
 
 impl Eq for RecordKey {}
 
+impl RecordKey {
+    /// A number for it, that of no other one that is kept.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
+}
+
 impl Annotated {
+    /// The number of its key; 0 where there are no arguments.
+    #[must_use]
+    pub fn key_number(&self) -> usize {
+        let arguments = self.arguments.as_ref();
+        arguments.map_or(0, |it| it.as_ptr().addr())
+    }
+
     /// `None` where there are no arguments.
     #[must_use]
     pub fn key(&self) -> Option<RecordKey> {
@@ -538,8 +583,24 @@ impl Annotated {
     }
 }
 
-impl ResolvedEvents<'_> {
-    fn resolve(&mut self, annotated: Annotated, function: Option<FunctionId>) -> Resolved {
+impl Resolver<'_> {
+    /// How it stands.
+    #[must_use]
+    pub fn mark(&self) -> HandlesMark {
+        let (changes, held, pending) = self.tracker.standing();
+        HandlesMark {
+            changes,
+            held,
+            pending,
+        }
+    }
+
+    /// What an event stands for; in the order of the events.
+    pub fn resolve(&mut self, event: Unresolved) -> Resolved {
+        let Unresolved {
+            annotated,
+            function,
+        } = event;
         let meanings = match (&annotated.arguments, function) {
             (Some(arguments), Some(id)) => self.meanings(annotated.event, id, arguments),
             _ => Vec::new(),

@@ -64,8 +64,9 @@ mod writer;
 
 pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
 pub use communicators::{
-    Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, Meaning, Members,
-    Origin, Peer, RecordKey, Resolved, ResolvedEvents, Shown, Unresolved,
+    Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, HandlesMark,
+    Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver, Shown,
+    Unresolved,
 };
 pub use error::Error;
 pub use frames::{Frames, Open};

@@ -204,7 +204,7 @@ enum Which {
     Some,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Pending {
     function: FunctionId,
     language: Language,
@@ -214,12 +214,14 @@ struct Pending {
 }
 
 /// Follows the calls of one thread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tracker<'a> {
     thread: u32,
     makers: Option<&'a Makers>,
     held: FxHashMap<Key, Held>,
     pending: Vec<Pending>,
+    /// How often anything but a request changed.
+    changes: u64,
     /// Whether a function's return tells anything.
     gives_back: FxHashMap<FunctionId, bool>,
     /// The communicators that it made, by handle.
@@ -251,6 +253,7 @@ impl<'a> Tracker<'a> {
             makers,
             held: FxHashMap::default(),
             pending: Vec::new(),
+            changes: 0,
             gives_back: FxHashMap::default(),
             births: Vec::new(),
             made: Vec::new(),
@@ -263,6 +266,11 @@ impl<'a> Tracker<'a> {
         self.thread == thread
     }
 
+    /// How it stands: as before if what handles stand for is as before, but for requests that took others' places.
+    pub fn standing(&self) -> (u64, usize, usize) {
+        (self.changes, self.held.len(), self.pending.len())
+    }
+
     /// What it knows, of a thread whose process makes communicators in no other one.
     pub fn alone(self) -> Option<Tracker<'static>> {
         let is_alone = self.makers.is_none_or(FxHashMap::is_empty);
@@ -271,6 +279,7 @@ impl<'a> Tracker<'a> {
             makers: None,
             held: self.held,
             pending: self.pending,
+            changes: self.changes,
             gives_back: self.gives_back,
             births: self.births,
             made: self.made,
@@ -459,6 +468,7 @@ impl<'a> Tracker<'a> {
             }
         };
         let number = self.made.len() as u32;
+        self.changes += 1;
         self.made.push(Made {
             parent,
             making,
@@ -480,6 +490,7 @@ impl<'a> Tracker<'a> {
                 continue;
             };
             let key = key(class, handle.raw);
+            self.changes += 1;
             match self.held.get_mut(&key) {
                 Some(Held::Group(_, given)) if *given > 1 => *given -= 1,
                 _ => drop(self.held.remove(&key)),
@@ -509,6 +520,7 @@ impl<'a> Tracker<'a> {
 
     fn meant(&mut self, pending: &Pending, result: &Argument, sources: &[Option<Local>]) -> Meant {
         let hold = |this: &mut Self, class, handle: &Handle, held| {
+            this.changes += u64::from(class != Class::Request);
             this.held.insert(key(class, handle.raw), held);
             Meant::Nothing
         };
