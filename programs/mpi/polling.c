@@ -3,6 +3,7 @@
 //   polling polls N    they poll for a message that nobody sends; the others send each other one now and then
 //   polling rounds N   they exchange messages, by MPI_Sendrecv
 //   polling halo N     they exchange messages, by MPI_Irecv, MPI_Isend and MPI_Waitall
+//   polling halo N M   the others exchange M messages, and wait in a barrier then (rounds, too)
 //
 // Rank 0 writes the time at which it begins to wait, in seconds since 1970. A right trace of a run that was
 // ended later shows ranks 0 and 1 in MPI_Recv.
@@ -43,6 +44,9 @@ int main(int argc, char **argv) {
         if (rank == 0) fprintf(stderr, "waits since %ld.%03ld\n", (long)now.tv_sec, now.tv_nsec / 1000000);
         MPI_Recv(&got, 1, MPI_INT, rank ^ 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
+    long most = argc > 3 ? atol(argv[3]) : 0;
+    for (long i = 0; talks && i < most; i++) exchange(3);
+    if (most) MPI_Barrier(MPI_COMM_WORLD);
     while (talks) exchange(3);
     for (;;) {
         MPI_Request both[2];

@@ -130,8 +130,8 @@ fn threads_that_wait_for_each_other() {
 
 #[test]
 fn a_job_that_talks_all_the_time() {
-    check("polling.c", &["-g", "-O1"], &["rounds", "3000"]);
-    check("polling.c", &["-g", "-O1"], &["halo", "3000"]);
+    check("polling.c", &["-g", "-O1"], &["rounds", "3000", "9000"]);
+    check("polling.c", &["-g", "-O1"], &["halo", "3000", "9000"]);
 }
 
 #[test]
