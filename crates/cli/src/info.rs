@@ -4,6 +4,7 @@ use crate::{output, run, unseen};
 use anyhow::Result;
 use clap::Args;
 use lockstep_trace::{Coverage, EndKind, Process, Refused, Run, Thread, Times, in_short};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,7 +36,7 @@ impl Info {
     pub fn run(self) -> Result<ExitCode> {
         let run = run::open_unread(&self.run)?;
         if self.json {
-            output::json(&document(&run))?;
+            output::json(&Document::new(&run))?;
         } else {
             let text = self.text(&run);
             output::print(|out| std::io::Write::write_all(out, text.as_bytes()))?;
@@ -461,13 +462,33 @@ fn refusals(list: &[Refused]) -> Vec<Value> {
         .collect()
 }
 
-fn document(run: &Run) -> Value {
-    json!({
-        "codec": run.codec.name(),
-        "mpi": run.is_mpi,
-        "notes": run.notes,
-        "processes": run.processes.iter().map(|process| of_process(run, process)).collect::<Vec<_>>(),
-    })
+/// What JSON says of a run; a process is put into words when it is written, as there may be many.
+#[derive(Serialize)]
+struct Document<'a> {
+    codec: &'static str,
+    mpi: bool,
+    notes: &'a [String],
+    processes: Processes<'a>,
+}
+
+impl<'a> Document<'a> {
+    fn new(run: &'a Run) -> Self {
+        Self {
+            codec: run.codec.name(),
+            mpi: run.is_mpi,
+            notes: &run.notes,
+            processes: Processes(run),
+        }
+    }
+}
+
+struct Processes<'a>(&'a Run);
+
+impl Serialize for Processes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let all = self.0.processes.iter();
+        serializer.collect_seq(all.map(|process| of_process(self.0, process)))
+    }
 }
 
 fn of_process(run: &Run, process: &Process) -> Value {
