@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
+use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,6 +75,28 @@ pub fn left_out<'a>(traces: impl IntoIterator<Item = &'a Trace>) -> Option<Strin
             in_short(&names)
         )
     })
+}
+
+/// Threads of which no two are equal, as far as keys tell, and for each thread which of them it is like.
+pub(crate) fn distinct<'a, K: Hash + Eq + Send>(
+    threads: &[&'a Thread],
+    key: impl Fn(&Thread) -> Option<K> + Sync,
+) -> (Vec<&'a Thread>, Vec<usize>) {
+    let keys: Vec<Option<K>> = threads.par_iter().map(|thread| key(thread)).collect();
+    let mut known: FxHashMap<K, usize> = FxHashMap::default();
+    let mut firsts = Vec::new();
+    let like = threads.iter().zip(keys).map(|(thread, key)| {
+        let mut add = || {
+            firsts.push(*thread);
+            firsts.len() - 1
+        };
+        match key {
+            Some(key) => *known.entry(key).or_insert_with(add),
+            None => add(),
+        }
+    });
+    let like = like.collect();
+    (firsts, like)
 }
 
 impl FunctionMap {
@@ -267,24 +290,8 @@ impl Forest {
                 .collect();
         }
         // What is decoded from the same has the same tree.
-        let contents: Vec<Option<u128>> = threads.par_iter().map(|it| it.content()).collect();
-        let mut known: FxHashMap<u128, usize> = FxHashMap::default();
-        let mut distinct = Vec::new();
-        let of: Vec<usize> = threads
-            .iter()
-            .zip(contents)
-            .map(|(thread, content)| {
-                let mut add = || {
-                    distinct.push(*thread);
-                    distinct.len() - 1
-                };
-                match content {
-                    Some(content) => *known.entry(content).or_insert_with(add),
-                    None => add(),
-                }
-            })
-            .collect();
-        let trees = self.add_distinct(functions, &distinct);
+        let (firsts, of) = distinct(threads, Thread::content);
+        let trees = self.add_distinct(functions, &firsts);
         let named = threads.iter().zip(of);
         named
             .map(|(thread, index)| Trace {

@@ -6,7 +6,7 @@
 
 use crate::K;
 use crate::build::Builder;
-use crate::forest::{Forest, FunctionMap};
+use crate::forest::{Forest, FunctionMap, distinct};
 use crate::function::{Function, FunctionKey};
 use crate::node::{Call, Item, Label, NodeId};
 use crate::pieces::{Piece, Pieces, finish};
@@ -96,12 +96,7 @@ pub fn trees(runs: &[&Run], store: Option<&Store>) -> Result<Trees, SealError> {
             plain: keys(&mut forest, run, false),
             leaf: keys(&mut forest, run, true),
         };
-        let mut of_run = Vec::new();
-        for process in &run.processes {
-            let threads: Vec<&Thread> = process.threads.iter().collect();
-            of_run.push(forest.add_told(&functions, &threads));
-        }
-        roots.push(of_run);
+        roots.push(forest.add_run_told(&functions, run));
     }
     Ok(write(&forest, grammar, &known, names, runs, roots))
 }
@@ -385,7 +380,23 @@ impl grammar::Tree for Writing<'_> {
 }
 
 impl Forest {
-    /// The trees of a process's threads with leaves told apart, `None` of those that are too large.
+    /// The trees of a run's threads, of those that are equal once.
+    fn add_run_told(&mut self, functions: &Functions, run: &Run) -> Roots {
+        let threads = run.processes.iter().flat_map(|it| &it.threads);
+        let threads: Vec<&Thread> = threads.collect();
+        let (firsts, places) = distinct(&threads, |it| Some((it.content()?, it.can_be_told())));
+        let roots = self.add_told(functions, &firsts);
+        let mut places = places.into_iter();
+        let of_process = |process: &lockstep_trace::Process| {
+            let places = places.by_ref().take(process.threads.len());
+            places
+                .map(|place| roots.get(place).cloned().flatten())
+                .collect()
+        };
+        run.processes.iter().map(of_process).collect()
+    }
+
+    /// The trees of threads with leaves told apart, `None` of those that are too large.
     fn add_told(&mut self, functions: &Functions, threads: &[&Thread]) -> Vec<Option<Root>> {
         let mut roots = Vec::with_capacity(threads.len());
         for batch in threads.chunks(BATCH) {
