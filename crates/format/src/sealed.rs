@@ -28,7 +28,7 @@ pub const FILE: &str = "sealed.lockstep";
 /// How a sealed file begins.
 pub const MAGIC: [u8; 8] = *b"LSSEALED";
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The header.
 pub mod header {

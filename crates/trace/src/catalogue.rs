@@ -4,15 +4,19 @@
 use crate::container::ImageFact;
 use crate::map::Folder;
 use crate::model::{Function, FunctionId, Refused, SourceLine};
-use crate::symbols::Row;
+use crate::symbols::{Row, Symbols};
 use lockstep_format::plan::{Plan, PlanError, function, mechanism};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Larger files of source lines are not ours.
 const MOST_LINES: u64 = 256 << 20;
 /// The image of functions that live in libraries.
 const LIBRARY: &str = "library";
+
+/// Symbols of the main program; for each image its first symbol, and where its rows are and how many.
+type Layout = (Range<u32>, Vec<(u32, usize, usize)>);
 
 /// Builds [`crate::Run::functions`].
 pub(crate) struct Catalogue<'a> {
@@ -21,6 +25,7 @@ pub(crate) struct Catalogue<'a> {
     pub functions: Vec<Function>,
     ids: FxHashMap<(String, String), FunctionId>,
     images: FxHashMap<(String, String), Option<Arc<Image>>>,
+    symbols: FxHashMap<Layout, Arc<Symbols>>,
     pub notes: Vec<String>,
 }
 
@@ -113,6 +118,7 @@ impl<'a> Catalogue<'a> {
             functions: Vec::new(),
             ids: FxHashMap::default(),
             images: FxHashMap::default(),
+            symbols: FxHashMap::default(),
             notes: Vec::new(),
         }
     }
@@ -136,6 +142,19 @@ impl<'a> Catalogue<'a> {
         };
         self.images.insert(key, image.clone());
         image
+    }
+
+    /// The symbols of a process: the same for all processes whose images lie alike among them.
+    pub fn symbols(&mut self, main: Range<u32>, images: Vec<(u32, Arc<[Row]>)>) -> Arc<Symbols> {
+        let place = |(first, rows): &(u32, Arc<[Row]>)| {
+            let start = Arc::as_ptr(rows).addr();
+            (*first, start, rows.len())
+        };
+        // What is kept here stays where it is.
+        let layout = (main.clone(), images.iter().map(place).collect());
+        let symbols = self.symbols.entry(layout);
+        let symbols = symbols.or_insert_with(|| Arc::new(Symbols::new(main, images)));
+        Arc::clone(symbols)
     }
 
     fn read(&mut self, plan: &str, image: &str) -> Result<Image, String> {

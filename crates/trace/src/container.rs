@@ -14,6 +14,7 @@ use std::fmt;
 use std::ops::Range;
 
 mod facts;
+mod gather;
 mod residue;
 mod side;
 mod thread;
@@ -49,7 +50,7 @@ pub(crate) struct ProcessFile {
     pub flags: u32,
     pub end_kind: u32,
     pub end_code: u32,
-    /// Counters in the order of the file.
+    /// Counters in the order of the file, without the zeros at the end.
     pub losses: Vec<u64>,
     /// Calls of functions that are not recorded, likewise.
     pub counters: Vec<u64>,
@@ -80,12 +81,8 @@ pub(crate) fn read(
         flags: number(header::FLAGS),
         end_kind: number(header::END_KIND),
         end_code: number(header::END_CODE),
-        losses: (0..header::LOSS_COUNT)
-            .map(|index| long(header::LOSSES + 8 * index))
-            .collect(),
-        counters: (0..header::COUNTER_COUNT)
-            .map(|index| long(header::COUNTERS + 8 * index))
-            .collect(),
+        losses: numbers(bytes, header::LOSSES, header::LOSS_COUNT),
+        counters: numbers(bytes, header::COUNTERS, header::COUNTER_COUNT),
         facts: Facts::default(),
         threads: Vec::new(),
         findings: Vec::new(),
@@ -149,6 +146,13 @@ pub(crate) fn read(
         }
     }
     Ok(file)
+}
+
+/// `count` numbers of 8 bytes from `start` on, without the zeros at their end.
+fn numbers(bytes: &[u8], start: usize, count: usize) -> Vec<u64> {
+    let number = |index: usize| u64_at(bytes, start + 8 * index).unwrap_or(0);
+    let length = (0..count).rposition(|index| number(index) != 0);
+    (0..length.map_or(0, |last| last + 1)).map(number).collect()
 }
 
 fn read_header(bytes: &[u8]) -> Result<Kind, Finding> {

@@ -54,6 +54,7 @@ fn read(bytes: &[u8], symbols: &Arc<Symbols>, most: u64) -> Result<Reading, Stri
         let is_whole = scan.decoded == thread.symbols;
         let stream = Stream::File(Arc::new(FileStream {
             recent: None,
+            keeps_last: false,
             file: Arc::clone(&mapped),
             codec: file.codec,
             segments: vec![crate::stream::Segment {

@@ -22,15 +22,56 @@ const MOST_PATH: u64 = 4096;
 /// elsewhere between our look at its name and at its content.
 const TRIES: usize = 5;
 
+/// Streams of a process file that are together no longer are copied, and the file is not kept.
+const MOST_COPIED: usize = 8192;
+
 /// A process file that could be read.
 pub(crate) struct Loaded {
     pub file_name: String,
+    /// What the file's pieces are places in.
     pub mapped: Arc<Mapped>,
+    pub whole: Whole,
     pub file: ProcessFile,
     pub host: String,
     /// Of a sealed run: what it tells of threads, and symbols that no image had.
     pub told: Vec<SealedThread>,
     pub strays: Vec<u32>,
+}
+
+/// All of a process file.
+#[derive(Debug)]
+pub(crate) enum Whole {
+    Here(Arc<Mapped>),
+    /// To be looked up again in its directory; so long it was.
+    There(Arc<Folder>, u64),
+}
+
+impl Whole {
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Here(mapped) => mapped.bytes().len() as u64,
+            Self::There(_, length) => *length,
+        }
+    }
+
+    /// Of the process file of this name.
+    ///
+    /// # Errors
+    /// Where it is not there any more as it was.
+    pub fn open(&self, name: &str) -> io::Result<Arc<Mapped>> {
+        let (folder, length) = match self {
+            Self::Here(mapped) => return Ok(Arc::clone(mapped)),
+            Self::There(folder, length) => (folder, *length),
+        };
+        let mapped = folder.map(name)?;
+        let found = mapped.bytes().len() as u64;
+        if found != length {
+            return Err(io::Error::other(format!(
+                "expected a file of {length} bytes as before, found {found}"
+            )));
+        }
+        Ok(Arc::new(mapped))
+    }
 }
 
 /// A directory of the run that need not be there.
@@ -55,15 +96,26 @@ pub(crate) fn process_key(file_name: &str) -> (&str, &str) {
 
 /// What is in the place of process files in a sealed run.
 pub(crate) fn sealed_processes(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<Loaded> {
-    let results: Vec<Result<Loaded, String>> = sealed
-        .processes
-        .par_iter()
-        .map(|process| {
-            let name = &process.file_name;
+    /// Rebuilt at the same time.
+    const BATCH: usize = 1024;
+    let mut results: Vec<Result<Loaded, String>> = Vec::new();
+    let mut processes = sealed.processes();
+    loop {
+        // Opening the file has read them all.
+        let batch: Vec<SealedProcess> = processes
+            .by_ref()
+            .take(BATCH)
+            .filter_map(Result::ok)
+            .collect();
+        if batch.is_empty() {
+            return whole(results, notes);
+        }
+        let rebuilt = |process: SealedProcess| {
+            let name = process.file_name.clone();
             rebuilt(process).map_err(|text| format!("processes/{name}: {text}"))
-        })
-        .collect();
-    whole(results, notes)
+        };
+        results.par_extend(batch.into_par_iter().map(rebuilt));
+    }
 }
 
 /// The processes that could be read; of the others, why not.
@@ -81,30 +133,32 @@ fn whole(results: Vec<Result<Loaded, String>>, notes: &mut Vec<String>) -> Vec<L
     loaded
 }
 
-fn rebuilt(process: &SealedProcess) -> Result<Loaded, String> {
+fn rebuilt(process: SealedProcess) -> Result<Loaded, String> {
     let bytes = process.residue.rebuild();
     let bytes = bytes.ok_or("expected chunks as a process file has them, found larger ones")?;
     let mut mapped = Mapped::Memory(bytes);
     let mut file = container::read(mapped.bytes(), |at| mapped.control(at))
         .map_err(|finding| finding.to_string())?;
-    if !process.residue.has_streams() {
-        mapped = Mapped::Memory(Vec::new());
+    if let Some(streams) = file.gather(mapped.bytes(), usize::MAX) {
+        mapped = Mapped::Memory(streams);
     }
-    file.findings.clone_from(&process.findings);
+    file.findings = process.findings;
     Ok(Loaded {
-        told: process.threads.clone(),
-        strays: process.strays.clone(),
-        ..Loaded::new(process.file_name.clone(), mapped, file)
+        told: process.threads,
+        strays: process.strays,
+        ..Loaded::new(process.file_name, mapped, file)
     })
 }
 
 impl Loaded {
     fn new(file_name: String, mapped: Mapped, file: ProcessFile) -> Self {
         let host = file.facts.host.clone();
+        let mapped = Arc::new(mapped);
         Self {
             host: host.unwrap_or_else(|| process_key(&file_name).1.to_owned()),
             file_name,
-            mapped: Arc::new(mapped),
+            whole: Whole::Here(Arc::clone(&mapped)),
+            mapped,
             file,
             told: Vec::new(),
             strays: Vec::new(),
@@ -114,7 +168,7 @@ impl Loaded {
 
 /// Where a process file is.
 enum Place<'a> {
-    File(&'a str, &'a Folder),
+    File(&'a str, &'a Arc<Folder>),
     Part(&'a str, &'a Pack, &'a pack::Member),
 }
 
@@ -147,8 +201,9 @@ fn look(root: &Folder, notes: &mut Vec<String>) -> Vec<Result<Loaded, Missing>> 
     let Some(folder) = optional(root, "processes", notes) else {
         return Vec::new();
     };
-    let mut folders = vec![("processes".to_owned(), folder)];
-    folders.extend(buffers(root, notes));
+    let mut folders = vec![("processes".to_owned(), Arc::new(folder))];
+    let buffers = buffers(root, notes).into_iter();
+    folders.extend(buffers.map(|(shown, folder)| (shown, Arc::new(folder))));
     let mut files: Vec<(String, Place<'_>)> = Vec::new();
     let mut seen: FxHashSet<String> = FxHashSet::default();
     let mut packs: Vec<(String, Pack)> = Vec::new();
@@ -249,7 +304,7 @@ fn buffers(root: &Folder, notes: &mut Vec<String>) -> Vec<(String, Folder)> {
     found
 }
 
-fn load(folder: &Folder, name: &str) -> Result<Loaded, Missing> {
+fn load(folder: &Arc<Folder>, name: &str) -> Result<Loaded, Missing> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -257,14 +312,22 @@ fn load(folder: &Folder, name: &str) -> Result<Loaded, Missing> {
             text: error.to_string(),
             vanished: error.kind() == io::ErrorKind::NotFound,
         })?;
-        let file = read(&mapped).map_err(|finding| Missing {
+        let mut file = read(&mapped).map_err(|finding| Missing {
             text: finding.to_string(),
             vanished: false,
         })?;
         let is_whole = file.threads.iter().all(|thread| thread.check.is_some());
-        if is_whole || tries == TRIES {
-            return Ok(Loaded::new(name.to_owned(), mapped, file));
+        if !is_whole && tries < TRIES {
+            continue;
         }
+        let name = name.to_owned();
+        return Ok(match file.gather(mapped.bytes(), MOST_COPIED) {
+            None => Loaded::new(name, mapped, file),
+            Some(streams) => Loaded {
+                whole: Whole::There(Arc::clone(folder), mapped.bytes().len() as u64),
+                ..Loaded::new(name, Mapped::Memory(streams), file)
+            },
+        });
     }
 }
 

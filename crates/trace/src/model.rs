@@ -8,9 +8,7 @@ use crate::name::{ProcessName, TraceName};
 use crate::sealed::SealedTree;
 use crate::stream::{Bookmark, Events, Stream, StreamId};
 use crate::times::Times;
-use lockstep_format::bytes::u32_at;
 use lockstep_format::codec::Kind;
-use lockstep_format::process::{flag, header};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -382,10 +380,7 @@ impl Thread {
     pub fn can_be_told(&self) -> bool {
         match &self.stream {
             Stream::Memory(_) => true,
-            Stream::File(stream) => {
-                let flags = u32_at(stream.file.bytes(), header::FLAGS);
-                flags.unwrap_or(0) & flag::KEEPS_LAST == 0
-            }
+            Stream::File(stream) => !stream.keeps_last,
             Stream::Sealed(_) => false,
         }
     }

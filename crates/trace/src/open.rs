@@ -19,23 +19,23 @@ use crate::error::Error;
 use crate::handles::Library;
 use crate::inferred::Told;
 use crate::live::{Follower, Live};
-use crate::load::{self, Loaded, optional, process_key};
-use crate::map::{Folder, Mapped};
+use crate::load::{self, Loaded, Whole, optional, process_key};
+use crate::map::Folder;
 use crate::mirror::place_calls;
 use crate::model::{Coverage, Frame, Function, FunctionId, Process, Run, SourceLine, Thread};
 use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
+use crate::scans::scan_all;
 use crate::sealed::{Names, Sealed, SealedStream, SealedThread};
-use crate::stream::{self, FileStream, Scan, Segment, Stream};
+use crate::stream::{FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::times::{Clock, Recorded, Times};
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
 use lockstep_format::plan::{Role, refusal};
-use lockstep_format::process::{flag, loss};
+use lockstep_format::process::{flag, header, loss};
 use lockstep_format::sealed as layout;
-use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
 use std::path::Path;
@@ -75,7 +75,7 @@ pub struct Sealable {
 #[derive(Debug)]
 pub(crate) struct ProcessPart {
     pub file_name: String,
-    pub mapped: Arc<Mapped>,
+    pub whole: Whole,
     pub findings: Vec<Finding>,
     /// Symbols that no image has.
     pub strays: Vec<u32>,
@@ -140,9 +140,7 @@ impl Sealable {
                 Opened { follower, ..opened }
             })
             .collect();
-        processes
-            .par_iter_mut()
-            .for_each(|process| process.scan_all());
+        scan_all(&mut processes);
         for process in &mut processes {
             process.name_strays(&mut catalogue, &mut notes);
             if let Some((live, follower)) = live.as_deref_mut().zip(process.follower.take()) {
@@ -168,9 +166,13 @@ impl Sealable {
             })
             .unwrap_or(Kind::Lockstep);
         notes.append(&mut catalogue.notes);
+        let mpi = Arc::new(mpi_functions(&catalogue.functions));
         let (mut processes, parts): (Vec<Process>, Vec<ProcessPart>) = processes
             .into_iter()
-            .map(|process| process.finish(&ends, &catalogue.functions, sealed.as_ref(), &mut notes))
+            .map(|process| {
+                let functions = (&catalogue.functions[..], &mpi);
+                process.finish(&ends, functions, sealed.as_ref(), &mut notes)
+            })
             .unzip();
         set_clocks(&mut processes);
         let run = Run {
@@ -203,6 +205,17 @@ fn open_sealed(root: &Folder, name: &str) -> Result<Option<Arc<Sealed>>, Error> 
         Ok(sealed) => Ok(Some(Arc::new(sealed))),
         Err(text) => Err(Error::Sealed { path, text }),
     }
+}
+
+/// The functions that are MPI's.
+fn mpi_functions(functions: &[Function]) -> FxHashMap<FunctionId, mpi::Function> {
+    let imported = functions.iter().zip(0..).filter(|(it, _)| it.imported);
+    imported
+        .filter_map(|(function, id)| {
+            let known = mpi::Function::of(function.linkage.as_bytes())?;
+            Some((FunctionId(id), known))
+        })
+        .collect()
 }
 
 /// Gives every thread its host's clock.
@@ -309,21 +322,23 @@ fn name(loaded: Vec<Loaded>) -> Vec<Named> {
 }
 
 /// A process whose symbols are known.
-struct Opened {
+pub(crate) struct Opened {
     named: Named,
-    symbols: Symbols,
+    pub symbols: Arc<Symbols>,
     /// Where an image with call sites was loaded.
     images: Vec<(u64, Arc<Image>)>,
     coverage: Coverage,
-    scans: Vec<Scan>,
+    /// Of its threads.
+    pub scans: Vec<Scan>,
     /// Where the run is opened again and again.
-    follower: Option<Follower>,
+    pub follower: Option<Follower>,
 }
 
 impl Opened {
     fn new(named: Named, catalogue: &mut Catalogue<'_>) -> Self {
         let facts = &named.loaded.file.facts;
-        let mut symbols = Symbols::default();
+        let mut main = 0..0;
+        let mut blocks = Vec::new();
         let mut images = Vec::new();
         let mut coverage = Coverage {
             untraced_images: facts.untraced.clone(),
@@ -334,7 +349,7 @@ impl Opened {
         let mut counted = FxHashSet::default();
         for fact in &facts.images {
             if fact.role == Role::Main.name() {
-                symbols.set_main(fact.first, fact.count);
+                main = fact.first..fact.first.saturating_add(fact.count);
             }
             let Some(image) = catalogue.image(fact) else {
                 continue;
@@ -351,12 +366,13 @@ impl Opened {
             } else {
                 image.rows.iter().copied().take(count).collect()
             };
-            symbols.add_image(fact.first, rows);
+            blocks.push((fact.first, rows));
             let counters = facts.counters.iter().find(|(plan, _)| *plan == fact.plan);
             let count_of = |counter: u32| {
                 let (_, first) = counters?;
                 let index = first.checked_add(counter)? as usize;
-                named.loaded.file.counters.get(index).copied()
+                let count = named.loaded.file.counters.get(index).copied();
+                (index < header::COUNTER_COUNT).then_some(count.unwrap_or(0))
             };
             coverage.traced += count as u64;
             coverage.left_out += image.left_out;
@@ -376,8 +392,8 @@ impl Opened {
             }
         }
         Self {
+            symbols: catalogue.symbols(main, blocks),
             named,
-            symbols,
             images,
             coverage,
             scans: Vec::new(),
@@ -385,25 +401,9 @@ impl Opened {
         }
     }
 
-    fn scan_all(&mut self) {
-        let Loaded {
-            mapped, file, told, ..
-        } = &self.named.loaded;
-        let symbols = &self.symbols;
-        if let Some(follower) = &mut self.follower {
-            self.scans = follower.scan(mapped.bytes(), file, symbols);
-            return;
-        }
-        self.scans = file
-            .threads
-            .par_iter()
-            .map(
-                |thread| match told.iter().find(|it| it.index == thread.index) {
-                    Some(told) => Scan::of_sealed(told),
-                    None => stream::scan(mapped.bytes(), file.codec, thread, symbols),
-                },
-            )
-            .collect();
+    /// What its process file is, as far as it was read.
+    pub fn loaded(&self) -> &Loaded {
+        &self.named.loaded
     }
 
     /// Gives functions to symbols that no image has, and scans again where there were any.
@@ -423,7 +423,7 @@ impl Opened {
         let program = facts.program.as_deref().unwrap_or("unknown");
         for symbol in &strays {
             let function = catalogue.intern_stray(*symbol, &facts.images, program);
-            self.symbols.add_stray(*symbol, function);
+            Arc::make_mut(&mut self.symbols).add_stray(*symbol, function);
         }
         notes.push(format!(
             "processes/{}: {} symbols that no plan has, the first of them {}",
@@ -433,13 +433,13 @@ impl Opened {
         ));
         self.named.loaded.strays = strays;
         self.follower = None;
-        self.scan_all();
+        scan_all(std::slice::from_mut(self));
     }
 
     fn finish(
         self,
         ends: &Ends,
-        functions: &[Function],
+        (functions, mpi): (&[Function], &Arc<FxHashMap<FunctionId, mpi::Function>>),
         sealed: Option<&(Arc<Sealed>, Arc<Names>)>,
         notes: &mut Vec<String>,
     ) -> (Process, ProcessPart) {
@@ -453,6 +453,7 @@ impl Opened {
         let Loaded {
             file_name,
             mapped,
+            whole,
             file,
             host,
             told,
@@ -466,19 +467,9 @@ impl Opened {
             notes.push(format!("processes/{file_name}: {finding}"));
         }
 
-        let symbols = Arc::new(self.symbols);
+        let symbols = self.symbols;
         let library = Arc::new(Library::new(&file.facts.handles));
         let world_size = naming::world_size(&file.facts.environment);
-        let mpi: FxHashMap<FunctionId, mpi::Function> = functions
-            .iter()
-            .zip(0..)
-            .filter(|(function, _)| function.imported)
-            .filter_map(|(function, id)| {
-                let known = mpi::Function::of(function.linkage.as_bytes())?;
-                Some((FunctionId(id), known))
-            })
-            .collect();
-        let mpi = Arc::new(mpi);
         let images: Arc<[(u64, Arc<Image>)]> = self.images.into();
         let created: Vec<Created> = file
             .threads
@@ -603,7 +594,7 @@ impl Opened {
                         inherited: u64::from(inherited),
                         symbols: Arc::clone(&symbols),
                         library: Arc::clone(&library),
-                        functions: Arc::clone(&mpi),
+                        functions: Arc::clone(mpi),
                         images: Arc::clone(&images),
                         world_size,
                     })
@@ -614,6 +605,7 @@ impl Opened {
                     segments,
                     staged: if is_whole { thread.staged } else { Vec::new() },
                     symbols: Arc::clone(&symbols),
+                    keeps_last: file.flags & flag::KEEPS_LAST != 0,
                     recent: scan.recent,
                 })),
             };
@@ -646,7 +638,7 @@ impl Opened {
         };
         let part = ProcessPart {
             file_name,
-            mapped,
+            whole,
             findings: file.findings,
             strays,
             threads: thread_parts,

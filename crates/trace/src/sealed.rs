@@ -6,6 +6,7 @@
 //! once, when events are asked for, by whoever comes first: about a microsecond for each element that is told,
 //! memory for distinct behaviour. *Not for*: making the trees, which `calltree` does.
 
+mod differences;
 mod file;
 mod record;
 mod seal;

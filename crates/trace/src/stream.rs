@@ -37,6 +37,8 @@ pub(crate) struct FileStream {
     pub segments: Vec<Segment>,
     pub staged: Vec<Staged>,
     pub symbols: Arc<Symbols>,
+    /// Whether the last events alone were kept.
+    pub keeps_last: bool,
     /// What was decoded since the run was opened the last time, where it was.
     pub recent: Option<Recent>,
 }

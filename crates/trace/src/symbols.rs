@@ -40,6 +40,18 @@ struct Block {
 }
 
 impl Symbols {
+    /// Of a process whose main program has the symbols `main`, and whose images have dense blocks from these on.
+    pub fn new(main: Range<u32>, images: Vec<(u32, Arc<[Row]>)>) -> Self {
+        let mut symbols = Self {
+            main,
+            ..Self::default()
+        };
+        for (first, rows) in images {
+            symbols.add_image(first, rows);
+        }
+        symbols
+    }
+
     /// Gives `rows` the symbols from `first` on. Of overlapping blocks the earlier one counts.
     pub fn add_image(&mut self, first: u32, rows: Arc<[Row]>) {
         let start = first as usize;
@@ -52,11 +64,6 @@ impl Symbols {
             }
         }
         self.images.push(Block { first, rows });
-    }
-
-    /// Says that the main program has `count` symbols from `first` on.
-    pub fn set_main(&mut self, first: u32, count: u32) {
-        self.main = first..first.saturating_add(count);
     }
 
     /// Whether this is a function of the main program, or one that it calls. All are where it has

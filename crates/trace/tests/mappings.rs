@@ -21,10 +21,17 @@ fn write(directory: &Path) -> Result<(), lockstep_writer::Error> {
             source: None,
         })
     };
-    let (main, work) = (
+    let (main, work, other) = (
         function(&mut builder, "main")?,
         function(&mut builder, "work")?,
+        function(&mut builder, "other")?,
     );
+    // What is short is copied, mapped or not: half of the calls of a rank are bits of noise, which take room.
+    let mut random = 1u64;
+    let mut is_other = || {
+        random = random.wrapping_mul(6364136223846793005).wrapping_add(1);
+        random >> 63 == 1
+    };
     for rank in 0..3 {
         let process = builder.process(ProcessFacts {
             host: "node".to_owned(),
@@ -35,8 +42,9 @@ fn write(directory: &Path) -> Result<(), lockstep_writer::Error> {
         })?;
         builder.begin(process, rank)?;
         builder.call(main, None)?;
-        for _ in 0..100 * rank {
-            builder.call(work, None)?;
+        for call in 0..100_000 * rank {
+            let noise = call % 2 == 1 && is_other();
+            builder.call(if noise { other } else { work }, None)?;
             builder.ret(None)?;
         }
         builder.end()?;

@@ -2,10 +2,11 @@
 //! that again, which [`super::read`] reads like any other.
 
 use super::{ProcessFile, walk};
-use lockstep_format::bytes::{put, put_u32, put_u64, u64_at};
+use lockstep_format::bytes::{put, put_u32, put_u64, u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::process::{PAGE, chunk, extent_end, header, kind, state, thread};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// A chunk that is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,18 +96,33 @@ fn forget_events(payload: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of a control block behind its chunk's header.
-const CONTROL: usize = thread::DATA - chunk::SIZE;
+/// Of the check that stands behind these bytes, what it is otherwise than it should be.
+fn toggle_check(bytes: &mut [u8], checked: Range<usize>) {
+    let claimed = u32_at(bytes, checked.end);
+    if let (Some(claimed), Some(content)) = (claimed, bytes.get(checked.clone())) {
+        let sum = check::crc32c(content);
+        put_u32(bytes, checked.end, claimed ^ sum);
+    }
+}
 
 impl Residue {
-    /// Whether something of it is looked at later: streams beside the events, or events, which may
-    /// begin (and with `--keep last` are all) behind the control block of a thread.
-    pub fn has_streams(&self) -> bool {
-        self.chunks.iter().any(|chunk| match chunk.kind {
-            kind::FACTS => false,
-            kind::THREAD => chunk.payload.len() > CONTROL,
-            _ => true,
-        })
+    /// Takes checks that hold away, as zeros, or puts them back: what can be computed need not be told.
+    pub fn toggle_checks(&mut self) {
+        toggle_check(&mut self.header, 0..header::CHECK);
+        for kept in &mut self.chunks {
+            match kept.kind {
+                kind::FACTS => {
+                    if let Some(text) = kept.payload.get(..kept.used as usize) {
+                        kept.payload_check ^= check::crc32c(text);
+                    }
+                }
+                kind::THREAD => {
+                    let (start, end) = (thread::TID - chunk::SIZE, thread::CHECK - chunk::SIZE);
+                    toggle_check(&mut kept.payload, start..end);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// A process file. `None` where it would be larger than any.

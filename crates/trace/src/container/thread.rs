@@ -1,6 +1,6 @@
 //! One thread: which of its states counts, where its stream lies, what is staged.
 
-use super::{Chunk, Finding, Side};
+use super::{Chunk, Finding, Side, numbers};
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::process::{state, thread};
@@ -40,7 +40,8 @@ pub(crate) struct ThreadFile {
     pub check: Option<u32>,
     /// Events of the live staging area.
     pub staged: Vec<Staged>,
-    /// Return addresses of the calls that were open at the last commit, by depth modulo their number.
+    /// Return addresses of the calls that were open at the last commit, by depth modulo their number; without the zeros
+    /// at the end.
     pub mirror: Vec<u64>,
     /// Whether the thread was inside a commit: read as committed, without the staging area.
     pub is_committing: bool,
@@ -160,9 +161,7 @@ pub(super) fn read_thread(chunk: &Chunk, data: &[&Chunk], control: &Control) -> 
         check: is_whole.then_some(state.check),
         // Without the bytes before them, the latest events have no place.
         staged: if is_whole { staged } else { Vec::new() },
-        mirror: (0..thread::MIRROR_WORDS)
-            .map(|index| long(thread::MIRROR + 8 * index))
-            .collect(),
+        mirror: numbers(&control[..], thread::MIRROR, thread::MIRROR_WORDS),
         is_committing: number(thread::PHASE) == 1,
         findings,
     }

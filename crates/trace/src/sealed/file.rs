@@ -1,5 +1,6 @@
 //! A sealed file: opened and checked at once, its trees read when somebody asks for events.
 
+use super::differences::Told;
 use super::record::{Take, decoded};
 use super::tree::Tree;
 use crate::container::{Finding, Kept, Residue};
@@ -13,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Most bytes of what is kept of process files, all told.
+/// Most bytes of what is kept of process files, and most bytes of the records that tell it, all told.
 const MOST_KEPT: u64 = 1 << 29;
 
 /// A function as a sealed file names it.
@@ -84,12 +85,14 @@ pub(crate) struct Sealed {
     pub check: u32,
     /// All names, those of the base first.
     pub names: Vec<Name>,
-    pub processes: Vec<SealedProcess>,
     base: Option<Arc<Self>>,
     bytes: Arc<crate::map::Mapped>,
     nodes: Range<usize>,
+    raw: Range<usize>,
     /// Where the section of threads begins.
     threads: usize,
+    /// What it tells.
+    text: Vec<u8>,
     tree: OnceLock<Result<Tree, String>>,
 }
 
@@ -156,17 +159,37 @@ impl Sealed {
             whole = Some(next);
         }
         let whole = whole.ok_or_else(|| "expected a file, found none".to_owned())?;
-        whole.check_references().map_err(|text| {
-            let at = whole.threads;
-            format!("byte {at}: expected threads, found {text}")
-        })?;
+        for process in whole.processes() {
+            let checked = process.and_then(|process| whole.check_references(&process));
+            checked.map_err(|text| {
+                let at = whole.threads;
+                format!("byte {at}: expected threads, found {text}")
+            })?;
+        }
         Ok(whole)
     }
 
+    /// What it tells of processes, one after the other: of a file that was opened, all of them.
+    pub fn processes(&self) -> impl Iterator<Item = Result<SealedProcess, Broken>> {
+        let mut processes = Processes {
+            text: Take(&self.text),
+            raw: Take(self.bytes.bytes().get(self.raw.clone()).unwrap_or(&[])),
+            kept: 0,
+            recorded: 0,
+            told: Told::default(),
+        };
+        let (count, broken) = match processes.text.count() {
+            Ok(count) => (count, None),
+            Err(broken) => (0, Some(broken)),
+        };
+        let whole = (0..count).map(move |_| processes.process());
+        broken.map(Err).into_iter().chain(whole)
+    }
+
     /// What threads name must be there.
-    fn check_references(&self) -> Result<(), Broken> {
+    fn check_references(&self, process: &SealedProcess) -> Result<(), Broken> {
         let names = self.names.len() as u64;
-        for thread in self.processes.iter().flat_map(|it| &it.threads) {
+        for thread in &process.threads {
             let is_named = thread.open.iter().all(|run| u64::from(run.name) < names)
                 && u64::from(thread.open_leaf) <= names;
             if !is_named {
@@ -193,17 +216,17 @@ impl Sealed {
         let base = base(&text(section::BASE)?).map_err(|error| wrong(section::BASE, error))?;
         let names =
             names(&text(section::FUNCTIONS)?).map_err(|error| wrong(section::FUNCTIONS, error))?;
-        let processes = processes(&text(section::THREADS)?, part(section::RAW))
-            .map_err(|error| wrong(section::THREADS, error))?;
+        let threads = text(section::THREADS)?;
         let check = u32_at(bytes.bytes(), sealed::header::CHECK).unwrap_or(0);
         let file = Self {
             path: path.to_owned(),
             header,
             check,
             names,
-            processes,
             base: None,
             nodes: sections[section::NODES].clone(),
+            raw: sections[section::RAW].clone(),
+            text: threads,
             threads: sections[section::THREADS].start,
             bytes: Arc::new(bytes),
             tree: OnceLock::new(),
@@ -297,60 +320,65 @@ fn names(text: &[u8]) -> Result<Vec<Name>, Broken> {
     Ok(names)
 }
 
-fn processes(text: &[u8], raw: &[u8]) -> Result<Vec<SealedProcess>, Broken> {
-    let mut take = Take(text);
-    let mut raw = Take(raw);
-    let mut kept = 0u64;
-    let count = take.count()?;
-    (0..count)
-        .map(|_| process(&mut take, &mut raw, &mut kept))
-        .collect()
+/// The processes that are told by a section.
+struct Processes<'a> {
+    text: Take<'a>,
+    raw: Take<'a>,
+    /// Bytes of what was kept of those so far, and of their records.
+    kept: u64,
+    recorded: u64,
+    told: Told,
 }
 
-fn process(
-    take: &mut Take<'_>,
-    raw: &mut Take<'_>,
-    kept: &mut u64,
-) -> Result<SealedProcess, Broken> {
-    let mut process = SealedProcess {
-        file_name: take.text()?,
-        ..SealedProcess::default()
-    };
-    for _ in 0..take.count()? {
-        process.findings.push(Finding {
-            at: take.number()?,
-            text: take.text()?,
-        });
-    }
-    for _ in 0..take.count()? {
-        process.strays.push(take.small()?);
-    }
-    process.residue.header = take.sparse(PAGE as usize)?;
-    for _ in 0..take.count()? {
-        let mut chunk = Kept {
-            kind: take.small()?,
-            thread: take.small()?,
-            sequence: take.small()?,
-            used: take.small()?,
-            payload_check: take.small()?,
-            payload: Vec::new(),
-        };
-        let is_raw = take.number()? != 0;
-        chunk.payload = if is_raw {
-            raw.sparse(EXTENT as usize)?
-        } else {
-            take.sparse(EXTENT as usize)?
-        };
-        *kept += chunk.payload.len() as u64;
-        if *kept > MOST_KEPT {
+impl Processes<'_> {
+    fn process(&mut self) -> Result<SealedProcess, Broken> {
+        let record = self.told.take(&mut self.text)?;
+        self.recorded += record.len() as u64;
+        if self.recorded > MOST_KEPT {
             return Err(Broken::TooMuch);
         }
-        process.residue.chunks.push(chunk);
+        let take = &mut Take(record);
+        let mut process = SealedProcess {
+            file_name: take.text()?,
+            ..SealedProcess::default()
+        };
+        for _ in 0..take.count()? {
+            process.findings.push(Finding {
+                at: take.number()?,
+                text: take.text()?,
+            });
+        }
+        for _ in 0..take.count()? {
+            process.strays.push(take.small()?);
+        }
+        process.residue.header = take.sparse(PAGE as usize)?;
+        for _ in 0..take.count()? {
+            let mut chunk = Kept {
+                kind: take.small()?,
+                thread: take.small()?,
+                sequence: take.small()?,
+                used: take.small()?,
+                payload_check: take.small()?,
+                payload: Vec::new(),
+            };
+            let is_raw = take.number()? != 0;
+            chunk.payload = if is_raw {
+                self.raw.sparse(EXTENT as usize)?
+            } else {
+                take.sparse(EXTENT as usize)?
+            };
+            self.kept += chunk.payload.len() as u64;
+            if self.kept > MOST_KEPT {
+                return Err(Broken::TooMuch);
+            }
+            process.residue.chunks.push(chunk);
+        }
+        process.residue.toggle_checks();
+        for _ in 0..take.count()? {
+            process.threads.push(thread(take)?);
+        }
+        Ok(process)
     }
-    for _ in 0..take.count()? {
-        process.threads.push(thread(take)?);
-    }
-    Ok(process)
 }
 
 fn thread(take: &mut Take<'_>) -> Result<SealedThread, Broken> {

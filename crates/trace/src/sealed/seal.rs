@@ -8,6 +8,7 @@
 //! after all of it was read back, and nothing is removed before it and its directory are on the disk.
 
 use super::SealedStream;
+use super::differences::Teller;
 use super::file::{Name, OpenRun, Sealed};
 use super::record::Bytes;
 use super::tree::{Names, Walk};
@@ -19,7 +20,7 @@ use crate::stream::Stream;
 use lockstep_format::check::crc32c;
 use lockstep_format::process::kind;
 use lockstep_format::sealed::{self, Header, section};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use std::sync::Arc;
 const MOST_CODED: usize = 4 << 20;
 
 /// Where the tree of a thread is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TreeOf {
     /// Its node.
     pub root: u32,
@@ -329,15 +330,16 @@ fn seal_one(
         ..Sizes::default()
     };
     threads.number(run.processes.len() as u64);
+    let mut teller = Teller::default();
     for ((process, part), roots) in run.processes.iter().zip(&sealable.parts).zip(roots) {
-        sizes.before += part.mapped.bytes().len() as u64;
-        put_process(
+        sizes.before += part.whole.length();
+        let record = process_record(
             run,
             process,
             part,
             roots,
             &mut names,
-            &mut threads,
+            threads.0.len() > MOST_CODED,
             &mut raw,
             &mut sizes,
         )
@@ -345,6 +347,7 @@ fn seal_one(
             path: run.directory.join("processes").join(&part.file_name),
             text,
         })?;
+        teller.put(record.0, &mut threads);
     }
     let (header, base, nodes) = match base {
         None => (trees.header, Bytes::default(), &trees.nodes[..]),
@@ -442,18 +445,20 @@ impl<'a> NameTable<'a> {
     }
 }
 
+/// What is told of a process; its streams `apart` where there is enough of them already.
 #[allow(clippy::too_many_arguments)]
-fn put_process<'a>(
+fn process_record<'a>(
     run: &'a Run,
     process: &Process,
     part: &ProcessPart,
     roots: &[Option<TreeOf>],
     names: &mut NameTable<'a>,
-    text: &mut Bytes,
+    apart: bool,
     raw: &mut Bytes,
     sizes: &mut Sizes,
-) -> Result<(), String> {
-    let mapped = &part.mapped;
+) -> Result<Bytes, String> {
+    let mapped = part.whole.open(&part.file_name);
+    let mapped = mapped.map_err(|error| error.to_string())?;
     let file = container::read(mapped.bytes(), |at| mapped.control(at))
         .map_err(|finding| finding.to_string())?;
     let told = part
@@ -463,7 +468,11 @@ fn put_process<'a>(
         .filter(|(_, root)| root.is_some())
         .map(|(thread, _)| thread.index)
         .collect();
-    let Residue { header, chunks } = residue(mapped.bytes(), &file, &told);
+    let mut kept = residue(mapped.bytes(), &file, &told);
+    kept.toggle_checks();
+    let Residue { header, chunks } = kept;
+    let mut record = Bytes::default();
+    let text = &mut record;
     text.bytes(part.file_name.as_bytes());
     text.number(part.findings.len() as u64);
     for finding in &part.findings {
@@ -488,7 +497,7 @@ fn put_process<'a>(
         }
         let is_text = matches!(chunk.kind, kind::FACTS | kind::THREAD);
         let is_stream = chunk.kind == kind::DATA;
-        let is_raw = is_stream || !is_text && text.0.len() > MOST_CODED;
+        let is_raw = is_stream || !is_text && (apart || text.0.len() > MOST_CODED);
         text.number(u64::from(is_raw));
         if is_raw { &mut *raw } else { &mut *text }.sparse(&chunk.payload);
     }
@@ -501,7 +510,7 @@ fn put_process<'a>(
             None => sizes.kept += 1,
         }
     }
-    Ok(())
+    Ok(record)
 }
 
 fn put_thread<'a>(
@@ -605,9 +614,16 @@ fn verify(
     let sealed = Sealed::open(path, Mapped::Memory(bytes)).map_err(wrong)?;
     let tree = sealed.tree().map_err(|text| wrong(text.to_owned()))?;
     let names = names_in(run, &sealed);
+    let mut compared: FxHashSet<(u128, &TreeOf)> = FxHashSet::default();
     for (process, roots) in run.processes.iter().zip(roots) {
         for (thread, root) in process.threads.iter().zip(roots) {
             let Some(root) = root else { continue };
+            // Equal bytes are the same events again.
+            if let Some(content) = thread.content()
+                && !compared.insert((content, root))
+            {
+                continue;
+            }
             let mut told = Walk::new(tree, &names, root.root, &root.strays);
             let mut recorded = thread.events();
             loop {
