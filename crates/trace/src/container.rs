@@ -13,12 +13,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
+mod addresses;
 mod facts;
 mod gather;
 mod residue;
 mod side;
 mod thread;
 
+pub(crate) use addresses::{absolute, relative};
 pub(crate) use facts::{Facts, ImageFact};
 pub(crate) use residue::{Kept, Residue, residue};
 pub(crate) use side::{Side, SideStream};

@@ -4,7 +4,8 @@
 //! indices. MPICH's handles are integers that are part of its binary interface, in both languages.
 
 use lockstep_format::mpi::{Kind, Language};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a handle is a handle of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,31 +44,55 @@ impl Class {
 /// The MPI library of a process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Library {
-    /// Names by address, of Open MPI.
-    names: FxHashMap<i64, String>,
+    /// Names of Open MPI's objects.
+    names: Arc<[String]>,
+    /// Where they are, ascending, and which name each has.
+    places: Box<[(i64, u32)]>,
+}
+
+/// Lists of names: processes with the same library have the same names, at other addresses.
+#[derive(Debug, Default)]
+pub(crate) struct NameLists(Mutex<FxHashSet<Arc<[String]>>>);
+
+impl NameLists {
+    fn share(&self, names: Vec<String>) -> Arc<[String]> {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lists.get(&names[..]) {
+            return Arc::clone(known);
+        }
+        let names: Arc<[String]> = names.into();
+        lists.insert(Arc::clone(&names));
+        names
+    }
 }
 
 impl Library {
     /// From a process's facts: symbols and addresses.
-    pub fn new(handles: &[(String, u64)]) -> Self {
-        let mut names = FxHashMap::default();
+    pub fn new(handles: &[(String, u64)], lists: &NameLists) -> Self {
+        let names = handles.iter().map(|(symbol, _)| standard_name(symbol));
+        let names = lists.share(names.collect());
+        let mut places: Vec<(i64, u32)> = (handles.iter().zip(0..))
+            .map(|((_, address), name)| (*address as i64, name))
+            .collect();
         // The main program's copies come first, and count.
-        for (symbol, address) in handles {
-            names
-                .entry(*address as i64)
-                .or_insert_with(|| standard_name(symbol));
+        places.sort_unstable();
+        places.dedup_by_key(|place| place.0);
+        Self {
+            names,
+            places: places.into(),
         }
-        Self { names }
     }
 
     fn is_open_mpi(&self) -> bool {
-        !self.names.is_empty()
+        !self.places.is_empty()
     }
 
     /// The standard's name of a handle, if it has one.
     pub fn name(&self, class: Class, raw: i64, language: Language) -> Option<&str> {
         if self.is_open_mpi() && language == Language::C {
-            return self.names.get(&raw).map(String::as_str);
+            let place = self.places.binary_search_by_key(&raw, |place| place.0);
+            let (_, name) = self.places.get(place.ok()?)?;
+            return self.names.get(*name as usize).map(String::as_str);
         }
         let table = if self.is_open_mpi() { OPEN_MPI } else { MPICH };
         let raw = u32::try_from(raw).unwrap_or(raw as i32 as u32);
@@ -318,7 +343,7 @@ mod tests {
     fn names_of_either_library() {
         let handles = [("ompi_mpi_comm_world", 0x4000), ("ompi_mpi_op_sum", 0x5000)]
             .map(|(name, at)| (name.to_owned(), at));
-        let open_mpi = Library::new(&handles);
+        let open_mpi = Library::new(&handles, &NameLists::default());
         let name = |class, raw, language| open_mpi.name(class, raw, language);
         assert_eq!(
             name(Class::Comm, 0x4000, Language::C),

@@ -2,6 +2,7 @@
 //! the buffers of recorders that run or were killed; or rows of a sealed file.
 
 use crate::container::{self, Finding, ProcessFile};
+use crate::handles::{Library, NameLists};
 use crate::map::{Folder, Mapped};
 use crate::pack::{self, Pack};
 use crate::sealed::{Sealed, SealedProcess, SealedThread};
@@ -32,6 +33,7 @@ pub(crate) struct Loaded {
     pub mapped: Arc<Mapped>,
     pub whole: Whole,
     pub file: ProcessFile,
+    pub library: Arc<Library>,
     pub host: String,
     /// Of a sealed run: what it tells of threads, and symbols that no image had.
     pub told: Vec<SealedThread>,
@@ -100,6 +102,7 @@ pub(crate) fn sealed_processes(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<
     const BATCH: usize = 1024;
     let mut results: Vec<Result<Loaded, String>> = Vec::new();
     let mut processes = sealed.processes();
+    let lists = NameLists::default();
     loop {
         // Opening the file has read them all.
         let batch: Vec<SealedProcess> = processes
@@ -112,7 +115,7 @@ pub(crate) fn sealed_processes(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<
         }
         let rebuilt = |process: SealedProcess| {
             let name = process.file_name.clone();
-            rebuilt(process).map_err(|text| format!("processes/{name}: {text}"))
+            rebuilt(process, &lists).map_err(|text| format!("processes/{name}: {text}"))
         };
         results.par_extend(batch.into_par_iter().map(rebuilt));
     }
@@ -133,7 +136,7 @@ fn whole(results: Vec<Result<Loaded, String>>, notes: &mut Vec<String>) -> Vec<L
     loaded
 }
 
-fn rebuilt(process: SealedProcess) -> Result<Loaded, String> {
+fn rebuilt(process: SealedProcess, lists: &NameLists) -> Result<Loaded, String> {
     let bytes = process.residue.rebuild();
     let bytes = bytes.ok_or("expected chunks as a process file has them, found larger ones")?;
     let mut mapped = Mapped::Memory(bytes);
@@ -146,17 +149,19 @@ fn rebuilt(process: SealedProcess) -> Result<Loaded, String> {
     Ok(Loaded {
         told: process.threads,
         strays: process.strays,
-        ..Loaded::new(process.file_name, mapped, file)
+        ..Loaded::new(process.file_name, mapped, file, lists)
     })
 }
 
 impl Loaded {
-    fn new(file_name: String, mapped: Mapped, file: ProcessFile) -> Self {
+    fn new(file_name: String, mapped: Mapped, mut file: ProcessFile, lists: &NameLists) -> Self {
+        let handles = std::mem::take(&mut file.facts.handles);
         let host = file.facts.host.clone();
         let mapped = Arc::new(mapped);
         Self {
             host: host.unwrap_or_else(|| process_key(&file_name).1.to_owned()),
             file_name,
+            library: Arc::new(Library::new(&handles, lists)),
             whole: Whole::Here(Arc::clone(&mapped)),
             mapped,
             file,
@@ -181,11 +186,12 @@ struct Missing {
 
 /// The process files of a run that is not sealed.
 pub(crate) fn processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
+    let lists = NameLists::default();
     let mut tries = 0;
     loop {
         tries += 1;
         let mut told = Vec::new();
-        let found = look(root, &mut told);
+        let found = look(root, &lists, &mut told);
         let vanished = |one: &Result<Loaded, Missing>| one.as_ref().is_err_and(|it| it.vanished);
         // What was just put into the run, or into a pack, is there at the next look.
         if tries < TRIES && found.iter().any(vanished) {
@@ -197,7 +203,7 @@ pub(crate) fn processes(root: &Folder, notes: &mut Vec<String>) -> Vec<Loaded> {
     }
 }
 
-fn look(root: &Folder, notes: &mut Vec<String>) -> Vec<Result<Loaded, Missing>> {
+fn look(root: &Folder, lists: &NameLists, notes: &mut Vec<String>) -> Vec<Result<Loaded, Missing>> {
     let Some(folder) = optional(root, "processes", notes) else {
         return Vec::new();
     };
@@ -234,14 +240,16 @@ fn look(root: &Folder, notes: &mut Vec<String>) -> Vec<Result<Loaded, Missing>> 
     let loaded: Vec<Result<Loaded, Missing>> = files
         .par_iter()
         .map(|(name, place)| match place {
-            Place::File(shown, folder) => load(folder, name).map_err(|missing| Missing {
+            Place::File(shown, folder) => load(folder, name, lists).map_err(|missing| Missing {
                 text: format!("{shown}/{name}: {}", missing.text),
                 ..missing
             }),
-            Place::Part(shown, pack, member) => load_part(pack, member).map_err(|text| Missing {
-                text: format!("processes/{shown}: {name}: {text}"),
-                vanished: false,
-            }),
+            Place::Part(shown, pack, member) => {
+                load_part(pack, member, lists).map_err(|text| Missing {
+                    text: format!("processes/{shown}: {name}: {text}"),
+                    vanished: false,
+                })
+            }
         })
         .collect();
     // One that got its name from its content may be there under that name, too.
@@ -304,7 +312,7 @@ fn buffers(root: &Folder, notes: &mut Vec<String>) -> Vec<(String, Folder)> {
     found
 }
 
-fn load(folder: &Arc<Folder>, name: &str) -> Result<Loaded, Missing> {
+fn load(folder: &Arc<Folder>, name: &str, lists: &NameLists) -> Result<Loaded, Missing> {
     let mut tries = 0;
     loop {
         tries += 1;
@@ -322,16 +330,16 @@ fn load(folder: &Arc<Folder>, name: &str) -> Result<Loaded, Missing> {
         }
         let name = name.to_owned();
         return Ok(match file.gather(mapped.bytes(), MOST_COPIED) {
-            None => Loaded::new(name, mapped, file),
+            None => Loaded::new(name, mapped, file, lists),
             Some(streams) => Loaded {
                 whole: Whole::There(Arc::clone(folder), mapped.bytes().len() as u64),
-                ..Loaded::new(name, Mapped::Memory(streams), file)
+                ..Loaded::new(name, Mapped::Memory(streams), file, lists)
             },
         });
     }
 }
 
-fn load_part(pack: &Pack, member: &pack::Member) -> Result<Loaded, String> {
+fn load_part(pack: &Pack, member: &pack::Member, lists: &NameLists) -> Result<Loaded, String> {
     let damage = pack.damage(member);
     let mapped = pack.part(member);
     let mut file = read(&mapped).map_err(|finding| {
@@ -344,6 +352,7 @@ fn load_part(pack: &Pack, member: &pack::Member) -> Result<Loaded, String> {
         name.unwrap_or_else(|| pack::name_of(&file)),
         mapped,
         file,
+        lists,
     ))
 }
 

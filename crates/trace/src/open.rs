@@ -16,7 +16,6 @@ use crate::catalogue::{Catalogue, Image};
 use crate::container::{Finding, Side, SideStream};
 use crate::ends::{self, Ends};
 use crate::error::Error;
-use crate::handles::Library;
 use crate::inferred::Told;
 use crate::live::{Follower, Live};
 use crate::load::{self, Loaded, Whole, optional, process_key};
@@ -455,6 +454,7 @@ impl Opened {
             mapped,
             whole,
             file,
+            library,
             host,
             told,
             strays,
@@ -468,7 +468,6 @@ impl Opened {
         }
 
         let symbols = self.symbols;
-        let library = Arc::new(Library::new(&file.facts.handles));
         let world_size = naming::world_size(&file.facts.environment);
         let images: Arc<[(u64, Arc<Image>)]> = self.images.into();
         let created: Vec<Created> = file

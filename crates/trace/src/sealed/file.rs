@@ -3,7 +3,7 @@
 use super::differences::Told;
 use super::record::{Take, decoded};
 use super::tree::Tree;
-use crate::container::{Finding, Kept, Residue};
+use crate::container::{Finding, Kept, Residue, absolute};
 use crate::stream::Growing;
 use lockstep_format::bytes::u32_at;
 use lockstep_format::process::{EXTENT, PAGE};
@@ -16,6 +16,16 @@ use std::sync::{Arc, OnceLock};
 
 /// Most bytes of what is kept of process files, and most bytes of the records that tell it, all told.
 const MOST_KEPT: u64 = 1 << 29;
+
+/// How a chunk's payload is told.
+pub(super) mod form {
+    /// As it is.
+    pub const PLAIN: u64 = 0;
+    /// As it is, in the section raw.
+    pub const RAW: u64 = 1;
+    /// Facts with addresses relative to each other: [`crate::container::relative`].
+    pub const RELATIVE: u64 = 2;
+}
 
 /// A function as a sealed file names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -361,14 +371,14 @@ impl Processes<'_> {
                 payload_check: take.small()?,
                 payload: Vec::new(),
             };
-            let is_raw = take.number()? != 0;
-            chunk.payload = if is_raw {
-                self.raw.sparse(EXTENT as usize)?
-            } else {
-                take.sparse(EXTENT as usize)?
+            chunk.payload = match take.number()? {
+                form::PLAIN => take.sparse(EXTENT as usize)?,
+                form::RAW => self.raw.sparse(EXTENT as usize)?,
+                form::RELATIVE => absolute(&take.sparse(EXTENT as usize)?),
+                _ => return Err(Broken::Nothing("form of a payload")),
             };
             self.kept += chunk.payload.len() as u64;
-            if self.kept > MOST_KEPT {
+            if self.kept > MOST_KEPT || chunk.payload.len() as u64 > EXTENT {
                 return Err(Broken::TooMuch);
             }
             process.residue.chunks.push(chunk);

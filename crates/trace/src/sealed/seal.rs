@@ -9,10 +9,10 @@
 
 use super::SealedStream;
 use super::differences::Teller;
-use super::file::{Name, OpenRun, Sealed};
+use super::file::{Name, OpenRun, Sealed, form};
 use super::record::Bytes;
 use super::tree::{Names, Walk};
-use crate::container::{self, Residue, residue};
+use crate::container::{self, Residue, relative, residue};
 use crate::map::{Mapped, map_path};
 use crate::model::{EndKind, FunctionId, Process, Run, Thread};
 use crate::open::{ProcessPart, Sealable, ThreadPart};
@@ -498,8 +498,18 @@ fn process_record<'a>(
         let is_text = matches!(chunk.kind, kind::FACTS | kind::THREAD);
         let is_stream = chunk.kind == kind::DATA;
         let is_raw = is_stream || !is_text && (apart || text.0.len() > MOST_CODED);
-        text.number(u64::from(is_raw));
-        if is_raw { &mut *raw } else { &mut *text }.sparse(&chunk.payload);
+        let steps = match chunk.kind {
+            kind::FACTS => relative(&chunk.payload),
+            _ => None,
+        };
+        let form = match (is_raw, &steps) {
+            (true, _) => form::RAW,
+            (_, Some(_)) => form::RELATIVE,
+            _ => form::PLAIN,
+        };
+        text.number(form);
+        let payload = steps.as_ref().unwrap_or(&chunk.payload);
+        if is_raw { &mut *raw } else { &mut *text }.sparse(payload);
     }
     text.number(roots.iter().flatten().count() as u64);
     for ((thread, part), root) in process.threads.iter().zip(&part.threads).zip(roots) {
