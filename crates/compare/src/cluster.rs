@@ -101,9 +101,18 @@ impl Condensed {
         &self.values[start..start + length]
     }
 
-    fn set(&mut self, a: usize, b: usize, value: f64) {
-        let place = self.place(a, b);
-        self.values[place] = value;
+    fn behind_mut(&mut self, a: usize) -> &mut [f64] {
+        let length = self.count - a - 1;
+        let start = a * (2 * self.count - a - 1) / 2;
+        &mut self.values[start..start + length]
+    }
+
+    /// The same of two, the first one of them before the second.
+    fn two_behind(&mut self, a: usize, b: usize) -> (&mut [f64], &[f64]) {
+        let row = |a: usize| (a * (2 * self.count - a - 1) / 2, self.count - a - 1);
+        let ((first, length), (second, rest)) = (row(a), row(b));
+        let (before, after) = self.values.split_at_mut(second);
+        (&mut before[first..first + length], &after[..rest])
     }
 }
 
@@ -113,20 +122,30 @@ impl Linkage {
         matches!(self, Self::Centroid | Self::Median | Self::Ward)
     }
 
-    /// Lance and Williams' formula: how far `x` is from the union of `a` and `b`, each given by its size
-    /// and its distance from `x`; squares of distances where the linkage wants them.
-    fn update(self, (a, ax): (f64, f64), (b, bx): (f64, f64), ab: f64, x: f64) -> f64 {
+    /// Lance and Williams' formula: how far each cluster, given by its size and its distances from `a` and `b`, is from the
+    /// union of these, whose sizes and distance are given; squares of distances where the linkage wants them.
+    #[inline(always)]
+    fn formula(self, a: f64, b: f64, ab: f64) -> impl Fn(f64, f64, f64) -> f64 + Copy {
         let n = a + b;
-        match self {
+        let middle = a * b * ab / (n * n);
+        move |ax: f64, bx: f64, x: f64| match self {
             Self::Single => ax.min(bx),
             Self::Complete => ax.max(bx),
             Self::Average => (a * ax + b * bx) / n,
             Self::Weighted => (ax + bx) / 2.0,
-            Self::Centroid => (a * ax + b * bx) / n - a * b * ab / (n * n),
+            Self::Centroid => (a * ax + b * bx) / n - middle,
             Self::Median => (ax + bx) / 2.0 - ab / 4.0,
             Self::Ward => ((a + x) * ax + (b + x) * bx - x * ab) / (n + x),
         }
     }
+}
+
+/// Of a cluster, the next one behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Near {
+    /// How far it is; nothing behind is nearer, while nobody has looked which it is.
+    level: i64,
+    at: Option<usize>,
 }
 
 /// Clusters that are left while they merge; a cluster stands in the place of its first class.
@@ -134,8 +153,8 @@ struct Clusters {
     linkage: Linkage,
     distances: Condensed,
     sizes: Vec<f64>,
-    /// The next cluster behind each one that is left (its own place: none), and how far it is.
-    nearest: Vec<Option<(i64, usize)>>,
+    /// By place; of the last one that is left nothing is known.
+    nearest: Vec<Near>,
     /// Places of the clusters that are left, ascending.
     left: Vec<usize>,
 }
@@ -143,33 +162,36 @@ struct Clusters {
 impl Clusters {
     fn new(linkage: Linkage, mut distances: Condensed, sizes: Vec<f64>) -> Self {
         if linkage.squares() {
-            for a in 0..sizes.len() {
-                for b in a + 1..sizes.len() {
+            for (a, size) in sizes.iter().enumerate() {
+                for (distance, other) in distances.behind_mut(a).iter_mut().zip(&sizes[a + 1..]) {
                     // Between two classes of equal objects Ward's distance is already that of their
                     // clusters; for single objects the factor is 1.
                     let factor = match linkage {
-                        Linkage::Ward => 2.0 * sizes[a] * sizes[b] / (sizes[a] + sizes[b]),
+                        Linkage::Ward => 2.0 * size * other / (size + other),
                         _ => 1.0,
                     };
-                    let distance = distances.get(a, b);
-                    distances.set(a, b, factor * distance * distance);
+                    *distance = factor * *distance * *distance;
                 }
             }
         }
+        let unknown = Near {
+            level: i64::MIN,
+            at: None,
+        };
         let mut clusters = Self {
             linkage,
             distances,
-            nearest: vec![None; sizes.len()],
+            nearest: vec![unknown; sizes.len()],
             left: (0..sizes.len()).collect(),
             sizes,
         };
-        for place in 0..clusters.left.len() {
-            clusters.find_nearest(place);
+        for place in 1..clusters.left.len() {
+            clusters.find_nearest(place - 1);
         }
         clusters
     }
 
-    /// `place` counts clusters that are left.
+    /// `place` counts clusters that are left, and is not the last.
     fn find_nearest(&mut self, place: usize) {
         let a = self.left[place];
         let behind = &self.left[place + 1..];
@@ -177,50 +199,89 @@ impl Clusters {
         let far = |b: &usize| row[*b - a - 1];
         // A level does not fall where the distance grows: the least distance has the least level.
         let least = behind.iter().map(far).fold(f64::INFINITY, f64::min);
-        let least = level(least);
-        let first = behind.iter().find(|b| level(far(b)) == least);
-        self.nearest[a] = first.map(|b| (least, *b));
+        let level = level(least);
+        let is_first = |b: &&usize| self::level(far(b)) == level;
+        let at = behind.iter().find(is_first).or(behind.first()).copied();
+        self.nearest[a] = Near { level, at };
     }
 
-    /// Merges the nearest two, of equally near ones those with the smallest members: (first, second,
-    /// height).
+    /// The nearest two, of equally near ones those with the smallest members.
+    fn nearest(&mut self) -> Option<(usize, usize)> {
+        loop {
+            let (_, before_last) = self.left.split_last()?;
+            let places = before_last.iter().enumerate();
+            let (place, a) = places.min_by_key(|(_, a)| self.nearest[**a].level)?;
+            match self.nearest[*a].at {
+                Some(b) => return Some((*a, b)),
+                None => self.find_nearest(place),
+            }
+        }
+    }
+
+    /// Merges the nearest two: (first, second, height).
     fn merge(&mut self) -> Option<(usize, usize, f64)> {
-        let near = self
-            .left
-            .iter()
-            .filter_map(|a| self.nearest[*a].map(|(level, b)| (level, *a, b)));
-        let (_, a, b) = near.min()?;
+        let (a, b) = self.nearest()?;
         let ab = self.distances.get(a, b);
         let gone = self.left.partition_point(|left| *left < b);
         self.left.remove(gone);
-        for place in 0..self.left.len() {
-            let x = self.left[place];
-            if x == a {
-                continue;
-            }
-            let far = self.linkage.update(
-                (self.sizes[a], self.distances.get(a, x)),
-                (self.sizes[b], self.distances.get(b, x)),
-                ab,
-                self.sizes[x],
-            );
-            self.distances.set(a, x, far);
-            match self.nearest[x] {
-                // What was nearest has moved.
-                Some((_, near)) if near == a || near == b => self.find_nearest(place),
-                Some(near) if x < a => self.nearest[x] = Some(near.min((level(far), a))),
-                _ => {}
-            }
+        let (size, other) = (self.sizes[a], self.sizes[b]);
+        // One loop for each: what is in it is the same for all.
+        match self.linkage {
+            Linkage::Single => self.join(a, b, Linkage::Single.formula(size, other, ab)),
+            Linkage::Complete => self.join(a, b, Linkage::Complete.formula(size, other, ab)),
+            Linkage::Average => self.join(a, b, Linkage::Average.formula(size, other, ab)),
+            Linkage::Weighted => self.join(a, b, Linkage::Weighted.formula(size, other, ab)),
+            Linkage::Centroid => self.join(a, b, Linkage::Centroid.formula(size, other, ab)),
+            Linkage::Median => self.join(a, b, Linkage::Median.formula(size, other, ab)),
+            Linkage::Ward => self.join(a, b, Linkage::Ward.formula(size, other, ab)),
         }
         self.sizes[a] += self.sizes[b];
-        let place = self.left.partition_point(|left| *left < a);
-        self.find_nearest(place);
         let height = if self.linkage.squares() {
             ab.max(0.0).sqrt()
         } else {
             ab
         };
         Some((a, b, height))
+    }
+
+    /// Gives the distances of `a` and `b` to the others to `a`.
+    #[inline(always)]
+    fn join(&mut self, a: usize, b: usize, far: impl Fn(f64, f64, f64) -> f64) {
+        let place = self.left.partition_point(|left| *left < a);
+        let next = self.left.partition_point(|left| *left < b);
+        let is_gone = |near: &Near| near.at == Some(a) || near.at == Some(b);
+        for x in &self.left[..place] {
+            let row = self.distances.behind_mut(*x);
+            let (before, after) = row.split_at_mut(b - x - 1);
+            let ax = &mut before[a - x - 1];
+            *ax = far(*ax, after[0], self.sizes[*x]);
+            let level = level(*ax);
+            let near = &mut self.nearest[*x];
+            if is_gone(near) {
+                near.at = None;
+                near.level = near.level.min(level);
+            } else if level < near.level || level == near.level && near.at.is_some_and(|at| a < at)
+            {
+                *near = Near { level, at: Some(a) };
+            }
+        }
+        for x in &self.left[place + 1..next] {
+            let bx = self.distances.get(*x, b);
+            let ax = &mut self.distances.behind_mut(a)[x - a - 1];
+            *ax = far(*ax, bx, self.sizes[*x]);
+            let near = &mut self.nearest[*x];
+            if is_gone(near) {
+                near.at = None;
+            }
+        }
+        let (ahead, rest) = self.distances.two_behind(a, b);
+        for x in &self.left[next..] {
+            let ax = &mut ahead[x - a - 1];
+            *ax = far(*ax, rest[x - b - 1], self.sizes[*x]);
+        }
+        if place + 1 < self.left.len() {
+            self.find_nearest(place);
+        }
     }
 }
 
