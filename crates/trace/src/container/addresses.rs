@@ -54,7 +54,7 @@ fn rewritten(facts: &[u8], mut address: impl FnMut(&[u8]) -> Option<String>) -> 
             Some(digits) => (&b"0x"[..], digits),
             None => (&[][..], field),
         };
-        match address(digits).filter(|_| is_placed) {
+        match is_placed.then(|| address(digits)).flatten() {
             Some(other) => [head, prefix, other.as_bytes(), end]
                 .iter()
                 .for_each(|part| text.extend_from_slice(part)),
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const FACTS: &str = "host\tnode\nhandle\ta\t55550010\nhandle\tb\t55550000\nimage\t/app\tk\tmain\t16\t4\t0x55540000\nprogram\t/app";
+    const FACTS: &str = "host\tnode\nenvironment\tRANK\t7\nhandle\ta\t55550010\nhandle\tb\t55550000\nimage\t/app\tk\tmain\t16\t4\t0x55540000\nprogram\t/app";
 
     #[test]
     fn addresses_are_steps() {
@@ -80,7 +80,7 @@ mod tests {
         let text = String::from_utf8(told.clone()).unwrap();
         assert_eq!(
             text,
-            "host\tnode\nhandle\ta\t+55550010\nhandle\tb\t-10\nimage\t/app\tk\tmain\t16\t4\t0x-10000\nprogram\t/app"
+            "host\tnode\nenvironment\tRANK\t7\nhandle\ta\t+55550010\nhandle\tb\t-10\nimage\t/app\tk\tmain\t16\t4\t0x-10000\nprogram\t/app"
         );
         assert_eq!(absolute(&told), FACTS.as_bytes());
     }
