@@ -176,8 +176,35 @@ pub(crate) struct Records<'a> {
     streams: &'a [SideStream],
     bytes: Bytes<'a>,
     decoder: Box<Decoder>,
-    tuples: Vec<Tuple>,
+    tuples: Tuples,
     is_broken: bool,
+}
+
+/// What the tuples of a stream are. A writer that has room for few of them announces the same one again and again.
+#[derive(Debug, Default)]
+struct Tuples {
+    /// By number, which of the distinct ones.
+    numbers: Vec<u32>,
+    distinct: Vec<Tuple>,
+    known: FxHashMap<(u32, Box<[i64]>), u32>,
+}
+
+impl Tuples {
+    fn get(&self, number: u32) -> Option<&Tuple> {
+        let index = *self.numbers.get(number as usize)?;
+        self.distinct.get(index as usize)
+    }
+
+    /// The next number stands for this one.
+    fn announce(&mut self, source: &Source, key: u32, values: &[i64]) -> Option<&Tuple> {
+        let next = self.distinct.len() as u32;
+        let index = *self.known.entry((key, values.into())).or_insert(next);
+        if index == next {
+            self.distinct.push(source.tuple(key, values));
+        }
+        self.numbers.push(index);
+        self.distinct.get(index as usize)
+    }
 }
 
 /// Where reading records stopped, to go on there when there are more.
@@ -186,7 +213,7 @@ pub(crate) struct RecordsMark {
     decoder: Box<Decoder>,
     /// Bytes that it took.
     taken: u64,
-    tuples: Vec<Tuple>,
+    tuples: Tuples,
 }
 
 impl<'a> Records<'a> {
@@ -196,7 +223,7 @@ impl<'a> Records<'a> {
             streams: &source.streams,
             bytes: Bytes::new(&[], &[], &[]),
             decoder: Box::new(Decoder::NEW),
-            tuples: Vec::new(),
+            tuples: Tuples::default(),
             is_broken: false,
         };
         records.begin();
@@ -229,7 +256,7 @@ impl<'a> Records<'a> {
         if let Some(stream) = self.streams.first() {
             self.bytes = Bytes::new(self.source.file.bytes(), &stream.pieces, &[]);
             *self.decoder = Decoder::NEW;
-            self.tuples.clear();
+            self.tuples = Tuples::default();
         }
     }
 }
@@ -248,11 +275,10 @@ impl Records<'_> {
         loop {
             let run = self.streams.first()?.run;
             match self.decoder.next(&mut self.bytes, run) {
-                Ok(Some(Found::Known(number))) => return self.tuples.get(number as usize),
+                Ok(Some(Found::Known(number))) => return self.tuples.get(number),
                 Ok(Some(Found::New(key))) => {
-                    let tuple = self.source.tuple(key, self.decoder.values());
-                    self.tuples.push(tuple);
-                    return self.tuples.last();
+                    let values = self.decoder.values();
+                    return self.tuples.announce(self.source, key, values);
                 }
                 Ok(None) => {
                     self.streams = self.streams.get(1..)?;
