@@ -6,95 +6,14 @@ use crate::message::{
 };
 use crate::poll::Polls;
 use crate::resources::Resource;
-use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
 use crate::usage::is_always_fine;
+use crate::windows::{Routines, Windows};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Argument, Event, EventsOf, FunctionId, HandlesMark, Meaning, RecordKey, Resolved, Resolver,
-    Run, TraceName, Unresolved, Value, c_name,
+    Argument, Event, HandlesMark, Meaning, RecordKey, Resolved, Resolver, Run, TraceName,
+    Unresolved, Value,
 };
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
-
-/// Communicators that stand for what is collective by itself: the windows of a communicator.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Windows {
-    /// By communicator and the number of the window made of it.
-    ids: FxHashMap<(CommunicatorId, usize), CommunicatorId>,
-    /// The same, from [`Windows::first`] on.
-    made: Vec<(CommunicatorId, usize)>,
-    first: u32,
-}
-
-impl Windows {
-    /// Ids from `first` on are free.
-    pub fn new(first: u32) -> Self {
-        Self {
-            first,
-            ..Self::default()
-        }
-    }
-
-    fn id(&mut self, communicator: CommunicatorId, order: usize) -> CommunicatorId {
-        let next = CommunicatorId(self.first + self.made.len() as u32);
-        *self.ids.entry((communicator, order)).or_insert_with(|| {
-            self.made.push((communicator, order));
-            next
-        })
-    }
-
-    /// Takes in those of a conversation that was read apart: there, they get the ids that they have here.
-    pub fn adopt(&mut self, others: &Self, conversation: &mut Conversation) {
-        let made = others.made.iter();
-        let ids: Vec<CommunicatorId> = made.map(|it| self.id(it.0, it.1)).collect();
-        if ids.is_empty() {
-            return;
-        }
-        let here = |id: &mut CommunicatorId| {
-            let index = id.0.checked_sub(others.first);
-            if let Some(known) = index.and_then(|it| ids.get(it as usize)) {
-                *id = *known;
-            }
-        };
-        conversation.accesses.renumber(here);
-        for part in &mut conversation.parts {
-            match &mut part.kind {
-                PartKind::Epoch { window, .. } => here(window),
-                PartKind::Collective(share) => {
-                    share.communicator.iter_mut().for_each(here);
-                }
-                PartKind::Send { .. } | PartKind::Receive { .. } | PartKind::Probe { .. } => {}
-            }
-        }
-    }
-
-    /// The communicators that they were made of, in the order of their ids.
-    pub fn parents(&self) -> impl Iterator<Item = CommunicatorId> + '_ {
-        self.made.iter().map(|(communicator, _)| *communicator)
-    }
-}
-
-/// The functions of a run that are MPI's, by the names of the standard.
-#[derive(Debug)]
-pub(crate) struct Routines(Vec<Option<Arc<str>>>);
-
-impl Routines {
-    /// O(functions).
-    pub fn new(run: &Run) -> Self {
-        let name = |linkage: &str| {
-            let name = c_name(linkage);
-            let profiled = name.strip_prefix('P').filter(|it| it.starts_with("MPI_"));
-            let name = profiled.unwrap_or(&name);
-            name.starts_with("MPI_").then(|| Arc::from(name))
-        };
-        let functions = run.functions.iter();
-        Self(functions.map(|it| name(&it.linkage)).collect())
-    }
-
-    pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
-        self.0.get(id.0 as usize)?.as_ref()
-    }
-}
 
 /// A request of a thread.
 #[derive(Debug, Clone)]
@@ -153,45 +72,13 @@ struct Open {
     tells: bool,
 }
 
-/// Reads a thread, as far as it goes.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    said: Said,
-    /// What follows on that.
-    tail: Tail,
-    turns: Turns,
-    /// Changes to handles that the turns know of, and how many were freed.
-    changes: (u64, u64),
-    /// Whether turns are looked for.
-    learns: bool,
-    lesson: Option<Lesson>,
-    /// Calls of a turn that may be one that is known, and what they gave back; so far within it.
-    within: Vec<(Unresolved, usize)>,
-    place: u32,
-    /// A call of which it is not seen yet what it gives back.
-    held: Option<(Unresolved, usize)>,
-}
-
-/// Calls that may be a turn.
-#[derive(Debug)]
-struct Lesson {
-    operation: usize,
-    part: usize,
-    before: Marks,
-    exchanges: Vec<Exchange>,
-    records: Vec<RecordKey>,
-}
-
-/// Calls that a turn may have.
-const LONGEST: usize = 64;
-
 /// What was said in detail, and what it takes to understand what follows.
 #[derive(Debug, Clone)]
-struct Said {
+pub(crate) struct Said {
     windows: Windows,
     world: Option<CommunicatorId>,
     trace: TraceName,
-    conversation: Conversation,
+    pub conversation: Conversation,
     requests: FxHashMap<i64, Request>,
     window_ids: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
@@ -199,33 +86,33 @@ struct Said {
     open: Option<(usize, Open)>,
     /// How things were before it, where turns are looked for.
     before: Option<Before>,
-    polls: Polls,
+    pub polls: Polls,
 }
 
 /// A call that returned.
-struct Over {
-    before: Before,
-    given: Unresolved,
+pub(crate) struct Over {
+    pub before: Before,
+    pub given: Unresolved,
     /// Whether it neither asked nor made what stays.
-    is_plain: bool,
-    tells: bool,
+    pub is_plain: bool,
+    pub tells: bool,
 }
 
 /// How things were before a call.
 #[derive(Debug, Clone)]
-struct Before {
-    call: Unresolved,
-    operations: usize,
-    marks: Marks,
+pub(crate) struct Before {
+    pub call: Unresolved,
+    pub operations: usize,
+    pub marks: Marks,
 }
 
 /// What a turn leaves as it was, but for how often the whole world met: handles, and what is kept beside what was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Marks {
-    handles: HandlesMark,
-    resources: (usize, usize),
-    usage: u64,
-    met: usize,
+pub(crate) struct Marks {
+    pub handles: HandlesMark,
+    pub resources: (usize, usize),
+    pub usage: u64,
+    pub met: usize,
 }
 
 /// The step that a call on a window is, by its name without `MPI_`.
@@ -302,295 +189,38 @@ fn answered(event: &Resolved) -> bool {
     }
 }
 
-impl Reader {
-    /// At the beginning of a thread. Ids of communicators from `windows` on are free; `learns` says whether what comes again
-    /// is known again.
-    pub fn new(
-        trace: TraceName,
-        windows: u32,
-        world: Option<CommunicatorId>,
-        learns: bool,
-    ) -> Self {
+impl Said {
+    /// At the beginning of a thread.
+    pub fn new(trace: TraceName, windows: Windows, world: Option<CommunicatorId>) -> Self {
         let conversation = Conversation {
             threads: vec![(0, trace)],
             ..Conversation::default()
         };
         Self {
-            said: Said {
-                windows: Windows::new(windows),
-                world,
-                trace,
-                conversation,
-                requests: FxHashMap::default(),
-                window_ids: FxHashMap::default(),
-                made_windows: FxHashMap::default(),
-                open: None,
-                before: None,
-                polls: Polls::default(),
-            },
-            tail: Tail::default(),
-            turns: Turns::default(),
-            changes: (0, 0),
-            learns,
-            lesson: None,
-            within: Vec::new(),
-            place: BEGIN,
-            held: None,
+            windows,
+            world,
+            trace,
+            conversation,
+            requests: FxHashMap::default(),
+            window_ids: FxHashMap::default(),
+            made_windows: FxHashMap::default(),
+            open: None,
+            before: None,
+            polls: Polls::default(),
         }
     }
 
-    /// Takes in more events of the thread, those of calls of MPI.
-    pub fn read<F: Fn(FunctionId) -> bool>(
-        &mut self,
-        run: &Run,
-        routines: &Routines,
-        events: &mut EventsOf<'_, F>,
-    ) {
-        while let Some((event, depth)) = events.next_unresolved() {
-            // A call may be one that came before: what it gave back tells.
-            if let Some((call, around)) = self.held.take() {
-                if depth < around {
-                    if self.within.is_empty()
-                        && self.said.polls.again(&call.annotated, &event.annotated)
-                    {
-                        continue;
-                    }
-                    let exchange = Exchange::new(&call, &event);
-                    if let Some(then) = self.known(exchange) {
-                        self.go_on(then, (call, around), (event, depth));
-                        continue;
-                    }
-                }
-                self.in_detail(run, routines, events.resolver(), (call, around));
-            }
-            let is_call = matches!(event.annotated.event, Event::Call(_));
-            if is_call && self.said.open.is_none() {
-                self.held = Some((event, depth));
-            } else {
-                self.in_detail(run, routines, events.resolver(), (event, depth));
-            }
-        }
-        self.lesson = None;
+    /// Whether a call is not over.
+    pub fn is_in_a_call(&self) -> bool {
+        self.open.is_some()
     }
 
-    /// What comes of a call, if that came before.
-    fn known(&self, exchange: Exchange) -> Option<Then> {
-        let is_late = self.said.conversation.finalized;
-        let is_begun = self.place != BEGIN || self.said.requests.is_empty();
-        let then = self.turns.then(self.place, exchange)?;
-        (!is_late && (is_begun || matches!(then, Then::Nothing { .. }))).then_some(then)
+    /// Whether there are requests that run, or could.
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
     }
 
-    /// Takes in a call that came before.
-    fn go_on(&mut self, then: Then, call: (Unresolved, usize), given: (Unresolved, usize)) {
-        match then {
-            Then::Nothing { doubts: true } => self.said.polls.doubt(),
-            Then::Nothing { doubts: false } => {}
-            Then::Within(place) => {
-                self.lesson = None;
-                self.said.polls.doubt();
-                self.within.extend([call, given]);
-                self.place = place;
-            }
-            Then::Over(turn) => {
-                self.lesson = None;
-                self.said.polls.doubt();
-                self.said.polls.forget();
-                let met = self.tail.turn(turn).map_or(0, |it| it.met);
-                self.said.conversation.accesses.meet(met);
-                let calls = self.within.iter().step_by(2);
-                let calls = calls.map(|(call, _)| call.annotated.index);
-                self.tail.events.extend(calls);
-                self.tail.events.push_back(call.0.annotated.index);
-                self.tail.turns.push_back(turn);
-                self.within.clear();
-                self.place = BEGIN;
-            }
-        }
-    }
-
-    /// Takes in an event, and before it what was thought to be a turn that is known.
-    fn in_detail(
-        &mut self,
-        run: &Run,
-        routines: &Routines,
-        resolver: &mut Resolver<'_>,
-        event: (Unresolved, usize),
-    ) {
-        self.place = BEGIN;
-        for before in std::mem::take(&mut self.within) {
-            self.say(run, routines, resolver, before);
-        }
-        self.say(run, routines, resolver, event);
-    }
-
-    fn say(
-        &mut self,
-        run: &Run,
-        routines: &Routines,
-        resolver: &mut Resolver<'_>,
-        event: (Unresolved, usize),
-    ) {
-        if !self.tail.turns.is_empty() {
-            self.tail.tell(&mut self.said.conversation);
-            self.tail.turns.clear();
-            self.tail.events.clear();
-        }
-        let is_idle = self.said.open.is_none() && self.said.requests.is_empty();
-        if self.learns && is_idle && self.lesson.is_none() {
-            self.lesson = Some(Lesson {
-                operation: self.said.conversation.operations.len(),
-                part: self.said.conversation.parts.len(),
-                before: self.said.marks(resolver),
-                exchanges: Vec::new(),
-                records: Vec::new(),
-            });
-        }
-        let is_open = self.said.open.is_some();
-        let over = self.said.event(run, routines, resolver, event);
-        let is_nested = is_open && self.said.open.is_some();
-        match over {
-            Some(over) if self.learns => self.learn(resolver, over),
-            _ if is_nested => self.lesson = None,
-            _ => {}
-        }
-        // What handles stand for is not what it was.
-        let freed = self.said.conversation.usage.times_freed();
-        let changes = (resolver.mark().changes, freed);
-        if changes != self.changes || self.turns.is_full() {
-            self.changes = changes;
-            self.turns = Turns::default();
-            self.tail.known.clear();
-            self.lesson = None;
-        }
-    }
-
-    /// A call is over, and may be the last of a turn.
-    fn learn(&mut self, resolver: &Resolver<'_>, over: Over) {
-        let Over {
-            before,
-            given,
-            is_plain,
-            tells,
-        } = over;
-        let exchange = Exchange::new(&before.call, &given);
-        let records = [before.call.annotated.key(), given.annotated.key()];
-        let records = records.into_iter().flatten();
-        let (said, now) = (&self.said.conversation, self.said.marks(resolver));
-        if said.operations.len() == before.operations {
-            match is_plain && before.marks == now {
-                true => {
-                    self.turns
-                        .learn_nothing(exchange, records.collect(), !tells);
-                }
-                false => self.lesson = None,
-            }
-            return;
-        }
-        let Some(lesson) = self.lesson.as_mut().filter(|_| is_plain) else {
-            self.lesson = None;
-            return;
-        };
-        lesson.exchanges.push(exchange);
-        lesson.records.extend(records);
-        if lesson.exchanges.len() > LONGEST {
-            self.lesson = None;
-            return;
-        }
-        if !self.said.requests.is_empty() {
-            return;
-        }
-        let Some(lesson) = self.lesson.take() else {
-            return;
-        };
-        let met = now.met - lesson.before.met;
-        let turn = Turn::new(said, lesson.operation, lesson.part, met);
-        let is_even = Marks {
-            met: lesson.before.met,
-            ..now
-        } == lesson.before;
-        if let Some(turn) = turn.filter(|it| is_even && it.steps.len() == lesson.exchanges.len()) {
-            let number = self.tail.known.len() as u32;
-            self.tail.known.push(Arc::new(turn));
-            self.turns.learn(&lesson.exchanges, lesson.records, number);
-        }
-    }
-
-    /// How many operations can be left out.
-    pub fn can_leave_out(&self, operations: usize) -> bool {
-        operations <= self.said.conversation.operations.len() + self.tail.operations()
-    }
-
-    /// Leaves out the first operations, which are settled: no more than can be.
-    pub fn leave_out(&mut self, operations: usize) {
-        let here = self.said.conversation.operations.len();
-        if let Some(more) = operations.checked_sub(here) {
-            match self.tail.turns_of(more) {
-                Some(turns) => {
-                    self.said.leave_out(here);
-                    self.tail.leave_out(turns, &mut self.said.conversation);
-                    return;
-                }
-                None => {
-                    self.tail.tell(&mut self.said.conversation);
-                    self.tail.turns.clear();
-                    self.tail.events.clear();
-                }
-            }
-        }
-        self.said.leave_out(operations);
-    }
-
-    /// Whether it said nothing.
-    pub fn is_silent(&self) -> bool {
-        let said = &self.said.conversation;
-        let is_begun = self.held.is_some() || !self.within.is_empty();
-        said.operations.is_empty() && !said.is_cut && self.tail.turns.is_empty() && !is_begun
-    }
-
-    /// The turns that are not said in detail, and nothing is.
-    pub fn turns(&self) -> Option<&Tail> {
-        let said = &self.said.conversation;
-        (said.operations.is_empty() && said.parts.is_empty()).then_some(&self.tail)
-    }
-
-    /// Leaves out the first of these.
-    pub fn leave_out_turns(&mut self, turns: usize) {
-        self.tail.leave_out(turns, &mut self.said.conversation);
-    }
-
-    /// What the thread did so far, and the windows that it made; `resolver` is as after what was read.
-    pub fn told(
-        &self,
-        run: &Run,
-        routines: &Routines,
-        mut resolver: Resolver<'_>,
-    ) -> (Conversation, Windows) {
-        let mut said = self.said.clone();
-        self.tail.tell(&mut said.conversation);
-        for event in self.within.iter().chain(&self.held) {
-            said.event(run, routines, &mut resolver, event.clone());
-        }
-        said.into_told()
-    }
-
-    /// The same, once.
-    pub fn into_told(
-        mut self,
-        run: &Run,
-        routines: &Routines,
-        resolver: &mut Resolver<'_>,
-    ) -> (Conversation, Windows) {
-        self.tail.tell(&mut self.said.conversation);
-        for event in self.within.into_iter().chain(self.held) {
-            self.said.event(run, routines, resolver, event);
-        }
-        self.said.into_told()
-    }
-}
-
-impl Said {
-    fn marks(&self, resolver: &Resolver<'_>) -> Marks {
+    pub fn marks(&self, resolver: &Resolver<'_>) -> Marks {
         Marks {
             handles: resolver.mark(),
             resources: self.conversation.resources.mark(),
@@ -600,7 +230,7 @@ impl Said {
     }
 
     /// Takes in an event.
-    fn event(
+    pub fn event(
         &mut self,
         run: &Run,
         routines: &Routines,
@@ -640,7 +270,7 @@ impl Said {
     }
 
     /// Leaves out the first operations, which are settled.
-    fn leave_out(&mut self, operations: usize) {
+    pub fn leave_out(&mut self, operations: usize) {
         self.before = None;
         let parts = self.conversation.leave_out(operations);
         for request in self.requests.values_mut() {
@@ -661,7 +291,7 @@ impl Said {
 
     /// What the thread did, and the windows that it made. Operations that nobody else could notice are
     /// left out, but for the one that is pending.
-    fn into_told(mut self) -> (Conversation, Windows) {
+    pub fn into_told(mut self) -> (Conversation, Windows) {
         if let Some((
             _,
             Open {

@@ -41,6 +41,7 @@ mod place;
 mod poll;
 pub mod published;
 mod races;
+mod reader;
 mod replay;
 mod resources;
 mod rounds;
@@ -56,6 +57,7 @@ mod usage;
 mod verdict;
 mod waits;
 mod watch;
+mod windows;
 
 pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse, analyse_against};
 pub use cause::Cause;

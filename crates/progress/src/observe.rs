@@ -1,13 +1,13 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Task};
-use crate::conversation::{Routines, Windows};
 use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
 use crate::source::{Context, Source};
 use crate::strand::{Doing, Functions};
+use crate::windows::{Routines, Windows};
 use lockstep_calltree::{Forest, NodeId, left_out};
 use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
 use std::collections::{BTreeMap, HashSet};

@@ -7,14 +7,15 @@
 //! yet, to who follows). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
 //! trees and what was said; all of it again where communicators came to be known otherwise than before.
 
-use crate::conversation::{Reader, Routines, Windows};
 use crate::matching::Matching;
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::mismatches;
 use crate::observe::Observed;
+use crate::reader::Reader;
 use crate::rounds::{self, Speaker};
 use crate::settled::{settled, speaker};
 use crate::strand::{Functions, Reading, Strand};
+use crate::windows::{Routines, Windows};
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
 use lockstep_trace::{
     Bookmark, Communicators, EventsMark, FunctionId, Resolver, Run, StreamId, Thread, TraceName,

@@ -1,0 +1,314 @@
+//! Reads the calls of MPI of a thread: in detail, and what it says again as turns, which cost one look-up a call.
+
+use crate::conversation::{Marks, Over, Said};
+use crate::message::{CommunicatorId, Conversation};
+use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
+use crate::windows::{Routines, Windows};
+use lockstep_trace::{
+    Event, EventsOf, FunctionId, RecordKey, Resolver, Run, TraceName, Unresolved,
+};
+use std::sync::Arc;
+
+/// Reads a thread, as far as it goes.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    said: Said,
+    /// What follows on that.
+    tail: Tail,
+    turns: Turns,
+    /// Changes to handles that the turns know of, and how many were freed.
+    changes: (u64, u64),
+    /// Whether turns are looked for.
+    learns: bool,
+    lesson: Option<Lesson>,
+    /// Calls of a turn that may be one that is known, and what they gave back; so far within it.
+    within: Vec<(Unresolved, usize)>,
+    place: u32,
+    /// A call of which it is not seen yet what it gives back.
+    held: Option<(Unresolved, usize)>,
+}
+
+/// Calls that may be a turn.
+#[derive(Debug)]
+struct Lesson {
+    operation: usize,
+    part: usize,
+    before: Marks,
+    exchanges: Vec<Exchange>,
+    records: Vec<RecordKey>,
+}
+
+/// Calls that a turn may have.
+const LONGEST: usize = 64;
+
+impl Reader {
+    /// At the beginning of a thread. Ids of communicators from `windows` on are free; `learns` says whether what comes again
+    /// is known again.
+    pub fn new(
+        trace: TraceName,
+        windows: u32,
+        world: Option<CommunicatorId>,
+        learns: bool,
+    ) -> Self {
+        Self {
+            said: Said::new(trace, Windows::new(windows), world),
+            tail: Tail::default(),
+            turns: Turns::default(),
+            changes: (0, 0),
+            learns,
+            lesson: None,
+            within: Vec::new(),
+            place: BEGIN,
+            held: None,
+        }
+    }
+
+    /// Takes in more events of the thread, those of calls of MPI.
+    pub fn read<F: Fn(FunctionId) -> bool>(
+        &mut self,
+        run: &Run,
+        routines: &Routines,
+        events: &mut EventsOf<'_, F>,
+    ) {
+        while let Some((event, depth)) = events.next_unresolved() {
+            // A call may be one that came before: what it gave back tells.
+            if let Some((call, around)) = self.held.take() {
+                if depth < around {
+                    if self.within.is_empty()
+                        && self.said.polls.again(&call.annotated, &event.annotated)
+                    {
+                        continue;
+                    }
+                    let exchange = Exchange::new(&call, &event);
+                    if let Some(then) = self.known(exchange) {
+                        self.go_on(then, (call, around), (event, depth));
+                        continue;
+                    }
+                }
+                self.in_detail(run, routines, events.resolver(), (call, around));
+            }
+            let is_call = matches!(event.annotated.event, Event::Call(_));
+            if is_call && !self.said.is_in_a_call() {
+                self.held = Some((event, depth));
+            } else {
+                self.in_detail(run, routines, events.resolver(), (event, depth));
+            }
+        }
+        self.lesson = None;
+    }
+
+    /// What comes of a call, if that came before.
+    fn known(&self, exchange: Exchange) -> Option<Then> {
+        let is_late = self.said.conversation.finalized;
+        let is_begun = self.place != BEGIN || !self.said.has_requests();
+        let then = self.turns.then(self.place, exchange)?;
+        (!is_late && (is_begun || matches!(then, Then::Nothing { .. }))).then_some(then)
+    }
+
+    /// Takes in a call that came before.
+    fn go_on(&mut self, then: Then, call: (Unresolved, usize), given: (Unresolved, usize)) {
+        match then {
+            Then::Nothing { doubts: true } => self.said.polls.doubt(),
+            Then::Nothing { doubts: false } => {}
+            Then::Within(place) => {
+                self.lesson = None;
+                self.said.polls.doubt();
+                self.within.extend([call, given]);
+                self.place = place;
+            }
+            Then::Over(turn) => {
+                self.lesson = None;
+                self.said.polls.doubt();
+                self.said.polls.forget();
+                let met = self.tail.turn(turn).map_or(0, |it| it.met);
+                self.said.conversation.accesses.meet(met);
+                let calls = self.within.iter().step_by(2);
+                let calls = calls.map(|(call, _)| call.annotated.index);
+                self.tail.events.extend(calls);
+                self.tail.events.push_back(call.0.annotated.index);
+                self.tail.turns.push_back(turn);
+                self.within.clear();
+                self.place = BEGIN;
+            }
+        }
+    }
+
+    /// Takes in an event, and before it what was thought to be a turn that is known.
+    fn in_detail(
+        &mut self,
+        run: &Run,
+        routines: &Routines,
+        resolver: &mut Resolver<'_>,
+        event: (Unresolved, usize),
+    ) {
+        self.place = BEGIN;
+        for before in std::mem::take(&mut self.within) {
+            self.say(run, routines, resolver, before);
+        }
+        self.say(run, routines, resolver, event);
+    }
+
+    fn say(
+        &mut self,
+        run: &Run,
+        routines: &Routines,
+        resolver: &mut Resolver<'_>,
+        event: (Unresolved, usize),
+    ) {
+        if !self.tail.turns.is_empty() {
+            self.tail.tell(&mut self.said.conversation);
+            self.tail.turns.clear();
+            self.tail.events.clear();
+        }
+        let is_idle = !self.said.is_in_a_call() && !self.said.has_requests();
+        if self.learns && is_idle && self.lesson.is_none() {
+            self.lesson = Some(Lesson {
+                operation: self.said.conversation.operations.len(),
+                part: self.said.conversation.parts.len(),
+                before: self.said.marks(resolver),
+                exchanges: Vec::new(),
+                records: Vec::new(),
+            });
+        }
+        let is_open = self.said.is_in_a_call();
+        let over = self.said.event(run, routines, resolver, event);
+        let is_nested = is_open && self.said.is_in_a_call();
+        match over {
+            Some(over) if self.learns => self.learn(resolver, over),
+            _ if is_nested => self.lesson = None,
+            _ => {}
+        }
+        // What handles stand for is not what it was.
+        let freed = self.said.conversation.usage.times_freed();
+        let changes = (resolver.mark().changes, freed);
+        if changes != self.changes || self.turns.is_full() {
+            self.changes = changes;
+            self.turns = Turns::default();
+            self.tail.known.clear();
+            self.lesson = None;
+        }
+    }
+
+    /// A call is over, and may be the last of a turn.
+    fn learn(&mut self, resolver: &Resolver<'_>, over: Over) {
+        let Over {
+            before,
+            given,
+            is_plain,
+            tells,
+        } = over;
+        let exchange = Exchange::new(&before.call, &given);
+        let records = [before.call.annotated.key(), given.annotated.key()];
+        let records = records.into_iter().flatten();
+        let (said, now) = (&self.said.conversation, self.said.marks(resolver));
+        if said.operations.len() == before.operations {
+            match is_plain && before.marks == now {
+                true => {
+                    self.turns
+                        .learn_nothing(exchange, records.collect(), !tells);
+                }
+                false => self.lesson = None,
+            }
+            return;
+        }
+        let Some(lesson) = self.lesson.as_mut().filter(|_| is_plain) else {
+            self.lesson = None;
+            return;
+        };
+        lesson.exchanges.push(exchange);
+        lesson.records.extend(records);
+        if lesson.exchanges.len() > LONGEST {
+            self.lesson = None;
+            return;
+        }
+        if self.said.has_requests() {
+            return;
+        }
+        let Some(lesson) = self.lesson.take() else {
+            return;
+        };
+        let met = now.met - lesson.before.met;
+        let turn = Turn::new(said, lesson.operation, lesson.part, met);
+        let is_even = Marks {
+            met: lesson.before.met,
+            ..now
+        } == lesson.before;
+        if let Some(turn) = turn.filter(|it| is_even && it.steps.len() == lesson.exchanges.len()) {
+            let number = self.tail.known.len() as u32;
+            self.tail.known.push(Arc::new(turn));
+            self.turns.learn(&lesson.exchanges, lesson.records, number);
+        }
+    }
+
+    /// How many operations can be left out.
+    pub fn can_leave_out(&self, operations: usize) -> bool {
+        operations <= self.said.conversation.operations.len() + self.tail.operations()
+    }
+
+    /// Leaves out the first operations, which are settled: no more than can be.
+    pub fn leave_out(&mut self, operations: usize) {
+        let here = self.said.conversation.operations.len();
+        if let Some(more) = operations.checked_sub(here) {
+            match self.tail.turns_of(more) {
+                Some(turns) => {
+                    self.said.leave_out(here);
+                    self.tail.leave_out(turns, &mut self.said.conversation);
+                    return;
+                }
+                None => {
+                    self.tail.tell(&mut self.said.conversation);
+                    self.tail.turns.clear();
+                    self.tail.events.clear();
+                }
+            }
+        }
+        self.said.leave_out(operations);
+    }
+
+    /// Whether it said nothing.
+    pub fn is_silent(&self) -> bool {
+        let said = &self.said.conversation;
+        let is_begun = self.held.is_some() || !self.within.is_empty();
+        said.operations.is_empty() && !said.is_cut && self.tail.turns.is_empty() && !is_begun
+    }
+
+    /// The turns that are not said in detail, and nothing is.
+    pub fn turns(&self) -> Option<&Tail> {
+        let said = &self.said.conversation;
+        (said.operations.is_empty() && said.parts.is_empty()).then_some(&self.tail)
+    }
+
+    /// Leaves out the first of these.
+    pub fn leave_out_turns(&mut self, turns: usize) {
+        self.tail.leave_out(turns, &mut self.said.conversation);
+    }
+
+    /// What the thread did so far, and the windows that it made; `resolver` is as after what was read.
+    pub fn told(
+        &self,
+        run: &Run,
+        routines: &Routines,
+        mut resolver: Resolver<'_>,
+    ) -> (Conversation, Windows) {
+        let mut said = self.said.clone();
+        self.tail.tell(&mut said.conversation);
+        for event in self.within.iter().chain(&self.held) {
+            said.event(run, routines, &mut resolver, event.clone());
+        }
+        said.into_told()
+    }
+
+    /// The same, once.
+    pub fn into_told(
+        mut self,
+        run: &Run,
+        routines: &Routines,
+        resolver: &mut Resolver<'_>,
+    ) -> (Conversation, Windows) {
+        self.tail.tell(&mut self.said.conversation);
+        for event in self.within.into_iter().chain(self.held) {
+            self.said.event(run, routines, resolver, event);
+        }
+        self.said.into_told()
+    }
+}

@@ -1,0 +1,86 @@
+//! What has names of its own in a run: the windows of a communicator, and the functions of MPI.
+
+use crate::message::{CommunicatorId, Conversation, PartKind};
+use lockstep_trace::{FunctionId, Run, c_name};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Communicators that stand for what is collective by itself: the windows of a communicator.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Windows {
+    /// By communicator and the number of the window made of it.
+    ids: FxHashMap<(CommunicatorId, usize), CommunicatorId>,
+    /// The same, from [`Windows::first`] on.
+    made: Vec<(CommunicatorId, usize)>,
+    first: u32,
+}
+
+impl Windows {
+    /// Ids from `first` on are free.
+    pub fn new(first: u32) -> Self {
+        Self {
+            first,
+            ..Self::default()
+        }
+    }
+
+    pub fn id(&mut self, communicator: CommunicatorId, order: usize) -> CommunicatorId {
+        let next = CommunicatorId(self.first + self.made.len() as u32);
+        *self.ids.entry((communicator, order)).or_insert_with(|| {
+            self.made.push((communicator, order));
+            next
+        })
+    }
+
+    /// Takes in those of a conversation that was read apart: there, they get the ids that they have here.
+    pub fn adopt(&mut self, others: &Self, conversation: &mut Conversation) {
+        let made = others.made.iter();
+        let ids: Vec<CommunicatorId> = made.map(|it| self.id(it.0, it.1)).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let here = |id: &mut CommunicatorId| {
+            let index = id.0.checked_sub(others.first);
+            if let Some(known) = index.and_then(|it| ids.get(it as usize)) {
+                *id = *known;
+            }
+        };
+        conversation.accesses.renumber(here);
+        for part in &mut conversation.parts {
+            match &mut part.kind {
+                PartKind::Epoch { window, .. } => here(window),
+                PartKind::Collective(share) => {
+                    share.communicator.iter_mut().for_each(here);
+                }
+                PartKind::Send { .. } | PartKind::Receive { .. } | PartKind::Probe { .. } => {}
+            }
+        }
+    }
+
+    /// The communicators that they were made of, in the order of their ids.
+    pub fn parents(&self) -> impl Iterator<Item = CommunicatorId> + '_ {
+        self.made.iter().map(|(communicator, _)| *communicator)
+    }
+}
+
+/// The functions of a run that are MPI's, by the names of the standard.
+#[derive(Debug)]
+pub(crate) struct Routines(Vec<Option<Arc<str>>>);
+
+impl Routines {
+    /// O(functions).
+    pub fn new(run: &Run) -> Self {
+        let name = |linkage: &str| {
+            let name = c_name(linkage);
+            let profiled = name.strip_prefix('P').filter(|it| it.starts_with("MPI_"));
+            let name = profiled.unwrap_or(&name);
+            name.starts_with("MPI_").then(|| Arc::from(name))
+        };
+        let functions = run.functions.iter();
+        Self(functions.map(|it| name(&it.linkage)).collect())
+    }
+
+    pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
+        self.0.get(id.0 as usize)?.as_ref()
+    }
+}
