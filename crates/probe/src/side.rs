@@ -306,12 +306,13 @@ fn place(thread: &mut Thread) {
     }
 }
 
-/// Whether a segment has to end because what stands beside its events has no more room.
+/// Whether a segment has to end because what stands beside its events has no more room: for a call and for what it
+/// gives back, which is taken before the event that may begin another segment.
 pub fn is_full(thread: &Thread) -> bool {
     // SAFETY: null, or this thread's own mapping.
     let side = unsafe { thread.arguments.side.as_ref() };
     !thread.inferred.stream.has_room(GAP_BYTES)
-        || handles::is_here() && side.is_some_and(|side| !side.stream.has_room(MOST_BYTES))
+        || handles::is_here() && side.is_some_and(|side| !side.stream.has_room(2 * MOST_BYTES))
 }
 
 /// Leads the next event to where a new segment begins, if this one is full.
