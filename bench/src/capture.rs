@@ -8,11 +8,12 @@ use crate::rows::Rows;
 use crate::statistics::geometric_mean;
 use crate::suite;
 use crate::words::Words;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use lockstep_format::codec::{AnyDecoder, AnyEncoder, Decoder, Kind, Sink};
 use lockstep_format::symbol::{FIRST_FUNCTION, RETURN, TAIL};
 use lockstep_trace::Event;
 use lockstep_trace::sealed::Growing;
+use rustix::time::{ClockId, clock_gettime};
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
@@ -55,8 +56,8 @@ pub fn run(words: &[String]) -> Result<()> {
         let mut sizes = [0; CODECS.len()];
         for _ in 0..rounds {
             for ((kind, least), size) in CODECS.into_iter().zip(&mut least).zip(&mut sizes) {
-                let (bytes, encoding) = timed(|| encoded(kind, &symbols))?;
-                let (count, decoding) = timed(|| decoded(kind, &bytes))?;
+                let (bytes, encoding) = timed(|| encoded(kind, &symbols));
+                let (count, decoding) = timed(|| decoded(kind, &bytes));
                 ensure!(
                     count == symbols.len(),
                     "{}: expected {} symbols, found {count}",
@@ -106,16 +107,15 @@ fn beside_seed(rows: &Rows, kind: Kind, head: &str) -> Vec<f64> {
 }
 
 /// What `work` gives, and the nanoseconds for which this thread had a processor.
-fn timed<T>(work: impl FnOnce() -> T) -> Result<(T, f64)> {
-    let before = on_processor()?;
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = on_processor();
     let result = work();
-    Ok((result, on_processor()? - before))
+    (result, on_processor() - before)
 }
 
-fn on_processor() -> Result<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
-    let first = text.split(' ').next().and_then(|it| it.parse().ok());
-    first.context("expected nanoseconds in /proc/thread-self/schedstat, found none")
+fn on_processor() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 struct Bytes(Vec<u8>);
