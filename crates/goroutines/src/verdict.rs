@@ -16,8 +16,8 @@
 //! | pass | none of these |
 //!
 //! Where the runtime's collector looked at the end, deadlocks and leaks say of whom it proved that nothing that runs can
-//! reach what they wait for. Who serves the whole process (a pool in a variable of the package, a goroutine of an `init`
-//! function) waits for what comes next, and is not left behind: see `Judge::is_background`.
+//! reach what they wait for. Who serves the whole process (a goroutine of an `init` function; where the collector looked,
+//! a pool in a variable of the package, too) waits for what comes next, and is not left behind: see `Judge::is_background`.
 //!
 //! ```text
 //! verdict (the order)    ended: crash, race, fail    stuck: deadlocks, leaks    livelock, late: here

@@ -220,8 +220,17 @@ fn who_serves_the_process_is_not_left_behind() {
     // What a variable leads to, and has served, is kept for good.
     it.execution.proven_leaks = Some(Vec::new());
     assert_eq!(judge(&it.execution).verdict, Verdict::Pass);
+    // Whom the lost records are about is not known.
+    it.execution.lost = 1;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Inconclusive);
+    it.execution.lost = 0;
     // A proof is a proof.
     it.execution.proven_leaks = Some(vec![early]);
+    assert_eq!(left(&it), [number(&it, early)]);
+    // Nor is known of whom nobody saw the creation.
+    it.execution.proven_leaks = Some(Vec::new());
+    let made = What::Create(early);
+    it.execution.events.retain(|event| event.what != made);
     assert_eq!(left(&it), [number(&it, early)]);
 }
 

@@ -89,8 +89,9 @@ impl Judge<'_, '_> {
     /// Whether a goroutine that waits for ever is part of the process and not of what was run: it could be given work
     /// again. It waits idly, nobody proved it unreachable, and either it was there before the test began, or the
     /// collector looked and found that a variable still leads to what it waits for, and that has served before.
+    /// All of that is only known where no record was lost.
     pub(super) fn is_background(&self, id: GoroutineId) -> bool {
-        let Some(wait) = self.waiting.of(id) else {
+        let Some(wait) = self.waiting.of(id).filter(|_| self.execution.lost == 0) else {
             return false;
         };
         let looked = self.execution.proven_leaks.as_ref();
@@ -101,7 +102,11 @@ impl Judge<'_, '_> {
             |it: &&Way| matches!(it.action, Action::Receive | Action::CondWait | Action::Send);
         let ways = || wait.ways.iter().filter(idle);
         let began = self.execution.test.and_then(|it| self.replay.created(it));
-        if began.is_some() && self.replay.created(id) < began {
+        let created = self.replay.created(id);
+        if began
+            .zip(created)
+            .is_some_and(|(began, created)| created < began)
+        {
             return ways().next().is_some();
         }
         // A variable leads to one of several at least: to one from before the test, if there is any.
