@@ -17,6 +17,8 @@
 //   lapses relocked        the window of rank 1 is locked twice
 //   lapses unbuffered      MPI_Bsend without a buffer
 //   lapses conflict        ranks 0 and 2 put to one place between two fences
+//   lapses shared          ranks 0 and 2 put to one place under shared locks
+//   lapses ordered         they do, and operations of a communicator order them
 //   lapses unready         MPI_Rsend before the receive
 //   lapses lines           the third of four sends has a tag of its own
 //   lapses fine            all of these things done right
@@ -184,7 +186,7 @@ static void relocked(void) {
   MPI_Win_create(value, sizeof value, sizeof *value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   if (rank == 0) {
     MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
-    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window); // the second lock
     MPI_Win_unlock(1, window);
   }
   MPI_Win_free(&window);
@@ -232,6 +234,66 @@ static void put(int in_order) {
 
 static void conflict(void) { put(0); }
 
+// A window that only rank 0 exposes, by the element: each of the others has its own.
+static void exposed(void) {
+  static int memory[4];
+  MPI_Win window;
+  if (rank == 0)
+    MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  else
+    MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_fence(0, window);
+  MPI_Put(value, 1, MPI_INT, 0, rank, 1, MPI_INT, window);
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+}
+
+static void put_shared(MPI_Win window) {
+  MPI_Win_lock(MPI_LOCK_SHARED, 3, 0, window);
+  MPI_Put(value, 2, MPI_INT, 3, 0, 2, MPI_INT, window);
+  MPI_Win_unlock(3, window);
+}
+
+static void add_one(MPI_Win window) {
+  MPI_Win_lock(MPI_LOCK_SHARED, 3, 0, window);
+  MPI_Get(value, 1, MPI_INT, 3, 0, 1, MPI_INT, window);
+  MPI_Win_flush_local(3, window);
+  MPI_Put(value, 1, MPI_INT, 3, 0, 1, MPI_INT, window);
+  MPI_Win_unlock(3, window);
+}
+
+// Puts of ranks 0 and 2 to one place, which operations of a communicator order, each in another way.
+static void ordered(void) {
+  static int memory[4];
+  MPI_Win window;
+  MPI_Comm copy;
+  MPI_Request request;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  for (int way = 0; way < 4; way++) {
+    if (rank == 0) put_shared(window);
+    if (way == 0) MPI_Barrier(copy);
+    if (way == 1) MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    if (way == 1) MPI_Wait(&request, &status);
+    if (way == 2) MPI_Bcast(value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (way == 3) MPI_Win_fence(0, window);
+    if (rank == 2) put_shared(window);
+    meet();
+  }
+  if (rank == 2) add_one(window);
+  MPI_Win_free(&window);
+  MPI_Comm_free(&copy);
+}
+
+// Puts of ranks 0 and 2 to one place under locks that both may have, in one phase.
+static void shared(void) {
+  static int memory[4];
+  MPI_Win window;
+  MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  if (rank % 2 == 0) put_shared(window);
+  MPI_Win_free(&window);
+}
+
 // A ready send, whose receive has begun before where a message says so.
 static void ready(int waits) {
   MPI_Request request;
@@ -259,6 +321,43 @@ static void twins(void) {
     MPI_Isend(value + 3, 1, MPI_INT, left, 8, MPI_COMM_WORLD, &requests[3]);
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
   }
+}
+
+// A send that nobody asks about again, beside one that is waited for.
+static void forgotten(void) {
+  MPI_Request forgotten, waited;
+  int left = (rank + 3) % 4, right = (rank + 1) % 4;
+  for (int i = 0; i < 3; i++) {
+    MPI_Isend(value, 1, MPI_INT, right, 7, MPI_COMM_WORLD, &forgotten);
+    MPI_Isend(value + 1, 1, MPI_INT, right, 8, MPI_COMM_WORLD, &waited);
+    MPI_Request_free(&forgotten);
+    receive(left, 7);
+    receive(left, 8);
+    MPI_Wait(&waited, &status);
+  }
+}
+
+// More requests in one call than are recorded: messages to itself, and persistent ones.
+static void crowd(void) {
+  enum { MANY = 70 };
+  static int got[MANY];
+  MPI_Request requests[2 * MANY];
+  for (int i = 0; i < MANY; i++) {
+    MPI_Irecv(&got[i], 1, MPI_INT, rank, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Isend(value, 1, MPI_INT, rank, i, MPI_COMM_WORLD, &requests[MANY + i]);
+  }
+  MPI_Waitall(2 * MANY, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < MANY; i++) {
+    MPI_Recv_init(&got[i], 1, MPI_INT, rank, i, MPI_COMM_WORLD, &requests[i]);
+    MPI_Send_init(value, 1, MPI_INT, rank, i, MPI_COMM_WORLD, &requests[MANY + i]);
+  }
+  for (int i = 0; i < 2; i++) {
+    MPI_Startall(MANY / 2, requests);
+    MPI_Startall(MANY / 2, requests + MANY / 2);
+    for (int it = MANY; it < 2 * MANY; it++) MPI_Start(&requests[it]);
+    MPI_Waitall(2 * MANY, requests, MPI_STATUSES_IGNORE);
+  }
+  for (int i = 0; i < 2 * MANY; i++) MPI_Request_free(&requests[i]);
 }
 
 static void lines(void) {
@@ -293,8 +392,12 @@ static void fine(void) {
   persistent(1);
   buffered(1);
   put(1);
+  exposed();
+  ordered();
   ready(1);
   twins();
+  forgotten();
+  crowd();
   in_place();
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
@@ -358,7 +461,8 @@ static const struct {
     {"objects", objects},     {"threads", threads},
     {"restarted", restarted}, {"relocked", relocked},
     {"unbuffered", unbuffered}, {"conflict", conflict},
-    {"unready", unready},
+    {"unready", unready},     {"shared", shared},
+    {"ordered", ordered},
     {"lines", lines},         {"freed", freed},
     {"again", again},         {"scattered", scattered},
 };

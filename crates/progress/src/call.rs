@@ -1,6 +1,7 @@
 //! From the recorded arguments of one MPI call to the parts that it begins.
 
 use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Wildcard};
+use crate::requests::Named;
 use lockstep_trace::{Argument, Meaning, Resolved, Value};
 use std::sync::Arc;
 
@@ -57,14 +58,25 @@ pub(crate) fn probed(event: &Resolved) -> Option<PartKind> {
 }
 
 /// Requests that a call names, in order.
-pub(crate) fn requests(event: &Resolved) -> Vec<i64> {
+pub(crate) fn requests(event: &Resolved) -> Named {
     if let Some(request) = event.handle("request") {
-        return vec![request.raw];
+        return Named {
+            handles: vec![request.raw],
+            more: 0,
+        };
     }
     match event.get("array_of_requests") {
-        Some((Value::Handles(_, handles), _)) => handles.iter().map(|it| it.raw).collect(),
-        _ => Vec::new(),
+        Some((Value::Handles(count, handles), _)) => Named {
+            handles: handles.iter().map(|it| it.raw).collect(),
+            more: more(*count, handles.len()),
+        },
+        _ => Named::default(),
     }
+}
+
+/// How many of an array were not recorded.
+pub(crate) fn more(count: i64, recorded: usize) -> usize {
+    usize::try_from(count).unwrap_or(0).saturating_sub(recorded)
 }
 
 fn peer(event: &Resolved, name: &str) -> Peer {

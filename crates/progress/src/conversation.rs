@@ -1,10 +1,12 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::call::{begun, everybody, probed, requests};
+use crate::call::{begun, everybody, more, probed, requests};
 use crate::message::{
-    CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Shape, Step, Waits, left,
+    CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits, left,
 };
+use crate::onesided::is_quiet;
 use crate::poll::Polls;
+use crate::requests::{Named, Requests};
 use crate::resources::Resource;
 use crate::usage::is_always_fine;
 use crate::windows::{Routines, Windows};
@@ -15,44 +17,16 @@ use lockstep_trace::{
 };
 use rustc_hash::FxHashMap;
 
-/// A request of a thread.
-#[derive(Debug, Clone)]
-enum Request {
-    /// It runs: these parts; of several that have one handle, the oldest first. Open MPI gives small messages that are sent
-    /// at once one and the same request.
-    Active(Vec<Vec<usize>>),
-    /// Persistent: what a start begins, and what it began last.
-    Persistent(Vec<PartKind>, Started),
-}
-
-/// How a persistent request was started last.
-#[derive(Debug, Clone, Default)]
-struct Started {
-    /// The parts that run.
-    parts: Vec<usize>,
-    /// Whether it ever was.
-    ever: bool,
-}
-
-impl Request {
-    /// The parts of the one that comes after `before` others that have this handle.
-    fn parts(&self, before: usize) -> &[usize] {
-        match self {
-            Self::Active(each) => each.get(before).map_or(&[], Vec::as_slice),
-            Self::Persistent(_, started) => &started.parts,
-        }
-    }
-}
-
 /// A call that is not over.
 #[derive(Debug, Clone)]
 struct Open {
     /// Its operation, where it is one.
     operation: Option<usize>,
     /// Requests that it waits for or asks for, in the order of its arguments.
-    requests: Vec<i64>,
-    /// Parts that the request it gives back stands for.
+    requests: Named,
+    /// Parts that the request it gives back stands for, and what they are.
     begun: Vec<usize>,
+    kinds: Vec<PartKind>,
     /// Of a persistent request, what a start of it begins.
     template: Option<Vec<PartKind>>,
     /// The communicator of a window that it makes, and the bytes of a unit of displacement.
@@ -79,7 +53,7 @@ pub(crate) struct Said {
     world: Option<CommunicatorId>,
     trace: TraceName,
     pub conversation: Conversation,
-    requests: FxHashMap<i64, Request>,
+    requests: Requests,
     window_ids: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
     /// The call of MPI that is not over, and how many calls are open within it, itself included.
@@ -106,13 +80,14 @@ pub(crate) struct Before {
     pub marks: Marks,
 }
 
-/// What a turn leaves as it was, but for how often the whole world met: handles, and what is kept beside what was said.
+/// What a turn leaves as it was, but for how often the whole world met and others were heard of: handles, and what is kept
+/// beside what was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Marks {
     pub handles: HandlesMark,
     pub resources: (usize, usize),
     pub usage: u64,
-    pub met: usize,
+    pub met: (usize, u64),
 }
 
 /// The step that a call on a window is, by its name without `MPI_`.
@@ -136,34 +111,31 @@ fn step(base: &str, event: &Resolved) -> Option<Step> {
     })
 }
 
-/// The requests that a call says it completed.
-fn chosen(run: &Run, handles: &[i64], event: &Resolved) -> Vec<i64> {
+/// The requests that a call says it completed, each with the place of its status, and how many more there are that were not
+/// recorded.
+fn chosen(run: &Run, named: &Named, event: &Resolved) -> (Vec<(usize, i64)>, usize) {
     let is_fortran = event.function.is_some_and(|id| {
         let linkage = &run.function(id).linkage;
         !linkage.trim_start_matches('P').starts_with("MPI_")
     });
     let base = i64::from(is_fortran);
-    let indices = match (event.number("index"), event.get("array_of_indices")) {
-        (Some(index), _) => vec![index],
-        (None, Some((Value::Numbers(_, indices), _))) => indices.clone(),
-        _ => return Vec::new(),
-    };
-    indices
-        .into_iter()
-        .filter_map(|index| handles.get(usize::try_from(index - base).ok()?))
-        .copied()
-        .collect()
-}
-
-/// What a start of a persistent request that is not running would begin, by its handle.
-fn idle((handle, request): (&i64, &Request)) -> Option<(i64, Vec<(PartKind, bool)>)> {
-    match request {
-        Request::Persistent(kinds, started) if started.parts.is_empty() => {
-            let kinds = kinds.iter().cloned();
-            Some((*handle, kinds.map(|it| (it, started.ever)).collect()))
+    let (indices, unseen) = match (event.number("index"), event.get("array_of_indices")) {
+        (Some(index), _) => (vec![index], 0),
+        (None, Some((Value::Numbers(count, indices), _))) => {
+            (indices.clone(), more(*count, indices.len()))
         }
-        _ => None,
-    }
+        _ => return (Vec::new(), 0),
+    };
+    let handle = |index: usize| named.handles.get(index).copied();
+    // Without a request, it is negative (MPI_UNDEFINED).
+    let indices = indices.iter().map(|it| usize::try_from(it - base));
+    let indices: Vec<usize> = indices.filter_map(Result::ok).collect();
+    let seen = indices.iter().enumerate();
+    let seen: Vec<_> = seen
+        .filter_map(|(place, it)| Some((place, handle(*it)?)))
+        .collect();
+    let more = (unseen + indices.len() - seen.len()).min(named.more);
+    (seen, more)
 }
 
 /// What a call frees that is gone when it returns: of a request that runs, that is not so.
@@ -201,7 +173,7 @@ impl Said {
             world,
             trace,
             conversation,
-            requests: FxHashMap::default(),
+            requests: Requests::default(),
             window_ids: FxHashMap::default(),
             made_windows: FxHashMap::default(),
             open: None,
@@ -225,7 +197,7 @@ impl Said {
             handles: resolver.mark(),
             resources: self.conversation.resources.mark(),
             usage: self.conversation.usage.changes(),
-            met: self.conversation.accesses.times_met(),
+            met: self.conversation.accesses.mark(),
         }
     }
 
@@ -257,7 +229,7 @@ impl Said {
         let (_, open) = self.open.take_if(|open| depth < open.0)?;
         let stays = open.template.is_some() || open.window_of.is_some() || open.frees.is_some();
         let is_plain = open.asked.is_none() && !stays && !open.on_window;
-        let (has_requests, tells) = (!open.requests.is_empty(), open.tells);
+        let (has_requests, tells) = (!open.requests.handles.is_empty(), open.tells);
         let operations = self.conversation.operations.len();
         self.returned(run, &event, open);
         let is_noticed = self.conversation.operations.len() == operations;
@@ -273,12 +245,7 @@ impl Said {
     pub fn leave_out(&mut self, operations: usize) {
         self.before = None;
         let parts = self.conversation.leave_out(operations);
-        for request in self.requests.values_mut() {
-            match request {
-                Request::Active(each) => each.iter_mut().for_each(|list| left(list, parts)),
-                Request::Persistent(_, started) => left(&mut started.parts, parts),
-            }
-        }
+        self.requests.leave_out(parts);
         if let Some((_, open)) = &mut self.open {
             open.operation = open.operation.and_then(|it| it.checked_sub(operations));
             left(&mut open.begun, parts);
@@ -303,11 +270,28 @@ impl Said {
             self.conversation.pending.push(operation);
         }
         self.poll();
-        let mut idle: Vec<_> = self.requests.iter().filter_map(idle).collect();
-        idle.sort_by_key(|it| it.0);
-        let idle = idle.into_iter().flat_map(|it| it.1);
-        self.conversation.idle.extend(idle);
+        self.conversation.idle.extend(self.requests.idle());
+        self.settle_unsure();
         (self.conversation, self.windows)
+    }
+
+    /// Requests that may be over are so, but for those that it waits for.
+    fn settle_unsure(&mut self) {
+        let said = &mut self.conversation;
+        let pending = said
+            .pending
+            .iter()
+            .filter_map(|it| said.operations.get(*it));
+        let waited = pending.filter_map(|it| match &it.waits {
+            Waits::All(parts) | Waits::Any(parts) => Some(parts.as_slice()),
+            Waits::No | Waits::Unknown => None,
+        });
+        let waited: Vec<usize> = waited.flatten().copied().collect();
+        for part in self.requests.unsure().filter(|it| !waited.contains(it)) {
+            if let Some(part) = said.parts.get_mut(part) {
+                part.complete = true;
+            }
+        }
     }
 
     /// Who asks for the same again and again waits for it.
@@ -348,6 +332,7 @@ impl Said {
             operation: None,
             requests: requests(event),
             begun: Vec::new(),
+            kinds: Vec::new(),
             template: None,
             window_of: None,
             unit: event.number("disp_unit"),
@@ -361,15 +346,28 @@ impl Said {
         self.conversation.resources.call(base, event);
         self.conversation.usage.call(&name, event, self.trace);
         let window = event.handle("win").map(|it| it.raw);
-        if let Some(window) = window.and_then(|it| self.window_ids.get(&it)) {
-            let accesses = &mut self.conversation.accesses;
-            accesses.call((&name, self.trace), event, *window);
-        }
+        let window = window.and_then(|it| self.window_ids.get(&it)).copied();
         if self.conversation.finalized && !is_always_fine(base) {
             let late = (name.clone(), self.trace, event.annotated.index);
             self.conversation.late.get_or_insert(late);
         }
+        let parts = self.conversation.parts.len();
         let waits = self.begin(base, event, &mut open);
+        let begun = self.conversation.parts.get(parts..).unwrap_or(&[]);
+        let is_blocking = matches!(waits, Waits::All(_));
+        let meets = begun
+            .iter()
+            .any(|it| is_blocking && self.is_of_all(&it.kind));
+        let accesses = &mut self.conversation.accesses;
+        match window {
+            _ if meets => accesses.meet(1),
+            None if is_quiet(base) => {}
+            Some(_) if !matches!(base, "Win_fence" | "Win_free") => {}
+            _ => accesses.hear(),
+        }
+        if let Some(window) = window {
+            accesses.call((&name, self.trace), event, window);
+        }
         if open.asked.is_none() && !open.tells {
             self.polls.doubt();
         }
@@ -395,14 +393,17 @@ impl Said {
             .trim_end_matches("_init")
             .to_ascii_lowercase();
         let kinds = match stem.as_str() {
-            "wait" | "waitall" => return Waits::All(self.parts(&open.requests)),
-            "waitany" | "waitsome" => return Waits::Any(self.parts(&open.requests)),
+            "wait" | "waitall" => return Waits::All(self.requests.parts(&open.requests.handles)),
+            "waitany" | "waitsome" => {
+                return Waits::Any(self.requests.parts(&open.requests.handles));
+            }
             "start" | "startall" => {
-                self.start(base, event.annotated.index, &open.requests);
+                self.start(base, event.annotated.index, &open.requests.handles);
                 return Waits::No;
             }
             "test" | "testall" | "testany" | "testsome" | "request_get_status" => {
-                open.asked = Some((self.parts(&open.requests), Vec::new()));
+                let asked = self.requests.parts(&open.requests.handles);
+                open.asked = Some((asked, Vec::new()));
                 return Waits::No;
             }
             "probe" | "mprobe" if nonblocking.is_some() => {
@@ -422,19 +423,21 @@ impl Said {
             return Waits::No;
         }
         if nonblocking.is_some() {
+            open.kinds = kinds.clone();
             open.begun = self.add(kinds);
             return Waits::No;
         }
-        let is_meeting = |it: &PartKind| match it {
-            PartKind::Collective(it) => {
-                it.shape == Shape::All && it.communicator.is_some() && it.communicator == self.world
-            }
-            _ => false,
-        };
-        if kinds.iter().any(is_meeting) {
-            self.conversation.accesses.meet(1);
-        }
         Waits::All(self.add(kinds))
+    }
+
+    /// Whether it is a share of an operation of the whole world.
+    fn is_of_all(&self, kind: &PartKind) -> bool {
+        let PartKind::Collective(share) = kind else {
+            return false;
+        };
+        let of = share.communicator;
+        let of = of.map(|it| self.windows.parent(it).unwrap_or(it));
+        of.is_some() && of == self.world
     }
 
     /// Begins parts of the operation that comes next.
@@ -467,39 +470,27 @@ impl Said {
 
     fn start(&mut self, base: &str, event: u64, handles: &[i64]) {
         for handle in handles {
-            let Some(Request::Persistent(kinds, last)) = self.requests.get(handle) else {
+            let Some((kinds, runs)) = self.requests.template(*handle) else {
                 continue;
             };
-            if !last.parts.is_empty() {
+            let kinds = kinds.to_vec();
+            if runs {
                 let usage = &mut self.conversation.usage;
                 usage.started_twice(base, self.trace, event);
             }
-            let kinds = kinds.clone();
-            let started = Started {
-                parts: self.add(kinds.clone()),
-                ever: true,
-            };
-            self.requests
-                .insert(*handle, Request::Persistent(kinds, started));
+            let parts = self.add(kinds);
+            let over = self.requests.start(*handle, parts);
+            self.are_over(&over);
         }
     }
 
-    /// The parts of requests.
-    fn parts(&self, handles: &[i64]) -> Vec<usize> {
-        let each = handles.iter().enumerate();
-        let parts = each.flat_map(|(place, handle)| {
-            let Some(request) = self.requests.get(handle) else {
-                return &[][..];
-            };
-            let before = match request {
-                Request::Active(each) if each.len() > 1 => {
-                    handles[..place].iter().filter(|it| *it == handle).count()
-                }
-                _ => 0,
-            };
-            request.parts(before)
-        });
-        parts.copied().collect()
+    /// These are over, though nobody saw when.
+    fn are_over(&mut self, parts: &[usize]) {
+        for part in parts {
+            if let Some(part) = self.conversation.parts.get_mut(*part) {
+                part.complete = true;
+            }
+        }
     }
 
     /// Calls on windows: making one and fences are collective, others are steps of epochs.
@@ -559,33 +550,39 @@ impl Said {
         if gives.iter().any(given)
             && let Some(handle) = event.handle("request")
         {
-            match (open.template, self.requests.get_mut(&handle.raw)) {
-                (Some(template), _) => {
-                    let request = Request::Persistent(template, Started::default());
-                    self.requests.insert(handle.raw, request);
+            let over = match open.template {
+                Some(template) => self.requests.make(handle.raw, template),
+                None => {
+                    let (kinds, parts) = (&open.kinds, open.begun);
+                    self.requests.begin(handle.raw, kinds, parts)
                 }
-                (None, Some(Request::Active(each))) => each.push(open.begun),
-                (None, _) => {
-                    let request = Request::Active(vec![open.begun]);
-                    self.requests.insert(handle.raw, request);
-                }
-            }
+            };
+            self.are_over(&over);
             return;
         }
         match base {
-            "Wait" | "Waitall" => self.complete(&open.requests, event),
+            "Wait" | "Waitall" => self.complete_all(&open.requests, event),
             // True is 1 in C, and often -1 in Fortran.
             "Test" | "Testall" if event.number("flag").is_some_and(|flag| flag != 0) => {
-                self.complete(&open.requests, event);
+                self.complete_all(&open.requests, event);
             }
             "Waitany" | "Testany" | "Waitsome" | "Testsome" => {
-                let chosen = chosen(run, &open.requests, event);
-                self.complete(&chosen, event);
+                let (seen, more) = chosen(run, &open.requests, event);
+                self.complete(seen, event);
+                let unseen = self.requests.complete_unseen(more, &open.requests.handles);
+                self.are_over(&unseen);
             }
             "Request_free" => {
-                for handle in &open.requests {
-                    self.requests.remove(handle);
-                }
+                let freed = open.requests.handles.iter();
+                let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();
+                let parts = &self.conversation.parts;
+                let is_sent = |it: &&usize| {
+                    let part = parts.get(**it);
+                    part.is_some_and(|it| matches!(it.kind, PartKind::Send { .. }))
+                };
+                // A send needs no more of its task; what a receive gets, nobody can use.
+                let sent: Vec<usize> = freed.iter().filter(is_sent).copied().collect();
+                self.are_over(&sent);
             }
             _ => {
                 self.conversation.finalized |= base == "Finalize";
@@ -594,7 +591,9 @@ impl Said {
                     let id = self.windows.id(communicator, *order);
                     *order += 1;
                     self.window_ids.insert(window.raw, id);
-                    self.conversation.accesses.made(id, open.unit);
+                    let is_shared = base == "Win_allocate_shared";
+                    let accesses = &mut self.conversation.accesses;
+                    accesses.made(id, open.unit, is_shared);
                 }
                 if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
                     for part in parts {
@@ -621,20 +620,17 @@ impl Said {
         }
     }
 
-    fn complete(&mut self, handles: &[i64], event: &Resolved) {
-        for (index, handle) in handles.iter().enumerate() {
-            let Some(request) = self.requests.get(handle) else {
-                continue;
-            };
-            for part in request.parts(0).to_vec() {
-                self.finish(part, event, Some(index));
-            }
-            match self.requests.get_mut(handle) {
-                Some(Request::Persistent(_, started)) => started.parts.clear(),
-                Some(Request::Active(each)) if each.len() > 1 => drop(each.remove(0)),
-                _ => {
-                    self.requests.remove(handle);
-                }
+    fn complete_all(&mut self, named: &Named, event: &Resolved) {
+        self.complete(named.handles.iter().copied().enumerate(), event);
+        let unseen = self.requests.complete_unseen(named.more, &[]);
+        self.are_over(&unseen);
+    }
+
+    /// These requests are over, each with the place of its status.
+    fn complete(&mut self, seen: impl IntoIterator<Item = (usize, i64)>, event: &Resolved) {
+        for (place, handle) in seen {
+            for part in self.requests.complete(handle) {
+                self.finish(part, event, Some(place));
             }
         }
     }

@@ -43,6 +43,7 @@ pub mod published;
 mod races;
 mod reader;
 mod replay;
+mod requests;
 mod resources;
 mod rounds;
 mod settled;

@@ -4,7 +4,7 @@
 
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, Membership, Part, PartKind, Peer, Size, State, Step};
-use crate::onesided::{Conflict, conflicts};
+use crate::onesided::conflicts;
 use crate::replay::is_reached;
 use crate::resources::Resource;
 use lockstep_trace::{Site, TraceName, ranges};
@@ -216,7 +216,7 @@ pub fn loose_ends(
         let ready = found.entry((LooseEnd::NotReady { name, to }, id.task));
         ready.or_insert((conversation.call(operation), 0)).1 += 1;
     }
-    for it in clashes(tasks) {
+    for it in conflicts(tasks.iter().map(|it| (*it.0, &it.1.accesses))) {
         let conflict = LooseEnd::Conflict {
             name: it.name.to_string(),
             other: it.other,
@@ -268,18 +268,6 @@ fn unready(
 
 /// Ready sends that are looked at.
 const MOST_READY: usize = 16;
-
-fn clashes(tasks: &BTreeMap<u32, Conversation>) -> Vec<Conflict> {
-    let is_message = |it: &Part| {
-        matches!(
-            it.kind,
-            PartKind::Send { .. } | PartKind::Receive { .. } | PartKind::Probe { .. }
-        )
-    };
-    let parts = || tasks.values().flat_map(|it| &it.parts);
-    let are_alone = !tasks.values().any(|it| it.is_cut) && !parts().any(is_message);
-    conflicts(tasks.iter().map(|it| (*it.0, &it.1.accesses)), are_alone)
-}
 
 /// Locks of windows that were taken and not given back, and the operations that took them.
 fn locked(conversation: &Conversation) -> Vec<(Option<u32>, usize)> {

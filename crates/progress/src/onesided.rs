@@ -1,15 +1,25 @@
 //! Accesses to windows that nothing orders: two that overlap, one of them a put, in one epoch.
 //!
 //! Their result is undefined (MPI 4.1, 12.7), and it shows one day or never. Epochs between fences are numbered: fences are
-//! collective. Of passive epochs the *phase* is known, how many operations of the whole world came before: what
-//! one task did up to phase 3 and another from phase 4 on is in order. Locks that exclude each other order, too; where
-//! tasks send each other messages, these may, and nothing is told of passive epochs.
+//! collective. Of passive epochs the *phase* is known, how many collective operations of the whole world came
+//! before: what one task did up to phase 3 and another from phase 4 on is in order. Locks that exclude each other
+//! order, too. What else may order, a message, a smaller communicator, a flag in a window, does so by what the later of
+//! the two tasks *hears* before its access:
 //!
+//! ```text
+//!  rank 0   Barrier   Put             Barrier        one phase, and rank 2 heard of nobody in it
+//!  rank 2   Barrier        Put        Barrier        before its put: nothing orders the two
+//!
+//!  rank 0   Barrier   Put  Send       Barrier
+//!  rank 2   Barrier        Recv  Put  Barrier        it did: they may be in order, and nothing is told
+//! ```
 //! *Guarantees*: what is told overlaps, whatever order the messages of the program take. *Not seen*: loads and
-//! stores, datatypes of the program's own, epochs of `MPI_Win_start`. *Costs*: O(1) a call; memory for the first [`MOST`] accesses
-//! of a task; O(n log n) to look for two that overlap, and at most [`MOST_PAIRS`] pairs are.
+//! stores, datatypes of the program's own, epochs of `MPI_Win_start`, `MPI_Rget`; calls that are not recorded, which may
+//! order. *Costs*: O(1) a call, amortised; memory for the first [`MOST`] accesses of a task; O(n log n) to look for two that
+//! overlap, and at most [`MOST_PAIRS`] pairs are.
 
 use crate::message::CommunicatorId;
+use crate::usage::is_always_fine;
 use lockstep_trace::{Resolved, TraceName};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -43,12 +53,18 @@ enum Epoch {
 struct Access {
     window: CommunicatorId,
     target: u32,
-    /// Bytes of the window, from and to.
-    bytes: (i64, i64),
+    /// Where it begins, in units of the target's.
+    displacement: i64,
+    /// Bytes.
+    length: i64,
     manner: Manner,
+    /// Whether something comes back: it is over at the target when it is here.
+    fetches: bool,
     epoch: Epoch,
     /// How many accesses of the task came before it was over at the target; the largest number if it is not.
     over: usize,
+    /// The last phase before it in which the task may have heard of others.
+    heard: Option<usize>,
     name: Arc<str>,
     call: (TraceName, u64),
 }
@@ -57,14 +73,21 @@ struct Access {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accesses {
     all: Vec<Access>,
+    /// Those that are not over, by the part of the window.
+    open: FxHashMap<(CommunicatorId, u32), Vec<usize>>,
     fences: FxHashMap<CommunicatorId, usize>,
     /// Locks that are held: whose part (`None` is everybody's), and whether nobody else may have it.
     locks: Vec<(CommunicatorId, Option<u32>, bool)>,
-    /// Bytes of a unit of displacement.
+    /// Bytes of a unit of displacement in the task's own part.
     units: FxHashMap<CommunicatorId, i64>,
     /// Windows in an epoch of `MPI_Win_start`.
     started: Vec<CommunicatorId>,
     phase: usize,
+    /// The last phase in which the task may have heard of others, and how many calls may have brought that.
+    heard: Option<usize>,
+    times_heard: u64,
+    /// For each part that was locked, how many accesses came before. Who locks its own part reads what others put there.
+    locked: FxHashMap<u32, usize>,
 }
 
 /// Two accesses that nothing orders.
@@ -108,23 +131,74 @@ fn manner(base: &str) -> Option<Manner> {
     })
 }
 
+/// Whether an access brings something back.
+fn fetches(base: &str) -> bool {
+    !matches!(base, "Put" | "Rput" | "Accumulate" | "Raccumulate")
+}
+
 /// `MPI_LOCK_EXCLUSIVE` of Open MPI and of MPICH.
 const EXCLUSIVE: [i64; 2] = [1, 234];
 
+/// Whether a function brings nothing of what others did, by its name without `MPI_`.
+pub(crate) fn is_quiet(base: &str) -> bool {
+    const QUIET: [&str; 29] = [
+        "Address",
+        "Alloc_mem",
+        "Attr_",
+        "Buffer_attach",
+        "Cart_coords",
+        "Cart_get",
+        "Cart_rank",
+        "Cart_shift",
+        "Comm_compare",
+        "Comm_get_",
+        "Comm_group",
+        "Comm_rank",
+        "Comm_remote_",
+        "Comm_set_",
+        "Comm_size",
+        "Comm_test_inter",
+        "Dims_create",
+        "Errhandler_",
+        "Free_mem",
+        "Get_address",
+        "Get_count",
+        "Get_elements",
+        "Get_processor_name",
+        "Group_",
+        "Init",
+        "Op_",
+        "Pack",
+        "Type_",
+        "Unpack",
+    ];
+    is_always_fine(base) || QUIET.iter().any(|it| base.starts_with(it))
+}
+
 impl Accesses {
-    /// The task made a window; `unit` is that of its displacements.
-    pub(crate) fn made(&mut self, window: CommunicatorId, unit: Option<i64>) {
+    /// The task made a window; `unit` is that of displacements in its own part. Of memory that others load and store by
+    /// themselves (`is_shared`), it may hear at any time.
+    pub(crate) fn made(&mut self, window: CommunicatorId, unit: Option<i64>, is_shared: bool) {
         self.units.extend(unit.map(|it| (window, it)));
+        if is_shared {
+            self.heard = Some(usize::MAX);
+        }
     }
 
-    /// So many operations of the whole world begin that nobody comes out of before all are in.
+    /// So many operations of the whole world begin.
     pub(crate) fn meet(&mut self, times: usize) {
         self.phase += times;
     }
 
-    /// How many of these there were.
-    pub(crate) fn times_met(&self) -> usize {
-        self.phase
+    /// A call that may bring what others did.
+    pub(crate) fn hear(&mut self) {
+        self.heard = self.heard.max(Some(self.phase));
+        self.times_heard += 1;
+    }
+
+    /// How many operations of the whole world there were, and how many calls that may bring what others did.
+    pub(crate) fn mark(&self) -> (usize, u64) {
+        (self.phase, self.times_heard)
     }
 
     /// A call on a window begins.
@@ -136,60 +210,72 @@ impl Accesses {
     ) {
         let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
         match name.strip_prefix("MPI_").unwrap_or(name) {
-            "Win_fence" => *self.fences.entry(window).or_default() += 1,
-            "Win_start" => self.started.push(window),
-            "Win_complete" => self.started.retain(|it| *it != window),
+            "Win_fence" => {
+                *self.fences.entry(window).or_default() += 1;
+                self.open.retain(|it, _| it.0 != window);
+            }
+            "Win_start" => {
+                self.started.push(window);
+                self.hear();
+            }
+            "Win_complete" => {
+                self.started.retain(|it| *it != window);
+                self.hear();
+            }
+            "Win_post" | "Win_wait" | "Win_test" | "Win_sync" | "Win_shared_query" => self.hear(),
             "Win_lock_all" => self.locks.push((window, None, false)),
             "Win_lock" => {
                 let kind = event.number("lock_type");
                 let alone = kind.is_some_and(|it| EXCLUSIVE.contains(&it));
                 if let Some(rank) = rank("rank") {
                     self.locks.push((window, Some(rank), alone));
+                    self.locked.entry(rank).or_insert(self.all.len());
                 }
             }
             "Win_unlock" => {
                 let whose = rank("rank");
                 self.locks.retain(|it| (it.0, it.1) != (window, whose));
-                self.over(window, whose);
+                self.over(window, whose, false);
             }
             "Win_unlock_all" => {
                 self.locks.retain(|it| (it.0, it.1) != (window, None));
-                self.over(window, None);
+                self.over(window, None, false);
             }
-            "Win_flush" => self.over(window, rank("rank")),
-            "Win_flush_all" => self.over(window, None),
+            "Win_flush" => self.over(window, rank("rank"), false),
+            "Win_flush_all" => self.over(window, None, false),
+            "Win_flush_local" => self.over(window, rank("rank"), true),
+            "Win_flush_local_all" => self.over(window, None, true),
             base => {
-                if let Some(manner) = manner(base)
-                    && let Some(target) = rank("target_rank")
+                let Some(manner) = manner(base) else {
+                    return;
+                };
+                if let Some(target) = rank("target_rank")
                     && self.all.len() < MOST
+                    && let Some(access) =
+                        self.access((name, trace), event, (window, target, manner))
                 {
-                    let call = (trace, event.annotated.index);
-                    let access = self.access(window, target, manner, event);
-                    let made = access.map(|(bytes, epoch)| Access {
-                        window,
-                        target,
-                        bytes,
-                        manner,
-                        epoch,
-                        over: usize::MAX,
-                        name: name.clone(),
-                        call,
-                    });
-                    self.all.extend(made);
+                    let number = self.all.len();
+                    self.open.entry((window, target)).or_default().push(number);
+                    self.all.push(access);
+                }
+                if fetches(base) {
+                    self.hear();
                 }
             }
         }
     }
 
-    /// The bytes and the epoch of an access; `None` of what excludes others, and where they are not known.
+    /// An access; `None` of what excludes others, of what is over nobody knows when, and where something is not known.
     fn access(
         &self,
-        window: CommunicatorId,
-        target: u32,
-        manner: Manner,
+        (name, trace): (&Arc<str>, TraceName),
         event: &Resolved,
-    ) -> Option<((i64, i64), Epoch)> {
-        if self.started.contains(&window) {
+        (window, target, manner): (CommunicatorId, u32, Manner),
+    ) -> Option<Access> {
+        let base = name.strip_prefix("MPI_").unwrap_or(name);
+        // Its request says when it is over, and requests of windows are not followed.
+        let is_over_unseen = matches!(base, "Rget" | "Rget_accumulate");
+        if is_over_unseen || self.started.contains(&window) {
             return None;
         }
         let held = |it: &&(CommunicatorId, Option<u32>, bool)| {
@@ -205,89 +291,157 @@ impl Accesses {
             _ => event.handle("target_datatype"),
         };
         let each = size(datatype?.name.as_deref()?)?;
-        let count = event.number("target_count").unwrap_or(1);
-        let from = event.number("target_disp")? * self.units.get(&window)?;
-        (count > 0).then_some(((from, from + count * each), epoch))
+        let length = event
+            .number("target_count")
+            .unwrap_or(1)
+            .checked_mul(each)?;
+        (length > 0).then_some(Access {
+            window,
+            target,
+            displacement: event.number("target_disp")?,
+            length,
+            manner,
+            fetches: fetches(base),
+            epoch,
+            over: usize::MAX,
+            heard: self.heard,
+            name: name.clone(),
+            call: (trace, event.annotated.index),
+        })
     }
 
-    /// What it did to a part of a window is done there.
-    fn over(&mut self, window: CommunicatorId, target: Option<u32>) {
-        let count = self.all.len();
-        let phase = self.phase;
-        for it in self.all.iter_mut().rev() {
-            if it.window == window && target.is_none_or(|target| target == it.target) {
-                if it.over != usize::MAX {
-                    // All before it are over, too.
-                    if target.is_some() {
-                        break;
-                    }
-                    continue;
+    /// What it did to a part of a window, or to all, is done there; or only what brings something back.
+    fn over(&mut self, window: CommunicatorId, target: Option<u32>, only_fetches: bool) {
+        let (count, phase) = (self.all.len(), self.phase);
+        let all = &mut self.all;
+        let mut end = |numbers: &mut Vec<usize>| {
+            numbers.retain(|number| {
+                let Some(it) = all.get_mut(*number) else {
+                    return false;
+                };
+                if only_fetches && !it.fetches {
+                    return true;
                 }
                 it.over = count;
                 if let Epoch::Passive(_, to) = &mut it.epoch {
                     *to = phase;
                 }
+                false
+            });
+            !numbers.is_empty()
+        };
+        match target {
+            Some(target) => {
+                if let Some(numbers) = self.open.get_mut(&(window, target))
+                    && !end(numbers)
+                {
+                    self.open.remove(&(window, target));
+                }
             }
+            None => self
+                .open
+                .retain(|it, numbers| it.0 != window || end(numbers)),
         }
     }
 
-    /// Gives windows other numbers.
+    /// Gives windows other numbers; of what was said to its end.
     pub(crate) fn renumber(&mut self, mut here: impl FnMut(&mut CommunicatorId)) {
         self.all.iter_mut().for_each(|it| here(&mut it.window));
+        let units = self.units.drain().map(|(mut window, unit)| {
+            here(&mut window);
+            (window, unit)
+        });
+        self.units = units.collect();
     }
 
     /// Adds those of another thread of the task.
-    pub(crate) fn append(&mut self, other: Self) {
-        // How the threads' calls are in order is not known.
-        if self.all.is_empty() {
-            *self = other;
-        } else if !other.all.is_empty() {
+    pub(crate) fn append(&mut self, mut other: Self) {
+        if *self == Self::default() {
+            std::mem::swap(self, &mut other);
+        } else if other != Self::default() {
+            // How the threads' calls are in order is not known.
             self.all.clear();
         }
+        self.units.extend(other.units);
     }
 }
 
-/// Who made an access, and the how many-th of the task it is.
-type Made<'a> = (u32, usize, &'a Access);
+/// An access of a task.
+struct Made<'a> {
+    task: u32,
+    /// The how many-th it is.
+    index: usize,
+    /// Bytes of the window, from and to.
+    bytes: (i64, i64),
+    /// The last phase before it in which the task may have heard of others.
+    heard: Option<usize>,
+    access: &'a Access,
+}
 
-/// For each pair of tasks and target the first conflict; `are_alone` says that no messages order what tasks do.
-pub(crate) fn conflicts<'a>(
-    tasks: impl Iterator<Item = (u32, &'a Accesses)>,
-    are_alone: bool,
-) -> Vec<Conflict> {
+impl<'a> Made<'a> {
+    /// `None` where the target's unit of displacement is not known, or no memory is as large as that.
+    fn new(
+        tasks: &BTreeMap<u32, &'a Accesses>,
+        task: u32,
+        index: usize,
+        access: &'a Access,
+    ) -> Option<Self> {
+        let unit = tasks.get(&access.target)?.units.get(&access.window)?;
+        let from = access.displacement.checked_mul(*unit)?;
+        let reads_its_own = tasks.get(&task)?.locked.get(&task);
+        let reads_its_own = reads_its_own.is_some_and(|before| *before <= index);
+        Some(Self {
+            task,
+            index,
+            bytes: (from, from.checked_add(access.length)?),
+            heard: if reads_its_own {
+                Some(usize::MAX)
+            } else {
+                access.heard
+            },
+            access,
+        })
+    }
+}
+
+/// For each pair of tasks and target the first conflict.
+pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) -> Vec<Conflict> {
+    let tasks: BTreeMap<u32, &Accesses> = tasks.collect();
     let mut parts: BTreeMap<(CommunicatorId, u32), Vec<Made<'_>>> = BTreeMap::new();
-    for (task, accesses) in tasks {
+    for (&task, accesses) in &tasks {
         for (index, it) in accesses.all.iter().enumerate() {
             let part = parts.entry((it.window, it.target)).or_default();
-            part.push((task, index, it));
+            part.extend(Made::new(&tasks, task, index, it));
         }
     }
     let mut found: BTreeMap<(u32, u32, u32), Conflict> = BTreeMap::new();
     let mut left = MOST_PAIRS;
     for ((_, target), mut accesses) in parts {
-        accesses.sort_by_key(|(task, index, it)| (it.bytes, *task, *index));
+        accesses.sort_by_key(|it| (it.bytes, it.task, it.index));
         for (place, first) in accesses.iter().enumerate() {
             let behind = accesses.iter().skip(place + 1);
-            for second in behind.take_while(|it| it.2.bytes.0 < first.2.bytes.1) {
+            for second in behind.take_while(|it| it.bytes.0 < first.bytes.1) {
                 if left == 0 {
                     return found.into_values().collect();
                 }
                 left -= 1;
-                if !conflict(first, second, are_alone) {
+                if !conflict(first, second) {
                     continue;
                 }
-                let (a, b) = match (first.0, first.1) <= (second.0, second.1) {
+                let (a, b) = match (first.task, first.index) <= (second.task, second.index) {
                     true => (first, second),
                     false => (second, first),
                 };
-                found.entry((a.0, b.0, target)).or_insert_with(|| Conflict {
-                    task: a.0,
-                    name: a.2.name.clone(),
-                    call: a.2.call,
-                    other: b.0,
-                    other_name: b.2.name.clone(),
-                    target,
-                });
+                found
+                    .entry((a.task, b.task, target))
+                    .or_insert_with(|| Conflict {
+                        task: a.task,
+                        name: a.access.name.clone(),
+                        call: a.access.call,
+                        other: b.task,
+                        other_name: b.access.name.clone(),
+                        target,
+                    });
             }
         }
     }
@@ -295,92 +449,29 @@ pub(crate) fn conflicts<'a>(
 }
 
 /// Whether two that overlap are not in order.
-fn conflict(a: &Made<'_>, b: &Made<'_>, are_alone: bool) -> bool {
-    if a.2.manner == b.2.manner && a.2.manner != Manner::Put {
+fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
+    if a.access.manner == b.access.manner && a.access.manner != Manner::Put {
         return false;
     }
-    if a.0 == b.0 {
-        let (first, second) = if a.1 < b.1 { (a, b) } else { (b, a) };
-        return second.1 < first.2.over && same_fence(a.2.epoch, b.2.epoch);
+    let is_own = a.task == b.task;
+    if is_own {
+        let (first, second) = if a.index < b.index { (a, b) } else { (b, a) };
+        if second.index >= first.access.over {
+            return false;
+        }
     }
-    match (a.2.epoch, b.2.epoch) {
+    match (a.access.epoch, b.access.epoch) {
         (Epoch::Fence(a), Epoch::Fence(b)) => a == b,
-        (Epoch::Passive(a, to_a), Epoch::Passive(b, to_b)) => are_alone && a <= to_b && b <= to_a,
-        _ => false,
-    }
-}
-
-fn same_fence(a: Epoch, b: Epoch) -> bool {
-    match (a, b) {
-        (Epoch::Fence(a), Epoch::Fence(b)) => a == b,
-        (Epoch::Passive(..), Epoch::Passive(..)) => true,
+        (Epoch::Passive(..), Epoch::Passive(..)) if is_own => true,
+        (Epoch::Passive(from_a, to_a), Epoch::Passive(from_b, to_b)) => {
+            let may_follow = |it: &Made<'_>, since| it.heard.is_some_and(|heard| heard >= since);
+            let meet = from_a <= to_b && from_b <= to_a;
+            meet && !may_follow(a, from_b) && !may_follow(b, from_a)
+        }
         _ => false,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lockstep_trace::TraceName;
-
-    fn access(bytes: (i64, i64), manner: Manner, epoch: Epoch, over: usize) -> Access {
-        Access {
-            window: CommunicatorId(7),
-            target: 1,
-            bytes,
-            manner,
-            epoch,
-            over,
-            name: "MPI_Put".into(),
-            call: (TraceName::new(0, 0), 0),
-        }
-    }
-
-    fn of(all: Vec<Access>) -> Accesses {
-        Accesses {
-            all,
-            ..Accesses::default()
-        }
-    }
-
-    fn count(tasks: &[Accesses], are_alone: bool) -> usize {
-        conflicts((0..).zip(tasks), are_alone).len()
-    }
-
-    #[test]
-    fn what_overlaps_between_two_fences() {
-        use Epoch::Fence;
-        use Manner::*;
-        let one = |manner, from, to, fence| {
-            of(vec![access((from, to), manner, Fence(fence), usize::MAX)])
-        };
-        let both = |a: Accesses, b: Accesses| count(&[a, b], false);
-        assert_eq!(both(one(Put, 0, 8, 1), one(Put, 4, 12, 1)), 1);
-        assert_eq!(both(one(Get, 0, 8, 1), one(Put, 4, 12, 1)), 1);
-        assert_eq!(both(one(Accumulate, 0, 8, 1), one(Put, 4, 12, 1)), 1);
-        assert_eq!(both(one(Get, 0, 8, 1), one(Accumulate, 4, 12, 1)), 1);
-        assert_eq!(both(one(Put, 0, 8, 1), one(Put, 8, 12, 1)), 0);
-        assert_eq!(both(one(Put, 0, 8, 1), one(Put, 0, 8, 2)), 0);
-        assert_eq!(both(one(Get, 0, 8, 1), one(Get, 0, 8, 1)), 0);
-        assert_eq!(both(one(Accumulate, 0, 8, 1), one(Accumulate, 0, 8, 1)), 0);
-    }
-
-    #[test]
-    fn phases_order_and_messages_may() {
-        use Epoch::Passive;
-        let one = |from, to| of(vec![access((0, 4), Manner::Put, Passive(from, to), 1)]);
-        assert_eq!(count(&[one(0, 0), one(0, 1)], true), 1);
-        assert_eq!(count(&[one(0, 0), one(1, 1)], true), 0);
-        assert_eq!(count(&[one(0, 0), one(0, 1)], false), 0);
-    }
-
-    #[test]
-    fn a_flush_orders_what_one_task_does() {
-        let two = |over| {
-            let put = |over| access((0, 4), Manner::Put, Epoch::Passive(0, 0), over);
-            of(vec![put(over), put(2)])
-        };
-        assert_eq!(count(&[two(2)], true), 1);
-        assert_eq!(count(&[two(1)], true), 0);
-    }
-}
+#[path = "onesided_tests.rs"]
+mod tests;

@@ -26,6 +26,8 @@ pub(crate) struct Reader {
     place: u32,
     /// A call of which it is not seen yet what it gives back.
     held: Option<(Unresolved, usize)>,
+    /// Calls of turns that were known again.
+    again: u64,
 }
 
 /// Calls that may be a turn.
@@ -60,6 +62,7 @@ impl Reader {
             within: Vec::new(),
             place: BEGIN,
             held: None,
+            again: 0,
         }
     }
 
@@ -108,8 +111,14 @@ impl Reader {
     /// Takes in a call that came before.
     fn go_on(&mut self, then: Then, call: (Unresolved, usize), given: (Unresolved, usize)) {
         match then {
-            Then::Nothing { doubts: true } => self.said.polls.doubt(),
-            Then::Nothing { doubts: false } => {}
+            Then::Nothing { doubts, hears } => {
+                if doubts {
+                    self.said.polls.doubt();
+                }
+                if hears {
+                    self.said.conversation.accesses.hear();
+                }
+            }
             Then::Within(place) => {
                 self.lesson = None;
                 self.said.polls.doubt();
@@ -120,8 +129,14 @@ impl Reader {
                 self.lesson = None;
                 self.said.polls.doubt();
                 self.said.polls.forget();
-                let met = self.tail.turn(turn).map_or(0, |it| it.met);
-                self.said.conversation.accesses.meet(met);
+                let accesses = &mut self.said.conversation.accesses;
+                if let Some(turn) = self.tail.turn(turn) {
+                    accesses.meet(turn.met);
+                    if turn.hears {
+                        accesses.hear();
+                    }
+                }
+                self.again += self.within.len() as u64 / 2 + 1;
                 let calls = self.within.iter().step_by(2);
                 let calls = calls.map(|(call, _)| call.annotated.index);
                 self.tail.events.extend(calls);
@@ -202,12 +217,16 @@ impl Reader {
         let records = records.into_iter().flatten();
         let (said, now) = (&self.said.conversation, self.said.marks(resolver));
         if said.operations.len() == before.operations {
-            match is_plain && before.marks == now {
-                true => {
-                    self.turns
-                        .learn_nothing(exchange, records.collect(), !tells);
-                }
-                false => self.lesson = None,
+            let heard = before.marks.met.1;
+            let met = (now.met.0, heard);
+            if is_plain && before.marks == (Marks { met, ..now }) {
+                let then = Then::Nothing {
+                    doubts: !tells,
+                    hears: now.met.1 != heard,
+                };
+                self.turns.learn_nothing(exchange, records.collect(), then);
+            } else {
+                self.lesson = None;
             }
             return;
         }
@@ -227,8 +246,9 @@ impl Reader {
         let Some(lesson) = self.lesson.take() else {
             return;
         };
-        let met = now.met - lesson.before.met;
-        let turn = Turn::new(said, lesson.operation, lesson.part, met);
+        let met = now.met.0 - lesson.before.met.0;
+        let hears = now.met.1 != lesson.before.met.1;
+        let turn = Turn::new(said, (lesson.operation, lesson.part), met, hears);
         let is_even = Marks {
             met: lesson.before.met,
             ..now
@@ -240,9 +260,19 @@ impl Reader {
         }
     }
 
-    /// How many operations can be left out.
+    /// How many calls were known again, as those of a turn.
+    pub fn known_again(&self) -> u64 {
+        self.again
+    }
+
+    /// How many operations are kept.
+    pub fn operations(&self) -> usize {
+        self.said.conversation.operations.len() + self.tail.operations()
+    }
+
+    /// Whether so many operations can be left out.
     pub fn can_leave_out(&self, operations: usize) -> bool {
-        operations <= self.said.conversation.operations.len() + self.tail.operations()
+        operations <= self.operations()
     }
 
     /// Leaves out the first operations, which are settled: no more than can be.

@@ -99,7 +99,7 @@ impl Play {
             }));
             speech.tail.events.push_back((operation + index) as u64);
         }
-        let turn = Turn::new(said, operation, part, 0).unwrap();
+        let turn = Turn::new(said, (operation, part), 0, false).unwrap();
         let known = &mut speech.tail.known;
         let number = known.iter().position(|it| **it == turn).unwrap_or_else(|| {
             known.push(Arc::new(turn));

@@ -127,6 +127,19 @@ impl Follower {
         }
     }
 
+    /// How many operations are kept, of all threads: little, however long a job goes on that does the same again and again.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        let kept = self.said.values().map(|it| it.reader.operations());
+        kept.sum()
+    }
+
+    /// How many calls were known again as they came before, of the threads that are kept.
+    #[must_use]
+    pub fn known_again(&self) -> u64 {
+        self.said.values().map(|it| it.reader.known_again()).sum()
+    }
+
     /// Leaves out what nothing can change any more, where all that was said is kept: here, and of what was observed.
     pub(crate) fn settle(&mut self, observed: &mut Observed) {
         let by_name = self.said.iter().map(|(id, said)| (said.trace, *id));
@@ -365,11 +378,15 @@ fn settle_turns<'h, 'c: 'h>(
         is_one.then_some((index, Speaker { task: *task, tail }))
     });
     let (indices, speakers): (Vec<usize>, Vec<Speaker<'_>>) = tails.unzip();
-    let size = |id: CommunicatorId| match context.communicators.get(id)?.sides.as_slice() {
-        [side] if side.ranks.iter().all(Option::is_some) => Some(side.size? as usize),
-        _ => None,
-    };
-    let settled = rounds::settled(&speakers, &size);
+    let sizes = context.communicators.all().iter().filter_map(|it| {
+        let [side] = it.sides.as_slice() else {
+            return None;
+        };
+        let is_known = side.ranks.iter().all(Option::is_some);
+        Some((it.id, side.size.filter(|_| is_known)? as usize))
+    });
+    let sizes: FxHashMap<CommunicatorId, usize> = sizes.collect();
+    let settled = rounds::settled(&speakers, &|id| sizes.get(&id).copied());
     let is_cut = settled.iter().any(|it| *it > 0);
     for (index, turns) in indices.into_iter().zip(settled) {
         if let Some(it) = heard.get_mut(index) {

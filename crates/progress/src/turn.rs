@@ -39,6 +39,8 @@ pub(crate) struct Turn {
     pub parts: Vec<PartKind>,
     /// How often the whole world met.
     pub met: usize,
+    /// Whether it may bring what others did beside that.
+    pub hears: bool,
 }
 
 /// Whether it is clear whose part belongs to it.
@@ -58,7 +60,12 @@ fn is_clear(kind: &PartKind) -> bool {
 impl Turn {
     /// The operations of a conversation from `operation` on, and the parts from `part` on; `None` where these are no
     /// turn.
-    pub fn new(said: &Conversation, operation: usize, part: usize, met: usize) -> Option<Self> {
+    pub fn new(
+        said: &Conversation,
+        (operation, part): (usize, usize),
+        met: usize,
+        hears: bool,
+    ) -> Option<Self> {
         let (operations, parts) = (said.operations.get(operation..)?, said.parts.get(part..)?);
         let is_whole = parts.iter().all(|it| it.complete && is_clear(&it.kind));
         if !is_whole || operations.len() > MOST || parts.len() > MOST {
@@ -95,6 +102,7 @@ impl Turn {
             steps,
             parts: parts.iter().map(|it| it.kind.clone()).collect(),
             met,
+            hears,
         })
     }
 }
@@ -204,8 +212,8 @@ impl Exchange {
 /// What comes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// Nothing that others could notice; whether it raises doubts about what is asked.
-    Nothing { doubts: bool },
+    /// Nothing that others could notice; whether it raises doubts about what is asked, and may bring what others did.
+    Nothing { doubts: bool, hears: bool },
     /// It is so far within a turn.
     Within(u32),
     /// This turn is over.
@@ -239,10 +247,9 @@ impl Turns {
     }
 
     /// A call that nobody could notice.
-    pub fn learn_nothing(&mut self, exchange: Exchange, records: Vec<RecordKey>, doubts: bool) {
+    pub fn learn_nothing(&mut self, exchange: Exchange, records: Vec<RecordKey>, then: Then) {
         self.kept.extend(records);
-        self.next
-            .insert((ANYWHERE, exchange), Then::Nothing { doubts });
+        self.next.insert((ANYWHERE, exchange), then);
     }
 
     /// A turn of these calls gets this number.

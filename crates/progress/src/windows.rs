@@ -32,6 +32,12 @@ impl Windows {
         })
     }
 
+    /// The communicator that a window was made of; `None` of what is no window.
+    pub fn parent(&self, window: CommunicatorId) -> Option<CommunicatorId> {
+        let index = window.0.checked_sub(self.first)?;
+        self.made.get(index as usize).map(|it| it.0)
+    }
+
     /// Takes in those of a conversation that was read apart: there, they get the ids that they have here.
     pub fn adopt(&mut self, others: &Self, conversation: &mut Conversation) {
         let made = others.made.iter();

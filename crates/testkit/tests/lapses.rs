@@ -66,7 +66,7 @@ const QUIET: &[Case] = &[
     ),
     (
         "relocked",
-        "rank 0 locked the window of rank 1 at lapses.c:",
+        "rank 0 locked the window of rank 1 at lapses.c:@second lock@ though it had it locked",
     ),
     (
         "unbuffered",
@@ -76,6 +76,11 @@ const QUIET: &[Case] = &[
         "conflict",
         "rank 0 called MPI_Put at lapses.c:@rank == 0) MPI_Put@ on a part of the window of rank 1 to which rank 2 \
          called MPI_Put in the same epoch",
+    ),
+    (
+        "shared",
+        "rank 0 called MPI_Put at lapses.c:@MPI_Put(value, 2@ on a part of the window of rank 3 to which rank 2 called \
+         MPI_Put in the same epoch",
     ),
     (
         "unready",
@@ -124,8 +129,14 @@ fn of_a_run_that_came_to_its_end() {
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (lapse, says) in QUIET {
             let recording = run(mpi, &scratch, lapse);
-            // MPICH ends the job for some.
+            let progress = recording.json(&["progress"]);
+            // MPICH ends the job for some: of a window that it frees while it is locked, before there is more to see.
             if mpi == Mpi::Mpich && NOTICED.contains(lapse) && recording.outcome.status != 0 {
+                let says = expected(says);
+                let told = progress["loose_ends"].as_array().expect("a list");
+                let mut told = told.iter().filter_map(|it| it.as_str());
+                let is_told = told.any(|it| it.contains(&says));
+                assert!(is_told || *lapse == "locked", "{lapse}: {says}\n{progress:#}");
                 continue;
             }
             assert_eq!(
@@ -133,7 +144,6 @@ fn of_a_run_that_came_to_its_end() {
                 "{lapse}: {:#?}",
                 recording.outcome
             );
-            let progress = recording.json(&["progress"]);
             assert_eq!(progress["hang"], false, "{lapse}: {progress:#}");
             let verdict = progress["verdict"].as_str().expect("a sentence");
             let says = expected(says);
@@ -176,10 +186,13 @@ fn all_that_is_not_freed_and_nothing_else() {
                 "{unfreed:#}"
             );
         }
-        let fine = run(mpi, &scratch, "fine").json(&["progress"]);
-        let verdict = "no task hangs: all 4 ranks came to their end";
-        assert_eq!(fine["verdict"], verdict, "{mpi:?}: {fine:#}");
-        assert_eq!(fine["loose_ends"], serde_json::json!([]));
+        // The second without a message, which would leave all of it open.
+        for right in ["fine", "ordered"] {
+            let fine = run(mpi, &scratch, right).json(&["progress"]);
+            let verdict = "no task hangs: all 4 ranks came to their end";
+            assert_eq!(fine["verdict"], verdict, "{mpi:?} {right}: {fine:#}");
+            assert_eq!(fine["loose_ends"], serde_json::json!([]), "{right}");
+        }
     }
 }
 
@@ -213,7 +226,7 @@ fn of_a_run_that_mpi_ended() {
         ),
         (
             "scattered",
-            "rank 2 calls MPI_Scatter at lapses.c:@MPI_Scatter(@ with 1 MPI_INT where ranks 0-1,3 call MPI_Scatter",
+            "rank 2 calls MPI_Scatter at lapses.c:@MPI_Scatter(@ with 1 MPI_INT where",
         ),
         ("early", "; no process had called MPI_Init"),
     ];

@@ -1,0 +1,246 @@
+//! Calls on windows as they are recorded, and which of them nothing orders.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{Annotated, Argument, Event, FunctionId, Handle, Meaning, Peer, Value};
+
+const WINDOW: CommunicatorId = CommunicatorId(7);
+const SHARED: i64 = 2;
+
+/// A call with these numbers; `rank` and `target_rank` are ranks of the world.
+fn event(arguments: &[(&'static str, i64)]) -> Resolved {
+    let datatype = Argument {
+        name: "target_datatype",
+        kind: Kind::Datatype,
+        value: Value::Handle(Handle {
+            raw: 1,
+            name: Some("MPI_INT".to_owned()),
+        }),
+    };
+    let numbers = arguments.iter().map(|(name, number)| Argument {
+        name,
+        kind: Kind::Int,
+        value: Value::Number(*number),
+    });
+    let meanings = arguments.iter().map(|(name, number)| match *name {
+        "rank" | "target_rank" => Meaning::Peer(Peer {
+            communicator: None,
+            world: u32::try_from(*number).ok(),
+        }),
+        _ => Meaning::Plain,
+    });
+    Resolved {
+        function: None,
+        meanings: meanings.chain([Meaning::Plain]).collect(),
+        annotated: Annotated {
+            index: 0,
+            inferred: false,
+            event: Event::Call(FunctionId(0)),
+            symbols: 0,
+            arguments: Some(numbers.chain([datatype]).collect()),
+            line: None,
+        },
+    }
+}
+
+impl Accesses {
+    /// A task whose own part of the window has displacements in units of so many bytes.
+    fn of_unit(unit: i64) -> Self {
+        let mut it = Self::default();
+        it.made(WINDOW, Some(unit), false);
+        it
+    }
+
+    fn calls(&mut self, name: &str, arguments: &[(&'static str, i64)]) -> &mut Self {
+        let trace = TraceName::new(0, 0);
+        self.call((&name.into(), trace), &event(arguments), WINDOW);
+        self
+    }
+
+    /// `count` of `MPI_INT` from `at` on in the part of rank 1.
+    fn accesses(&mut self, name: &str, at: i64, count: i64) -> &mut Self {
+        let place = [
+            ("target_rank", 1),
+            ("target_disp", at),
+            ("target_count", count),
+        ];
+        self.calls(name, &place)
+    }
+
+    fn fences(&mut self) -> &mut Self {
+        self.calls("MPI_Win_fence", &[])
+    }
+
+    fn locks(&mut self, rank: i64, kind: i64) -> &mut Self {
+        self.calls("MPI_Win_lock", &[("lock_type", kind), ("rank", rank)])
+    }
+
+    fn unlocks(&mut self, rank: i64) -> &mut Self {
+        self.calls("MPI_Win_unlock", &[("rank", rank)])
+    }
+
+    /// Puts an `MPI_INT` under a shared lock.
+    fn puts(&mut self) -> &mut Self {
+        self.locks(1, SHARED).accesses("MPI_Put", 0, 1).unlocks(1)
+    }
+}
+
+fn count(tasks: &[&Accesses]) -> usize {
+    conflicts((0..).zip(tasks.iter().copied())).len()
+}
+
+#[test]
+fn what_overlaps_between_two_fences() {
+    let one = |name: &str, at, fences| {
+        let mut it = Accesses::of_unit(4);
+        (0..fences).for_each(|_| {
+            it.fences();
+        });
+        it.accesses(name, at, 2);
+        it
+    };
+    let both = |a: Accesses, b: Accesses| count(&[&a, &b]);
+    let (put, get, add) = ("MPI_Put", "MPI_Get", "MPI_Accumulate");
+    assert_eq!(both(one(put, 0, 1), one(put, 1, 1)), 1);
+    assert_eq!(both(one(get, 0, 1), one(put, 1, 1)), 1);
+    assert_eq!(both(one(add, 0, 1), one(put, 1, 1)), 1);
+    assert_eq!(both(one(get, 0, 1), one(add, 1, 1)), 1);
+    assert_eq!(both(one(put, 0, 1), one(put, 2, 1)), 0);
+    assert_eq!(both(one(put, 0, 1), one(put, 0, 2)), 0);
+    assert_eq!(both(one(get, 0, 1), one(get, 0, 1)), 0);
+    assert_eq!(both(one(add, 0, 1), one(add, 0, 1)), 0);
+}
+
+#[test]
+fn displacements_are_in_units_of_the_target() {
+    let task = |unit, at| {
+        let mut it = Accesses::of_unit(unit);
+        it.fences().accesses("MPI_Put", at, 1);
+        it
+    };
+    let mut target = Accesses::of_unit(4);
+    target.fences();
+    assert_eq!(count(&[&task(1, 0), &target, &task(1, 1)]), 0);
+    assert_eq!(count(&[&task(8, 1), &target, &task(1, 1)]), 1);
+    let mut target = Accesses::of_unit(1);
+    target.fences();
+    assert_eq!(count(&[&task(4, 0), &target, &task(4, 1)]), 1);
+    // What is not known is no place.
+    assert_eq!(count(&[&task(4, 0), &Accesses::default(), &task(4, 0)]), 0);
+}
+
+#[test]
+fn no_memory_is_as_large_as_a_number() {
+    let mut target = Accesses::of_unit(i64::MAX);
+    target.fences();
+    let mut task = Accesses::of_unit(1);
+    task.fences().accesses("MPI_Put", i64::MAX, 1);
+    task.accesses("MPI_Put", 3, i64::MAX)
+        .accesses("MPI_Put", 1, 1);
+    assert_eq!(count(&[&task, &target, &task.clone()]), 0);
+}
+
+#[test]
+fn locks_that_are_shared_order_nothing_and_phases_do() {
+    let mut target = Accesses::of_unit(4);
+    target.meet(1);
+    let mut early = Accesses::of_unit(4);
+    early.puts().meet(1);
+    let mut late = Accesses::of_unit(4);
+    late.meet(1);
+    late.puts();
+    assert_eq!(count(&[&early, &target, &early.clone()]), 1);
+    assert_eq!(count(&[&early, &target, &late]), 0);
+    // Without an end it goes on.
+    let mut open = Accesses::of_unit(4);
+    open.locks(1, SHARED).accesses("MPI_Put", 0, 1).meet(1);
+    assert_eq!(count(&[&open, &target, &late]), 1);
+}
+
+#[test]
+fn who_heard_of_others_may_come_behind_them() {
+    let target = Accesses::of_unit(4);
+    let mut first = Accesses::of_unit(4);
+    first.puts().hear();
+    let mut second = Accesses::of_unit(4);
+    second.hear();
+    second.puts();
+    assert_eq!(count(&[&first, &target, &second]), 0);
+    // What it heard before all met is old.
+    let mut third = Accesses::of_unit(4);
+    third.hear();
+    third.meet(1);
+    third.puts();
+    let mut fourth = Accesses::of_unit(4);
+    fourth.meet(1);
+    fourth.puts();
+    assert_eq!(count(&[&third, &target, &fourth]), 1);
+    // A number that was fetched, and memory of its own.
+    let mut asks = Accesses::of_unit(4);
+    asks.locks(3, SHARED);
+    asks.calls(
+        "MPI_Fetch_and_op",
+        &[("target_rank", 3), ("target_disp", 0)],
+    );
+    asks.unlocks(3).puts();
+    assert_eq!(count(&[&first, &target, &asks]), 0);
+    let mut looks = Accesses::of_unit(4);
+    looks.locks(2, SHARED).unlocks(2).puts();
+    assert_eq!(count(&[&first, &target, &looks]), 0);
+    let mut locks_another = Accesses::of_unit(4);
+    locks_another.locks(3, SHARED).unlocks(3).puts();
+    assert_eq!(count(&[&first, &target, &locks_another]), 1);
+}
+
+#[test]
+fn what_one_task_does_is_in_order_once_it_is_over() {
+    let target = Accesses::of_unit(4);
+    let task = |first: &str, between: &str| {
+        let mut it = Accesses::of_unit(4);
+        it.locks(1, SHARED).accesses(first, 0, 1);
+        it.calls(between, &[("rank", 1)]).accesses("MPI_Put", 0, 1);
+        count(&[&it.unlocks(1).clone(), &target])
+    };
+    assert_eq!(task("MPI_Put", "MPI_Win_sync"), 1);
+    assert_eq!(task("MPI_Put", "MPI_Win_flush"), 0);
+    assert_eq!(task("MPI_Put", "MPI_Win_flush_all"), 0);
+    // What it got is over where it was, too; what it put is not.
+    assert_eq!(task("MPI_Get", "MPI_Win_sync"), 1);
+    assert_eq!(task("MPI_Get", "MPI_Win_flush_local"), 0);
+    assert_eq!(task("MPI_Get", "MPI_Win_flush_local_all"), 0);
+    assert_eq!(task("MPI_Put", "MPI_Win_flush_local"), 1);
+    assert_eq!(task("MPI_Rget", "MPI_Wait"), 0);
+}
+
+#[test]
+fn a_flush_looks_only_at_what_is_not_over() {
+    let mut task = Accesses::of_unit(4);
+    task.calls("MPI_Win_lock_all", &[]);
+    for _ in 0..100 {
+        task.accesses("MPI_Put", 0, 1)
+            .calls("MPI_Win_flush_all", &[]);
+    }
+    assert!(task.open.is_empty());
+    assert_eq!(task.all.len(), 100);
+}
+
+#[test]
+fn threads_of_a_task_are_not_in_order() {
+    let target = Accesses::of_unit(4);
+    let mut one = Accesses::of_unit(4);
+    one.puts();
+    let whole = one.clone();
+    let mut other = Accesses::default();
+    other.hear();
+    let mut both = one.clone();
+    both.append(other.clone());
+    assert_eq!(count(&[&both, &target, &whole]), 0);
+    other.append(one.clone());
+    assert_eq!(count(&[&other, &target, &whole]), 0);
+    one.append(Accesses::default());
+    assert_eq!(count(&[&one, &target, &whole]), 1);
+    let mut none = Accesses::default();
+    none.append(one);
+    assert_eq!(count(&[&none, &target, &whole]), 1);
+}
