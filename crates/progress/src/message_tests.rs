@@ -31,7 +31,7 @@ pub fn receive(from: Peer, tag: Option<i64>) -> PartKind {
     }
 }
 
-fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
+pub fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
     PartKind::Collective(Collective {
         communicator: Some(WORLD),
         name: name.into(),

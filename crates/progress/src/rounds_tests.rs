@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::Matching;
-use crate::message::{Collective, Conversation, Mode, Operation, Part, Shape, Size, Waits};
-use crate::message_tests::{Job, receive, send};
+use crate::message::{Conversation, Mode, Operation, Part, Shape, Waits};
+use crate::message_tests::{Job, collective, receive, send};
 use crate::mismatches;
 use crate::settled::tests::found;
 use proptest::prelude::*;
@@ -40,17 +40,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Twice),
         4 => Just(Step::Look),
     ]
-}
-
-fn together(root: i64) -> PartKind {
-    PartKind::Collective(Collective {
-        communicator: Some(CommunicatorId(0)),
-        name: "MPI_Allreduce".into(),
-        shape: Shape::All,
-        root: Some(root),
-        reduction: None,
-        size: Size::default(),
-    })
 }
 
 fn counted(mut kind: PartKind, of: i64) -> PartKind {
@@ -157,7 +146,7 @@ fn play(steps: &[Step]) -> Play {
     let mut play = Play::default();
     let mut under_way: Vec<(u32, u32, i64)> = Vec::new();
     for task in 0..TASKS {
-        play.call(task, &[together(0)]);
+        play.call(task, &[collective("MPI_Allreduce", Shape::All, Some(0))]);
     }
     for step in steps {
         match *step {
@@ -194,7 +183,7 @@ fn play(steps: &[Step]) -> Play {
             Step::Together(alike) => {
                 for task in 0..TASKS {
                     let root = i64::from(!alike && task + 1 == TASKS);
-                    play.call(task, &[together(root)]);
+                    play.call(task, &[collective("MPI_Allreduce", Shape::All, Some(root))]);
                 }
             }
             Step::Twice => {

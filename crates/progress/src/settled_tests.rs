@@ -2,8 +2,8 @@
 //! Random conversations of three tasks, read step by step with what is settled left out, against all of them.
 
 use super::*;
-use crate::message::{Collective, Mode, Shape, Size};
-use crate::message_tests::{Job, receive, send};
+use crate::message::{Mode, Shape};
+use crate::message_tests::{Job, collective, receive, send};
 use crate::{Circle, Waiting, loose_ends, mismatches, without_buffers};
 use proptest::prelude::*;
 
@@ -34,17 +34,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Together(true)),
         6 => Just(Step::Look),
     ]
-}
-
-fn together(root: i64) -> PartKind {
-    PartKind::Collective(Collective {
-        communicator: Some(CommunicatorId(0)),
-        name: "MPI_Allreduce".into(),
-        shape: Shape::All,
-        root: Some(root),
-        reduction: None,
-        size: Size::default(),
-    })
 }
 
 /// The same said twice: kept whole, and cut.
@@ -103,7 +92,11 @@ fn play(steps: &[Step]) -> Both {
     let mut under_way: Vec<(u32, u32, i64)> = Vec::new();
     let mut took_from_anybody = false;
     for task in 0..TASKS {
-        both.call(task, &[together(0)], true);
+        both.call(
+            task,
+            &[collective("MPI_Allreduce", Shape::All, Some(0))],
+            true,
+        );
     }
     for step in steps {
         match *step {
@@ -137,7 +130,11 @@ fn play(steps: &[Step]) -> Both {
                 for task in 0..TASKS {
                     both.call(
                         task,
-                        &[together(i64::from(!alike && task + 1 == TASKS))],
+                        &[collective(
+                            "MPI_Allreduce",
+                            Shape::All,
+                            Some(i64::from(!alike && task + 1 == TASKS)),
+                        )],
                         true,
                     );
                 }
@@ -162,7 +159,7 @@ proptest! {
         prop_assert_eq!(found(&both.cut), found(&both.whole));
         if odd {
             for task in 0..TASKS {
-                both.call(task, &[together(i64::from(task == last))], true);
+                both.call(task, &[collective("MPI_Allreduce", Shape::All, Some(i64::from(task == last)))], true);
             }
             both.look();
         }

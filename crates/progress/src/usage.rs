@@ -38,11 +38,7 @@ pub struct Usage {
 }
 
 /// Levels of thread support, from 0.
-const LEVELS: [&str; 3] = [
-    "MPI_THREAD_SINGLE",
-    "MPI_THREAD_FUNNELED",
-    "MPI_THREAD_SERIALIZED",
-];
+const LEVELS: [&str; 2] = ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"];
 
 /// Whether any thread may call it at any time: before `MPI_Init` and after `MPI_Finalize`, too (MPI 4.1, 11.4.1), by its
 /// name without `MPI_`.
@@ -262,11 +258,13 @@ impl Usage {
             }
             return all;
         };
+        let Some(level) = LEVELS.get(usize::try_from(level).unwrap_or(0)) else {
+            return all;
+        };
         for (name, trace, event) in &self.threads {
-            if *trace == main || level > 1 {
+            if *trace == main {
                 continue;
             }
-            let level = LEVELS[usize::try_from(level).unwrap_or(0).min(1)];
             let (name, thread) = (name.to_string(), trace.to_string());
             let mistake = LooseEnd::WrongThread {
                 name,
