@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Programs of the campaign, in `programs/mpi`.
-pub const PROGRAMS: [&str; 4] = ["hydro", "sweep", "multigrid", "workers"];
+pub const PROGRAMS: [&str; 6] = ["hydro", "sweep", "multigrid", "workers", "adi", "molecules"];
 
 /// The methods that are compared.
 pub const METHODS: [&str; 4] = ["lockstep", "lockstep+normal", "prodometer", "automaded"];
@@ -80,10 +80,14 @@ impl Fault {
     fn fits(self, function: &str, is_own: bool) -> bool {
         match self {
             Self::Loop | Self::Slow | Self::Exit | Self::Sleep => is_own && function != "main",
-            Self::Dropped | Self::Tag | Self::Peer => {
-                matches!(function, "MPI_Send" | "MPI_Isend")
-            }
-            Self::Collective | Self::Swap => matches!(function, "MPI_Allreduce" | "MPI_Reduce"),
+            Self::Dropped | Self::Tag | Self::Peer => matches!(
+                function,
+                "MPI_Send" | "MPI_Isend" | "mpi_send_" | "mpi_isend_"
+            ),
+            Self::Collective | Self::Swap => matches!(
+                function,
+                "MPI_Allreduce" | "MPI_Reduce" | "mpi_allreduce_" | "mpi_reduce_"
+            ),
         }
     }
 }
@@ -137,43 +141,81 @@ pub struct Outcome {
 /// A program, recorded without a fault.
 #[derive(Debug)]
 pub struct Healthy {
-    program: &'static str,
+    program: String,
     words: Vec<String>,
+    /// What `record` and `inject` are given besides.
+    options: Vec<String>,
     directory: PathBuf,
     /// Rank, function, whether it is the program's own, calls.
     calls: Vec<(u32, String, bool, u64)>,
 }
 
 impl Healthy {
-    /// Records it with so many ranks.
+    /// Records one of [`PROGRAMS`] with so many ranks.
     ///
     /// # Panics
     /// If it cannot be recorded.
     #[must_use]
-    pub fn record(mpi: Mpi, program: &'static str, ranks: u32, scratch: &Scratch) -> Self {
+    pub fn record(mpi: Mpi, program: &str, ranks: u32, scratch: &Scratch) -> Self {
         let recipe = mpi.recipe(&format!("{program}.c"));
+        let built = recipe.flags(&["-g", "-O1"]).build();
         let mut words = mpi.launch(ranks as usize);
-        words.push(recipe.flags(&["-g", "-O1"]).build().display().to_string());
+        words.push(built.display().to_string());
+        Self::record_words(program, words, None, scratch)
+    }
+
+    /// Records a command, a launcher and its program. Its own functions are those of the program, or of the images that
+    /// this names, which are recorded with it then.
+    ///
+    /// # Panics
+    /// If it cannot be recorded.
+    #[must_use]
+    pub fn of_command(command: &str, images: Option<&str>, scratch: &Scratch) -> Self {
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        let is_program = |it: &&String| it.contains('/') || it.ends_with(".x");
+        let program = words.iter().find(is_program).or(words.last());
+        let program = program.map_or("", |it| file_name(it)).to_owned();
+        Self::record_words(&program, words, images, scratch)
+    }
+
+    fn record_words(
+        program: &str,
+        words: Vec<String>,
+        images: Option<&str>,
+        scratch: &Scratch,
+    ) -> Self {
         let directory = scratch.join(format!("healthy-{program}"));
-        let outcome = command::run(&mut record_command(&directory, &[], &words));
+        let options = images.map(|it| ["--images".to_owned(), format!("main,{it}")]);
+        let options: Vec<String> = options.into_iter().flatten().collect();
+        let given: Vec<&str> = options.iter().map(String::as_str).collect();
+        let outcome = command::run(&mut record_command(&directory, &given, &words));
         assert_eq!(outcome.status, 0, "{outcome:#?}");
         let mut calls = Vec::new();
-        for rank in 0..ranks {
+        for rank in 0.. {
             let trace = format!("{rank}.0");
-            let found = ask(&["calls", "-t", &trace], &directory);
+            let Some(found) = try_ask(&["calls", "-t", &trace], &directory) else {
+                break;
+            };
             for it in found["functions"].as_array().into_iter().flatten() {
                 let name = it["name"].as_str().unwrap_or_default().to_owned();
-                let image = it["image"].as_str().unwrap_or_default();
-                let is_own = image.contains(program);
+                let image = file_name(it["image"].as_str().unwrap_or_default());
+                let is_own = image.contains(images.unwrap_or(program));
                 calls.push((rank, name, is_own, it["calls"].as_u64().unwrap_or(0)));
             }
         }
         Self {
-            program,
+            program: program.to_owned(),
             words,
+            options,
             directory,
             calls,
         }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        &self.program
     }
 
     /// The trial of this kind and number; none where the program has nothing to hit.
@@ -214,7 +256,8 @@ impl Healthy {
             trial.rank.to_string(),
         );
         let mut inject = lockstep(&["inject", "-o"]);
-        inject.arg(&directory).args(trial.fault.words().1);
+        inject.arg(&directory).args(&self.options);
+        inject.args(trial.fault.words().1);
         if trial.fault == Fault::Peer {
             inject.args(["--set", &format!("dest={rank}")]);
         }
@@ -250,6 +293,10 @@ impl Healthy {
             seconds,
         }
     }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn named(found: &Value) -> Named {

@@ -12,20 +12,21 @@ const HEADS: &str =
 
 pub fn run(words: &[String]) -> Result<ExitCode> {
     let (mut seed, mut loops, mut others, mut ranks) = (1, 10, 3, 8);
+    let (mut command, mut images) = (None, None);
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
-        let mut number = || -> Result<u64> {
-            let value = rest
-                .next()
-                .with_context(|| format!("{word} needs a number"))?;
-            Ok(value.parse()?)
-        };
+        let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
+        let mut number = || -> Result<u64> { Ok(value()?.parse()?) };
         match word.as_str() {
             "--seed" => seed = number()?,
             "--loops" => loops = number()?,
             "--others" => others = number()?,
             "--ranks" => ranks = u32::try_from(number()?)?,
-            other => bail!("expected --seed, --loops, --others or --ranks, found `{other}`"),
+            "--command" => command = Some(value()?.as_str()),
+            "--images" => images = Some(value()?.as_str()),
+            other => bail!(
+                "expected --seed, --loops, --others, --ranks, --command or --images, found `{other}`"
+            ),
         }
     }
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
@@ -44,8 +45,11 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
         writeln!(table, "{HEADS}")?;
     }
     let scratch = Scratch::below(&directory, "progress");
-    for program in PROGRAMS {
-        let healthy = Healthy::record(mpi, program, ranks, &scratch);
+    let ours = PROGRAMS.iter().filter(|_| command.is_none());
+    let ours = ours.map(|program| Healthy::record(mpi, program, ranks, &scratch));
+    let given = command.map(|it| Healthy::of_command(it, images, &scratch));
+    for healthy in ours.chain(given) {
+        let program = healthy.program();
         for fault in Fault::ALL {
             let name = fault.words().0;
             let count = if fault == Fault::Loop { loops } else { others };
