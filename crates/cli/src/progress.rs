@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_progress::published::{Method, analyse_by, model_of};
 use lockstep_progress::{
-    Activity, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse_against,
+    Activity, Deed, Group, Kind, Loose, Progress as Found, Standing, Watch, analyse_against,
 };
 use lockstep_report::ProgressPage;
 use lockstep_trace::{EndKind, Run, ranges};
@@ -221,14 +221,10 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
     for cause in &found.causes {
         writeln!(out)?;
         let (who, victims) = (found.who(&[cause.task]), found.who(&cause.victims));
-        write!(
-            out,
-            "{who} {}",
-            output::printable(&cause.departure.sentence())
-        )?;
-        match (cause.victims.len(), cause.by_normal) {
-            (0, _) => writeln!(out)?,
-            (1, _) => writeln!(out, "; {victims} waits for it")?,
+        write!(out, "{who} {}", output::printable(&cause.sentence()))?;
+        match cause.victims.len() {
+            0 => writeln!(out)?,
+            1 => writeln!(out, "; {victims} waits for it")?,
             _ => writeln!(out, "; {victims} wait for it")?,
         }
     }
@@ -295,14 +291,19 @@ fn document(found: &Found) -> Value {
         .causes
         .iter()
         .map(|it| {
+            let departure = match &it.deed {
+                Deed::Departed { departure, .. } => Some(departure),
+                Deed::Misdirected(_) | Deed::Passed(_) => None,
+            };
             json!({
                 "task": it.task,
                 "victims": it.victims,
-                "what": it.departure.sentence(),
-                "left_out": it.departure.left_out,
-                "instead": it.departure.instead,
-                "frames": it.departure.frames,
-                "by_normal": it.by_normal,
+                "what": it.sentence(),
+                "functions": it.functions(),
+                "left_out": departure.map(|it| &it.left_out),
+                "instead": departure.map(|it| &it.instead),
+                "frames": departure.map(|it| &it.frames),
+                "by_normal": it.by_normal(),
             })
         })
         .collect();

@@ -1,6 +1,7 @@
 //! A run's progress: the whole of it, in plain values.
 
-use crate::cause::{Cause, causes};
+use crate::astray::astray;
+use crate::cause::{Cause, causes, deeds};
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends};
@@ -225,11 +226,28 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, Nod
             .chain(&steals)
             .flat_map(|it| it.calls(conversations)),
     );
+    let astray = match waiting.stuck.is_empty() {
+        true => Vec::new(),
+        false => astray(conversations, &matching, &waiting),
+    };
+    let told = told.chain(astray.iter().filter_map(|it| it.call));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
-    let causes = causes(&observed, normal, &waiting, &held_up);
+    let mut causes = causes(&observed, normal, &waiting, &held_up);
+    let mut deeds = deeds(astray, &groups, &order, &waiting);
+    sites.direct(&mut deeds);
+    // What a normal run shows of a task says more.
+    deeds.retain(|deed| {
+        !causes
+            .iter()
+            .any(|it| it.task == deed.task && it.by_normal())
+    });
+    if !deeds.is_empty() {
+        causes.retain(Cause::by_normal);
+    }
+    causes.splice(0..0, deeds);
     let mut progress = Progress {
         edges: order.edges(),
         least,
@@ -246,7 +264,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, Nod
     let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
     let is_late = progress.least.iter().any(computes);
     let is_stuck = progress.kind == Kind::Deadlock;
-    let is_cause = |it: &Cause| progress.hang && (is_stuck || it.by_normal && !is_late);
+    let is_cause = |it: &Cause| progress.hang && (is_stuck || it.by_normal() && !is_late);
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(&progress.waiting, &observed.communicators);
     let facts = Facts {

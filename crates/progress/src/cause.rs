@@ -1,11 +1,18 @@
 //! Who made the others wait by doing something else: tasks that left work out are ahead, and whoever waits
-//! for them is their victim.
+//! for them is their victim; so is whoever waits for a message that went astray, or for a task that went past a
+//! collective operation.
 
+use crate::analysis::Group;
+use crate::astray::Misdirection;
 use crate::departure::{Departure, departure, unlike_before};
+use crate::group::Order;
+use crate::message::CommunicatorId;
 use crate::observe::Observed;
-use crate::waits::Waiting;
+use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A task that departed from what is normal, and others wait for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +22,54 @@ pub struct Cause {
     /// Who waits for it.
     pub victims: Vec<u32>,
     /// What it did.
-    pub departure: Departure,
-    /// Whether a normal run shows it; else the task's own habit.
-    pub by_normal: bool,
+    pub deed: Deed,
+}
+
+/// What a task did that made others wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// It left calls out, or did something else.
+    Departed {
+        /// What.
+        departure: Departure,
+        /// Whether a normal run shows it; else the task's own habit.
+        by_normal: bool,
+    },
+    /// A message went astray.
+    Misdirected(Misdirection),
+    /// It is past the place where most call this collective operation, and did not call it.
+    Passed(Arc<str>),
+}
+
+impl Cause {
+    /// Whether a normal run shows it.
+    #[must_use]
+    pub fn by_normal(&self) -> bool {
+        matches!(self.deed, Deed::Departed { by_normal, .. } if by_normal)
+    }
+
+    /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match &self.deed {
+            Deed::Departed { departure, .. } => departure.sentence(),
+            Deed::Misdirected(message) => message.sentence(),
+            Deed::Passed(name) => format!("went on without calling {name}"),
+        }
+    }
+
+    /// The functions whose calls were wrong, or are missing.
+    #[must_use]
+    pub fn functions(&self) -> Vec<&str> {
+        match &self.deed {
+            Deed::Departed { departure, .. } => {
+                let all = departure.left_out.iter().chain(&departure.instead);
+                all.map(String::as_str).collect()
+            }
+            Deed::Misdirected(message) => vec![&message.name],
+            Deed::Passed(name) => vec![name],
+        }
+    }
 }
 
 /// The causes of a hang, those first for whom the tasks of `least` wait. `normal` holds the same tasks of a
@@ -28,13 +80,11 @@ pub(crate) fn causes(
     waiting: &Waiting,
     least: &BTreeSet<u32>,
 ) -> Vec<Cause> {
-    let mut victims: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for wait in waiting.waits.iter().filter(|wait| !wait.or_another) {
-        victims.entry(wait.to).or_default().insert(wait.from);
-    }
+    let victims = victims(waiting);
+    let awaited: BTreeSet<u32> = waiting.waits.iter().map(|it| it.to).collect();
     let tasks = observed.tasks.keys().zip(&observed.roots);
     let mut found: Vec<Cause> = tasks
-        .filter(|(task, _)| normal.is_some() || victims.contains_key(task))
+        .filter(|(task, _)| normal.is_some() || awaited.contains(task))
         .filter_map(|(task, root)| {
             let departed = match normal {
                 Some(normal) => departure(&observed.forest, *normal.get(task)?, *root)?,
@@ -44,8 +94,10 @@ pub(crate) fn causes(
             Some(Cause {
                 task: *task,
                 victims: waiting.copied().collect(),
-                departure: departed,
-                by_normal: normal.is_some(),
+                deed: Deed::Departed {
+                    departure: departed,
+                    by_normal: normal.is_some(),
+                },
             })
         })
         .collect();
@@ -59,6 +111,69 @@ pub(crate) fn causes(
     let is_first = |it: &Cause| it.victims.iter().any(|task| least.contains(task));
     found.sort_by_key(|it| (!is_first(it), it.task));
     found
+}
+
+/// Who waits for each task, for it alone.
+fn victims(waiting: &Waiting) -> BTreeMap<u32, BTreeSet<u32>> {
+    let mut victims: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for wait in waiting.waits.iter().filter(|wait| !wait.or_another) {
+        victims.entry(wait.to).or_default().insert(wait.from);
+    }
+    victims
+}
+
+/// Messages that went astray, and tasks that are past a collective operation in which others wait for them.
+pub(crate) fn deeds(
+    astray: Vec<Misdirection>,
+    groups: &[Group],
+    order: &Order,
+    waiting: &Waiting,
+) -> Vec<Cause> {
+    let mut deeds: BTreeMap<u32, Deed> = BTreeMap::new();
+    for it in astray {
+        deeds.entry(it.task()).or_insert(Deed::Misdirected(it));
+    }
+    for (task, name) in passed(groups, order, waiting) {
+        deeds.entry(task).or_insert(Deed::Passed(name));
+    }
+    let victims = victims(waiting);
+    let victims_of = |task| victims.get(&task).into_iter().flatten().copied().collect();
+    let cause = |(task, deed)| Cause {
+        task,
+        victims: victims_of(task),
+        deed,
+    };
+    deeds.into_iter().map(cause).collect()
+}
+
+/// Tasks that are further in the program than others, which wait for them in a collective operation: where they are the
+/// fewer. If they are not, those who wait made a call that most do not make.
+fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<str>)> {
+    let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
+    for (group, it) in groups.iter().enumerate() {
+        group_of.extend(it.tasks.iter().map(|task| (*task, group)));
+    }
+    let is_behind = |a: u32, b: u32| {
+        let groups = group_of.get(&a).zip(group_of.get(&b));
+        groups.is_some_and(|(a, b)| order.is_behind(*a, *b))
+    };
+    // Of each operation who waits in it, and who is past it.
+    type Sides = (BTreeSet<u32>, BTreeSet<u32>);
+    let mut operations: BTreeMap<(&Arc<str>, CommunicatorId), Sides> = BTreeMap::new();
+    for wait in waiting.waits.iter().filter(|wait| !wait.or_another) {
+        if let Why::Collective(name, communicator) = &wait.why
+            && is_behind(wait.from, wait.to)
+        {
+            let (behind, ahead) = operations.entry((name, *communicator)).or_default();
+            behind.insert(wait.from);
+            ahead.insert(wait.to);
+        }
+    }
+    let few = operations
+        .into_iter()
+        .filter(|(_, (behind, ahead))| ahead.len() < behind.len());
+    few.flat_map(|((name, _), (_, ahead))| ahead.into_iter().map(|task| (task, name.clone())))
+        .collect()
 }
 
 impl Departure {

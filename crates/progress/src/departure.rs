@@ -113,7 +113,7 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
 }
 
 /// Where the last call of a function, in a frame that is still open, departs from all before it: where
-/// these were alike.
+/// these were alike; or the last round of a loop, back to where the task is now.
 pub(crate) fn unlike_before(forest: &Forest, root: NodeId) -> Option<Departure> {
     let mut left = MOST;
     let mut frames: Vec<(String, usize)> = Vec::new();
@@ -163,10 +163,47 @@ pub(crate) fn unlike_before(forest: &Forest, root: NodeId) -> Option<Departure> 
             return None;
         }
         let key = function(forest, last)?;
+        if let Some(left_out) = last_round(forest, &list, key) {
+            return Some(Departure {
+                frames,
+                left_out,
+                instead: Vec::new(),
+            });
+        }
         let nth = nth(forest, &list, list.len() - 1);
         frames.push((forest.function(key).name.clone(), nth));
         id = last;
     }
+}
+
+/// What communicates and was called by the frame itself in each of the rounds before the last one, and not in that. A
+/// round is from one call of this function, in which the frame is, to the next.
+fn last_round(forest: &Forest, list: &[NodeId], key: FunctionKey) -> Option<Vec<String>> {
+    if !communicates(forest, key) {
+        return None;
+    }
+    let keys: Vec<FunctionKey> = list
+        .iter()
+        .filter_map(|it| function(forest, *it))
+        .filter(|it| communicates(forest, *it))
+        .collect();
+    let mut rounds = keys.split(|it| *it == key).skip(1).collect::<Vec<_>>();
+    // Behind the call in which it is now, nothing came.
+    rounds.pop();
+    let (last, before) = rounds.split_last()?;
+    let usual = before.first().filter(|_| before.len() >= HABIT)?;
+    if before.iter().any(|it| it != usual) {
+        return None;
+    }
+    let mut done = last.iter().peekable();
+    let left_out: Vec<FunctionKey> = usual
+        .iter()
+        .copied()
+        .filter(|it| done.next_if_eq(&it).is_none())
+        .collect();
+    let is_less = done.next().is_none() && !left_out.is_empty();
+    let name = |it: FunctionKey| forest.function(it).name.clone();
+    is_less.then(|| left_out.into_iter().take(NAMED).map(name).collect())
 }
 
 /// The calls that a frame made, one by one; `None` where there are too many.

@@ -110,3 +110,24 @@ fn habits_tell_without_a_normal_run() {
     );
     assert_eq!(unlike_before(&forest, varied), None);
 }
+
+#[test]
+fn the_last_round_of_a_loop_left_a_send_out() {
+    let unlike = |text: &str| {
+        let mut forest = Forest::new();
+        let root = tree(&mut forest, text);
+        words(unlike_before(&forest, root))
+    };
+    let round = "MPI_Recv work MPI_Send ";
+    let begin = |count: usize| format!("main( worker( {}", round.repeat(count));
+    let found = unlike(&(begin(3) + "MPI_Recv work MPI_Recv("));
+    assert_eq!(found, some("main#1 worker#1", "MPI_Send", ""));
+    assert_eq!(unlike(&(begin(2) + "MPI_Recv work MPI_Recv(")), None);
+    assert_eq!(unlike(&(begin(4) + "MPI_Recv(")), None);
+    // What own functions do is theirs, and what comes besides is another matter.
+    let found = unlike(&(begin(3) + "MPI_Recv work MPI_Send MPI_Bcast MPI_Recv("));
+    assert_eq!(found, None);
+    let master = "MPI_Recv hand_out( MPI_Send ) ".repeat(4);
+    let found = unlike(&format!("main( {master} MPI_Recv MPI_Recv("));
+    assert_eq!(found, None);
+}

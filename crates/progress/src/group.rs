@@ -48,7 +48,6 @@ impl Order {
     }
 
     /// Whether `a` is behind `b`.
-    #[cfg(test)]
     pub fn is_behind(&self, a: usize, b: usize) -> bool {
         self.behind[a][b]
     }

@@ -22,6 +22,7 @@
 //! (`compare`).
 
 mod analysis;
+mod astray;
 mod call;
 mod cause;
 mod conversation;
@@ -61,7 +62,8 @@ mod watch;
 mod windows;
 
 pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse, analyse_against};
-pub use cause::Cause;
+pub use astray::{Envelope, Misdirection};
+pub use cause::{Cause, Deed};
 pub use departure::{Departure, MOST};
 pub use inside::{Inside, InsideWait};
 pub use loose::{Loose, LooseEnd, loose_ends};

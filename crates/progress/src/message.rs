@@ -5,6 +5,7 @@
 //! begins a send and waits for it, `MPI_Irecv` begins a receive, `MPI_Waitall` waits for all of many,
 //! `MPI_Sendrecv` begins two and waits for both.
 
+use crate::astray::Envelope;
 use crate::loose::LooseEnd;
 use crate::onesided::Accesses;
 use crate::resources::Resources;
@@ -12,7 +13,7 @@ use crate::strand::{Doing, Strand};
 use crate::usage::Usage;
 pub use lockstep_trace::CommunicatorId;
 use lockstep_trace::TraceName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Who is in which communicator.
@@ -248,6 +249,8 @@ pub struct Conversation {
     pub settled: BTreeMap<CommunicatorId, usize>,
     /// Whether anything came before.
     pub is_cut: bool,
+    /// To whom and with which tags messages went that came before, some of them.
+    pub sent: BTreeSet<Envelope>,
     /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
     pub idle: Vec<(PartKind, bool)>,
     /// From which operation on they are of which thread.
@@ -269,6 +272,9 @@ pub enum State {
     /// It ended, and others may wait for it.
     Ended,
 }
+
+/// So many kinds of messages of a task are known after they are settled.
+const MOST_SENT: usize = 1 << 12;
 
 /// Parts by number, once the first `count` are left out.
 pub(crate) fn left(parts: &mut Vec<usize>, count: usize) {
@@ -338,6 +344,8 @@ impl Conversation {
     pub(crate) fn leave_out(&mut self, operations: usize) -> usize {
         let parts = self.parts.partition_point(|it| it.operation < operations);
         for part in self.parts.drain(..parts) {
+            let room = self.sent.len() < MOST_SENT;
+            self.sent.extend(part.kind.envelope().filter(|_| room));
             if let PartKind::Collective(Collective {
                 communicator: Some(communicator),
                 ..
@@ -409,6 +417,7 @@ impl Conversation {
         self.accesses.append(other.accesses);
         self.idle.extend(other.idle);
         self.is_cut |= other.is_cut;
+        self.sent.extend(other.sent);
         for (communicator, count) in other.settled {
             *self.settled.entry(communicator).or_default() += count;
         }

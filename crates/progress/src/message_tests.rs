@@ -86,7 +86,7 @@ impl Job {
         }
     }
 
-    fn waiting(&self) -> Waiting {
+    pub fn waiting(&self) -> Waiting {
         let matching = Matching::new(&self.0);
         let mismatches = mismatches(&self.0, &matching);
         Waiting::new(&self.0, &self.members(), &matching, &mismatches)

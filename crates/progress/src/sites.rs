@@ -1,6 +1,7 @@
 //! Where the calls that are told of were made, of those that are over: their lines are looked up, the
 //! traces of the run read once for all.
 
+use crate::cause::{Cause, Deed};
 use crate::loose::{Loose, called_at};
 use crate::message::Conversation;
 use lockstep_trace::{Run, Site, TraceName};
@@ -35,6 +36,16 @@ impl Sites {
         let call = conversation.call(operation);
         let site = call.and_then(|call| self.0.get(&call));
         site.map_or(String::new(), called_at)
+    }
+
+    /// Puts them to messages that went astray.
+    pub fn direct(&self, causes: &mut [Cause]) {
+        for it in causes {
+            if let Deed::Misdirected(message) = &mut it.deed {
+                let site = message.call.and_then(|call| self.0.get(&call));
+                message.site = site.map_or(String::new(), called_at);
+            }
+        }
     }
 
     /// Puts them where they belong.

@@ -1,7 +1,7 @@
 //! One sentence: who holds the others up, where, and why.
 
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
-use crate::cause::Cause;
+use crate::cause::{Cause, Deed};
 use crate::ends::crashed;
 use crate::loose::Loose;
 use crate::mismatch::{Aspect, Mismatch};
@@ -76,10 +76,13 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
 
 /// `rank 2 went ahead: it left out MPI_Isend in exchange() (call 21), unlike in a normal run; ...`.
 fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
-    let (who, what) = (who(progress, &[cause.task]), cause.departure.sentence());
-    match cause.by_normal {
-        true => format!("{who} went ahead: it {what}, unlike in a normal run; {text}"),
-        false => format!("{text}; {who} {what}, unlike in all its calls before"),
+    let (who, what) = (who(progress, &[cause.task]), cause.sentence());
+    match &cause.deed {
+        Deed::Departed { by_normal, .. } if *by_normal => {
+            format!("{who} went ahead: it {what}, unlike in a normal run; {text}")
+        }
+        Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
+        Deed::Misdirected(_) | Deed::Passed(_) => format!("{text}; {who} {what}"),
     }
 }
 

@@ -80,7 +80,7 @@ impl ProgressPage<'_> {
         html! {
             ul {
                 @for cause in &found.causes {
-                    li { strong { (found.who(&[cause.task])) " " (shown(&cause.departure.sentence())) } }
+                    li { strong { (found.who(&[cause.task])) " " (shown(&cause.sentence())) } }
                 }
                 @for (who, why) in &reasons {
                     li { (found.who(who)) @if who.len() == 1 { " waits " } @else { " wait " } (shown(why)) }

@@ -112,7 +112,7 @@ pub struct Named {
     pub ranks: Vec<u32>,
     /// Whether it says that the run hangs.
     pub hang: bool,
-    /// Functions open where those stand.
+    /// Functions open where those stand, and those that they called wrongly or left out.
     pub functions: Vec<String>,
 }
 
@@ -316,6 +316,13 @@ fn named(found: &Value) -> Named {
         named.functions.extend(names);
     }
     let causes = list(&found["causes"]);
+    for cause in &causes {
+        let functions = list(&cause["functions"]);
+        let names = functions
+            .iter()
+            .filter_map(|it| it.as_str().map(str::to_owned));
+        named.functions.extend(names);
+    }
     let causes: Vec<u32> = causes.iter().filter_map(|it| rank(&it["task"])).collect();
     if !causes.is_empty() {
         named.ranks = causes;

@@ -1,0 +1,214 @@
+//! Messages that went astray: to another task, or with another tag, than the one that is waited for.
+//!
+//! Of a message that nobody took and a receive that nobody serves one side is wrong. Which one is told by what was usual:
+//! the sender, if the message that is waited for had been sent before (the same pair of tasks and tag) and the one that it
+//! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
+//! decides, by distance and tag: programs number messages by their steps. Where that does not tell them apart, nobody is named.
+//!
+//! *Guarantees*: both sides are in the trace. *Costs*: O(parts of the tasks that are waited for), and
+//! once O(parts) where the second rule is asked. *Not for*: messages that were never sent ([`crate::departure`]).
+
+use crate::matching::{Matching, PartId};
+use crate::message::{Conversation, PartKind, Peer};
+use crate::waits::{Wait, Waiting, Why};
+use lockstep_trace::TraceName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// To whom and with which tag messages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Envelope {
+    /// To whom.
+    pub to: u32,
+    /// Its tag.
+    pub tag: i64,
+}
+
+/// A message that went astray.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misdirection {
+    /// Who sent it.
+    pub from: u32,
+    /// As it was sent.
+    pub sent: Envelope,
+    /// As it is waited for.
+    pub wanted: Envelope,
+    /// Whether the sender is wrong, else the receiver.
+    pub by_sender: bool,
+    /// The sender's function.
+    pub name: Arc<str>,
+    /// Its call: trace and event.
+    pub call: Option<(TraceName, u64)>,
+    /// Where that is, if known: ` at halo.c:77`.
+    pub site: String,
+}
+
+impl Misdirection {
+    /// Who is wrong.
+    #[must_use]
+    pub fn task(&self) -> u32 {
+        match self.by_sender {
+            true => self.from,
+            false => self.wanted.to,
+        }
+    }
+
+    /// What it did: `sent rank 2 a message with tag 77 instead of 20 in MPI_Isend at halo.c:77`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self {
+            from, sent, wanted, ..
+        } = self;
+        if !self.by_sender {
+            let tag = wanted.tag;
+            return format!(
+                "asks rank {from} for tag {tag}, which sent it tag {}",
+                sent.tag
+            );
+        }
+        let place = format!("in {}{}", self.name, self.site);
+        match sent.to == wanted.to {
+            true => format!(
+                "sent rank {} a message with tag {} instead of {} {place}",
+                sent.to, sent.tag, wanted.tag
+            ),
+            false => {
+                let to = match sent.to == *from {
+                    true => "itself".to_owned(),
+                    false => format!("rank {}", sent.to),
+                };
+                format!(
+                    "sent a message with tag {} to {to} instead of to rank {} {place}",
+                    sent.tag, wanted.to
+                )
+            }
+        }
+    }
+}
+
+/// The messages that went astray and are waited for; one for each who waits.
+pub(crate) fn astray(
+    tasks: &BTreeMap<u32, Conversation>,
+    matching: &Matching,
+    waiting: &Waiting,
+) -> Vec<Misdirection> {
+    let mut usual = Usual {
+        tasks,
+        matching,
+        others: None,
+    };
+    let certain = waiting.waits.iter().filter(|it| !it.or_another);
+    let mut found: Vec<Misdirection> = Vec::new();
+    for wait in certain {
+        if found.len() < MOST
+            && let Some(it) = usual.astray(wait)
+        {
+            found.push(it);
+        }
+    }
+    found
+}
+
+/// So many are told.
+const MOST: usize = 8;
+
+/// What was usual.
+struct Usual<'a> {
+    tasks: &'a BTreeMap<u32, Conversation>,
+    matching: &'a Matching,
+    /// Distances and tags of all messages that were taken.
+    others: Option<BTreeSet<(i64, i64)>>,
+}
+
+impl Usual<'_> {
+    fn astray(&mut self, wait: &Wait) -> Option<Misdirection> {
+        let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
+            return None;
+        };
+        let (from, wanted) = (wait.to, Envelope { to: wait.from, tag });
+        let conversation = self.tasks.get(&from)?;
+        let (mut before, mut strays) = (conversation.sent.clone(), Vec::new());
+        for (part, it) in conversation.parts.iter().enumerate() {
+            let Some(sent) = it.kind.envelope() else {
+                continue;
+            };
+            match self.matching.partner(PartId { task: from, part }) {
+                Some(_) => drop(before.insert(sent)),
+                None => strays.push((sent, it.operation)),
+            }
+        }
+        let is_meant = |it: &&(Envelope, usize)| (it.0.to == wanted.to) != (it.0.tag == wanted.tag);
+        let (sent, operation) = *strays.iter().rev().find(is_meant)?;
+        let by_sender = self.tell(&before, from, sent, wanted)?;
+        if !by_sender && sent.to != wanted.to {
+            return None;
+        }
+        Some(Misdirection {
+            from,
+            sent,
+            wanted,
+            by_sender,
+            name: conversation.operations.get(operation)?.name.clone(),
+            call: conversation.call(operation),
+            site: String::new(),
+        })
+    }
+
+    /// Whether what was wanted is usual and what was sent is not; the other way round it is no.
+    fn tell(
+        &mut self,
+        before: &BTreeSet<Envelope>,
+        from: u32,
+        sent: Envelope,
+        wanted: Envelope,
+    ) -> Option<bool> {
+        let (was_sent, was_wanted) = (before.contains(&sent), before.contains(&wanted));
+        if was_sent != was_wanted {
+            return Some(was_wanted);
+        }
+        if was_sent {
+            return None;
+        }
+        let others = self
+            .others
+            .get_or_insert_with(|| distances(self.tasks, self.matching));
+        let is_usual = |it: Envelope| others.contains(&distance(from, it));
+        let (was_sent, was_wanted) = (is_usual(sent), is_usual(wanted));
+        (was_sent != was_wanted).then_some(was_wanted)
+    }
+}
+
+fn distance(from: u32, it: Envelope) -> (i64, i64) {
+    (i64::from(it.to) - i64::from(from), it.tag)
+}
+
+fn distances(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> BTreeSet<(i64, i64)> {
+    let mut found = BTreeSet::new();
+    for (&task, conversation) in tasks {
+        let parts = conversation.parts.iter().enumerate();
+        let taken =
+            parts.filter(|(part, _)| matching.partner(PartId { task, part: *part }).is_some());
+        let sent = taken.filter_map(|(_, it)| it.kind.envelope());
+        let sent = sent.chain(conversation.sent.iter().copied());
+        found.extend(sent.map(|it| distance(task, it)));
+    }
+    found
+}
+
+impl PartKind {
+    /// Of a message to somebody.
+    pub(crate) fn envelope(&self) -> Option<Envelope> {
+        match *self {
+            Self::Send {
+                to: Peer::Task(to),
+                tag,
+                ..
+            } => Some(Envelope { to, tag }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "astray_tests.rs"]
+mod tests;

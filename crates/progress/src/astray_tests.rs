@@ -1,0 +1,87 @@
+#![allow(clippy::unwrap_used)]
+//! Who is wrong where a message is not the one that is waited for.
+
+use super::*;
+use crate::message::Mode;
+use crate::message_tests::{Job, receive, send};
+
+/// Two steps of messages from each of three to the next, `tag` apart each step.
+fn ring(job: &mut Job, steps: i64, apart: i64) {
+    for step in 0..steps {
+        for task in 0..3 {
+            one(job, task, (task + 1) % 3, 5 + apart * step, true);
+        }
+    }
+}
+
+fn one(job: &mut Job, from: u32, to: u32, tag: i64, is_taken: bool) {
+    job.call(from, "MPI_Send", vec![send(to, tag, Mode::Standard)], true);
+    if is_taken {
+        let wanted = receive(Peer::Task(from), Some(tag));
+        job.call(to, "MPI_Recv", vec![wanted], true);
+    }
+}
+
+fn waits(job: &mut Job, task: u32, from: u32, tag: i64) {
+    let wanted = receive(Peer::Task(from), Some(tag));
+    job.call(task, "MPI_Recv", vec![wanted], false);
+}
+
+fn found(job: &Job) -> Vec<(u32, Envelope, bool)> {
+    let all = astray(&job.0, &Matching::new(&job.0), &job.waiting());
+    all.into_iter()
+        .map(|it| (it.task(), it.sent, it.by_sender))
+        .collect()
+}
+
+#[test]
+fn a_tag_that_was_never_sent() {
+    let mut job = Job::default();
+    ring(&mut job, 2, 0);
+    one(&mut job, 0, 1, 77, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
+}
+
+#[test]
+fn a_message_to_itself() {
+    let mut job = Job::default();
+    ring(&mut job, 2, 0);
+    one(&mut job, 0, 0, 5, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
+}
+
+#[test]
+fn a_receive_that_nobody_ever_served() {
+    let mut job = Job::default();
+    ring(&mut job, 2, 0);
+    one(&mut job, 0, 1, 5, false);
+    waits(&mut job, 1, 0, 77);
+    assert_eq!(found(&job), [(1, Envelope { to: 1, tag: 5 }, false)]);
+}
+
+#[test]
+fn messages_that_are_numbered_by_their_steps() {
+    let mut job = Job::default();
+    ring(&mut job, 3, 1);
+    for task in 1..3 {
+        one(&mut job, task, (task + 1) % 3, 8, true);
+    }
+    one(&mut job, 0, 1, 77, false);
+    waits(&mut job, 1, 0, 8);
+    assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
+}
+
+#[test]
+fn where_nothing_tells_them_apart_nobody_is_named() {
+    let mut job = Job::default();
+    one(&mut job, 0, 1, 6, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), []);
+    let mut job = Job::default();
+    ring(&mut job, 2, 1);
+    one(&mut job, 0, 1, 5, false);
+    waits(&mut job, 1, 0, 6);
+    assert_eq!(found(&job), []);
+}
