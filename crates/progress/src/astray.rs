@@ -111,6 +111,8 @@ pub(crate) fn astray(
 
 /// So many are told.
 const MOST: usize = 8;
+/// So many messages of a task that nobody took are looked at.
+const MOST_STRAYS: usize = 256;
 
 /// What was usual.
 struct Usual<'a> {
@@ -134,15 +136,18 @@ impl Usual<'_> {
             };
             match self.matching.partner(PartId { task: from, part }) {
                 Some(_) => drop(before.insert(sent)),
-                None => strays.push((sent, it.operation)),
+                None if strays.len() < MOST_STRAYS => strays.push((sent, it.operation)),
+                None => {}
             }
         }
-        let is_meant = |it: &&(Envelope, usize)| (it.0.to == wanted.to) != (it.0.tag == wanted.tag);
-        let (sent, operation) = *strays.iter().rev().find(is_meant)?;
-        let by_sender = self.tell(&before, from, sent, wanted)?;
-        if !by_sender && sent.to != wanted.to {
-            return None;
-        }
+        // Messages that were sent behind it wait, too; the first is the one. What nobody ever takes is sent again and again.
+        let is_meant = |it: Envelope| (it.to == wanted.to) != (it.tag == wanted.tag);
+        let times = |it: Envelope| strays.iter().filter(|(other, _)| *other == it).count();
+        let (sent, operation, by_sender) = strays.iter().find_map(|&(sent, operation)| {
+            let is_one = is_meant(sent) && times(sent) == 1;
+            let by_sender = is_one.then(|| self.tell(&before, from, sent, wanted))??;
+            (by_sender || sent.to == wanted.to).then_some((sent, operation, by_sender))
+        })?;
         Some(Misdirection {
             from,
             sent,

@@ -85,3 +85,16 @@ fn where_nothing_tells_them_apart_nobody_is_named() {
     waits(&mut job, 1, 0, 6);
     assert_eq!(found(&job), []);
 }
+
+#[test]
+fn what_was_sent_behind_it_and_what_nobody_ever_takes_are_not_it() {
+    let mut job = Job::default();
+    for _ in 0..2 {
+        ring(&mut job, 2, 1);
+        one(&mut job, 0, 1, 99, false);
+    }
+    one(&mut job, 0, 0, 5, false);
+    one(&mut job, 0, 1, 6, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
+}

@@ -28,7 +28,10 @@ fn two_faults_of_each_kind() {
                 Fault::Dropped | Fault::Collective => {
                     assert!(outcome.hung && normal.ranks.contains(&trial.rank), "{told}");
                 }
-                Fault::Tag | Fault::Peer => assert!(outcome.hung && ours.hang, "{told}"),
+                Fault::Tag | Fault::Peer => {
+                    assert!(outcome.hung && ours.ranks == [trial.rank], "{told}");
+                    assert!(ours.functions.contains(&trial.function), "{told}");
+                }
                 // The others wait for the one that is gone; the launcher may end them first.
                 Fault::Exit => assert_eq!(ours.ranks, [trial.rank], "{told}"),
                 Fault::Sleep => {
