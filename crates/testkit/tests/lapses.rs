@@ -136,7 +136,10 @@ fn of_a_run_that_came_to_its_end() {
                 let told = progress["loose_ends"].as_array().expect("a list");
                 let mut told = told.iter().filter_map(|it| it.as_str());
                 let is_told = told.any(|it| it.contains(&says));
-                assert!(is_told || *lapse == "locked", "{lapse}: {says}\n{progress:#}");
+                assert!(
+                    is_told || *lapse == "locked",
+                    "{lapse}: {says}\n{progress:#}"
+                );
                 continue;
             }
             assert_eq!(
