@@ -36,7 +36,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     reader("codecs", codecs, seeds::streams),
     reader("side", side_stream, seeds::arguments),
     reader("plan", plan, seeds::plans),
@@ -46,6 +46,7 @@ pub const TARGETS: [Target; 13] = [
     reader("elf", elf, seeds::programs),
     reader("context", context, seeds::contexts),
     reader("selection", selection, seeds::selections),
+    reader("progress", lockstep_progress::fuzz::calls, seeds::calls),
     reader("parlot", parlot, Vec::new),
     reader("uftrace", uftrace, Vec::new),
     reader("chrome", chrome, seeds::chrome),

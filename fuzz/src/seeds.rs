@@ -51,6 +51,17 @@ pub(crate) fn arguments() -> Vec<Vec<u8>> {
     vec![bytes.0]
 }
 
+/// Calls that come back, each function in turn, and numbers of all sizes.
+pub(crate) fn calls() -> Vec<Vec<u8>> {
+    let small = (0..3000u32).map(|it| (it * 7 % 51) as u8);
+    let large = (0..1500u32).flat_map(|it| {
+        let wide = (it % 5 == 0).then_some([0xff; 9]);
+        let small = [(it * 11 % 51) as u8; 2];
+        wide.into_iter().flatten().chain(small)
+    });
+    vec![small.collect(), large.collect()]
+}
+
 pub(crate) fn programs() -> Vec<Vec<u8>> {
     fs::read(PROGRAM).into_iter().collect()
 }

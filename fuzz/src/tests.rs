@@ -91,6 +91,7 @@ fn seeds_are_accepted() {
         "context",
         "selection",
         "chrome",
+        "progress",
     ];
     for name in needed.iter().chain(
         programs

@@ -8,14 +8,16 @@ use crate::onesided::is_quiet;
 use crate::poll::Polls;
 use crate::requests::{Named, Requests};
 use crate::resources::Resource;
+use crate::routines::Routines;
 use crate::usage::is_always_fine;
-use crate::windows::{Routines, Windows};
+use crate::windows::Windows;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
     Argument, Event, HandlesMark, Meaning, RecordKey, Resolved, Resolver, Run, TraceName,
     Unresolved, Value,
 };
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// A call that is not over.
 #[derive(Debug, Clone)]
@@ -113,8 +115,8 @@ fn step(base: &str, event: &Resolved) -> Option<Step> {
 
 /// The requests that a call says it completed, each with the place of its status, and how many more there are that were not
 /// recorded.
-fn chosen(run: &Run, named: &Named, event: &Resolved) -> (Vec<(usize, i64)>, usize) {
-    let is_fortran = event.function.is_some_and(|id| {
+fn chosen(run: Option<&Run>, named: &Named, event: &Resolved) -> (Vec<(usize, i64)>, usize) {
+    let is_fortran = run.zip(event.function).is_some_and(|(run, id)| {
         let linkage = &run.function(id).linkage;
         !linkage.trim_start_matches('P').starts_with("MPI_")
     });
@@ -128,7 +130,9 @@ fn chosen(run: &Run, named: &Named, event: &Resolved) -> (Vec<(usize, i64)>, usi
     };
     let handle = |index: usize| named.handles.get(index).copied();
     // Without a request, it is negative (MPI_UNDEFINED).
-    let indices = indices.iter().map(|it| usize::try_from(it - base));
+    let indices = indices
+        .iter()
+        .map(|it| usize::try_from(it.saturating_sub(base)));
     let indices: Vec<usize> = indices.filter_map(Result::ok).collect();
     let seen = indices.iter().enumerate();
     let seen: Vec<_> = seen
@@ -220,7 +224,9 @@ impl Said {
                 marks: self.marks(resolver),
             };
             let event = resolver.resolve(event);
-            self.call(routines, &event, depth);
+            if let Some(name) = event.function.and_then(|id| routines.name(id)) {
+                self.call(name, &event, depth);
+            }
             self.before = self.open.is_some().then_some(before);
             return None;
         }
@@ -231,7 +237,7 @@ impl Said {
         let is_plain = open.asked.is_none() && !stays && !open.on_window;
         let (has_requests, tells) = (!open.requests.handles.is_empty(), open.tells);
         let operations = self.conversation.operations.len();
-        self.returned(run, &event, open);
+        self.returned(Some(run), &event, open);
         let is_noticed = self.conversation.operations.len() == operations;
         Some(Over {
             before: self.before.take()?,
@@ -321,11 +327,18 @@ impl Said {
         self.conversation.polled = Some(operation);
     }
 
+    /// Takes in a call and what it gave back, of no run.
+    pub(crate) fn exchange(&mut self, name: &Arc<str>, call: &Resolved, given: Option<&Resolved>) {
+        self.call(name, call, 1);
+        if let Some(given) = given
+            && let Some((_, open)) = self.open.take()
+        {
+            self.returned(None, given, open);
+        }
+    }
+
     /// A call, with so many calls open.
-    fn call(&mut self, routines: &Routines, event: &Resolved, depth: usize) {
-        let Some(name) = event.function.and_then(|id| routines.name(id)) else {
-            return;
-        };
+    fn call(&mut self, name: &Arc<str>, event: &Resolved, depth: usize) {
         let name = name.clone();
         let base = name.strip_prefix("MPI_").unwrap_or(&name);
         let mut open = Open {
@@ -516,7 +529,7 @@ impl Said {
     }
 
     /// A call is over: what it gave back.
-    fn returned(&mut self, run: &Run, event: &Resolved, mut open: Open) {
+    fn returned(&mut self, run: Option<&Run>, event: &Resolved, mut open: Open) {
         let Some(operation) = open.operation else {
             return;
         };

@@ -28,6 +28,8 @@ mod cause;
 mod conversation;
 mod departure;
 mod ends;
+#[doc(hidden)]
+pub mod fuzz;
 mod group;
 mod inside;
 mod judgement;
@@ -47,6 +49,7 @@ mod replay;
 mod requests;
 mod resources;
 mod rounds;
+mod routines;
 mod settled;
 mod sites;
 mod source;

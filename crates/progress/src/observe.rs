@@ -5,9 +5,10 @@ use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
+use crate::routines::Routines;
 use crate::source::{Context, Source};
 use crate::strand::{Doing, Functions};
-use crate::windows::{Routines, Windows};
+use crate::windows::Windows;
 use lockstep_calltree::{Forest, NodeId, left_out};
 use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
 use std::collections::{BTreeMap, HashSet};

@@ -2,8 +2,9 @@
 
 use crate::conversation::{Marks, Over, Said};
 use crate::message::{CommunicatorId, Conversation};
+use crate::routines::Routines;
 use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
-use crate::windows::{Routines, Windows};
+use crate::windows::Windows;
 use lockstep_trace::{
     Event, EventsOf, FunctionId, RecordKey, Resolver, Run, TraceName, Unresolved,
 };

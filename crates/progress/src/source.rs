@@ -13,9 +13,10 @@ use crate::mismatch::mismatches;
 use crate::observe::Observed;
 use crate::reader::Reader;
 use crate::rounds::{self, Speaker};
+use crate::routines::Routines;
 use crate::settled::{settled, speaker};
 use crate::strand::{Functions, Reading, Strand};
-use crate::windows::{Routines, Windows};
+use crate::windows::Windows;
 use lockstep_calltree::{Forest, FunctionMap, Grown, Trace};
 use lockstep_trace::{
     Bookmark, Communicators, EventsMark, FunctionId, Resolver, Run, StreamId, Thread, TraceName,

@@ -121,7 +121,7 @@ impl Usage {
             "Win_lock" | "Win_lock_all" | "Win_unlock" | "Win_unlock_all" => {
                 self.lock(base, event, trace);
             }
-            "Buffer_attach" => {
+            "Buffer_attach" | "Comm_attach_buffer" | "Session_attach_buffer" => {
                 self.changes += 1;
                 self.has_buffer = true;
             }

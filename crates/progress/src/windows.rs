@@ -1,9 +1,7 @@
-//! What has names of its own in a run: the windows of a communicator, and the functions of MPI.
+//! The windows of the communicators of a run, by numbers of their own.
 
 use crate::message::{CommunicatorId, Conversation, PartKind};
-use lockstep_trace::{FunctionId, Run, c_name};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// Communicators that stand for what is collective by itself: the windows of a communicator.
 #[derive(Debug, Clone, Default)]
@@ -66,27 +64,5 @@ impl Windows {
     /// The communicators that they were made of, in the order of their ids.
     pub fn parents(&self) -> impl Iterator<Item = CommunicatorId> + '_ {
         self.made.iter().map(|(communicator, _)| *communicator)
-    }
-}
-
-/// The functions of a run that are MPI's, by the names of the standard.
-#[derive(Debug)]
-pub(crate) struct Routines(Vec<Option<Arc<str>>>);
-
-impl Routines {
-    /// O(functions).
-    pub fn new(run: &Run) -> Self {
-        let name = |linkage: &str| {
-            let name = c_name(linkage);
-            let profiled = name.strip_prefix('P').filter(|it| it.starts_with("MPI_"));
-            let name = profiled.unwrap_or(&name);
-            name.starts_with("MPI_").then(|| Arc::from(name))
-        };
-        let functions = run.functions.iter();
-        Self(functions.map(|it| name(&it.linkage)).collect())
-    }
-
-    pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
-        self.0.get(id.0 as usize)?.as_ref()
     }
 }
