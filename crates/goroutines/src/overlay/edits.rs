@@ -499,3 +499,40 @@ fn line_in(source: &str, from: usize, to: usize, line: &str) -> Result<(usize, u
     }
     found.ok_or_else(|| format!("`{}` is not there", line.trim()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_of_atomic_types_are_places() {
+        let cases = [
+            (
+                "func (x *Bool) Load() bool { return LoadUint32(&x.v) != 0 }\n",
+                "func (x *Bool) Load() bool { lockstepHere(); return LoadUint32(&x.v) != 0 }\n",
+            ),
+            (
+                "func (x *Pointer[T]) Swap(new *T) (old *T) { return nil }\n",
+                "func (x *Pointer[T]) Swap(new *T) (old *T) { lockstepHere(); return nil }\n",
+            ),
+            (
+                "func (v *Value) Load() (val any) {\n\tvp := 1\n}\n",
+                "func (v *Value) Load() (val any) {\n\tlockstepHere()\n\tvp := 1\n}\n",
+            ),
+        ];
+        for (source, edited) in cases {
+            assert_eq!(atomics(source, 1).as_deref(), Ok(edited));
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_method_stays() {
+        let others = "// func (x *Bool) Load() bool { return true }\n\
+                      func (x *Int32) And(mask int32) (old int32) { return 0 }\n\
+                      func (x *Int32) Loaded() bool { return true }\n\
+                      func Load() bool { return true }\n";
+        assert_eq!(atomics(others, 0).as_deref(), Ok(others));
+        let said = atomics(others, 1);
+        assert_eq!(said, Err("0 methods of 1 are as expected".to_owned()));
+    }
+}
