@@ -17,7 +17,7 @@ use crate::syscall::{
     O_NOFOLLOW, O_RDONLY, O_RDWR, Stat,
 };
 use crate::text::Text;
-use crate::thread::{NO_MEMORY, Thread};
+use crate::thread::{FIRST_PAGE, NO_MEMORY, Thread};
 use core::cell::UnsafeCell;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
@@ -73,6 +73,8 @@ pub struct Slot {
     pub offset: u64,
     /// Its index.
     pub index: u32,
+    /// Bytes of it whose pages are there.
+    pub ready: usize,
 }
 
 /// No file yet: the state after a fork.
@@ -318,8 +320,14 @@ impl Process {
             } else {
                 Self::take(file, THREAD_CHUNK)?
             };
-            populate(at, THREAD_CHUNK as usize);
             let index = file.next_index;
+            let ready = if index == 0 {
+                // See `describe`.
+                THREAD_CHUNK as usize
+            } else {
+                populate(at, FIRST_PAGE);
+                FIRST_PAGE
+            };
             file.next_index += 1;
             if is_new {
                 // SAFETY: the caller's own block.
@@ -327,7 +335,12 @@ impl Process {
                 file.threads = thread;
                 file.thread_count += 1;
             }
-            Ok(Slot { at, offset, index })
+            Ok(Slot {
+                at,
+                offset,
+                index,
+                ready,
+            })
         })
     }
 

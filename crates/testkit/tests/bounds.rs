@@ -296,6 +296,24 @@ fn whenever_it_is_killed_the_last_events_are_there() {
     );
 }
 
+/// An encoder begins anew with each segment, in memory that must be zeros; which is not dropped where it is locked.
+#[test]
+fn a_full_run_of_a_program_with_locked_memory() {
+    let scratch = Scratch::new("locked-ring");
+    let program = Recipe::new("c/locked_memory.c").flag("-O1").build();
+    let options = ["--max-size", "2M", "--keep", "last"];
+    let run = record(&scratch, &options, &[&program]);
+    if run.outcome.status == 77 {
+        tools::note("SKIPPED locked memory: not allowed here");
+        return;
+    }
+    assert_eq!(run.outcome.status, 0, "{run:#?}");
+    let info = run.json(&["info"]);
+    let thread = &processes(&info)[0]["threads"][0];
+    assert!(thread["damage"].is_null(), "{info:#}");
+    assert!(thread["events"].as_u64() > Some(1_000_000), "{info:#}");
+}
+
 #[test]
 fn short_threads_and_deep_stacks_go_round_too() {
     let scratch = Scratch::new("ring-threads");

@@ -139,6 +139,17 @@ fn thousands_of_short_threads() {
     }
 }
 
+/// The memory of threads that are gone is used again: nothing of what they did may be left in it.
+#[test]
+fn threads_in_turn() {
+    let recipe = Recipe::new("c/threads_in_turn.c").flags(&["-O1", "-fno-optimize-sibling-calls"]);
+    if let Some(run) = check(&recipe, &[]) {
+        assert_eq!(run.processes[0].threads.len(), 81);
+        assert_eq!(calls(&run, "dive"), 79_000);
+        assert_eq!(calls(&run, "odd") + calls(&run, "even"), 240_000);
+    }
+}
+
 #[test]
 fn openmp() {
     for compiler in ["gcc", "clang"] {

@@ -26,7 +26,7 @@
 use crate::entry::{ENTRY_SIZE, Entry};
 use crate::event::{BRIEF, event, nested};
 use crate::signals::QUIET;
-use crate::thread::{Hot, STOPPED, Thread};
+use crate::thread::{Hot, SPARE, SPARES, STOPPED, Thread};
 use core::arch::{global_asm, naked_asm};
 use core::mem::{offset_of, size_of};
 use lockstep_format::plan::{block, routine, stub};
@@ -613,7 +613,19 @@ pub(super) unsafe extern "C" fn slow() {
         "mov qword ptr [rsp + 8], rax",
         "test rbp, rbp",
         "jnz 2f",
-        // A new thread: its block, all zeros.
+        // A new thread: the block of one that is gone, or another, all zeros.
+        "lea rdx, [rip + {spare}]",
+        "mov ecx, {spares}",
+        "22:",
+        "cmp qword ptr [rdx + 8*rcx - 8], 0",
+        "je 23f",
+        "xor eax, eax",
+        "xchg rax, qword ptr [rdx + 8*rcx - 8]",
+        "test rax, rax",
+        "jnz 24f",
+        "23:",
+        "dec ecx",
+        "jnz 22b",
         "mov eax, 9", // mmap
         "xor edi, edi",
         "mov esi, {size}",
@@ -624,6 +636,7 @@ pub(super) unsafe extern "C" fn slow() {
         "syscall",
         "cmp rax, -4096",
         "ja 5f",
+        "24:",
         "mov rbp, rax",
         "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
         "mov qword ptr fs:[rax], rbp",
@@ -761,6 +774,8 @@ pub(super) unsafe extern "C" fn slow() {
         "jmp 3b",
         every_signal = sym EVERY_SIGNAL,
         size = const size_of::<Thread>(),
+        spare = sym SPARE,
+        spares = const SPARES,
         stack_end = const STACK_END,
         xmm_room = const XMM_ROOM,
         event = sym event,
