@@ -59,7 +59,31 @@ pub(crate) fn calls() -> Vec<Vec<u8>> {
         let small = [(it * 11 % 51) as u8; 2];
         wide.into_iter().flatten().chain(small)
     });
-    vec![small.collect(), large.collect()]
+    vec![small.collect(), large.collect(), windows()]
+}
+
+/// Each of three tasks makes window 5 of the first communicator, comes to a fence, and puts to rank 1; with numbers that
+/// no memory has. A small number is told by one byte, two more.
+fn windows() -> Vec<u8> {
+    const LARGE: [u8; 9] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+    const CREATE: u8 = 36;
+    const FENCE: u8 = 38;
+    const PUT: u8 = 46;
+    const NO_MORE: u8 = 50;
+    let task = [
+        &[CREATE][..],
+        &LARGE,
+        &[2, 7, FENCE, 2, 7],
+        &[PUT, 2, 2, 3],
+        &LARGE,
+        &LARGE,
+        &[2, 7],
+        &[PUT, 2, 2, 3],
+        &LARGE,
+        &[3, 2, 7],
+        &[NO_MORE],
+    ];
+    task.concat().repeat(3)
 }
 
 pub(crate) fn programs() -> Vec<Vec<u8>> {

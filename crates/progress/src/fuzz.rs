@@ -212,7 +212,7 @@ fn resolved(
 fn speak(said: &mut Said, bytes: &mut Bytes<'_>) -> Option<()> {
     for index in 0..MOST {
         let chosen = bytes.byte()?;
-        // 255: this task says no more.
+        // The number behind the last: this task says no more.
         let name = NAMES.get(usize::from(chosen) % (NAMES.len() + 1))?;
         let function = Function::of(name.as_bytes())?;
         let index = 2 * index as u64;
