@@ -21,7 +21,7 @@ impl Sink for Bytes {
 /// A stream in a first chunk and as many data chunks as it needs.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    kind: u32,
+    pub kind: u32,
     pub thread: u32,
     /// Where the stream goes on, and up to where there is room.
     next: u64,

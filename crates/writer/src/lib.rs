@@ -1,4 +1,4 @@
-//! Writes runs, from whatever somebody has: functions by name, threads of processes, calls and returns, times.
+//! Writes runs, from whatever somebody has: functions by name, threads of processes, calls and returns, times, arguments.
 //!
 //! ```text
 //! Builder ── function("main") ── thread(process) ── call, ret, ... ── finish
@@ -107,6 +107,8 @@ struct Process {
     pages: Pages,
     threads: u32,
     is_mpi: bool,
+    /// Handles that its MPI library predefines, and where they are.
+    handles: Vec<(String, u64)>,
 }
 
 /// A codec's memory: as much as was needed so far, doubled.
@@ -191,8 +193,16 @@ impl Builder {
             pages,
             threads: 0,
             is_mpi: false,
+            handles: Vec::new(),
         });
         Ok(number)
+    }
+
+    /// The address of a handle that the MPI library of a process predefines.
+    pub fn handle(&mut self, process: usize, name: &str, address: u64) {
+        if let Some(process) = self.processes.get_mut(process) {
+            process.handles.push((name.to_owned(), address));
+        }
     }
 
     /// Begins a thread; the one before must be finished.
@@ -228,6 +238,24 @@ impl Builder {
     /// The innermost open call returns.
     pub fn ret(&mut self, time: Option<u64>) -> Result<(), Error> {
         self.event(RETURN, time)
+    }
+
+    /// What the latest call of an MPI function was given: the address that it returns to, then the values of its parameters
+    /// as `lockstep_format::mpi` has them; or what it gives back, before its return.
+    pub fn arguments(
+        &mut self,
+        function: FunctionNumber,
+        gives_back: bool,
+        values: &[i64],
+    ) -> Result<(), Error> {
+        let Some(trace) = &mut self.thread else {
+            return Ok(());
+        };
+        let Some(owner) = self.processes.get_mut(trace.process) else {
+            return Ok(());
+        };
+        let key = (FIRST_FUNCTION + function.0) << 1 | u32::from(gives_back);
+        trace.tuple(key, values, &mut owner.pages)
     }
 
     fn event(&mut self, symbol: u32, time: Option<u64>) -> Result<(), Error> {
@@ -277,7 +305,7 @@ impl Builder {
 
 impl Process {
     fn finish(&mut self, number: usize, plans: &[PlanFact]) -> Result<(), Error> {
-        let text = self.facts.lines(plans);
+        let text = self.facts.lines(&self.handles, plans);
         let length = (chunk::SIZE + text.len()).next_multiple_of(PAGE as usize) as u64;
         let at = self.pages.take(length)?;
         let mut head = [0; chunk::SIZE];
@@ -312,7 +340,7 @@ impl Process {
 
 impl ProcessFacts {
     /// The lines of its facts chunk.
-    fn lines(&self, plans: &[PlanFact]) -> String {
+    fn lines(&self, handles: &[(String, u64)], plans: &[PlanFact]) -> String {
         let mut text = String::new();
         let mut line = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| escaped(word)).collect();
@@ -325,6 +353,9 @@ impl ProcessFacts {
         line(&[fact::PROGRAM, &self.program]);
         if let (Some(rank), Some(launcher)) = (self.rank, LAUNCHERS.first()) {
             line(&[fact::ENVIRONMENT, launcher.rank, &rank.to_string()]);
+        }
+        for (name, address) in handles {
+            line(&[fact::HANDLE, name, &format!("{address:x}")]);
         }
         for plan in plans {
             let (first, count) = (plan.first.to_string(), plan.count.to_string());

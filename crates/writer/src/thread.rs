@@ -1,4 +1,4 @@
-//! A thread that is being written: its stream of events, and its times.
+//! A thread that is being written: its stream of events, its times, and the arguments of its calls.
 
 use crate::file::{Bytes, Chunks, Pages, chunk_header};
 use crate::{CODEC, Error, Growing};
@@ -33,6 +33,7 @@ pub(crate) struct Trace {
     symbols: u64,
     check: u32,
     times: Option<Points>,
+    arguments: Option<Arguments>,
 }
 
 impl Trace {
@@ -49,6 +50,7 @@ impl Trace {
             symbols: 0,
             check: 0,
             times: None,
+            arguments: None,
         })
     }
 
@@ -96,6 +98,26 @@ impl Trace {
         }
     }
 
+    /// What a call was given, or gave back.
+    pub fn tuple(&mut self, key: u32, values: &[i64], pages: &mut Pages) -> Result<(), Error> {
+        if self.arguments.is_none() {
+            let at = pages.take(FIRST_CHUNK)?;
+            let data = at + control::DATA as u64;
+            self.arguments = Some(Arguments {
+                at,
+                stream: Chunks::new(kind::ARGUMENTS, self.index, data, at + FIRST_CHUNK),
+                encoder: Box::new(side::Encoder::NEW),
+                run: 0,
+            });
+        }
+        let Some(arguments) = &mut self.arguments else {
+            return Ok(());
+        };
+        let mut bytes = Bytes(Vec::new());
+        arguments.run = arguments.encoder.push(key, values, &mut bytes);
+        arguments.stream.put(&bytes.0, pages)
+    }
+
     /// Writes what is left, and the thread's head: it is over.
     pub fn finish(
         mut self,
@@ -138,7 +160,10 @@ impl Trace {
             }
             put_u64(&mut head, thread::LAST_SYMBOLS, times.last_symbols);
             put_u64(&mut head, thread::LAST_TICKS, times.last);
-            times.finish(pages)?;
+            finish_side(times.stream, times.at, 0, pages)?;
+        }
+        if let Some(arguments) = self.arguments {
+            finish_side(arguments.stream, arguments.at, arguments.run, pages)?;
         }
         pages.write(self.at, &head)?;
         pages.close();
@@ -175,21 +200,26 @@ impl Points {
         self.count += 1;
         self.stream.put(&bytes.0, pages)
     }
+}
 
-    fn finish(mut self, pages: &mut Pages) -> Result<(), Error> {
-        let bytes = self.stream.finish(pages)?;
-        let mut head = [0; control::DATA];
-        chunk_header(
-            &mut head,
-            kind::TIMES,
-            FIRST_CHUNK,
-            self.stream.thread,
-            0,
-            &[],
-        );
-        put_u64(&mut head, control::WORD, side::word(bytes, 0));
-        pages.write(self.at, &head)
-    }
+/// The arguments of a thread's calls.
+#[derive(Debug)]
+struct Arguments {
+    /// Where their first chunk lies.
+    at: u64,
+    stream: Chunks,
+    encoder: Box<side::Encoder>,
+    /// The run that is going on.
+    run: u32,
+}
+
+/// Writes what is left of a side stream, and the head of its first chunk.
+fn finish_side(mut stream: Chunks, at: u64, run: u32, pages: &mut Pages) -> Result<(), Error> {
+    let bytes = stream.finish(pages)?;
+    let mut head = [0; control::DATA];
+    chunk_header(&mut head, stream.kind, FIRST_CHUNK, stream.thread, 0, &[]);
+    put_u64(&mut head, control::WORD, side::word(bytes, run));
+    pages.write(at, &head)
 }
 
 fn ticks(nanoseconds: u64) -> u64 {
