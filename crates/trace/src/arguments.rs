@@ -5,7 +5,7 @@
 //! next event of its function; where records end, later calls have none.
 
 use crate::catalogue::Image;
-use crate::container::SideStream;
+use crate::container::{SideStream, ThreadFile};
 use crate::frames::Frames;
 use crate::handles::{Class, Library};
 use crate::inferred::Inferred;
@@ -629,8 +629,14 @@ impl Thread {
     }
 }
 
-/// Reads an argument stream once: what of it does not hold.
-pub(crate) fn check(file: &[u8], stream: &SideStream) -> Option<String> {
+/// Reads the argument streams of a thread once: what of them does not hold.
+pub(crate) fn damage(file: &[u8], thread: &ThreadFile) -> Vec<String> {
+    let streams = thread.segments().map(|it| &it.side.arguments);
+    let streams = streams.filter(|it| !it.pieces.is_empty());
+    streams.filter_map(|it| check(file, it)).collect()
+}
+
+fn check(file: &[u8], stream: &SideStream) -> Option<String> {
     let mut bytes = Bytes::new(file, &stream.pieces, &[]);
     let mut decoder = Box::new(Decoder::NEW);
     let mut records = 0u64;
@@ -644,5 +650,36 @@ pub(crate) fn check(file: &[u8], stream: &SideStream) -> Option<String> {
                 ));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handles::NameLists;
+
+    #[test]
+    fn a_tuple_that_is_announced_again_is_kept_once() {
+        let source = Source {
+            file: Arc::new(Mapped::Memory(Vec::new())),
+            streams: Vec::new(),
+            inherited: 0,
+            symbols: Arc::default(),
+            library: Arc::new(Library::new(&[], &NameLists::default())),
+            functions: Arc::default(),
+            images: Vec::new().into(),
+            world_size: None,
+        };
+        let mut tuples = Tuples::default();
+        for round in 0..1000 {
+            tuples.announce(&source, 32, &[1, round % 2]);
+            tuples.announce(&source, 33, &[1]);
+        }
+        assert_eq!((tuples.numbers.len(), tuples.distinct.len()), (2000, 3));
+        let at = |number| tuples.get(number).map(|it| it.is_result);
+        assert_eq!(
+            [at(1996), at(1999), at(2000)],
+            [Some(false), Some(true), None]
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! panics and never gives a wrong event without saying so.
 #![allow(clippy::unwrap_used)]
 
+use crate::arguments;
 use crate::container::{self, ProcessFile};
 use crate::map::Mapped;
 use crate::model::FunctionId;
@@ -49,6 +50,7 @@ fn read(bytes: &[u8], symbols: &Arc<Symbols>, most: u64) -> Result<Reading, Stri
         let scan = stream::scan(mapped.bytes(), file.codec, &thread, symbols);
         complaints.extend(thread.findings.iter().map(ToString::to_string));
         complaints.extend(scan.damage);
+        complaints.extend(arguments::damage(mapped.bytes(), &thread));
         complaints.extend((!scan.unknown.is_empty()).then(|| "unknown symbols".to_owned()));
         complaints.extend(thread.is_committing.then(|| "inside a commit".to_owned()));
         let is_whole = scan.decoded == thread.symbols;

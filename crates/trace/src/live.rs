@@ -13,6 +13,7 @@
 //! there before (another meaning of symbols, damage, `--keep last`, codecs other than `lockstep`) is read
 //! whole. *Costs*: the chunks' headers, and what is new; a decoder's memory for each thread. *Not for*: sealed runs.
 
+use crate::arguments;
 use crate::container::{ProcessFile, ThreadFile};
 use crate::error::Error;
 use crate::model::Run;
@@ -81,7 +82,11 @@ impl Follower {
                 };
                 match followed.go_on(bytes, thread, symbols).filter(|_| is_one) {
                     Some(scan) => (scan, Some(followed)),
-                    None => (stream::scan(bytes, file.codec, thread, symbols), None),
+                    None => {
+                        let mut scan = stream::scan(bytes, file.codec, thread, symbols);
+                        scan.damage.extend(arguments::damage(bytes, thread));
+                        (scan, None)
+                    }
                 }
             })
             .collect();

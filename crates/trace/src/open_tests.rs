@@ -16,11 +16,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    pub(crate) fn new() -> Self {
+    /// Without anything in it.
+    pub(crate) fn empty() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("lockstep-trace-test-{}-{number}", std::process::id());
         let directory = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&directory.0).unwrap();
+        directory
+    }
+
+    pub(crate) fn new() -> Self {
+        let directory = Self::empty();
         for name in ["processes", "plans", "lines", "ends"] {
             fs::create_dir_all(directory.0.join(name)).unwrap();
         }

@@ -1,6 +1,5 @@
 //! The events of one thread, decoded from where they lie.
 
-use crate::arguments;
 use crate::container::ThreadFile;
 use crate::frames::Frames;
 use crate::map::Mapped;
@@ -462,7 +461,7 @@ pub(crate) struct Scan {
     pub followed: Option<StreamId>,
 }
 
-/// Decodes everything once and checks it.
+/// Decodes all events once and checks them.
 pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symbols) -> Scan {
     let mut scan = Scan::default();
     let mut meaning = Meaning::default();
@@ -485,9 +484,6 @@ pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symb
             };
         }
     }
-    let streams = thread.segments().map(|it| &it.side.arguments);
-    let damage = streams.filter_map(|it| arguments::check(file, it));
-    scan.damage.extend(damage);
     scan
 }
 
