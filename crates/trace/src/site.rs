@@ -6,6 +6,7 @@
 //! recorded beside its arguments. *Costs*: one pass over the events up to the last that is
 //! asked for; of a sealed run O(depth x log list) each, and that pass where lines have to be told apart.
 
+use crate::arguments::Annotated;
 use crate::frames::Frames;
 use crate::model::{FunctionId, Run, SourceLine, Thread};
 use crate::stream::Stream;
@@ -45,9 +46,7 @@ impl Run {
                     continue;
                 };
                 while beside.next_if(|it| it.index < *event).is_some() {}
-                if let Some(line) = beside.peek().and_then(|it| it.line.as_deref()) {
-                    site.lines = vec![line.clone()];
-                }
+                site.narrow(*event, beside.peek());
             }
         }
         sites
@@ -88,6 +87,16 @@ impl Thread {
 }
 
 impl Site {
+    /// Leaves the line alone that was recorded beside the event, where it is one of these: the address behind which a call
+    /// was made says nothing of a caller that jumped to what it called last.
+    fn narrow(&mut self, event: u64, recorded: Option<&Annotated>) {
+        let recorded = recorded.filter(|it| it.index == event);
+        let line = recorded.and_then(|it| it.line.as_deref());
+        if let Some(line) = line.filter(|it| self.lines.contains(it)) {
+            self.lines = vec![line.clone()];
+        }
+    }
+
     /// `solve.c:214`, `solve.c:214 or 230`, `solve.c:214 or 3 other places`; empty where no line is known.
     #[must_use]
     pub fn at(&self) -> String {
@@ -110,10 +119,40 @@ mod tests {
     use super::*;
     use crate::model::Event::{Call, Return};
     use crate::name::TraceName;
+    use std::sync::Arc;
 
     fn line(file: &str, line: u32) -> SourceLine {
         let file = file.to_owned();
         SourceLine { file, line }
+    }
+
+    #[test]
+    fn a_recorded_line_counts_where_it_is_one_of_the_callers() {
+        let lines = vec![line("a.c", 4), line("a.c", 9)];
+        let recorded = |index, at| Annotated {
+            index,
+            inferred: false,
+            event: Call(FunctionId(0)),
+            symbols: 0,
+            arguments: None,
+            line: Some(Arc::new(at)),
+        };
+        let narrowed = |recorded: Option<Annotated>| {
+            let mut site = Site {
+                caller: "relay".to_owned(),
+                lines: lines.clone(),
+            };
+            site.narrow(7, recorded.as_ref());
+            site.lines
+        };
+        assert_eq!(
+            narrowed(Some(recorded(7, line("a.c", 9)))),
+            [line("a.c", 9)]
+        );
+        // Of the caller's caller, where it ended with a jump; and of another event.
+        assert_eq!(narrowed(Some(recorded(7, line("main.c", 30)))), lines);
+        assert_eq!(narrowed(Some(recorded(8, line("a.c", 9)))), lines);
+        assert_eq!(narrowed(None), lines);
     }
 
     #[test]
