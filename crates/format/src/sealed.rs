@@ -9,8 +9,9 @@
 //!  raw       bytes that are not told anew: streams that are smaller as they were recorded
 //! ```
 //!
-//! *Guarantees*: no panic on any bytes; every byte of a file is under a check; memory of a reader follows
-//! [`most_elements`], which follows the length of the file. *Costs*: about a microsecond for each element of a list
+//! *Guarantees*: no panic on any bytes; every byte of a file is under a check; memory that a reader
+//! needs for trees follows [`most_elements`], which follows the length of the file; what stands beside events has bounds of the reader's
+//! (`lockstep-trace`: 512 MiB for a process, 1 GiB of streams), as a few bytes tell many processes that are alike. *Costs*: about a microsecond for each element of a list
 //! that is told, in either direction, and nothing for what is repeated as a whole. *Not for*: writing while a
 //! program runs.
 
@@ -78,6 +79,16 @@ pub mod section {
     pub const NODES: usize = 3;
     /// Streams that are kept as they were recorded.
     pub const RAW: usize = 4;
+}
+
+/// How the payload of a chunk is told.
+pub mod form {
+    /// As it is.
+    pub const PLAIN: u64 = 0;
+    /// As it is, in the section raw.
+    pub const RAW: u64 = 1;
+    /// Facts with addresses as steps from one to the next.
+    pub const STEPS: u64 = 2;
 }
 
 /// What a header tells.

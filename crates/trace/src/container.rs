@@ -13,17 +13,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
-mod addresses;
 mod facts;
 mod gather;
 mod residue;
 mod side;
+mod steps;
 mod thread;
 
-pub(crate) use addresses::{absolute, relative};
 pub(crate) use facts::{Facts, ImageFact};
 pub(crate) use residue::{Kept, Residue, residue};
 pub(crate) use side::{Side, SideStream};
+pub(crate) use steps::{with_steps, without_steps};
 pub(crate) use thread::{Control, ThreadFile};
 
 /// Something that does not hold.

@@ -19,7 +19,7 @@
 //!
 //! *Guarantees*: nothing in a run directory is followed (no links out of it) or executed; no panic on
 //! any content; no event differs from what was recorded without a note that says so.
-//! *Costs*: files are mapped; opening decodes every stream once, in parallel (about 10 ns an event and
+//! *Costs*: files are mapped, or copied where their streams are short (8 KiB) and not kept; opening decodes every stream once, in parallel (about 10 ns an event and
 //! core), and keeps no events; each pass over a trace decodes it again. A run that is opened again and again while it
 //! grows ([`Live`]) is decoded where it grew.
 //! *Not for*: analysis (`calltree` and above). A file that somebody shortens while it is mapped ends

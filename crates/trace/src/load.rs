@@ -96,28 +96,52 @@ pub(crate) fn process_key(file_name: &str) -> (&str, &str) {
     (key, host)
 }
 
+/// Most bytes of streams of a sealed run's processes that stay in memory: what stands beside events, and events that no
+/// tree tells.
+pub(crate) const MOST_STREAMS: u64 = 1 << 30;
+
 /// What is in the place of process files in a sealed run.
-pub(crate) fn sealed_processes(sealed: &Sealed, notes: &mut Vec<String>) -> Vec<Loaded> {
-    /// Rebuilt at the same time.
+///
+/// # Errors
+/// In words, where the file does not hold, or tells more than stays in memory.
+pub(crate) fn sealed_processes(
+    sealed: &Sealed,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Loaded>, String> {
+    /// Rebuilt at the same time: so many, of so many bytes.
     const BATCH: usize = 1024;
+    const BATCH_BYTES: u64 = 1 << 26;
     let mut results: Vec<Result<Loaded, String>> = Vec::new();
-    let mut processes = sealed.processes();
+    let mut processes = sealed.processes()?;
     let lists = NameLists::default();
+    let mut streams = 0;
     loop {
-        // Opening the file has read them all.
-        let batch: Vec<SealedProcess> = processes
-            .by_ref()
-            .take(BATCH)
-            .filter_map(Result::ok)
-            .collect();
+        let mut batch: Vec<SealedProcess> = Vec::new();
+        let mut bytes = 0;
+        while batch.len() < BATCH
+            && bytes < BATCH_BYTES
+            && let Some(process) = processes.next()
+        {
+            let process = process?;
+            bytes += process.made;
+            batch.push(process);
+        }
         if batch.is_empty() {
-            return whole(results, notes);
+            return Ok(whole(results, notes));
         }
         let rebuilt = |process: SealedProcess| {
             let name = process.file_name.clone();
             rebuilt(process, &lists).map_err(|text| format!("processes/{name}: {text}"))
         };
+        let before = results.len();
         results.par_extend(batch.into_par_iter().map(rebuilt));
+        let new = results.get(before..).unwrap_or(&[]).iter().flatten();
+        streams += new.map(|it| it.mapped.bytes().len() as u64).sum::<u64>();
+        if streams > MOST_STREAMS {
+            return Err(format!(
+                "expected streams of at most {MOST_STREAMS} bytes beside the trees, found more"
+            ));
+        }
     }
 }
 

@@ -45,7 +45,7 @@ const MOST_MARKER: u64 = 1 << 20;
 impl Run {
     /// Opens the run in `directory`: reads names, ends and plans, checks every process file and
     /// decodes every stream once (in parallel) for its open calls. Events are decoded again whenever
-    /// they are asked for; nothing is kept of them but the mapped files.
+    /// they are asked for; nothing is kept of them but the mapped files, or copies of short streams.
     ///
     /// # Errors
     /// Where there is no run, or one of another version. A damaged run opens, with notes.
@@ -118,7 +118,13 @@ impl Sealable {
         let mut notes = Vec::new();
         let sealed = open_sealed(&root, sealed)?;
         let loaded = match &sealed {
-            Some(sealed) => load::sealed_processes(sealed, &mut notes),
+            Some(sealed) => {
+                let loaded = load::sealed_processes(sealed, &mut notes);
+                loaded.map_err(|text| Error::Sealed {
+                    path: sealed.path.clone(),
+                    text,
+                })?
+            }
             None => load::processes(&root, &mut notes),
         };
 

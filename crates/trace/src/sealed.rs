@@ -10,7 +10,9 @@ mod differences;
 mod file;
 mod record;
 mod seal;
+mod tell;
 mod tree;
+mod verify;
 
 pub use crate::stream::Growing;
 pub use file::Name;

@@ -33,6 +33,8 @@ pub enum Broken {
     Nothing(&'static str),
     /// There is more in them than they may tell.
     TooMuch,
+    /// What they tell is more than a reader makes, by its bound.
+    Above(&'static str),
 }
 
 impl core::fmt::Display for Broken {
@@ -41,6 +43,7 @@ impl core::fmt::Display for Broken {
             Self::CutOff => f.write_str("the end of the section"),
             Self::Nothing(kind) => write!(f, "a number that is no {kind}"),
             Self::TooMuch => f.write_str("more than its header tells"),
+            Self::Above(bound) => write!(f, "more than {bound}"),
         }
     }
 }

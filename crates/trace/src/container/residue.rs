@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// A chunk that is kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Kept {
     pub kind: u32,
     pub thread: u32,
@@ -20,8 +20,20 @@ pub(crate) struct Kept {
     pub payload: Vec<u8>,
 }
 
+impl Kept {
+    /// Bytes of its chunk: a thread's is at least as long as its control block, any at least as what is used of it.
+    pub fn length(&self) -> u64 {
+        let least = match self.kind {
+            kind::THREAD => thread::DATA as u64,
+            _ => chunk::SIZE as u64 + u64::from(self.used),
+        };
+        let length = (chunk::SIZE + self.payload.len()) as u64;
+        length.max(least).next_multiple_of(PAGE)
+    }
+}
+
 /// What is kept of a process file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Residue {
     /// The header page, without the zeros at its end.
     pub header: Vec<u8>,
@@ -130,22 +142,16 @@ impl Residue {
         let mut bytes = self.header.clone();
         bytes.resize(PAGE as usize, 0);
         for kept in &self.chunks {
-            // A thread's chunk is at least as long as its control block.
-            let least = match kept.kind {
-                kind::THREAD => thread::DATA,
-                _ => chunk::SIZE + kept.used as usize,
-            };
-            let length = (chunk::SIZE + kept.payload.len()).max(least);
-            let length = length.checked_next_multiple_of(PAGE as usize)?;
+            let length = kept.length();
             let mut at = bytes.len() as u64;
-            if at + length as u64 > extent_end(at) {
+            if at + length > extent_end(at) {
                 at = extent_end(at);
             }
-            if length as u64 > extent_end(at) - at {
+            if length > extent_end(at) - at {
                 return None;
             }
-            let at = at as usize;
-            bytes.resize(at + length, 0);
+            let (at, end) = (at as usize, (at + length) as usize);
+            bytes.resize(end, 0);
             put(&mut bytes, at + chunk::SIZE, &kept.payload);
             let mut head = [0; chunk::CHECK + 4];
             put_u32(&mut head, chunk::MAGIC, chunk::MAGIC_VALUE);

@@ -6,8 +6,8 @@ use lockstep_format::process::fact;
 /// Their lines end with an address.
 const PLACED: [&str; 2] = [fact::HANDLE, fact::IMAGE];
 
-/// Facts with addresses told so; `None` where [`absolute`] would not give these very bytes again.
-pub(crate) fn relative(facts: &[u8]) -> Option<Vec<u8>> {
+/// Facts with addresses told so; `None` where [`without_steps`] would not give these very bytes again.
+pub(crate) fn with_steps(facts: &[u8]) -> Option<Vec<u8>> {
     let mut before = 0;
     let told = rewritten(facts, |address| {
         let address = hexadecimal(address)?;
@@ -16,11 +16,11 @@ pub(crate) fn relative(facts: &[u8]) -> Option<Vec<u8>> {
         let sign = if step < 0 { '-' } else { '+' };
         Some(format!("{sign}{:x}", step.unsigned_abs()))
     });
-    (absolute(&told) == facts).then_some(told)
+    (without_steps(&told) == facts).then_some(told)
 }
 
 /// The other direction.
-pub(crate) fn absolute(told: &[u8]) -> Vec<u8> {
+pub(crate) fn without_steps(told: &[u8]) -> Vec<u8> {
     let mut before = 0u64;
     rewritten(told, |step| {
         let (sign, digits) = step.split_first()?;
@@ -76,28 +76,28 @@ mod tests {
 
     #[test]
     fn addresses_are_steps() {
-        let told = relative(FACTS.as_bytes()).unwrap();
+        let told = with_steps(FACTS.as_bytes()).unwrap();
         let text = String::from_utf8(told.clone()).unwrap();
         assert_eq!(
             text,
             "host\tnode\nenvironment\tRANK\t7\nhandle\ta\t+55550010\nhandle\tb\t-10\nimage\t/app\tk\tmain\t16\t4\t0x-10000\nprogram\t/app"
         );
-        assert_eq!(absolute(&told), FACTS.as_bytes());
+        assert_eq!(without_steps(&told), FACTS.as_bytes());
     }
 
     #[test]
     fn what_would_come_back_otherwise_is_left() {
         for facts in ["handle\ta\t+10", "handle\ta\t0010", "handle\ta\tAB\n"] {
-            assert_eq!(relative(facts.as_bytes()), None, "{facts}");
+            assert_eq!(with_steps(facts.as_bytes()), None, "{facts}");
         }
-        assert_eq!(relative(b"handle\ta\tx\n").unwrap(), b"handle\ta\tx\n");
+        assert_eq!(with_steps(b"handle\ta\tx\n").unwrap(), b"handle\ta\tx\n");
     }
 
     proptest! {
         #[test]
         fn whatever_is_told_comes_back(facts in "((handle|image|host)(\t(0x)?[-+]?[0-9a-fx]{0,17}){0,3}\n?){0,6}") {
-            if let Some(told) = relative(facts.as_bytes()) {
-                prop_assert_eq!(absolute(&told), facts.as_bytes());
+            if let Some(told) = with_steps(facts.as_bytes()) {
+                prop_assert_eq!(without_steps(&told), facts.as_bytes());
             }
         }
     }

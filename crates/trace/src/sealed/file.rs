@@ -1,30 +1,58 @@
-//! A sealed file: opened and checked at once, its trees read when somebody asks for events.
+//! A sealed file: opened and checked at once, its trees read when somebody asks for events, its processes when somebody
+//! takes them, one after the other.
 
 use super::differences::Told;
 use super::record::{Take, decoded};
 use super::tree::Tree;
-use crate::container::{Finding, Kept, Residue, absolute};
+use crate::container::{Finding, Kept, Residue, without_steps};
+use crate::model::Frame;
 use crate::stream::Growing;
 use lockstep_format::bytes::u32_at;
 use lockstep_format::process::{EXTENT, PAGE};
 use lockstep_format::sealed::bits::{Broken, Reader};
 use lockstep_format::sealed::grammar::{Grammar, label};
-use lockstep_format::sealed::{self, Header, section};
+use lockstep_format::sealed::{self, Header, form, section};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Most bytes of what is kept of process files, and most bytes of the records that tell it, all told.
-const MOST_KEPT: u64 = 1 << 29;
+/// What a reader makes of what it is told, in bytes: a few bytes of a file may tell of very many.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Made {
+    of_process: u64,
+    of_all: u64,
+    lasting: u64,
+}
 
-/// How a chunk's payload is told.
-pub(super) mod form {
-    /// As it is.
-    pub const PLAIN: u64 = 0;
-    /// As it is, in the section raw.
-    pub const RAW: u64 = 1;
-    /// Facts with addresses relative to each other: [`crate::container::relative`].
-    pub const RELATIVE: u64 = 2;
+impl Made {
+    /// Of one process: it is in memory as a whole.
+    const MOST_OF_PROCESS: u64 = 1 << 29;
+    /// Of all, one after the other: they take time, not memory.
+    const MOST: u64 = 1 << 35;
+    /// Of what stays in memory as long as the run is open, streams not counted.
+    const MOST_LASTING: u64 = 1 << 29;
+
+    fn add(&mut self, bytes: u64) -> Result<(), Broken> {
+        self.of_process = self.of_process.saturating_add(bytes);
+        self.of_all = self.of_all.saturating_add(bytes);
+        if self.of_process > Self::MOST_OF_PROCESS {
+            return Err(Broken::Above("512 MiB for a process"));
+        }
+        if self.of_all > Self::MOST {
+            return Err(Broken::Above("32 GiB for all processes"));
+        }
+        Ok(())
+    }
+
+    /// So many things that stay.
+    fn keep<T>(&mut self, count: u64, bytes_beside: usize) -> Result<(), Broken> {
+        let each = (size_of::<T>() + bytes_beside) as u64;
+        self.lasting = self.lasting.saturating_add(count.saturating_mul(each));
+        if self.lasting > Self::MOST_LASTING {
+            return Err(Broken::Above("512 MiB of findings and open calls"));
+        }
+        Ok(())
+    }
 }
 
 /// A function as a sealed file names it.
@@ -77,6 +105,8 @@ pub(crate) struct SealedProcess {
     pub strays: Vec<u32>,
     pub residue: Residue,
     pub threads: Vec<SealedThread>,
+    /// Bytes that it has as a process file.
+    pub made: u64,
 }
 
 /// The file before this one in a shared store.
@@ -99,10 +129,7 @@ pub(crate) struct Sealed {
     bytes: Arc<crate::map::Mapped>,
     nodes: Range<usize>,
     raw: Range<usize>,
-    /// Where the section of threads begins.
-    threads: usize,
-    /// What it tells.
-    text: Vec<u8>,
+    threads: Range<usize>,
     tree: OnceLock<Result<Tree, String>>,
 }
 
@@ -110,7 +137,7 @@ pub(crate) struct Sealed {
 const MOST_BASES: usize = 10_000;
 
 impl Sealed {
-    /// Checks a file and reads its text; and that of the files that it builds on.
+    /// Checks a file and reads its names; and those of the files that it builds on.
     ///
     /// # Errors
     /// In words, what was expected, what was found, and where.
@@ -169,31 +196,33 @@ impl Sealed {
             whole = Some(next);
         }
         let whole = whole.ok_or_else(|| "expected a file, found none".to_owned())?;
-        for process in whole.processes() {
-            let checked = process.and_then(|process| whole.check_references(&process));
-            checked.map_err(|text| {
-                let at = whole.threads;
-                format!("byte {at}: expected threads, found {text}")
-            })?;
-        }
         Ok(whole)
     }
 
-    /// What it tells of processes, one after the other: of a file that was opened, all of them.
-    pub fn processes(&self) -> impl Iterator<Item = Result<SealedProcess, Broken>> {
-        let mut processes = Processes {
-            text: Take(&self.text),
+    /// What it tells of processes.
+    ///
+    /// # Errors
+    /// Where the section cannot be read; and each process where it does not hold, which is the last then.
+    pub fn processes(&self) -> Result<Processes<'_>, String> {
+        let section = self.bytes.bytes().get(self.threads.clone());
+        let text = decoded(section.unwrap_or(&[]));
+        let text = text.map_err(|broken| self.no_threads(broken))?;
+        let mut rest = Take(&text);
+        let left = rest.count().map_err(|broken| self.no_threads(broken))?;
+        Ok(Processes {
+            file: self,
+            at: text.len() - rest.0.len(),
+            text,
             raw: Take(self.bytes.bytes().get(self.raw.clone()).unwrap_or(&[])),
-            kept: 0,
-            recorded: 0,
+            left,
+            made: Made::default(),
             told: Told::default(),
-        };
-        let (count, broken) = match processes.text.count() {
-            Ok(count) => (count, None),
-            Err(broken) => (0, Some(broken)),
-        };
-        let whole = (0..count).map(move |_| processes.process());
-        broken.map(Err).into_iter().chain(whole)
+        })
+    }
+
+    fn no_threads(&self, broken: Broken) -> String {
+        let at = self.threads.start;
+        format!("byte {at}: expected threads, found {broken}")
     }
 
     /// What threads name must be there.
@@ -226,7 +255,6 @@ impl Sealed {
         let base = base(&text(section::BASE)?).map_err(|error| wrong(section::BASE, error))?;
         let names =
             names(&text(section::FUNCTIONS)?).map_err(|error| wrong(section::FUNCTIONS, error))?;
-        let threads = text(section::THREADS)?;
         let check = u32_at(bytes.bytes(), sealed::header::CHECK).unwrap_or(0);
         let file = Self {
             path: path.to_owned(),
@@ -236,8 +264,7 @@ impl Sealed {
             base: None,
             nodes: sections[section::NODES].clone(),
             raw: sections[section::RAW].clone(),
-            text: threads,
-            threads: sections[section::THREADS].start,
+            threads: sections[section::THREADS].clone(),
             bytes: Arc::new(bytes),
             tree: OnceLock::new(),
         };
@@ -330,35 +357,52 @@ fn names(text: &[u8]) -> Result<Vec<Name>, Broken> {
     Ok(names)
 }
 
-/// The processes that are told by a section.
-struct Processes<'a> {
-    text: Take<'a>,
+/// The processes of a sealed file, one after the other.
+#[derive(Debug)]
+pub(crate) struct Processes<'a> {
+    file: &'a Sealed,
+    /// What the section tells, and where in it the next one begins.
+    text: Vec<u8>,
+    at: usize,
     raw: Take<'a>,
-    /// Bytes of what was kept of those so far, and of their records.
-    kept: u64,
-    recorded: u64,
+    left: usize,
+    made: Made,
     told: Told,
+}
+
+impl Iterator for Processes<'_> {
+    type Item = Result<SealedProcess, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let process = self.process();
+        Some(process.map_err(|broken| {
+            self.left = 0;
+            self.file.no_threads(broken)
+        }))
+    }
 }
 
 impl Processes<'_> {
     fn process(&mut self) -> Result<SealedProcess, Broken> {
-        let record = self.told.take(&mut self.text)?;
-        self.recorded += record.len() as u64;
-        if self.recorded > MOST_KEPT {
-            return Err(Broken::TooMuch);
-        }
+        let made = &mut self.made;
+        made.of_process = 0;
+        let mut rest = Take(self.text.get(self.at..).unwrap_or(&[]));
+        let record = self.told.take(&mut rest)?;
+        self.at = self.text.len() - rest.0.len();
+        made.add(record.len() as u64)?;
         let take = &mut Take(record);
         let mut process = SealedProcess {
             file_name: take.text()?,
             ..SealedProcess::default()
         };
         for _ in 0..take.count()? {
-            process.findings.push(Finding {
-                at: take.number()?,
-                text: take.text()?,
-            });
+            let (at, text) = (take.number()?, take.text()?);
+            made.keep::<Finding>(1, text.len())?;
+            process.findings.push(Finding { at, text });
         }
         for _ in 0..take.count()? {
+            made.keep::<u32>(1, 0)?;
             process.strays.push(take.small()?);
         }
         process.residue.header = take.sparse(PAGE as usize)?;
@@ -374,24 +418,27 @@ impl Processes<'_> {
             chunk.payload = match take.number()? {
                 form::PLAIN => take.sparse(EXTENT as usize)?,
                 form::RAW => self.raw.sparse(EXTENT as usize)?,
-                form::RELATIVE => absolute(&take.sparse(EXTENT as usize)?),
+                form::STEPS => without_steps(&take.sparse(EXTENT as usize)?),
                 _ => return Err(Broken::Nothing("form of a payload")),
             };
-            self.kept += chunk.payload.len() as u64;
-            if self.kept > MOST_KEPT || chunk.payload.len() as u64 > EXTENT {
+            if chunk.length() > EXTENT {
                 return Err(Broken::TooMuch);
             }
+            made.add(size_of::<Kept>() as u64 + chunk.length())?;
             process.residue.chunks.push(chunk);
         }
         process.residue.toggle_checks();
         for _ in 0..take.count()? {
-            process.threads.push(thread(take)?);
+            process.threads.push(thread(take, made)?);
         }
+        process.made = made.of_process;
+        self.file.check_references(&process)?;
         Ok(process)
     }
 }
 
-fn thread(take: &mut Take<'_>) -> Result<SealedThread, Broken> {
+fn thread(take: &mut Take<'_>, made: &mut Made) -> Result<SealedThread, Broken> {
+    made.keep::<SealedThread>(1, 0)?;
     let mut thread = SealedThread {
         index: take.small()?,
         root: take.small()?,
@@ -406,7 +453,9 @@ fn thread(take: &mut Take<'_>) -> Result<SealedThread, Broken> {
         ..SealedThread::default()
     };
     for _ in 0..take.count()? {
-        thread.damage.push(take.text()?);
+        let damage = take.text()?;
+        made.keep::<String>(1, damage.len())?;
+        thread.damage.push(damage);
     }
     for _ in 0..take.count()? {
         let name = take.small()?;
@@ -416,11 +465,16 @@ fn thread(take: &mut Take<'_>) -> Result<SealedThread, Broken> {
         } else {
             None
         };
+        let times = take.number()?;
+        // Each call is a frame of the open thread.
+        let file = called_at.as_ref().map_or(0, |(file, _)| file.len());
+        made.keep::<OpenRun>(1, file)?;
+        made.keep::<Frame>(times, file)?;
         thread.open.push(OpenRun {
             name,
             handed_over: flags & 1 != 0,
             called_at,
-            times: take.number()?,
+            times,
         });
     }
     // A stack of more calls than there are events is none.
@@ -428,13 +482,99 @@ fn thread(take: &mut Take<'_>) -> Result<SealedThread, Broken> {
         .open
         .iter()
         .fold(0u64, |sum, run| sum.saturating_add(run.times));
-    if open > thread.events || open > MOST_KEPT / 64 {
+    if open > thread.events {
         return Err(Broken::TooMuch);
     }
     let mut at = 0u64;
     for _ in 0..take.count()? {
+        made.keep::<u64>(1, 0)?;
         at = at.saturating_add(take.number()?);
         thread.strays.push(at);
     }
     Ok(thread)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::record::Bytes;
+    use super::super::seal::{assemble, none};
+    use super::*;
+    use crate::map::Mapped;
+    use lockstep_format::process::kind;
+
+    /// A file without anything.
+    fn empty() -> Sealed {
+        let header = Header {
+            slots: 14,
+            ..Header::default()
+        };
+        let nothing = Bytes::default();
+        let (bytes, _) = assemble(&header, &nothing, &none(), &none(), &[], &[]);
+        Sealed::open(Path::new("sealed"), Mapped::Memory(bytes)).unwrap()
+    }
+
+    /// A process with so many chunks of a kind that are told by `payload`, and of which `used` bytes are used.
+    fn record(chunks: u64, payload: &[u8], used: u64) -> Vec<u8> {
+        let mut record = Bytes::default();
+        record.bytes(b"node-1-1-0.lockstep");
+        [0, 0].iter().for_each(|count| record.number(*count));
+        record.sparse(&[]);
+        record.number(chunks);
+        for sequence in 0..chunks {
+            let kind = u64::from(kind::ARGUMENTS);
+            for number in [kind, 0, sequence, used, 0, form::PLAIN] {
+                record.number(number);
+            }
+            record.sparse(payload);
+        }
+        record.number(0);
+        record.0
+    }
+
+    /// So many processes, each as the first one.
+    fn processes<'a>(file: &'a Sealed, record: &[u8], count: usize) -> Processes<'a> {
+        let mut text = Bytes::default();
+        let length = record.len() as u64;
+        for own in [record].into_iter().chain(vec![&[][..]; count - 1]) {
+            text.number(length);
+            text.number(length - own.len() as u64);
+            text.bytes(own);
+            text.number(0);
+        }
+        let mut processes = file.processes().unwrap();
+        (processes.text, processes.at, processes.left) = (text.0, 0, count);
+        processes
+    }
+
+    #[test]
+    fn ranks_by_the_thousand_have_streams_beside_their_events() {
+        let file = empty();
+        let record = record(1, &vec![1; 1 << 16], 0);
+        let mut count = 0;
+        for process in processes(&file, &record, 9_000) {
+            assert_eq!(process.unwrap().residue.chunks[0].payload.len(), 1 << 16);
+            count += 1;
+        }
+        assert_eq!(count, 9_000);
+    }
+
+    #[test]
+    fn few_bytes_are_not_made_many() {
+        let file = empty();
+        let found = |record: &[u8], count| {
+            let last = processes(&file, record, count).last();
+            last.unwrap().map(|it| it.made).unwrap_err()
+        };
+        let text = found(&record(10_000, &[], 1 << 19), 1);
+        assert!(text.contains("512 MiB for a process"), "{text}");
+        let text = found(&record(2, &[], 1 << 19), 40_000);
+        assert!(text.contains("32 GiB for all processes"), "{text}");
+        let mut findings = Bytes::default();
+        findings.bytes(b"node-1-1-0.lockstep");
+        findings.number(20_000_000);
+        findings.0.resize(findings.0.len() + 40_000_000, 0);
+        let text = found(&findings.0, 1);
+        assert!(text.contains("512 MiB of findings"), "{text}");
+    }
 }

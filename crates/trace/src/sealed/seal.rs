@@ -1,33 +1,28 @@
 //! Sealing: from an opened run and the trees of its threads to one file, in the place of the process files.
 //!
 //! ```text
-//!  processes/*  ──┐
+//!  processes/*  ──┐            tell                          verify
 //!  trees        ──┴─► sealed.lockstep.tmp ─► read back, compared event by event ─► sealed.lockstep ─► processes/ removed
 //! ```
 //! A crash leaves the process files, or the sealed file, or both, which tell the same: `sealed.lockstep` is there only
-//! after all of it was read back, and nothing is removed before it and its directory are on the disk.
+//! after all of it was read back and compared, what stands beside events too, and nothing is removed before it and its
+//! directory are on the disk.
 
 use super::SealedStream;
-use super::differences::Teller;
-use super::file::{Name, OpenRun, Sealed, form};
+use super::file::{Name, Sealed};
 use super::record::Bytes;
-use super::tree::{Names, Walk};
-use crate::container::{self, Residue, relative, residue};
+use super::tell::{Told, tell};
+use super::verify::{names_in, verify, verify_kept};
 use crate::map::{Mapped, map_path};
-use crate::model::{EndKind, FunctionId, Process, Run, Thread};
-use crate::open::{ProcessPart, Sealable, ThreadPart};
+use crate::model::{EndKind, Process, Run, Thread};
+use crate::open::Sealable;
 use crate::stream::Stream;
 use lockstep_format::check::crc32c;
-use lockstep_format::process::kind;
 use lockstep_format::sealed::{self, Header, section};
-use rustc_hash::{FxHashMap, FxHashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Streams beside events are coded up to here, and kept as they are beyond: bytes in all.
-const MOST_CODED: usize = 4 << 20;
 
 /// Where the tree of a thread is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -86,6 +81,14 @@ pub enum SealError {
         path: PathBuf,
         /// The trace.
         trace: String,
+    },
+    /// The same of what stands beside events.
+    #[error("{}: expected what process {process} has beside its events as recorded, found something else: nothing is changed", path.display())]
+    DiffersBeside {
+        /// The run.
+        path: PathBuf,
+        /// The process.
+        process: String,
     },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
@@ -217,7 +220,7 @@ fn store_file(number: usize) -> String {
 }
 
 /// Threads: no processes.
-fn none() -> Bytes {
+pub(super) fn none() -> Bytes {
     let mut text = Bytes::default();
     text.number(0);
     text
@@ -230,7 +233,7 @@ fn base_text(path: Option<&Path>, check: u32) -> Bytes {
     text
 }
 
-fn names_text(names: &[Name]) -> Bytes {
+pub(super) fn names_text(names: &[Name]) -> Bytes {
     let mut text = Bytes::default();
     text.number(names.len() as u64);
     for name in names {
@@ -241,7 +244,7 @@ fn names_text(names: &[Name]) -> Bytes {
     text
 }
 
-fn assemble(
+pub(super) fn assemble(
     header: &Header,
     base: &Bytes,
     names: &Bytes,
@@ -322,33 +325,13 @@ fn seal_one(
     let run = &sealable.run;
     let path = run.directory.join(sealed::FILE);
     sealable.check()?;
-    let mut names = NameTable::new(trees, base.is_some());
-    let mut threads = Bytes::default();
-    let mut raw = Bytes::default();
-    let mut sizes = Sizes {
-        trees: trees.nodes.len() as u64,
-        ..Sizes::default()
-    };
-    threads.number(run.processes.len() as u64);
-    let mut teller = Teller::default();
-    for ((process, part), roots) in run.processes.iter().zip(&sealable.parts).zip(roots) {
-        sizes.before += part.whole.length();
-        let record = process_record(
-            run,
-            process,
-            part,
-            roots,
-            &mut names,
-            threads.0.len() > MOST_CODED,
-            &mut raw,
-            &mut sizes,
-        )
-        .map_err(|text| SealError::Store {
-            path: run.directory.join("processes").join(&part.file_name),
-            text,
-        })?;
-        teller.put(record.0, &mut threads);
-    }
+    let Told {
+        threads,
+        names,
+        raw,
+        sizes,
+        beside,
+    } = tell(sealable, trees, roots, base.is_some())?;
     let (header, base, nodes) = match base {
         None => (trees.header, Bytes::default(), &trees.nodes[..]),
         Some((store, check)) => {
@@ -361,9 +344,12 @@ fn seal_one(
             (header, base_text(Some(&store), *check), &[][..])
         }
     };
-    let (bytes, _) = assemble(&header, &base, &names.text(), &threads, nodes, &raw.0);
-    sizes.after = bytes.len() as u64;
-    verify(run, &path, bytes.clone(), roots)?;
+    let (bytes, _) = assemble(&header, &base, &names, &threads, nodes, &raw.0);
+    let sizes = Sizes {
+        after: bytes.len() as u64,
+        ..sizes
+    };
+    verify(sealable, &path, bytes.clone(), roots, &beside)?;
     replace(&path, &bytes, |draft| match sizes.kept {
         0 => Ok(()),
         _ => verify_kept(run, draft, roots),
@@ -394,292 +380,6 @@ impl Sealable {
             None => Ok(()),
         }
     }
-}
-
-/// Names, and more where they are needed.
-struct NameTable<'a> {
-    known: &'a [Name],
-    /// Whether the known ones stand in another file.
-    elsewhere: bool,
-    added: Vec<Name>,
-    numbers: FxHashMap<(&'a str, &'a str), u32>,
-}
-
-impl<'a> NameTable<'a> {
-    fn new(trees: &'a Trees, elsewhere: bool) -> Self {
-        let numbers = trees
-            .names
-            .iter()
-            .zip(0..)
-            .map(|(name, number)| ((name.image.as_str(), name.linkage.as_str()), number))
-            .collect();
-        Self {
-            known: &trees.names,
-            elsewhere,
-            added: Vec::new(),
-            numbers,
-        }
-    }
-
-    fn number(&mut self, run: &Run, function: FunctionId) -> u32 {
-        let function = run.function(function);
-        let key = (function.image.as_str(), function.linkage.as_str());
-        if let Some(number) = self.numbers.get(&key) {
-            return *number;
-        }
-        let is_it = |name: &Name| (name.image.as_str(), name.linkage.as_str()) == key;
-        let at = self.added.iter().position(is_it).unwrap_or_else(|| {
-            self.added.push(Name {
-                image: function.image.clone(),
-                linkage: function.linkage.clone(),
-                leaf: false,
-            });
-            self.added.len() - 1
-        });
-        (self.known.len() + at) as u32
-    }
-
-    fn text(&self) -> Bytes {
-        let known = if self.elsewhere { &[] } else { self.known };
-        names_text(&[known, &self.added].concat())
-    }
-}
-
-/// What is told of a process; its streams `apart` where there is enough of them already.
-#[allow(clippy::too_many_arguments)]
-fn process_record<'a>(
-    run: &'a Run,
-    process: &Process,
-    part: &ProcessPart,
-    roots: &[Option<TreeOf>],
-    names: &mut NameTable<'a>,
-    apart: bool,
-    raw: &mut Bytes,
-    sizes: &mut Sizes,
-) -> Result<Bytes, String> {
-    let mapped = part.whole.open(&part.file_name);
-    let mapped = mapped.map_err(|error| error.to_string())?;
-    let file = container::read(mapped.bytes(), |at| mapped.control(at))
-        .map_err(|finding| finding.to_string())?;
-    let told = part
-        .threads
-        .iter()
-        .zip(roots)
-        .filter(|(_, root)| root.is_some())
-        .map(|(thread, _)| thread.index)
-        .collect();
-    let mut kept = residue(mapped.bytes(), &file, &told);
-    kept.toggle_checks();
-    let Residue { header, chunks } = kept;
-    let mut record = Bytes::default();
-    let text = &mut record;
-    text.bytes(part.file_name.as_bytes());
-    text.number(part.findings.len() as u64);
-    for finding in &part.findings {
-        text.number(finding.at);
-        text.bytes(finding.text.as_bytes());
-    }
-    text.number(part.strays.len() as u64);
-    for stray in &part.strays {
-        text.number(u64::from(*stray));
-    }
-    text.sparse(&header);
-    text.number(chunks.len() as u64);
-    for chunk in &chunks {
-        for number in [
-            chunk.kind,
-            chunk.thread,
-            chunk.sequence,
-            chunk.used,
-            chunk.payload_check,
-        ] {
-            text.number(u64::from(number));
-        }
-        let is_text = matches!(chunk.kind, kind::FACTS | kind::THREAD);
-        let is_stream = chunk.kind == kind::DATA;
-        let is_raw = is_stream || !is_text && (apart || text.0.len() > MOST_CODED);
-        let steps = match chunk.kind {
-            kind::FACTS => relative(&chunk.payload),
-            _ => None,
-        };
-        let form = match (is_raw, &steps) {
-            (true, _) => form::RAW,
-            (_, Some(_)) => form::RELATIVE,
-            _ => form::PLAIN,
-        };
-        text.number(form);
-        let payload = steps.as_ref().unwrap_or(&chunk.payload);
-        if is_raw { &mut *raw } else { &mut *text }.sparse(payload);
-    }
-    text.number(roots.iter().flatten().count() as u64);
-    for ((thread, part), root) in process.threads.iter().zip(&part.threads).zip(roots) {
-        sizes.events += thread.events;
-        sizes.streams += thread.bytes;
-        match root {
-            Some(root) => put_thread(run, thread, part, root, names, text),
-            None => sizes.kept += 1,
-        }
-    }
-    Ok(record)
-}
-
-fn put_thread<'a>(
-    run: &'a Run,
-    thread: &Thread,
-    part: &ThreadPart,
-    root: &TreeOf,
-    names: &mut NameTable<'a>,
-    text: &mut Bytes,
-) {
-    let leaf = thread
-        .open_leaf
-        .map_or(0, |leaf| u64::from(names.number(run, leaf)) + 1);
-    for number in [
-        u64::from(part.index),
-        u64::from(root.root),
-        thread.events,
-        thread.calls,
-        thread.dropped,
-        thread.bytes,
-        thread.unverified,
-        u64::from(part.committing),
-        u64::from(part.ran_main),
-        leaf,
-    ] {
-        text.number(number);
-    }
-    text.number(part.damage.len() as u64);
-    for damage in &part.damage {
-        text.bytes(damage.as_bytes());
-    }
-    let mut open: Vec<OpenRun> = Vec::new();
-    for frame in &thread.open {
-        let run_of_one = OpenRun {
-            name: names.number(run, frame.function),
-            handed_over: frame.handed_over,
-            called_at: frame.called_at.clone().map(|at| (at.file, at.line)),
-            times: 1,
-        };
-        match open.last_mut() {
-            Some(last)
-                if (last.name, last.handed_over, &last.called_at)
-                    == (
-                        run_of_one.name,
-                        run_of_one.handed_over,
-                        &run_of_one.called_at,
-                    ) =>
-            {
-                last.times += 1;
-            }
-            _ => open.push(run_of_one),
-        }
-    }
-    text.number(open.len() as u64);
-    for run in &open {
-        text.number(u64::from(run.name));
-        text.number(u64::from(run.handed_over) | u64::from(run.called_at.is_some()) << 1);
-        if let Some((file, line)) = &run.called_at {
-            text.bytes(file.as_bytes());
-            text.number(u64::from(*line));
-        }
-        text.number(run.times);
-    }
-    text.number(root.strays.len() as u64);
-    let mut before = 0;
-    for stray in &root.strays {
-        text.number(stray - before);
-        before = *stray;
-    }
-}
-
-/// The functions that names are in a run.
-fn names_in(run: &Run, sealed: &Sealed) -> Names {
-    let ids: FxHashMap<(&str, &str), FunctionId> = run
-        .functions
-        .iter()
-        .zip(0..)
-        .map(|(it, id)| ((it.image.as_str(), it.linkage.as_str()), FunctionId(id)))
-        .collect();
-    let rows = sealed.names.iter().map(|name| {
-        let key = (name.image.as_str(), name.linkage.as_str());
-        let id = ids.get(&key).copied().unwrap_or(FunctionId(u32::MAX));
-        (id, name.leaf)
-    });
-    Names {
-        rows: rows.collect(),
-    }
-}
-
-/// Reads what is about to be written, and compares it with the events as recorded.
-fn verify(
-    run: &Run,
-    path: &Path,
-    bytes: Vec<u8>,
-    roots: &[Vec<Option<TreeOf>>],
-) -> Result<(), SealError> {
-    let wrong = |text: String| SealError::Store {
-        path: path.to_owned(),
-        text,
-    };
-    let sealed = Sealed::open(path, Mapped::Memory(bytes)).map_err(wrong)?;
-    let tree = sealed.tree().map_err(|text| wrong(text.to_owned()))?;
-    let names = names_in(run, &sealed);
-    let mut compared: FxHashSet<(u128, &TreeOf)> = FxHashSet::default();
-    for (process, roots) in run.processes.iter().zip(roots) {
-        for (thread, root) in process.threads.iter().zip(roots) {
-            let Some(root) = root else { continue };
-            // Equal bytes are the same events again.
-            if let Some(content) = thread.content()
-                && !compared.insert((content, root))
-            {
-                continue;
-            }
-            let mut told = Walk::new(tree, &names, root.root, &root.strays);
-            let mut recorded = thread.events();
-            loop {
-                let next = recorded.next();
-                let same =
-                    next == told.next() && (next.is_none() || told.symbols == recorded.symbols());
-                if !same {
-                    return Err(SealError::Differs {
-                        path: run.directory.clone(),
-                        trace: thread.name.to_string(),
-                    });
-                }
-                if next.is_none() {
-                    break;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Reads the run as it is with the file that was written, and compares the threads that were kept as recorded.
-fn verify_kept(run: &Run, draft: &Path, roots: &[Vec<Option<TreeOf>>]) -> Result<(), SealError> {
-    let name = draft.file_name().unwrap_or_default().to_string_lossy();
-    let written = Sealable::open_with(&run.directory, &name).map_err(|error| SealError::Store {
-        path: run.directory.clone(),
-        text: error.to_string(),
-    })?;
-    let written = written.run;
-    for (process, roots) in run.processes.iter().zip(roots) {
-        let kept = process.threads.iter().zip(roots);
-        for (thread, _) in kept.filter(|(_, root)| root.is_none()) {
-            let same = written.trace(thread.name).is_some_and(|other| {
-                (other.events, other.dropped, &other.open)
-                    == (thread.events, thread.dropped, &thread.open)
-                    && other.events().eq(thread.events())
-            });
-            if !same {
-                return Err(SealError::Differs {
-                    path: run.directory.clone(),
-                    trace: thread.name.to_string(),
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
 impl Trees {
