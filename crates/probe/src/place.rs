@@ -88,7 +88,7 @@ fn gaps((low, high): (u64, u64), size: u64, maps: &Maps) -> [Option<u64>; 2] {
 
 /// Memory for the arenas of libraries, reserved in large pieces: whoever loads a hundred of them needs to
 /// look for room a few times. What is not used of a piece is given back with the next one, so that only
-/// arenas stay; a later search finds the place of one that was given back.
+/// arenas and what is free of the last piece stay; a later search finds the place of one that was given back.
 mod pool {
     use super::REACH;
     use crate::syscall;

@@ -443,8 +443,6 @@ pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) 
         if let Some(side) = unsafe { arguments.side.as_mut() } {
             let stream = &mut side.stream;
             stream.grow(process, index, kind::ARGUMENTS, MOST_BYTES);
-            // The first chunk is smaller than what must be free.
-            stream.grow(process, index, kind::ARGUMENTS, MOST_BYTES);
         }
     }
     if is_exit {
