@@ -164,7 +164,7 @@ pub fn compare_in_order(
     if options.part.to.is_none() {
         add_ends(&mut findings, faulty);
     }
-    let suspects = rank(&mut findings, &ranking, order);
+    let suspects = rank(&mut findings, &ranking, order, faulty);
     let p = normality.as_ref().map(Normality::smallest);
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra);

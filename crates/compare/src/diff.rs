@@ -125,6 +125,7 @@ pub fn diff(
                 *event = cut.of_trace(*event);
             }
         }
+        first.tell_apart(faulty);
     }
     let (ops, loops, alike) = match style {
         Style::Tree => {

@@ -229,9 +229,6 @@ fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Name
     }
 }
 
-/// Events that are read once more, for every trace that diverges, to tell lines apart.
-const FEW: u64 = 1 << 16;
-
 impl Divergence {
     /// Looks up where in the source of the faulty run the diverging call is made: where the open call
     /// was called, if it is one; else every line from which its caller calls that function.
@@ -255,17 +252,17 @@ impl Divergence {
             Some(line) => vec![line],
             None => self.candidates(run, functions),
         };
-        if self.source.len() > 1 && self.event < FEW {
-            self.tell_apart(run, thread);
-        }
     }
 
-    /// Of several lines the one that was recorded beside the arguments, if it is a call that has some.
-    fn tell_apart(&mut self, run: &Run, thread: &Thread) {
-        let site = run.sites(thread, &[self.event]).pop().flatten();
-        let lines = site.map(|it| it.lines).unwrap_or_default();
-        if lines.len() == 1 && self.source.contains(&lines[0]) {
-            self.source = lines;
+    /// Of several lines the one that was recorded beside the arguments, if it is a call that has some; its event is that of
+    /// the whole trace. O(events before it).
+    pub(crate) fn tell_apart(&mut self, run: &Run) {
+        let thread = run.trace(self.trace).filter(|_| self.source.len() > 1);
+        let site = thread.and_then(|it| run.sites(it, &[self.event]).pop()?);
+        if let Some([line]) = site.as_ref().map(|it| it.lines.as_slice())
+            && self.source.contains(line)
+        {
+            self.source = vec![line.clone()];
         }
     }
 

@@ -139,6 +139,9 @@ pub(crate) fn findings(
     }
     for common in &mut commons {
         locate(&mut common.divergence, trees, runs);
+        if let Some(run) = runs.last() {
+            common.divergence.tell_apart(run);
+        }
     }
     (findings, commons)
 }

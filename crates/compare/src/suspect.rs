@@ -172,6 +172,8 @@ pub(crate) struct Standing {
 
 /// How many traces have evidence: it is looked for in the events.
 const WITH_EVIDENCE: usize = 8;
+/// So many of the first suspects have the line of a call told from others of its caller.
+const TOLD_APART: usize = 64;
 
 impl Finding {
     /// Events of a part of the trace as those of the trace, or where the part is the trace, nothing.
@@ -403,6 +405,7 @@ pub(crate) fn rank(
     findings: &mut [Finding],
     ranking: &Ranking,
     order: Option<&dyn CausalOrder>,
+    faulty: &Run,
 ) -> Vec<Suspect> {
     if let Some(order) = order {
         // Some have no place: then loops are all that they can be compared by.
@@ -468,6 +471,12 @@ pub(crate) fn rank(
         for other in others {
             let since = heard.get(&other.trace);
             other.heard = since.is_some_and(|since| other.event().is_some_and(|it| it >= *since));
+        }
+    }
+    // Which costs a pass over a trace each.
+    for finding in findings.iter_mut().take(TOLD_APART) {
+        if let Some(divergence) = &mut finding.divergence {
+            divergence.tell_apart(faulty);
         }
     }
     let first = findings.first().map(|finding| finding.trace);
