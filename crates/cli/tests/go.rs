@@ -195,6 +195,38 @@ fn events_are_those_of_go_test() {
 }
 
 #[test]
+fn subtests_have_events_of_their_own() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let run = |more: &[&str]| -> Vec<(String, String)> {
+        let words = ["go", "test", "--runs", "1", "./subtests", "--", "-json"];
+        let output = lockstep(&sources(), &[&words, more].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", complaint(&output));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let events = text.lines().map(|it| {
+            let event: Value = serde_json::from_str(it).unwrap();
+            let time = event["Time"].as_str().unwrap();
+            assert!(time.starts_with("20") && time.ends_with('Z'), "{time}");
+            let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+            match word("Output") {
+                said if said.contains("as it should") => ("said".to_owned(), word("Test")),
+                _ => (word("Action"), word("Test")),
+            }
+        });
+        events
+            .filter(|it| it.1.contains('/') && it.0 != "output")
+            .collect()
+    };
+    let bad = ["run", "said", "fail"].map(|it| (it.to_owned(), "TestTable/bad".to_owned()));
+    assert_eq!(run(&[]), bad);
+    let good = ["run", "pass"].map(|it| (it.to_owned(), "TestTable/good".to_owned()));
+    let mut all = run(&["-v"]);
+    all.sort_by_key(|it| it.1.ends_with("bad"));
+    assert_eq!(all, [&good[..], &bad[..]].concat());
+}
+
+#[test]
 fn a_program_ends_with_its_own_status() {
     if !tools::require(&["go"]) {
         return;

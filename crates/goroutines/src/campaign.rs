@@ -3,7 +3,7 @@
 //! ```text
 //! run ─► Execution ─► judge ─► bug? stop
 //!            │
-//!            ├─► failed by the clock? ─► once more, undisturbed
+//!            ├─► failed by the clock? ─► once more, undisturbed; and again if it fails
 //!            ├─► foresee ─► bad ends that are near ─► each tried at once, as part of this run
 //!            └─► predict (of run 1) ─► where to delay ─► every second of the later runs
 //! ```
@@ -191,7 +191,7 @@ impl Subject<'_> {
             }
             let mut next = Some(first);
             let began = Instant::now();
-            let mut calm = false;
+            let mut calm = 0;
             let mut left = match (options.delays, number) {
                 (Some(0), _) => 0,
                 (_, 1) => FIRST,
@@ -201,8 +201,16 @@ impl Subject<'_> {
                 let is_first = plan.script.is_empty();
                 let run = self.run(number, plan, options)?;
                 let is_new = is_new(&run.judgement, options);
-                found.take(&run, is_new);
                 each(&run)?;
+                let fails = matches!(run.judgement.verdict, Verdict::Fail | Verdict::Crash);
+                if calm == 1 && fails {
+                    // Where the machine is busy, what goes by the clock may fail once without us.
+                    calm = 2;
+                    found.see(&run);
+                    next = Some(run.plan);
+                    continue;
+                }
+                found.take(&run, is_new);
                 let is_bug = run.judgement.verdict.is_bug();
                 if is_new && !options.goes_on {
                     break 'runs;
@@ -214,14 +222,14 @@ impl Subject<'_> {
                 if number == 1 && is_first {
                     suspicions = self.suspicions(&run);
                 }
-                if run.judgement.asks_for_calm && !calm {
+                if run.judgement.asks_for_calm && calm == 0 {
                     // Whether it fails by itself.
-                    calm = true;
+                    calm = 1;
                     let seed = self.seed(options.seed);
                     next = Some(crate::schedule::plan(seed, number, Some(0)));
                     continue;
                 }
-                if is_bug || calm || left == 0 || began.elapsed() > TRYING {
+                if is_bug || calm > 0 || left == 0 || began.elapsed() > TRYING {
                     break;
                 }
                 left -= 1;
@@ -280,9 +288,13 @@ impl Subject<'_> {
 }
 
 impl Found {
-    fn take(&mut self, run: &Run, is_new: bool) {
+    fn see(&mut self, run: &Run) {
         self.executions += 1;
         self.coverage.add(&run.execution);
+    }
+
+    fn take(&mut self, run: &Run, is_new: bool) {
+        self.see(run);
         let is_worse = self
             .worst
             .as_ref()

@@ -420,6 +420,7 @@ impl Capture<'_, '_, '_> {
             functions: u32::try_from(self.ring.functions).unwrap_or(u32::MAX),
             clock: self.ring.clock || !self.told,
             stretched: self.ring.stretched,
+            looked: self.ring.looked,
             lost: self.ring.lost,
         }
     }

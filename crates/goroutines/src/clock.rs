@@ -13,7 +13,12 @@ pub(crate) fn is_out_of_step(execution: &Execution) -> bool {
         && shortest(execution).is_some_and(|it| execution.stretched >= it / SLACK)
 }
 
-/// Nanoseconds of the shortest wait that the clock ended.
+/// Whether a test goes by where its goroutines stand, and a schedule held them up somewhere else.
+pub(crate) fn is_out_of_place(execution: &Execution) -> bool {
+    execution.stretched > 0 && execution.looked
+}
+
+/// Nanoseconds of the shortest wait that the clock ended, be it the deadline of a context.
 fn shortest(execution: &Execution) -> Option<u64> {
     let mut at = Replay::new(execution);
     let mut least: Option<u64> = None;
@@ -30,9 +35,26 @@ fn shortest(execution: &Execution) -> Option<u64> {
             let took = event.time.saturating_sub(execution.events[open.event].time);
             least = Some(least.map_or(took, |it| it.min(took)));
         }
+        if let What::Request {
+            action: Action::Close,
+            object: Some(object),
+            ..
+        } = event.what
+            && is_deadline(execution, event.goroutine)
+            && let Some((_, made)) = at.made(object)
+        {
+            let took = event.time.saturating_sub(execution.events[made].time);
+            least = Some(least.map_or(took, |it| it.min(took)));
+        }
         at.step(index);
     }
     least
+}
+
+/// Whether a goroutine is the runtime's for a deadline of a context that has come.
+fn is_deadline(execution: &Execution, id: Option<GoroutineId>) -> bool {
+    let goroutine = id.and_then(|it| execution.goroutines.get(it.0 as usize));
+    goroutine.is_some_and(|it| it.entry.starts_with("context.WithDeadline"))
 }
 
 /// Whether a timer's channel let it go on: its rounds are the clock's.

@@ -344,6 +344,9 @@ pub struct Execution {
     /// Nanoseconds that the schedule held goroutines up, in sum.
     #[serde(default)]
     pub stretched: u64,
+    /// Whether the program asked the runtime where its goroutines stand, or how many there are.
+    #[serde(default)]
+    pub looked: bool,
     /// Records that found no room.
     pub lost: u64,
 }

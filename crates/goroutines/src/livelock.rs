@@ -26,7 +26,8 @@ const PRINTS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spin {
     pub goroutines: Vec<GoroutineId>,
-    /// Lines of the loop: first those where something was tried in vain, then those passed most often.
+    /// Lines of the loop: first those where something was tried in vain, then those of the function that was called
+    /// first, then those passed most often.
     pub sites: Vec<SiteId>,
     /// How often the line that was passed most often was passed in the window.
     pub rounds: usize,
@@ -157,7 +158,22 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         .collect();
     let most = sites.values().max().copied().unwrap_or(0);
     let mut sites: Vec<(SiteId, usize)> = sites.into_iter().collect();
-    sites.sort_by_key(|(site, count)| (!vain.contains(site), std::cmp::Reverse(*count), *site));
+    // The loop is in the function of those that was called first; what it calls are parts of a round.
+    let depth = |site: SiteId| {
+        let name = |it: SiteId| execution.site(it).map(|it| &it.function);
+        let stacks = spinning
+            .iter()
+            .filter_map(|it| execution.goroutines.get(it.0 as usize));
+        let depths = stacks.filter_map(|it| {
+            let mut frames = it.stack.iter().rev();
+            frames.position(|it| name(*it) == name(site))
+        });
+        depths.min().unwrap_or(usize::MAX)
+    };
+    sites.sort_by_key(|(site, count)| {
+        let tried = !vain.contains(site);
+        (tried, depth(*site), std::cmp::Reverse(*count), *site)
+    });
     Some(Spin {
         rounds: most,
         sites: sites.into_iter().map(|it| it.0).collect(),

@@ -1,5 +1,6 @@
 //! Reads a report of Go's race detector.
 
+use crate::symbols::package;
 use crate::tree::Place;
 use serde::Serialize;
 
@@ -10,15 +11,18 @@ pub struct Access {
     pub kind: String,
     /// The runtime's number of the goroutine; 1 for the main one.
     pub goroutine: Option<u64>,
-    /// Its innermost frame that is no part of Go itself, or the innermost.
+    /// The program's innermost frame; where there is none, that of the standard library; else the innermost.
     pub place: Option<Place>,
+    /// Whether package `sync` made it, to have the misuse of a wait group found: `Wait` writes, `Add` from 0 reads.
+    pub of_wait_group: bool,
 }
 
 /// The accesses in a report: two, unless it is cut short.
 pub fn accesses(report: &str) -> Vec<Access> {
     let mut found: Vec<Access> = Vec::new();
     let mut taken = false;
-    let mut certain = false;
+    let mut function = "";
+    let mut best = None;
     for line in report.lines() {
         let text = line.trim();
         if let Some((kind, rest)) = header(text) {
@@ -30,22 +34,57 @@ pub fn accesses(report: &str) -> Vec<Access> {
                 kind,
                 goroutine,
                 place: None,
+                of_wait_group: false,
             });
-            (taken, certain) = (true, false);
+            (taken, function, best) = (true, "", None);
         } else if text.starts_with("Goroutine ") || text.starts_with("===") {
             taken = false;
-        } else if taken
-            && !certain
-            && let Some(place) = frame(text)
-            && let Some(access) = found.last_mut()
-        {
-            certain = !is_of_go(&place.file);
-            if certain || access.place.is_none() {
+        } else if taken && let Some(access) = found.last_mut() {
+            let Some(place) = frame(text) else {
+                access.of_wait_group |= function.is_empty() && is_by_hand(text);
+                function = text.strip_suffix("()").unwrap_or(function);
+                continue;
+            };
+            let owner = Some(owner(function, &place.file));
+            if owner > best {
+                best = owner;
                 access.place = Some(place);
             }
         }
     }
     found
+}
+
+/// An access that a standard package announces itself, with `internal/race`; the only one is `sync.WaitGroup`.
+fn is_by_hand(function: &str) -> bool {
+    matches!(function, "runtime.raceread()" | "runtime.racewrite()")
+}
+
+/// Whose code a frame is: what the program did is said in its own lines, be the access in a library's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Runtime,
+    Standard,
+    Program,
+}
+
+/// Go's own sources lie in `GOROOT/src`, or, built with `-trimpath`, at their import paths, whose first part has no dot.
+fn owner(function: &str, file: &str) -> Owner {
+    const PRIMITIVES: [&str; 5] = ["runtime", "sync", "internal", "reflect", "sort"];
+    let directory = file.rsplit_once('/').map_or("", |it| it.0);
+    let Some(package) = package(function) else {
+        return Owner::Runtime;
+    };
+    let first = package.split('/').next().unwrap_or(&package);
+    let is_standard = !first.contains('.')
+        && directory
+            .strip_suffix(&package)
+            .is_some_and(|root| root.is_empty() || root.ends_with("/src/"));
+    match is_standard {
+        true if PRIMITIVES.contains(&first) => Owner::Runtime,
+        true => Owner::Standard,
+        false => Owner::Program,
+    }
 }
 
 /// `Previous write at 0x00c000012345 by goroutine 7:`
@@ -65,18 +104,6 @@ fn frame(line: &str) -> Option<Place> {
         file: file.to_owned(),
         line,
     })
-}
-
-fn is_of_go(file: &str) -> bool {
-    [
-        "/src/runtime/",
-        "/src/sync/",
-        "/src/internal/",
-        "/src/reflect/",
-        "/src/sort/",
-    ]
-    .iter()
-    .any(|it| file.contains(it))
 }
 
 #[cfg(test)]
@@ -113,6 +140,63 @@ Goroutine 8 (running) created at:
             lines,
             [("write", Some(8), Some(14)), ("read", Some(1), Some(20))]
         );
+    }
+
+    fn lines(report: &str) -> Vec<Option<(String, u32)>> {
+        let of = |it: Access| it.place.map(|it| (it.file, it.line));
+        accesses(report).into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn an_access_in_a_library_is_said_at_the_program_s_line() {
+        let report = "\
+WARNING: DATA RACE
+Write at 0x00c000012345 by goroutine 8:
+  bytes.(*Buffer).Write()
+      /usr/local/go/src/bytes/buffer.go:194 +0x44
+  io.Copy()
+      /usr/local/go/src/io/io.go:388 +0x9c
+  example.com/m/exec.(*Cmd).Combined.func1()
+      /m/exec/exec.go:37 +0x9c
+
+Previous write at 0x00c000012345 by goroutine 9:
+  bytes.(*Buffer).Write()
+      bytes/buffer.go:194 +0x44
+  example.com/src/m.f()
+      example.com/src/m/m.go:3 +0x44
+";
+        let own = [("/m/exec/exec.go", 37), ("example.com/src/m/m.go", 3)];
+        assert_eq!(lines(report), own.map(|it| Some((it.0.to_owned(), it.1))));
+        let standard = "\
+Read at 0x00c000012345 by goroutine 8:
+  runtime.mapaccess1()
+      /usr/local/go/src/runtime/map.go:1 +0x44
+  net/http.(*Transport).f()
+      /usr/local/go/src/net/http/transport.go:2 +0x44
+  testing.tRunner()
+      /usr/local/go/src/testing/testing.go:3 +0x44
+";
+        let inner = "/usr/local/go/src/net/http/transport.go";
+        assert_eq!(lines(standard), [Some((inner.to_owned(), 2))]);
+    }
+
+    #[test]
+    fn the_misuse_of_a_wait_group_is_told_apart() {
+        let report = "\
+Write at 0x00c00001aa08 by goroutine 8:
+  runtime.racewrite()
+      <autogenerated>:1 +0x1e
+  m.TestShutdown()
+      /m/server_test.go:13 +0x1e4
+
+Previous read at 0x00c00001aa08 by goroutine 9:
+  m.serve()
+      /m/server.go:22 +0x1e
+  runtime.racewrite()
+      <autogenerated>:1 +0x1e
+";
+        let found: Vec<bool> = accesses(report).iter().map(|it| it.of_wait_group).collect();
+        assert_eq!(found, [true, false]);
     }
 
     #[test]

@@ -41,6 +41,7 @@ mod at {
     pub const SCRIPT_COUNT: usize = 17;
     pub const OWNER: usize = 32;
     pub const CLAIMED: usize = 40;
+    pub const LOOKED: usize = 47;
     pub const LOST: usize = 48;
     pub const STATE: usize = 49;
     pub const TICK0: usize = 52;
@@ -337,6 +338,8 @@ pub struct Ring<'a> {
     pub proven: bool,
     /// Nanoseconds that goroutines were held up, in sum.
     pub stretched: u64,
+    /// Whether the program asked where its goroutines stand, or how many there are.
+    pub looked: bool,
     /// Records that found no room.
     pub lost: u64,
 }
@@ -395,6 +398,7 @@ impl<'a> Ring<'a> {
             clock: word(bytes, at::CLOCK) != 0,
             proven: word(bytes, at::PROVEN) != 0,
             stretched: word(bytes, at::STRETCHED),
+            looked: word(bytes, at::LOOKED) != 0,
             lost: word(bytes, at::LOST),
         })
     }

@@ -39,6 +39,7 @@ impl Sample {
             functions: 0,
             clock: true,
             stretched: 0,
+            looked: false,
             lost: 0,
         };
         Self { execution }

@@ -12,6 +12,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// More choices than this are not made with each number of deviations.
 const MOST: usize = 20_000;
+/// Longer orders than this, twice what may have been recorded, only come of guesses that go round.
+const LONGEST: usize = 3_000;
 /// No more deviations than this.
 const DEVIATIONS: u32 = 3;
 /// Different bad ends that are kept,
@@ -219,6 +221,16 @@ pub(super) struct Search<'m, 'a> {
     usual: BTreeSet<(GoroutineId, Option<SiteId>)>,
 }
 
+/// A state on the way, and what has not been tried there.
+struct Fork {
+    state: State,
+    free: Option<usize>,
+    left: u32,
+    /// Of the trail to it.
+    length: usize,
+    choices: std::iter::Enumerate<std::vec::IntoIter<Choice>>,
+}
+
 /// Orders that end badly, from the surest to what is most of a guess, and orders that end well.
 pub(super) fn ends(machine: &Machine<'_>) -> (Vec<End>, Vec<End>) {
     let mut search = Search {
@@ -238,7 +250,7 @@ pub(super) fn ends(machine: &Machine<'_>) -> (Vec<End>, Vec<End>) {
         if machine.settle(&mut state, &mut search.trail).is_err() {
             break;
         }
-        search.look(&state, None, deviations, deviations);
+        search.look(state, deviations);
     }
     let (mut bad, well) = (search.bad, search.well);
     bad.sort_by_key(|it| (it.guesses, it.deviations));
@@ -257,46 +269,34 @@ fn usual(machine: &Machine<'_>) -> BTreeSet<(GoroutineId, Option<SiteId>)> {
 }
 
 impl Search<'_, '_> {
-    /// From here on, with `left` of `most` deviations; `free` deviates already.
-    fn look(&mut self, state: &State, free: Option<usize>, left: u32, most: u32) {
-        if self.made >= MOST {
-            return;
-        }
-        let mut choices = self.machine.choices(state);
-        if choices.is_empty() {
-            self.ended(state, most - left);
-            return;
-        }
-        let mut hasher = DefaultHasher::new();
-        (&state.core, free).hash(&mut hasher);
-        if most < 2 {
-            // Orders that differ only in how they come to the same state count here.
-            pairs(&self.trail).hash(&mut hasher);
-        }
-        let seen = self.seen.entry(hasher.finish()).or_default();
-        if *seen > left {
-            return;
-        }
-        *seen = left + 1;
-        choices.sort_by_key(|it| self.recorded(state, it));
-        for (at, choice) in choices.into_iter().enumerate() {
-            let deviates = Some(choice.who) == free;
+    /// All orders with at most `most` deviations. Guesses make them longer than what was recorded, up to endless.
+    fn look(&mut self, start: State, most: u32) {
+        let mut open: Vec<Fork> = self.fork(start, None, most, most).into_iter().collect();
+        while let Some(fork) = open.last_mut() {
+            self.trail.truncate(fork.length);
+            let Some((at, choice)) = fork.choices.next() else {
+                open.pop();
+                continue;
+            };
+            if self.made >= MOST {
+                return;
+            }
+            let deviates = Some(choice.who) == fork.free;
             let cost = u32::from(at > 0 && !deviates);
-            if cost > left || self.made >= MOST {
+            if cost > fork.left {
                 continue;
             }
             let free = (at > 0 || deviates).then_some(choice.who);
+            let left = fork.left - cost;
             self.made += 1;
-            let mut next = state.clone();
-            let length = self.trail.len();
-            let waits = self.machine.step(state, choice.who).map(|it| it.op.clone());
-            let deviations = most - left + cost;
+            let mut next = fork.state.clone();
+            let step = self.machine.step(&fork.state, choice.who);
             match self.machine.go(&mut next, choice, &mut self.trail) {
                 Ok(()) => {
-                    if let Some(Op::Wait(group)) = waits {
-                        self.waited(state, &next, choice.who, group, deviations);
+                    if let Some(Op::Wait(group)) = step.map(|it| &it.op) {
+                        self.waited(&fork.state, &next, choice.who, *group, most - left);
                     }
-                    self.look(&next, free, left - cost, most);
+                    open.extend(self.fork(next, free, left, most));
                 }
                 Err((who, crash)) => {
                     let site = self.machine.step(&next, who).and_then(|it| it.site);
@@ -307,11 +307,41 @@ impl Search<'_, '_> {
                         Crash::UnlockOfUnlocked => "unlocks what is not locked",
                     };
                     let bad = Bad::Crash(GoroutineId(who as u32), site, said);
-                    self.found(Some(bad), &next, deviations);
+                    self.found(Some(bad), &next, most - left);
                 }
             }
-            self.trail.truncate(length);
         }
+    }
+
+    /// What can be done next with `left` of `most` deviations, unless that was looked at; `free` deviates already.
+    fn fork(&mut self, state: State, free: Option<usize>, left: u32, most: u32) -> Option<Fork> {
+        let mut choices = self.machine.choices(&state);
+        if choices.is_empty() {
+            self.ended(&state, most - left);
+            return None;
+        }
+        if self.trail.len() >= LONGEST {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        (&state.core, free).hash(&mut hasher);
+        if most < 2 {
+            // Orders that differ only in how they come to the same state count here.
+            pairs(&self.trail).hash(&mut hasher);
+        }
+        let seen = self.seen.entry(hasher.finish()).or_default();
+        if *seen > left {
+            return None;
+        }
+        *seen = left + 1;
+        choices.sort_by_key(|it| self.recorded(&state, it));
+        Some(Fork {
+            state,
+            free,
+            left,
+            length: self.trail.len(),
+            choices: choices.into_iter().enumerate(),
+        })
     }
 
     /// When it was recorded: what was first is to go first.

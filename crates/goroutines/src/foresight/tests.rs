@@ -183,3 +183,22 @@ fn what_does_not_fit_together_is_left_alone() {
     sample.exits();
     assert_eq!(bad(&sample), []);
 }
+
+/// Orders may become much longer than what was recorded: how deep they are is no matter of the thread's stack.
+#[test]
+fn a_long_execution_needs_no_deep_stack() {
+    let mut sample = Sample::new();
+    let mutex = sample.mutex(1);
+    let other = sample.go(MAIN, 2);
+    for _ in 0..340 {
+        sample.does(MAIN, 3, Action::Lock, mutex);
+        sample.does(MAIN, 4, Action::Unlock, mutex);
+        sample.does(other, 5, Action::Lock, mutex);
+        sample.does(other, 6, Action::Unlock, mutex);
+    }
+    sample.ends(other, 7);
+    sample.exits();
+    let thread = std::thread::Builder::new().stack_size(192 << 10);
+    let found = thread.spawn(move || bad(&sample)).map(|it| it.join());
+    assert!(matches!(found, Ok(Ok(ends)) if ends.is_empty()));
+}

@@ -39,6 +39,8 @@ pub enum Class {
     Choices,
     /// What the garbage collector proves.
     Leaks,
+    /// Whether the program itself asks where its goroutines stand.
+    Looks,
 }
 
 impl Class {
@@ -62,6 +64,7 @@ impl Class {
             Self::Random => "seeded random numbers",
             Self::Choices => "chosen cases of select statements",
             Self::Leaks => "the collector's proofs of leaks",
+            Self::Looks => "looks of the program at its own goroutines",
         }
     }
 }
@@ -284,6 +287,24 @@ pub const RUNTIME: &[Edit] = &[
         Class::Random,
         "func randinit() {",
         How::Before("\tglobalRand.state.Init(*seed)", "\tlockstepSeed(seed)"),
+    ),
+    edit(
+        "runtime/mprof.go",
+        Class::Looks,
+        "func Stack(",
+        How::Top("\tif lockstepOn && all {\n\t\tlockstepLooked()\n\t}"),
+    ),
+    edit(
+        "runtime/mprof.go",
+        Class::Looks,
+        "func goroutineProfileWithLabels(",
+        How::Top("\tif lockstepOn {\n\t\tlockstepLooked()\n\t}"),
+    ),
+    edit(
+        "runtime/debug.go",
+        Class::Looks,
+        "func NumGoroutine() int {",
+        How::Top("\tif lockstepOn {\n\t\tlockstepLooked()\n\t}"),
     ),
 ];
 

@@ -1,12 +1,12 @@
 //! What ended a program from within: a crash, a data race that was reported, a failure.
 
 use super::{Judge, Judgement, Verdict};
-use crate::clock::is_out_of_step;
+use crate::clock::{is_out_of_place, is_out_of_step};
 use crate::execution::{Action, End, GoroutineId, ObjectId, Site, SiteId, What};
-use crate::race;
+use crate::race::{self, Access};
 use crate::tree::Place;
 use crate::words::short;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl<'a> Judge<'_, 'a> {
     pub(super) fn crash(&self) -> Option<Judgement> {
@@ -77,13 +77,41 @@ impl<'a> Judge<'_, 'a> {
             sentence.push_str(&format!("; {by} had closed it at {}", self.words.at(at)));
             related.extend(self.place(at));
         }
-        Some(Judgement {
+        if let Some(open) = usage
+            && matches!(open.action, Action::Unlock | Action::RUnlock)
+            && let Some((by, at)) = self.given_back(open.object, open.action, open.event)
+        {
+            let (by, place) = (self.words.who(by), self.words.at(Some(at)));
+            sentence.push_str(&format!("; {by} had given it back at {place}"));
+            related.extend(self.place(Some(at)));
+        }
+        let mut judgement = Judgement {
             verdict: Verdict::Crash,
             sentence,
             cause: self.place(site),
             related,
             goroutines: who.map(|it| self.concerned(it)).into_iter().collect(),
             asks_for_calm: false,
+        };
+        if is_assertion(&message) {
+            self.is_of_the_schedule(&mut judgement);
+        }
+        Some(judgement)
+    }
+
+    /// Who gave a lock back last, before the usage at `before` did once too often.
+    fn given_back(
+        &self,
+        lock: Option<ObjectId>,
+        how: Action,
+        before: usize,
+    ) -> Option<(GoroutineId, SiteId)> {
+        let events = self.execution.events.get(..before)?;
+        events.iter().rev().find_map(|it| match it.what {
+            What::Request { action, object, .. } if action == how && object == lock => {
+                Some((it.goroutine?, it.site?))
+            }
+            _ => None,
         })
     }
 
@@ -97,6 +125,9 @@ impl<'a> Judge<'_, 'a> {
 
     pub(super) fn race(&self, report: &str) -> Judgement {
         let accesses = race::accesses(report);
+        if let Some(misuse) = self.late_add(&accesses) {
+            return misuse;
+        }
         let places: Vec<Place> = accesses.iter().filter_map(|it| it.place.clone()).collect();
         let told: Vec<String> = accesses
             .iter()
@@ -114,6 +145,10 @@ impl<'a> Judge<'_, 'a> {
         } else {
             format!("data race: {}", told.join(" and "))
         };
+        self.race_of(&accesses, sentence, places)
+    }
+
+    fn race_of(&self, accesses: &[Access], sentence: String, places: Vec<Place>) -> Judgement {
         let numbers: BTreeSet<u64> = accesses.iter().filter_map(|it| it.goroutine).collect();
         let goroutines = self
             .execution
@@ -131,6 +166,52 @@ impl<'a> Judge<'_, 'a> {
         }
     }
 
+    /// A report about a wait group says neither that nor, as a rule, the lines: `Wait` writes, and an `Add` that it
+    /// does not know whether to wait for reads. The records have both, of the one group that somebody else than who
+    /// waits adds to; where there are several, the report is all that there is.
+    fn late_add(&self, accesses: &[Access]) -> Option<Judgement> {
+        if !accesses.iter().any(|it| it.of_wait_group) {
+            return None;
+        }
+        let usages = |action: Action| {
+            let events = self.execution.events.iter().rev();
+            events.filter_map(move |it| match it.what {
+                What::Request {
+                    action: did,
+                    object: Some(object),
+                    amount,
+                    ..
+                } if did == action && (did != Action::Add || amount > 0) => {
+                    Some((object, it.goroutine?, it.site?))
+                }
+                _ => None,
+            })
+        };
+        let mut found = BTreeMap::new();
+        for (group, adds, add) in usages(Action::Add) {
+            let mut waits = usages(Action::Wait).filter(|it| it.0 == group);
+            if let Some((_, waits, wait)) = waits.find(|it| it.1 != adds) {
+                found.entry(group).or_insert((adds, add, waits, wait));
+            }
+        }
+        if found.len() > 1 {
+            return None;
+        }
+        let (group, (adds, add, waits, wait)) = found.pop_first()?;
+        let sentence = format!(
+            "data race: {} adds to {} at {} while {} may already wait for it at {}",
+            self.words.who(adds),
+            self.words.object(group),
+            self.words.at(Some(add)),
+            self.words.who(waits),
+            self.words.at(Some(wait)),
+        );
+        let places = [add, wait]
+            .into_iter()
+            .filter_map(|it| self.place(Some(it)));
+        Some(self.race_of(accesses, sentence, places.collect()))
+    }
+
     pub(super) fn fail(&self) -> Option<Judgement> {
         let failed = &self.execution.output.failed_tests;
         let sentence = match (&failed[..], &self.execution.end) {
@@ -145,12 +226,7 @@ impl<'a> Judge<'_, 'a> {
             judgement.sentence.push_str(&said);
             judgement.cause = Some(place);
         }
-        if is_out_of_step(self.execution) {
-            let held = self.execution.stretched as f64 / 1e6;
-            let said = format!("; it goes by the clock, and delays held it up for {held:.1} ms");
-            judgement.sentence.push_str(&said);
-            judgement.verdict = Verdict::Inconclusive;
-            judgement.asks_for_calm = true;
+        if self.is_of_the_schedule(&mut judgement) {
             return Some(judgement);
         }
         // Why it failed may be what was suspicious anyway.
@@ -168,6 +244,25 @@ impl<'a> Judge<'_, 'a> {
         Some(judgement)
     }
 
+    /// Whether an assertion that does not hold may be the schedule's doing alone. Then it is said so, and asked how
+    /// it is without.
+    fn is_of_the_schedule(&self, judgement: &mut Judgement) -> bool {
+        let goes_by = match (
+            is_out_of_step(self.execution),
+            is_out_of_place(self.execution),
+        ) {
+            (true, _) => "the clock",
+            (_, true) => "where its goroutines stand",
+            _ => return false,
+        };
+        let held = self.execution.stretched as f64 / 1e6;
+        let said = format!("; it goes by {goes_by}, and delays held it up for {held:.1} ms");
+        judgement.sentence.push_str(&said);
+        judgement.verdict = Verdict::Inconclusive;
+        judgement.asks_for_calm = true;
+        true
+    }
+
     /// Where a test says that it fails, and what it says: `x_test.go:31: no result`.
     fn failure(&self) -> Option<(Place, &'a str)> {
         let line = self.execution.output.failures.first()?;
@@ -179,4 +274,18 @@ impl<'a> Judge<'_, 'a> {
         let file = known.map_or(file, |it| &it.file).to_owned();
         Some((Place { file, line }, message))
     }
+}
+
+/// Whether a panic is the program's own word for what it did not expect. What the runtime and the standard library
+/// do not allow is never right, whenever it happens.
+fn is_assertion(message: &str) -> bool {
+    const NEVER: [&str; 6] = [
+        "runtime error:",
+        "sync: ",
+        "on closed channel",
+        "close of closed channel",
+        "close of nil channel",
+        "in goroutine after ",
+    ];
+    message.starts_with("panic: ") && !NEVER.iter().any(|it| message.contains(it))
 }
