@@ -209,7 +209,9 @@ impl<'a> Judge<'_, 'a> {
         let places = [add, wait]
             .into_iter()
             .filter_map(|it| self.place(Some(it)));
-        Some(self.race_of(accesses, sentence, places.collect()))
+        let mut judgement = self.race_of(&[], sentence, places.collect());
+        judgement.goroutines = vec![self.concerned(adds), self.concerned(waits)];
+        Some(judgement)
     }
 
     pub(super) fn fail(&self) -> Option<Judgement> {
