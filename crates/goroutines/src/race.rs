@@ -76,10 +76,12 @@ fn owner(function: &str, file: &str) -> Owner {
         return Owner::Runtime;
     };
     let first = package.split('/').next().unwrap_or(&package);
-    let is_standard = !first.contains('.')
-        && directory
-            .strip_suffix(&package)
-            .is_some_and(|root| root.is_empty() || root.ends_with("/src/"));
+    // The runtime's own functions may lie in packages below `internal`.
+    let is_standard = package == "runtime"
+        || !first.contains('.')
+            && directory
+                .strip_suffix(&package)
+                .is_some_and(|root| root.is_empty() || root.ends_with("/src/"));
     match is_standard {
         true if PRIMITIVES.contains(&first) => Owner::Runtime,
         true => Owner::Standard,
@@ -170,7 +172,7 @@ Previous write at 0x00c000012345 by goroutine 9:
         let standard = "\
 Read at 0x00c000012345 by goroutine 8:
   runtime.mapaccess1()
-      /usr/local/go/src/runtime/map.go:1 +0x44
+      /usr/local/go/src/internal/runtime/maps/runtime.go:1 +0x44
   net/http.(*Transport).f()
       /usr/local/go/src/net/http/transport.go:2 +0x44
   testing.tRunner()
