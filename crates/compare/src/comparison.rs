@@ -177,12 +177,15 @@ pub fn compare_in_order(
     }
     notes.extend(trees.left_out());
     notes.extend(own(&trees, last));
+    if let Some(p) = p {
+        notes.extend(notes::estimated(p, normals.len(), options.level));
+    }
     let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
     let differs = match p {
         Some(p) => p < options.level || unmatched || mismatch,
         None => findings
             .iter()
-            .any(|finding| finding.reason != Reason::Counts || options.counts),
+            .any(|finding| !finding.reason.is_alike() || options.counts),
     };
     let case = Case {
         faulty,
@@ -239,7 +242,7 @@ fn pass_arguments(
     });
     let mut mismatch = false;
     // What may depend on data is no difference by itself where one normal run cannot tell.
-    let alike = normals.len() == 1 && findings.iter().all(|it| it.reason == Reason::Counts);
+    let alike = normals.len() == 1 && findings.iter().all(|it| it.reason.is_alike());
     for wrong in wrong.filter(|wrong| !(wrong.is_weak && alike)) {
         mismatch |= wrong.is_mismatch;
         let place = findings
@@ -294,7 +297,7 @@ fn add_phases(findings: &mut [Finding], trees: &Trees) {
     };
     let mut known: FxHashMap<(Vec<NodeId>, NodeId), Option<Phases>> = FxHashMap::default();
     for finding in findings {
-        let structural = finding.reason != Reason::Counts && finding.reason != Reason::Unmatched;
+        let structural = !finding.reason.is_alike() && finding.reason != Reason::Unmatched;
         let Some(faulty) = root(last, finding.trace).filter(|_| structural) else {
             continue;
         };

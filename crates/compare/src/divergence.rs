@@ -23,8 +23,10 @@ mod list;
 mod novel;
 mod pattern;
 mod structure;
+pub(crate) mod usual;
 
 use list::Next;
+use usual::Usual;
 
 /// The first event of a faulty trace that is not explained by the normal one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,9 @@ pub enum DivergenceKind {
     GoesOn,
     /// A loop runs more or less often; all else is as before.
     Counts,
+    /// Functions that wait go another way that they go in normal runs, too: who takes which piece of work, who finds a lock
+    /// taken, who asks how often. All else is as before, but for trip counts.
+    Timing,
 }
 
 /// Where a faulty trace leaves the normal one.
@@ -101,7 +106,7 @@ fn serialize_lines<S: Serializer>(lines: &[SourceLine], serializer: S) -> Result
 pub struct Divergences {
     /// The first difference of structure.
     pub structure: Option<Divergence>,
-    /// Where structure does not differ: the first difference of trip counts.
+    /// Where structure does not differ: the first difference of trip counts, or of timing.
     pub counts: Option<Divergence>,
 }
 
@@ -152,20 +157,39 @@ pub fn first_divergence(
     projection: Option<&mut Projection>,
     names: &Names,
 ) -> Divergences {
+    beside(forest, trace, (normal, faulty), projection, names, None)
+}
+
+/// [`first_divergence`], with what is usual where functions wait: what they do in other calls, traces and normal runs is no difference.
+pub(crate) fn beside(
+    forest: &Forest,
+    trace: TraceName,
+    (normal, faulty): (Side, Side),
+    projection: Option<&mut Projection>,
+    names: &Names,
+    usual: Option<&Usual>,
+) -> Divergences {
     let (a, b) = (normal.root, faulty.root);
     let Some(exact) = exact::first_mismatch(forest, a, b) else {
         return Divergences::default();
     };
-    let of_counts;
+    // A call beside other normal ones than that in its place is not novel as soon as this one fails.
+    let in_waiting =
+        usual.is_some_and(|it| exact.mismatch.stack.iter().any(|frame| it.waits(*frame)));
+    let mut alike = None;
     let mismatch = if forest.same_shape(a, b) {
-        of_counts = true;
+        alike = Some(DivergenceKind::Counts);
         exact.mismatch
-    } else if novel::is_novel(forest, a, &exact) {
-        of_counts = false;
+    } else if !in_waiting && novel::is_novel(forest, a, &exact) {
         exact.mismatch
     } else {
-        let structural = structure::first_mismatch(forest, a, b);
-        of_counts = structural.is_none();
+        let (structural, by_timing) = structure::first_mismatch(forest, a, b, usual);
+        if structural.is_none() {
+            alike = Some(match by_timing {
+                true => DivergenceKind::Timing,
+                false => DivergenceKind::Counts,
+            });
+        }
         // Up to the first difference of any kind it is known where the normal trace was: with free trip counts several
         // places may explain the faulty one.
         let before = exact.mismatch.faulty_event;
@@ -177,8 +201,8 @@ pub fn first_divergence(
         found.event = forest.origin(faulty.whole, projection, found.event);
         found.normal_event = forest.origin(normal.whole, projection, found.normal_event);
     }
-    if of_counts {
-        found.kind = DivergenceKind::Counts;
+    if let Some(kind) = alike {
+        found.kind = kind;
         return Divergences {
             structure: None,
             counts: Some(found),

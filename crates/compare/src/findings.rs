@@ -6,7 +6,8 @@
 //! while all traces diverge in the same way, the call that makes the difference is left out of all trees
 //! and the next divergence is looked for.
 
-use crate::divergence::{Divergences, Side, first_divergence};
+use crate::divergence::usual::Usual;
+use crate::divergence::{Divergences, Side, beside};
 use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Stuck};
 use crate::{Divergence, DivergenceKind, Options, sweep};
@@ -237,9 +238,12 @@ impl Explained {
         for side in sides.iter().flatten() {
             trees.forest.name_loops(side.root, &mut names);
         }
+        let normals = sides.split_last().map_or(&[][..], |(_, normals)| normals);
+        let roots: Vec<NodeId> = normals.iter().flatten().map(|side| side.root).collect();
+        let usual = Usual::of(&trees.forest, &roots);
         let places = 0..trees.runs.last().map_or(0, Vec::len);
         let found = places
-            .map(|place| nearest(trees, &sides, place, &mut projection, &names))
+            .map(|place| nearest(trees, &sides, place, &mut projection, (&names, &usual)))
             .collect::<Vec<Option<Found>>>();
         let explained = found.iter().flatten().map(|found| match found.structure() {
             Some(divergence) => divergence.normal_event + divergence.event,
@@ -310,7 +314,7 @@ fn nearest(
     sides: &[Vec<Side>],
     place: usize,
     projection: &mut Projection,
-    names: &Names,
+    (names, usual): (&Names, &Usual),
 ) -> Option<Found> {
     let (last, normals) = trees.runs.split_last()?;
     let trace = last[place];
@@ -321,13 +325,13 @@ fn nearest(
         };
         let (normal, faulty) = (sides[run][other], sides[normals.len()][place]);
         let found = Found {
-            divergences: first_divergence(
+            divergences: beside(
                 &trees.forest,
                 trace.name,
-                normal,
-                faulty,
+                (normal, faulty),
                 Some(&mut *projection),
                 names,
+                Some(usual),
             ),
             normal: traces[other],
             run,

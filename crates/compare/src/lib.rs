@@ -41,6 +41,7 @@ mod sequence;
 mod similarity;
 mod suspect;
 mod sweep;
+mod timing;
 mod verdict;
 
 pub use cluster::{Dendrogram, Merge};

@@ -163,3 +163,16 @@ fn names(traces: &[TraceName]) -> String {
         more => format!("{} and {more} more", listed.join(", ")),
     }
 }
+
+/// What so many normal runs can tell by themselves, where more is said.
+pub(crate) fn estimated(p: f64, normals: usize, level: f64) -> Option<String> {
+    let counted = 1.0 / (normals as f64 + 1.0);
+    (p < counted && p < level && counted >= level).then(|| {
+        let enough = (1.0 / level).floor();
+        format!(
+            "p is an estimate from how little {normals} normal runs differ: by their number alone they tell no less than {counted:.2}, since what happens in one \
+             healthy run of {} would look the same; {enough} normal runs need no estimate",
+            normals + 1
+        )
+    })
+}

@@ -99,7 +99,9 @@ pub fn outliers(run: &Run, options: &Options, threshold: f64) -> Result<Outliers
                 &trees,
                 run,
                 trace,
-                scores.iter().map(|of| of[*object]).enumerate().collect(),
+                (scores.iter().enumerate())
+                    .map(|(family, of)| (family, of[*object], false))
+                    .collect(),
                 &|family| oddities_among(&sets(family), &members, *object),
             );
             Outlier {

@@ -88,7 +88,7 @@ struct Frame {
 }
 
 /// The phases of the trace `faulty` beside those of `normals`, all of one name; `event` is where it first differs.
-/// `None` where the normal traces have no such loop, or are not alike in it.
+/// `None` where the normal traces have no such loop. Where they are not alike in it, no body is new.
 pub(crate) fn phases(
     trees: &Trees,
     normals: &[NodeId],
@@ -127,13 +127,14 @@ pub(crate) fn phases(
         usual.iter().all(|body| mine.contains(*body))
     });
     let first = others.first().map_or(0, |it| it.keys.len());
-    // More bodies than that are no loop's.
-    if !alike || first < LEAST || 2 * usual.len() > first {
+    // More bodies than that, or others in each run, say nothing by being new; the phases are counted all the same.
+    let says = alike && 2 * usual.len() <= first;
+    if first < LEAST {
         return None;
     }
     let frame = Frame::at(forest, faulty, &path)?;
     let (now, starts) = frame.phases(forest, marker, &mut known);
-    let is_new = |body: &&Vec<Step>| !usual.contains(*body);
+    let is_new = |body: &&Vec<Step>| says && !usual.contains(*body);
     let name = |function: FunctionKey| crate::verdict::brief(&forest.function(function).name);
     let within = event.filter(|event| (frame.start..=frame.start + frame.events).contains(event));
     Some(Phases {

@@ -24,7 +24,7 @@ pub struct Suspect {
     #[serde(serialize_with = "serialize_process")]
     pub process: ProcessName,
     /// 0..1, a judgement and no probability: the weight of the kind of its first divergence (wrong
-    /// arguments 0.97, another call 0.95, the others wait for it 0.9, in one run only 0.8, ends early 0.5, trip counts 0.2), divided by the number of
+    /// arguments 0.97, another call 0.95, the others wait for it 0.9, in one run only 0.8, ends early 0.5, trip counts 0.2, timing 0.1), divided by the number of
     /// traces of that kind which diverge as early; a quarter of it where all traces diverge alike; with
     /// several normal runs times 1 - p.
     pub confidence: f64,
@@ -71,6 +71,8 @@ pub enum Reason {
     Unusual,
     /// Only trip counts differ.
     Counts,
+    /// Only what depends on timing differs, and trip counts.
+    Timing,
 }
 
 impl Reason {
@@ -79,16 +81,22 @@ impl Reason {
             DivergenceKind::OtherCall | DivergenceKind::GoesOn => Self::OtherCall,
             DivergenceKind::EndsEarly => Self::EndsEarly,
             DivergenceKind::Counts => Self::Counts,
+            DivergenceKind::Timing => Self::Timing,
         }
     }
 
-    /// In a program that never does the same twice, another call is a matter of chance; an early end, or a trace that is
-    /// not there, is not.
+    /// In a program that never does the same twice, a trace may be as unusual without another call; an early end, or a trace that is
+    /// not there, says more than how often something came.
     const fn apart_from_noise(self) -> Self {
         match self {
-            Self::Unusual | Self::Counts => Self::OtherCall,
+            Self::Unusual => Self::OtherCall,
             other => other,
         }
+    }
+
+    /// Whether the trace does what it did, but for how often and for what depends on timing.
+    pub(crate) const fn is_alike(self) -> bool {
+        matches!(self, Self::Counts | Self::Timing)
     }
 
     const fn weight(self) -> f64 {
@@ -99,6 +107,7 @@ impl Reason {
             Self::EndsEarly => 0.5,
             Self::Unusual => 0.5,
             Self::Counts => 0.2,
+            Self::Timing => 0.1,
         }
     }
 }
@@ -164,6 +173,8 @@ pub(crate) struct Standing {
     pub(crate) is_usual: bool,
     /// Whether normal runs do the same each time: then its first divergence is no chance.
     pub(crate) is_steady: bool,
+    /// Whether it is the order of its calls that is unusual.
+    pub(crate) is_out_of_order: bool,
     pub(crate) score: f64,
     pub(crate) stability: f64,
     pub(crate) role: Option<String>,
@@ -270,6 +281,12 @@ impl Finding {
         self.trace.thread != ThreadName::Main(0) && self.reason == Reason::OtherCall
     }
 
+    /// How unusual it is beside several normal runs.
+    fn rarity(&self) -> Rarity {
+        let (p, score) = (self.standing.as_ref()).map_or((0.0, 0.0), |it| (it.p, it.score));
+        ((p * 1e12) as u64, Reverse((score * 1e6) as u64))
+    }
+
     /// Whether normal runs differ from each other as much.
     pub(crate) fn is_usual(&self) -> bool {
         self.standing.as_ref().is_some_and(|it| it.is_usual)
@@ -278,8 +295,11 @@ impl Finding {
     /// What is most unusual in a trace that never does the same: its first divergence says nothing.
     pub(crate) fn oddity(&self) -> Option<&Evidence> {
         let standing = self.standing.as_ref()?;
-        let without = self.divergence.is_none() && self.told.is_none();
-        (without || !standing.is_steady)
+        let without =
+            (self.divergence.is_none() && self.told.is_none()) || self.reason == Reason::Timing;
+        // Timing is no part of where it first differs.
+        let is_found = standing.is_out_of_order && self.reason == Reason::OtherCall;
+        (without || !(standing.is_steady || is_found))
             .then(|| standing.evidence.first())
             .flatten()
     }
@@ -360,6 +380,7 @@ pub(crate) fn weigh(
                     _ => true,
                 },
             is_steady: normality.is_steady(object),
+            is_out_of_order: normality.is_out_of_order(object, level),
             score: normality.score(object),
             stability: normality.stability(object),
             role: normality.role(object).map(str::to_owned),
@@ -391,13 +412,23 @@ fn blame(findings: &mut [Finding], culprits: &[ProcessName], by_score: bool) {
     }
 }
 
-/// Where the main threads parted that make another call: the threads that they start do what they are told.
-fn leaders(findings: &[Finding]) -> FxHashMap<ProcessName, Vec<u64>> {
+/// How unusual a trace is: lower is more.
+type Rarity = (u64, Reverse<u64>);
+
+/// How unusual the main threads are that make another call, and where they parted: the threads that they start do what they are told.
+fn leaders(findings: &[Finding]) -> FxHashMap<ProcessName, (Rarity, Vec<u64>)> {
     let main = findings.iter().filter(|finding| {
-        finding.trace.thread == ThreadName::Main(0) && finding.reason == Reason::OtherCall
+        finding.trace.thread == ThreadName::Main(0)
+            && finding.reason == Reason::OtherCall
+            && !finding.is_usual()
     });
-    main.map(|finding| (finding.trace.process, finding.coordinate()))
-        .collect()
+    main.map(|finding| {
+        (
+            finding.trace.process,
+            (finding.rarity(), finding.coordinate()),
+        )
+    })
+    .collect()
 }
 
 /// Puts the findings in order and gives the reasons in words.
@@ -443,8 +474,6 @@ pub(crate) fn rank(
     blame(findings, &culprits, by_score);
     let leaders = leaders(findings);
     findings.sort_by_cached_key(|finding| {
-        let standing = finding.standing.as_ref();
-        let score = standing.filter(|_| by_score).map_or(0.0, |it| it.score);
         let leader = leaders
             .get(&finding.trace.process)
             .filter(|_| finding.follows());
@@ -457,8 +486,11 @@ pub(crate) fn rank(
             } else {
                 finding.reason
             },
-            Reverse((score * 1e6) as u64),
-            leader.cloned().unwrap_or_else(|| finding.coordinate()),
+            by_score.then(|| leader.map_or_else(|| finding.rarity(), |(rarity, _)| *rarity)),
+            leader.map_or_else(
+                || finding.coordinate(),
+                |(_, coordinate)| coordinate.clone(),
+            ),
             leader.is_some(),
             Reverse((row_sum(finding) * 1e9) as u64),
             finding.trace,

@@ -21,9 +21,13 @@ impl Case<'_> {
         let (changed, counted): (Vec<&Finding>, Vec<&Finding>) = self
             .findings
             .iter()
-            .partition(|finding| finding.reason != Reason::Counts);
+            .partition(|finding| !finding.reason.is_alike());
         if !self.differs {
-            return self.alike(changed.len(), counted.len());
+            let timed = counted
+                .iter()
+                .filter(|it| it.reason == Reason::Timing)
+                .count();
+            return self.alike(changed.len(), counted.len() - timed, timed);
         }
         let Some(first) = self.findings.first() else {
             return "the runs differ".to_owned();
@@ -43,22 +47,29 @@ impl Case<'_> {
         )
     }
 
-    fn alike(&self, changed: usize, counted: usize) -> String {
+    fn alike(&self, changed: usize, counted: usize, timed: usize) -> String {
         let traces = match self.compared {
             1 => "the trace is".to_owned(),
             many => format!("all {many} traces are"),
         };
+        let judged = self.findings.iter().any(|it| it.standing.is_some());
+        let changed = changed + if judged { timed } else { 0 };
         if changed > 0 {
             return format!(
                 "no thread differs more than the normal runs differ among themselves ({changed} of {} traces changed)",
                 self.compared
             );
         }
-        match counted {
-            0 => format!("the runs behave alike: {traces} as before"),
-            _ => format!(
-                "the runs behave alike: {traces} as before but for trip counts in {counted} of them (--counts makes these a difference)"
-            ),
+        let timing = format!(
+            "for what depends on timing (who waits, who takes which piece of work, and how often) in {timed} of them"
+        );
+        let counts =
+            format!("for trip counts in {counted} of them (--counts makes these a difference)");
+        match (counted, timed) {
+            (0, 0) => format!("the runs behave alike: {traces} as before"),
+            (0, _) => format!("the runs behave alike: {traces} as before but {timing}"),
+            (_, 0) => format!("the runs behave alike: {traces} as before but {counts}"),
+            _ => format!("the runs behave alike: {traces} as before but {timing}, and {counts}"),
         }
     }
 
@@ -128,6 +139,9 @@ impl Case<'_> {
                 Reason::Unusual => format!("{who} {} unusual, too", verb("is", "are")),
                 Reason::Counts => {
                     format!("{who} {} in trip counts alone", verb("differs", "differ"))
+                }
+                Reason::Timing => {
+                    format!("{who} {} in timing alone", verb("differs", "differ"))
                 }
             });
         }
@@ -240,6 +254,10 @@ pub(crate) fn parts(finding: &Finding) -> String {
             };
             format!("{does}{}{iterations}", place(divergence))
         }
+        DivergenceKind::Timing => format!(
+            "goes another way that functions that wait went before{}{iterations}",
+            place(divergence)
+        ),
         DivergenceKind::Counts => format!(
             "has other trip counts than before{}{iterations}",
             place(divergence)
@@ -324,8 +342,13 @@ fn iterations(finding: &Finding) -> String {
             iterations.done, iterations.of, iterations.body
         );
     }
-    if let (true, Some(phases)) = (finding.loops().is_empty(), &finding.phases)
-        && let Some(at) = phases.at.filter(|at| *at > 0)
+    // A loop that was folded from a piece of the main loop counts from anywhere.
+    let outermost = finding
+        .loops()
+        .first()
+        .map(|(_, iteration)| *iteration as usize);
+    if let Some(phases) = &finding.phases
+        && let Some(at) = phases.at.filter(|at| *at > 0 && outermost != Some(*at))
     {
         return format!(
             ", in iteration {at} of {} (from one {} to the next)",

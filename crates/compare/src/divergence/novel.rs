@@ -165,7 +165,7 @@ mod tests {
             let (frame, within) = (exact.mismatch.faulty_event, exact.within);
             prop_assert!(within <= frame);
             if !forest.same_shape(a, b) && is_novel(&forest, a, &exact) {
-                let found = structure::first_mismatch(&forest, a, b);
+                let (found, _) = structure::first_mismatch(&forest, a, b, None);
                 prop_assert_eq!(found.map(|it| it.faulty_event), Some(exact.mismatch.faulty_event));
             }
         }

@@ -268,6 +268,17 @@ impl Pattern {
         found
     }
 
+    /// The first position behind a call of a function, or the beginning; `None` where there is no such call.
+    pub(super) fn behind(&self, forest: &Forest, after: Option<FunctionKey>) -> Option<State> {
+        let at = match after {
+            None => 0,
+            Some(_) => {
+                1 + (self.leaves.iter()).position(|leaf| function(forest, leaf.node) == after)?
+            }
+        };
+        Some(self.state(at, &[], &[]))
+    }
+
     /// The position before leaf `at`, coming from within the loops `kept`, of which `rounds` are over.
     fn state(&self, at: usize, kept: &[usize], rounds: &[u64]) -> State {
         let around = self.around(at);

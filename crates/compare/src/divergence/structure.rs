@@ -14,20 +14,30 @@
 //! before. What the normal trace repeats in some call of a function may be repeated in every call of it:
 //! trip counts are free down to 1. (A polling loop runs once here and three times there, and only the
 //! latter looks like a loop.) Two calls of one function match if the faulty one's children can be explained by the normal
-//! one's, which is decided once for each pair of nodes.
+//! one's, which is decided once for each pair of nodes. Where that fails in a function that waits for others, what its other calls
+//! do in normal runs is accepted as well ([`Usual`]).
 
 use super::Mismatch;
 use super::list::{List, Next, first, iteration, last, own};
 use super::pattern::{Pattern, Row, State, add, function, repeated};
+use super::usual::{Unusual, Usual};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_loops::BodyId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
-/// The furthest event of `faulty` up to which it is explained by `normal`; `None` if it all is.
-pub(super) fn first_mismatch(forest: &Forest, normal: NodeId, faulty: NodeId) -> Option<Mismatch> {
+/// The furthest event of `faulty` up to which it is explained by `normal`, and by what is `usual`; no mismatch if it all is. And
+/// whether something was explained by the latter.
+pub(super) fn first_mismatch(
+    forest: &Forest,
+    normal: NodeId,
+    faulty: NodeId,
+    usual: Option<&Usual>,
+) -> (Option<Mismatch>, bool) {
     let mut explainer = Explainer::new(forest, normal);
+    explainer.usual = usual;
     explainer.decide((normal, faulty));
-    explainer.mismatch((normal, faulty))
+    (explainer.mismatch((normal, faulty)), explainer.by_timing)
 }
 
 /// Whether one of these frames of the tree `normal` explains more of a frame than its first `within` events.
@@ -63,7 +73,17 @@ struct Explainer<'f> {
     repeated: FxHashMap<Option<FunctionKey>, FxHashSet<Row>>,
     patterns: FxHashMap<NodeId, Rc<Pattern>>,
     known: FxHashMap<Pair, Result<(), Failure>>,
+    usual: Option<&'f Usual>,
+    /// Whether something was explained by what is usual.
+    by_timing: bool,
+    /// Frames that are looked at beside what is usual, each within the one before.
+    depth: usize,
+    /// What came of it, by frame.
+    beside: FxHashMap<NodeId, Result<(), Unusual>>,
 }
+
+/// So many functions that wait are looked at within each other.
+const DEPTH: usize = 32;
 
 /// Where the explanation of a frame fails.
 #[derive(Debug, Clone)]
@@ -76,6 +96,8 @@ struct Failure {
     faulty: Next,
     /// If it fails within calls of the same function: those.
     within: Option<Pair>,
+    /// Where the position says nothing of loops: those of the faulty frame.
+    loops: Option<Vec<(BodyId, u64)>>,
 }
 
 /// The explanation of one pair of frames, under way.
@@ -192,6 +214,7 @@ impl Attempt {
                                         state: state.clone(),
                                         faulty: inner.faulty,
                                         within: Some(pair),
+                                        loops: None,
                                     });
                                 }
                                 false
@@ -229,6 +252,7 @@ impl Attempt {
             state: self.states[0].clone(),
             faulty,
             within: None,
+            loops: None,
         }
     }
 
@@ -353,6 +377,10 @@ impl<'f> Explainer<'f> {
             repeated: repeated(forest, normal),
             patterns: FxHashMap::default(),
             known: FxHashMap::default(),
+            usual: None,
+            by_timing: false,
+            depth: 0,
+            beside: FxHashMap::default(),
         }
     }
 
@@ -366,11 +394,73 @@ impl<'f> Explainer<'f> {
                     attempts.push(attempt);
                 }
                 Step::Done(result) => {
-                    self.known.insert(attempt.pair, result);
+                    let pair = attempt.pair;
                     attempts.pop();
+                    let result = result.or_else(|failure| self.otherwise(pair, failure));
+                    self.known.insert(pair, result);
                 }
             }
         }
+    }
+
+    /// What the normal frame does not explain may be usual.
+    fn otherwise(&mut self, pair: Pair, failure: Failure) -> Result<(), Failure> {
+        let Some(usual) = self.usual else {
+            return Err(failure);
+        };
+        let waits = function(self.forest, pair.1).is_some_and(|it| usual.waits(it));
+        if !waits || self.depth == DEPTH {
+            return Err(failure);
+        }
+        let found = match self.beside.get(&pair.1) {
+            Some(found) => found.clone(),
+            None => {
+                self.depth += 1;
+                let found =
+                    usual.explains(self.forest, pair.1, &mut |call| self.unlike(usual, call));
+                self.depth -= 1;
+                self.beside.insert(pair.1, found.clone());
+                found
+            }
+        };
+        let Err(unusual) = found else {
+            self.by_timing = true;
+            return Ok(());
+        };
+        if unusual.event <= failure.event {
+            return Err(failure);
+        }
+        let pattern = self.pattern(pair.0);
+        let state = pattern.behind(self.forest, unusual.after);
+        Err(Failure {
+            event: unusual.event,
+            state: state.unwrap_or(failure.state),
+            faulty: unusual.faulty,
+            within: unusual.within,
+            loops: Some(unusual.loops),
+        })
+    }
+
+    /// The usual call that explains most of one, if none explains all of it; how far, and what comes then.
+    fn unlike(&mut self, usual: &Usual, call: NodeId) -> Option<(NodeId, u64, Next)> {
+        let frames = usual.frames(function(self.forest, call)?);
+        if frames.iter().any(|it| self.forest.same_shape(*it, call)) {
+            return None;
+        }
+        let mut best: Option<(NodeId, u64, Next)> = None;
+        for frame in frames {
+            let pair = (*frame, call);
+            if !self.known.contains_key(&pair) {
+                self.decide(pair);
+            }
+            let Some(Err(failure)) = self.known.get(&pair) else {
+                return None;
+            };
+            if best.is_none_or(|(_, event, _)| event < failure.event) {
+                best = Some((*frame, failure.event, failure.faulty));
+            }
+        }
+        best
     }
 
     fn attempt(&mut self, pair: Pair) -> Attempt {
@@ -405,10 +495,14 @@ impl<'f> Explainer<'f> {
             if let Label::Call(call) = self.forest.node(pair.1).label {
                 found.stack.push(call.function);
             }
-            let around = pattern.around(failure.state.at).into_iter();
-            let rounds = failure.state.rounds.iter().map(|over| over + 1);
-            let bodies = around.map(|number| pattern.loops[number].body);
-            found.loops.extend(bodies.zip(rounds));
+            if let Some(loops) = &failure.loops {
+                found.loops.extend(loops);
+            } else {
+                let around = pattern.around(failure.state.at).into_iter();
+                let rounds = failure.state.rounds.iter().map(|over| over + 1);
+                let bodies = around.map(|number| pattern.loops[number].body);
+                found.loops.extend(bodies.zip(rounds));
+            }
             found.normal_event += pattern.event(self.forest, pair.0, &failure.state);
             found.normal = match pattern.leaves.get(failure.state.at) {
                 Some(leaf) => first(self.forest, leaf.node),

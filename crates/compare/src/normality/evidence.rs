@@ -68,20 +68,24 @@ fn short(place: &str) -> &str {
 /// How many pieces of evidence are told of a trace.
 const TOLD: usize = 3;
 
-/// The strongest evidence against a trace: of the families, by their scores, the oddities in each.
+/// The strongest evidence against a trace: of the families, by their scores (those that decide first), the oddities in each.
 pub(crate) fn evidence(
     features: &Features,
     trees: &Trees,
     run: &Run,
     trace: TraceName,
-    mut families: Vec<(usize, f64)>,
+    mut families: Vec<(usize, f64, bool)>,
     oddities: &dyn Fn(usize) -> Vec<Oddity>,
 ) -> Vec<Evidence> {
-    families.retain(|(_, z)| *z > 0.0);
-    families.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    families.retain(|(_, z, _)| *z > 0.0);
+    families.sort_by(|a, b| {
+        (b.2.cmp(&a.2))
+            .then(b.1.total_cmp(&a.1))
+            .then(a.0.cmp(&b.0))
+    });
     let mut told: Vec<Evidence> = Vec::new();
     let mut names: Vec<&str> = Vec::new();
-    for (family, z) in families {
+    for (family, z, _) in families {
         let meaning = &features.meanings[family];
         if told.len() == TOLD {
             break;
@@ -176,6 +180,7 @@ impl Words<'_> {
     fn call(&self, key: &Key) -> Option<(FunctionKey, FunctionKey)> {
         match key {
             Key::Edge(Some(caller), callee, _) => Some((*caller, *callee)),
+            Key::Step(Some(caller), (_, Some(callee))) => Some((*caller, *callee)),
             Key::Path(path) => {
                 let paths = &self.features.paths;
                 let (above, callee) = paths[*path as usize];
@@ -239,6 +244,18 @@ impl Words<'_> {
             Key::Edge(caller, callee, often) => {
                 let from = caller.map_or_else(String::new, |it| format!(" from {}", self.name(it)));
                 format!("a call of {}{from}{}", self.name(*callee), times(*often))
+            }
+            Key::Step(function, (after, next)) => {
+                let within = function.map_or_else(String::new, |it| {
+                    format!(" in {}", crate::verdict::brief(self.name(it)))
+                });
+                let after = after.map(|it| self.name(it));
+                match (after, next.map(|it| self.name(it))) {
+                    (Some(after), Some(next)) => format!("{next} right after {after}{within}"),
+                    (None, Some(next)) => format!("{next} first of all{within}"),
+                    (Some(after), None) => format!("a return right after {after}{within}"),
+                    (None, None) => format!("a return without any call{within}"),
+                }
             }
             Key::Path(path) => {
                 let paths = &self.features.paths;

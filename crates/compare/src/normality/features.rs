@@ -2,17 +2,20 @@
 //!
 //! Families: entries, pairs and triples of the folded sequence under each filter, with and without how
 //! often; caller and callee; call paths; loop bodies and trip counts where they stand; what is open at
-//! the end; what MPI calls were given; how long the trace is. Equal trees are looked at once.
+//! the end; what MPI calls were given; how long the trace is; which call follows which in a function, apart for functions that wait
+//! ([`Timing`]). Equal trees are looked at once.
 
 use crate::arguments::{self, Said};
 use crate::attribute::Entry;
+use crate::divergence::usual::{self, Step};
 use crate::normality::surprisal::Family;
 use crate::sequence::{Folding, Lens, Trees};
+use crate::timing::Timing;
 use crate::{ObjectName, Options, Part, sweep};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Projection};
 use lockstep_loops::Element;
-use lockstep_trace::Run;
 use lockstep_trace::mpi::Kind;
+use lockstep_trace::{Run, TraceName};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
@@ -27,6 +30,8 @@ pub(crate) enum Key {
     Entries(Vec<Entry>, Often),
     /// A call, by its caller; none of the outermost.
     Edge(Option<FunctionKey>, FunctionKey, Often),
+    /// In a function (none: outside of all), one call after another; none at its beginning and end.
+    Step(Option<FunctionKey>, Step),
     /// A call path, as its number.
     Path(u32),
     /// A loop in a function, given by one such loop.
@@ -74,7 +79,15 @@ pub(crate) struct Features {
     pub(crate) lenses: Vec<(Lens, Folding)>,
     /// Call paths: the one above, and the function.
     pub(crate) paths: Vec<(Option<u32>, FunctionKey)>,
+    /// For each trace of the last run how many steps in functions that wait it has which no trace of the others has.
+    pub(crate) new_steps: FxHashMap<TraceName, u64>,
+    /// Whether there are functions that wait.
+    pub(crate) waits: bool,
 }
+
+/// Families of steps: in functions that wait, and in others.
+pub(crate) const WAITING_STEPS: &str = "waiting-steps";
+pub(crate) const STEPS: &str = "steps";
 
 /// Items in the order of their first occurrence.
 struct Numbered<K> {
@@ -197,6 +210,8 @@ impl Features {
             meanings: Vec::new(),
             lenses: Vec::new(),
             paths: Vec::new(),
+            new_steps: FxHashMap::default(),
+            waits: false,
         };
         let mut drafts = Vec::new();
         for (lens, folding, objects) in sequences {
@@ -217,7 +232,11 @@ impl Features {
                 })
                 .collect();
             let of = features.places(&objects);
-            drafts.extend(features.of_trees(&trees.forest, &behaviours.items, &of));
+            let timing = Timing::of(&trees.forest, &behaviours.items);
+            let steps = Steps::of(&trees.forest, &behaviours.items, &timing);
+            features.waits = !timing.waits.is_empty();
+            features.new_steps = new_steps(trees, &objects, &steps);
+            drafts.extend(features.of_trees(&trees.forest, &behaviours.items, &steps, &of));
         }
         if options.part == Part::default() {
             drafts.extend(features.of_arguments(trees, runs, &projection));
@@ -243,6 +262,7 @@ impl Features {
         &mut self,
         forest: &Forest,
         roots: &[NodeId],
+        steps: &[Steps],
         of: &[Vec<Option<usize>>],
     ) -> Vec<Draft> {
         let all: Vec<Calls> = roots
@@ -296,6 +316,12 @@ impl Features {
             at_least(events).into_iter().map(Key::Length).collect()
         });
         let (open, length) = (open.collect(), length.collect());
+        let keys = |of: &FxHashMap<(Option<FunctionKey>, Step), u64>| {
+            let key = |(function, step): &(_, _)| Key::Step(*function, *step);
+            of.keys().map(key).collect::<Vec<Key>>()
+        };
+        let waiting = steps.iter().map(|it| keys(&it.waiting)).collect();
+        let others = steps.iter().map(|it| keys(&it.others)).collect();
         let kinds = [
             ("callers", false, edges(any)),
             ("calls-about", true, edges(at_least)),
@@ -306,6 +332,8 @@ impl Features {
             ("trips-about", true, trips_about),
             ("open", false, open),
             ("length", true, length),
+            (WAITING_STEPS, false, waiting),
+            (STEPS, false, others),
         ];
         let draft = |(name, counts, keys)| Draft::new((name, None, counts), keys, of);
         kinds.map(draft).into()
@@ -441,6 +469,66 @@ fn of_sequences(lens: usize, folding: &Folding, of: &[Vec<Option<usize>>]) -> Ve
     ]
     .map(|(name, counts, keys)| Draft::new((name, Some(lens), counts), keys, of))
     .into()
+}
+
+/// The steps of a trace, and about how often (a step in a loop counts twice a call at most).
+struct Steps {
+    waiting: FxHashMap<(Option<FunctionKey>, Step), u64>,
+    others: FxHashMap<(Option<FunctionKey>, Step), u64>,
+}
+
+impl Steps {
+    /// Of the traces with these roots.
+    fn of(forest: &Forest, roots: &[NodeId], timing: &Timing) -> Vec<Self> {
+        let each = roots
+            .par_iter()
+            .map(|root| Self::new(forest, *root, timing));
+        each.collect()
+    }
+
+    fn new(forest: &Forest, root: NodeId, timing: &Timing) -> Self {
+        let mut steps = Self {
+            waiting: FxHashMap::default(),
+            others: FxHashMap::default(),
+        };
+        for (id, times) in forest.occurrences(&[root]) {
+            let function = match forest.node(id).label {
+                Label::Call(call) => Some(call.function),
+                Label::Trace => None,
+                Label::Loop(_) | Label::Iteration | Label::Return => continue,
+            };
+            let to = match function.is_some_and(|it| timing.waits.contains(&it)) {
+                true => &mut steps.waiting,
+                false => &mut steps.others,
+            };
+            // Once more of the same is a trip count.
+            let found = usual::steps(forest, id).into_iter();
+            for step in found.filter(|(after, next)| after.is_none() || after != next) {
+                let sum: &mut u64 = to.entry((function, step)).or_default();
+                *sum = sum.saturating_add(times);
+            }
+        }
+        steps
+    }
+}
+
+/// How many steps in functions that wait each trace of the last run has which no trace of the others has.
+fn new_steps(trees: &Trees, objects: &Drafted, steps: &[Steps]) -> FxHashMap<TraceName, u64> {
+    let (Some((last, normals)), Some(names)) = (objects.split_last(), trees.runs.last()) else {
+        return FxHashMap::default();
+    };
+    let before = normals.iter().flatten();
+    let known: FxHashSet<_> = before
+        .flat_map(|(_, behaviour)| steps[*behaviour].waiting.keys())
+        .collect();
+    let of = |behaviour: usize| {
+        let waiting = steps[behaviour].waiting.iter();
+        let new = waiting.filter(|(step, _)| !known.contains(step));
+        new.map(|(_, times)| *times).sum::<u64>()
+    };
+    let each = names.iter().zip(last);
+    each.map(|(trace, (_, behaviour))| (trace.name, of(*behaviour)))
+        .collect()
 }
 
 /// Who calls whom in a trace, and how often; and its loops, each by the function around it.

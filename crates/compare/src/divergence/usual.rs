@@ -1,0 +1,255 @@
+//! What functions that wait do in normal runs, step by step.
+//!
+//! Where a call depends on timing ([`Timing`]), the normal trace shows but one of the ways that it can go. Such a call is
+//! explained, too, if it goes step by step as some call of its function goes in any trace of the normal runs, and what it calls is
+//! explained by some call of the same:
+//!
+//! ```text
+//!  normal   take( lock unlock )   take( lock wait wait unlock )
+//!  usual    ^ lock   lock unlock   lock wait   wait wait   wait unlock   unlock $
+//!  faulty   take( lock wait unlock )   explained;   take( unlock )   not: nowhere is it the first step
+//! ```
+
+use super::list::{List, Next, first, last, own};
+use super::pattern::function;
+use crate::timing::Timing;
+use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_loops::BodyId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Different calls of one function that are tried as an explanation.
+const FRAMES: usize = 16;
+
+/// From one call of a function to the next, or from its beginning, or to its end.
+pub(crate) type Step = (Option<FunctionKey>, Option<FunctionKey>);
+
+/// The steps of a call or of a trace, each once or twice; without its end where it is open.
+pub(crate) fn steps(forest: &Forest, frame: NodeId) -> Vec<Step> {
+    let is_open = last(forest, frame) == Next::End;
+    let mut found = Vec::new();
+    walk(forest, frame, &mut |at: At| {
+        if at.call.is_some() || !is_open {
+            found.push((at.after, at.next));
+        }
+        true
+    });
+    found
+}
+
+/// What functions that wait do in normal runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Usual {
+    timing: Timing,
+    steps: FxHashMap<FunctionKey, FxHashSet<Step>>,
+    /// Different calls that they make, by function.
+    frames: FxHashMap<FunctionKey, Vec<NodeId>>,
+}
+
+/// Where a call does what no call of its function does.
+#[derive(Debug, Clone)]
+pub(super) struct Unusual {
+    /// Its events before that, its own call included.
+    pub(super) event: u64,
+    /// What it called before.
+    pub(super) after: Option<FunctionKey>,
+    pub(super) faulty: Next,
+    /// If it is within a call of it: a normal one, and that.
+    pub(super) within: Option<(NodeId, NodeId)>,
+    /// The loops around it, and the iteration from 1.
+    pub(super) loops: Vec<(BodyId, u64)>,
+}
+
+impl Usual {
+    /// From the normal traces with these roots. O(nodes).
+    pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
+        let mut usual = Self {
+            timing: Timing::of(forest, roots),
+            ..Self::default()
+        };
+        if usual.timing.waits.is_empty() {
+            return usual;
+        }
+        let mut seen = FxHashSet::default();
+        let mut open: Vec<NodeId> = roots.to_vec();
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            usual.learn(forest, id);
+            open.extend(forest.node(id).items.iter().map(|item| item.node));
+        }
+        usual
+    }
+
+    /// Whether a function's way is a matter of timing.
+    pub(super) fn waits(&self, function: FunctionKey) -> bool {
+        self.timing.waits.contains(&function)
+    }
+
+    /// Different calls of a function that functions that wait make.
+    pub(super) fn frames(&self, function: FunctionKey) -> &[NodeId] {
+        self.frames.get(&function).map_or(&[], Vec::as_slice)
+    }
+
+    fn learn(&mut self, forest: &Forest, frame: NodeId) {
+        let Some(own) = function(forest, frame).filter(|it| self.waits(*it)) else {
+            return;
+        };
+        self.steps
+            .entry(own)
+            .or_default()
+            .extend(steps(forest, frame));
+        let mut calls: Vec<NodeId> = Vec::new();
+        walk(forest, frame, &mut |at: At| {
+            calls.extend(at.call);
+            true
+        });
+        for call in calls {
+            let Some(callee) = function(forest, call) else {
+                continue;
+            };
+            let frames = self.frames.entry(callee).or_default();
+            let is_known = |other: &NodeId| forest.same_shape(*other, call);
+            if frames.len() < FRAMES && !frames.iter().any(is_known) {
+                frames.push(call);
+            }
+        }
+    }
+
+    /// Whether a call of a function that waits goes as others do. `explain` is asked for each call that it makes: a normal one,
+    /// and where that one fails to explain it.
+    pub(super) fn explains(
+        &self,
+        forest: &Forest,
+        frame: NodeId,
+        explain: &mut dyn FnMut(NodeId) -> Option<(NodeId, u64, Next)>,
+    ) -> Result<(), Unusual> {
+        let steps = function(forest, frame).and_then(|own| self.steps.get(&own));
+        let mut result = Ok(());
+        walk(forest, frame, &mut |at: At| {
+            let unusual = |event, faulty, within| Unusual {
+                event,
+                after: at.after,
+                faulty,
+                within,
+                loops: at.loops.to_vec(),
+            };
+            let is_usual = steps.is_some_and(|steps| steps.contains(&(at.after, at.next)));
+            // Where a trace ends is no step.
+            let ends = at.call.is_none() && last(forest, frame) == Next::End;
+            if ends || !is_usual {
+                let faulty = at
+                    .call
+                    .map_or_else(|| last(forest, frame), |it| first(forest, it));
+                result = Err(unusual(at.event, faulty, None));
+                return false;
+            }
+            if let Some(call) = at.call
+                && let Some((normal, event, faulty)) = explain(call)
+            {
+                result = Err(unusual(at.event + event, faulty, Some((normal, call))));
+                return false;
+            }
+            true
+        });
+        result
+    }
+}
+
+/// A step in a call.
+struct At<'a> {
+    after: Option<FunctionKey>,
+    next: Option<FunctionKey>,
+    /// The call that is made; none at the end.
+    call: Option<NodeId>,
+    /// Events of the frame before it, its own call included.
+    event: u64,
+    loops: &'a [(BodyId, u64)],
+}
+
+/// What is open of a list or a loop.
+enum Open {
+    List(List, usize, u64),
+    /// A loop: which run of equal iterations, whether one of them is over, and events and iterations before the run.
+    Loop(NodeId, usize, bool, u64, u64),
+}
+
+/// Goes through the steps of a frame in order, as long as `see` says so; of equal iterations in a row through two, which is all that
+/// there is to see. A return without a call ends it.
+fn walk(forest: &Forest, frame: NodeId, see: &mut dyn FnMut(At) -> bool) {
+    let mut after = None;
+    let mut loops: Vec<(BodyId, u64)> = Vec::new();
+    let mut open = vec![Open::List(List::Of(frame), 0, own(forest, frame))];
+    while let Some(place) = open.last_mut() {
+        match place {
+            Open::List(list, index, before) => {
+                let (list, at, before) = (*list, *index, *before);
+                *index += 1;
+                let Some(element) = list.get(forest, at) else {
+                    open.pop();
+                    continue;
+                };
+                let event = before + list.before(forest, at);
+                match forest.node(element).label {
+                    Label::Loop(body) => {
+                        loops.push((body, 1));
+                        open.push(Open::Loop(element, 0, false, event, 0));
+                    }
+                    Label::Call(call) => {
+                        let next = Some(call.function);
+                        let call = Some(element);
+                        let loops = &loops;
+                        if !see(At {
+                            after,
+                            next,
+                            call,
+                            event,
+                            loops,
+                        }) {
+                            return;
+                        }
+                        after = next;
+                    }
+                    _ => return,
+                }
+            }
+            Open::Loop(node, run, again, before, rounds) => {
+                let Some(item) = forest.node(*node).items.get(*run) else {
+                    open.pop();
+                    loops.pop();
+                    continue;
+                };
+                let events = forest.node(item.node).events;
+                let (start, round) = match *again {
+                    true => (*before + events, *rounds + 2),
+                    false => (*before, *rounds + 1),
+                };
+                if let Some(innermost) = loops.last_mut() {
+                    innermost.1 = round;
+                }
+                if *again || item.times == 1 {
+                    *before += events * item.times;
+                    *rounds += item.times;
+                    *run += 1;
+                    *again = false;
+                } else {
+                    *again = true;
+                }
+                let list = List::of_iteration(forest, item.node);
+                open.push(Open::List(list, 0, start));
+            }
+        }
+    }
+    let event = own(forest, frame) + forest.node(frame).ends.last().copied().unwrap_or(0);
+    see(At {
+        after,
+        next: None,
+        call: None,
+        event,
+        loops: &[],
+    });
+}
+
+#[cfg(test)]
+#[path = "usual_tests.rs"]
+mod tests;

@@ -1,0 +1,132 @@
+use super::*;
+use crate::divergence::{DivergenceKind, Divergences, Side, beside};
+use lockstep_calltree::{Builder, Forest, Function};
+use lockstep_loops::Names;
+use lockstep_trace::TraceName;
+
+/// `f(` calls f, `)` returns, `f` does both.
+fn tree(forest: &mut Forest, text: &str) -> NodeId {
+    let text = text.replace('(', "( ").replace(')', " ) ");
+    let mut calls = Vec::new();
+    for word in text.split_whitespace() {
+        let name = word.trim_end_matches('(');
+        let function = (name != ")").then(|| {
+            forest.add_function(Function {
+                name: name.into(),
+                linkage: name.into(),
+                image: String::new(),
+                imported: false,
+            })
+        });
+        calls.push((function, word.ends_with('(')));
+    }
+    let mut builder = Builder::new(forest);
+    for (function, is_open) in calls {
+        match function {
+            Some(function) => builder.call(function),
+            None => builder.ret(),
+        }
+        if function.is_some() && !is_open {
+            builder.ret();
+        }
+    }
+    builder.finish()
+}
+
+/// The first of some normal traces beside a faulty one.
+fn compare(normals: &[&str], faulty: &str) -> Divergences {
+    let mut forest = Forest::new();
+    let roots: Vec<NodeId> = normals.iter().map(|it| tree(&mut forest, it)).collect();
+    let faulty = tree(&mut forest, faulty);
+    let mut names = Names::new();
+    for root in roots.iter().chain([&faulty]) {
+        forest.name_loops(*root, &mut names);
+    }
+    let usual = Usual::of(&forest, &roots);
+    let sides = (Side::whole(roots[0]), Side::whole(faulty));
+    beside(
+        &forest,
+        TraceName::new(0, 1),
+        sides,
+        None,
+        &names,
+        Some(&usual),
+    )
+}
+
+fn kind(normals: &[&str], faulty: &str) -> Option<DivergenceKind> {
+    let found = compare(normals, faulty);
+    Some(found.structure.or(found.counts)?.kind)
+}
+
+const FREE: &str = "work( take( pthread_mutex_lock pthread_mutex_unlock ) crunch )";
+const WAITS: &str =
+    "work( take( pthread_mutex_lock pthread_cond_wait pthread_mutex_unlock ) crunch )";
+
+#[test]
+fn who_waits_is_no_difference_where_somebody_waited() {
+    assert_eq!(kind(&[FREE, WAITS], WAITS), Some(DivergenceKind::Timing));
+    assert_eq!(kind(&[WAITS, FREE], FREE), Some(DivergenceKind::Timing));
+    // Where nobody did, it is.
+    assert_eq!(kind(&[FREE], WAITS), Some(DivergenceKind::OtherCall));
+}
+
+#[test]
+fn a_lock_that_is_not_taken_is_a_difference() {
+    let without = "work( take( pthread_mutex_unlock ) crunch )";
+    let found = compare(&[FREE, WAITS], without).structure.unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("pthread_mutex_unlock"));
+    assert_eq!(found.normal.as_deref(), Some("pthread_mutex_lock"));
+    let never = "work( take( ) crunch )";
+    let found = compare(&[FREE, WAITS], never).structure.unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("return"));
+    assert_eq!(found.stack, ["work", "take"]);
+}
+
+#[test]
+fn pieces_of_work_go_to_whom_they_go() {
+    let next = "GOMP_loop_nonmonotonic_dynamic_next";
+    let region = |pieces: &str| {
+        format!("main( omp_fn( GOMP_loop_nonmonotonic_dynamic_start {pieces} GOMP_loop_end ) )")
+    };
+    let light = format!("light( ) {next} ");
+    let heavy = format!("heavy( solve ) {next} ");
+    let one = region(&format!("{light}{heavy}{light}"));
+    let other = region(&format!("{heavy}{heavy}"));
+    let none = region("");
+    let normals = [one.as_str(), other.as_str(), none.as_str()];
+    let now = region(&format!("{light}{light}{heavy}"));
+    assert_eq!(kind(&normals, &now), Some(DivergenceKind::Timing));
+    assert_eq!(kind(&normals, &none), Some(DivergenceKind::Timing));
+    // Within a piece nothing depends on timing.
+    let wrong = region(&format!("{light}heavy( give_up ) {next} "));
+    let found = compare(&normals, &wrong).structure.unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("give_up"));
+    assert_eq!(found.normal.as_deref(), Some("solve"));
+    assert_eq!(found.stack, ["main", "omp_fn", "heavy"]);
+}
+
+#[test]
+fn polling_in_a_function_of_its_own_is_seen() {
+    let asks = "main( poll( MPI_Testall ) tidy poll( MPI_Testall ) unpack )";
+    let at_once = "main( poll( MPI_Testall ) unpack )";
+    assert_eq!(kind(&[at_once, asks], asks), Some(DivergenceKind::Timing));
+    let forgets = "main( poll( MPI_Testall ) tidy unpack )";
+    let found = compare(&[at_once, asks], forgets).structure.unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("unpack"));
+}
+
+#[test]
+fn an_end_behind_what_depends_on_timing_is_an_end() {
+    let normals = [FREE, WAITS];
+    let stuck = "work( take( pthread_mutex_lock pthread_cond_wait(";
+    let found = compare(&normals, stuck).structure.unwrap();
+    assert_eq!(found.kind, DivergenceKind::EndsEarly);
+    assert_eq!(found.stack, ["work", "take", "pthread_cond_wait"]);
+}
+
+#[test]
+fn where_nothing_waits_other_calls_excuse_nothing() {
+    let normals = ["main( f( a b ) f( a c ) )", "main( f( a c ) f( a b ) )"];
+    assert_eq!(kind(&normals, normals[1]), Some(DivergenceKind::OtherCall));
+}

@@ -1,0 +1,101 @@
+//! Which functions do what they do by timing, and not by what they compute.
+//!
+//! Who takes the next piece of work, who finds a lock taken, how often somebody asks before an answer is there: a healthy run
+//! differs from the next one in these. A function that *waits* calls something of the kind itself, or through a function that does little
+//! else (`take()` around a mutex, `poll()` around `MPI_Testall`).
+
+use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_trace::c_name;
+use regex::Regex;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Calls after which it is a matter of timing what their caller does.
+const TIMING: &str = r"(?x)
+    ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
+  | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
+  | ^(p?poll|p?select|epoll_p?wait2?|futex)$
+  | ^std::(condition_variable|mutex|recursive_mutex|timed_mutex)\w*::\w*(wait|lock)
+  | ^GOMP_(critical_(name_)?start|atomic_start|single_\w*start|sections\w*_(start|next)|task\w*|barrier_cancel|loop_(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
+  | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
+  | ^omp_(set|test)_(nest_)?lock$
+  | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$
+  | ^MPI_(I?m?probe|Improbe|Mprobe|Test(all|any|some)?|Wait(any|some))$";
+
+/// What the functions of some trees do by timing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Timing {
+    /// Functions that wait.
+    pub(crate) waits: FxHashSet<FunctionKey>,
+}
+
+impl Timing {
+    /// From the trees below these roots. O(nodes).
+    pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
+        let pattern = Regex::new(TIMING).ok();
+        let is_timing: Vec<bool> = (forest.functions().iter())
+            .map(|function| {
+                pattern
+                    .as_ref()
+                    .is_some_and(|it| it.is_match(&c_name(&function.name)))
+            })
+            .collect();
+        let is_timing = |function: FunctionKey| is_timing[function.0 as usize];
+        if !forest
+            .functions()
+            .iter()
+            .zip(0..)
+            .any(|(_, key)| is_timing(FunctionKey(key)))
+        {
+            return Self::default();
+        }
+        let callees = callees(forest, roots);
+        let calls = |function: &FunctionKey, of: &dyn Fn(FunctionKey) -> bool| {
+            callees[function].iter().any(|callee| of(*callee))
+        };
+        let direct: FxHashSet<FunctionKey> = (callees.keys().copied())
+            .filter(|function| is_timing(*function) || calls(function, &is_timing))
+            .collect();
+        // It does little else: what it calls calls nothing.
+        let is_leaf = |function: FunctionKey| callees.get(&function).is_none_or(|it| it.is_empty());
+        let is_small = |function: FunctionKey| {
+            direct.contains(&function)
+                && !is_timing(function)
+                && callees[&function].iter().all(|callee| is_leaf(*callee))
+        };
+        let waits: FxHashSet<FunctionKey> = (callees.keys().copied())
+            .filter(|function| direct.contains(function) || calls(function, &is_small))
+            .filter(|function| !is_leaf(*function))
+            .collect();
+        Self { waits }
+    }
+}
+
+/// What each function calls itself.
+fn callees(forest: &Forest, roots: &[NodeId]) -> FxHashMap<FunctionKey, FxHashSet<FunctionKey>> {
+    let mut found: FxHashMap<FunctionKey, FxHashSet<FunctionKey>> = FxHashMap::default();
+    let mut seen: FxHashSet<(NodeId, Option<FunctionKey>)> = FxHashSet::default();
+    let mut entered: FxHashSet<NodeId> = FxHashSet::default();
+    let mut open: Vec<(NodeId, Option<FunctionKey>)> = roots.iter().map(|it| (*it, None)).collect();
+    while let Some((id, around)) = open.pop() {
+        if !seen.insert((id, around)) {
+            continue;
+        }
+        let node = forest.node(id);
+        let around = match node.label {
+            Label::Call(call) => {
+                if let Some(caller) = around {
+                    found.entry(caller).or_default().insert(call.function);
+                }
+                found.entry(call.function).or_default();
+                // What is in a call does not depend on who made it.
+                if !entered.insert(id) {
+                    continue;
+                }
+                Some(call.function)
+            }
+            _ => around,
+        };
+        open.extend(node.items.iter().map(|item| (item.node, around)));
+    }
+    found
+}
