@@ -160,14 +160,14 @@ pub fn first_divergence(
     beside(forest, trace, (normal, faulty), projection, names, None)
 }
 
-/// [`first_divergence`], with what is usual where functions wait: what they do in other calls, traces and normal runs is no difference.
+/// [`first_divergence`], with what is usual where functions wait, and the roots of the normal traces of this name: what they do in other calls, traces and normal runs is no difference.
 pub(crate) fn beside(
     forest: &Forest,
     trace: TraceName,
     (normal, faulty): (Side, Side),
     projection: Option<&mut Projection>,
     names: &Names,
-    usual: Option<&Usual>,
+    usual: Option<(&Usual, &[NodeId])>,
 ) -> Divergences {
     let (a, b) = (normal.root, faulty.root);
     let Some(exact) = exact::first_mismatch(forest, a, b) else {
@@ -175,7 +175,7 @@ pub(crate) fn beside(
     };
     // A call beside other normal ones than that in its place is not novel as soon as this one fails.
     let in_waiting =
-        usual.is_some_and(|it| exact.mismatch.stack.iter().any(|frame| it.waits(*frame)));
+        usual.is_some_and(|(it, _)| exact.mismatch.stack.iter().any(|frame| it.waits(*frame)));
     let mut alike = None;
     let mismatch = if forest.same_shape(a, b) {
         alike = Some(DivergenceKind::Counts);

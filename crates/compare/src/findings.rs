@@ -318,6 +318,11 @@ fn nearest(
 ) -> Option<Found> {
     let (last, normals) = trees.runs.split_last()?;
     let trace = last[place];
+    let of_name = |(run, traces): (usize, &Vec<Trace>)| {
+        let other = traces.binary_search_by_key(&trace.name, |it| it.name);
+        Some(sides[run][other.ok()?].root)
+    };
+    let own: Vec<NodeId> = normals.iter().enumerate().filter_map(of_name).collect();
     let mut nearest: Option<Found> = None;
     for (run, traces) in normals.iter().enumerate() {
         let Ok(other) = traces.binary_search_by_key(&trace.name, |trace| trace.name) else {
@@ -331,7 +336,7 @@ fn nearest(
                 (normal, faulty),
                 Some(&mut *projection),
                 names,
-                Some(usual),
+                Some((usual, &own)),
             ),
             normal: traces[other],
             run,

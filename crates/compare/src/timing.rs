@@ -26,6 +26,8 @@ const TIMING: &str = r"(?x)
 pub(crate) struct Timing {
     /// Functions that wait.
     pub(crate) waits: FxHashSet<FunctionKey>,
+    /// Those of them that do so only through a small function: the order of their calls is more than a matter of timing.
+    pub(crate) through: FxHashSet<FunctionKey>,
 }
 
 impl Timing {
@@ -66,7 +68,8 @@ impl Timing {
             .filter(|function| direct.contains(function) || calls(function, &is_small))
             .filter(|function| !is_leaf(*function))
             .collect();
-        Self { waits }
+        let through = waits.difference(&direct).copied().collect();
+        Self { waits, through }
     }
 }
 

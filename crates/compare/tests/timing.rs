@@ -58,11 +58,13 @@ fn beads(seed: u64, bug: Bug) -> Run {
                 } else {
                     Bug::None
                 };
-                match bug {
+                let order = match bug {
                     Bug::Swapped => ["drift", "kick"],
                     _ => ["kick", "drift"],
+                };
+                for name in order {
+                    leaf(events, name);
                 }
-                .map(|name| leaf(events, name));
                 call(events, "hand_over", |events| {
                     if bug == Bug::Unlocked {
                         return;

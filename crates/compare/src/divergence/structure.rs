@@ -32,7 +32,7 @@ pub(super) fn first_mismatch(
     forest: &Forest,
     normal: NodeId,
     faulty: NodeId,
-    usual: Option<&Usual>,
+    usual: Option<(&Usual, &[NodeId])>,
 ) -> (Option<Mismatch>, bool) {
     let mut explainer = Explainer::new(forest, normal);
     explainer.usual = usual;
@@ -73,7 +73,8 @@ struct Explainer<'f> {
     repeated: FxHashMap<Option<FunctionKey>, FxHashSet<Row>>,
     patterns: FxHashMap<NodeId, Rc<Pattern>>,
     known: FxHashMap<Pair, Result<(), Failure>>,
-    usual: Option<&'f Usual>,
+    /// And the normal traces of this name.
+    usual: Option<(&'f Usual, &'f [NodeId])>,
     /// Whether something was explained by what is usual.
     by_timing: bool,
     /// Frames that are looked at beside what is usual, each within the one before.
@@ -405,7 +406,7 @@ impl<'f> Explainer<'f> {
 
     /// What the normal frame does not explain may be usual.
     fn otherwise(&mut self, pair: Pair, failure: Failure) -> Result<(), Failure> {
-        let Some(usual) = self.usual else {
+        let Some((usual, own)) = self.usual else {
             return Err(failure);
         };
         let waits = function(self.forest, pair.1).is_some_and(|it| usual.waits(it));
@@ -416,8 +417,9 @@ impl<'f> Explainer<'f> {
             Some(found) => found.clone(),
             None => {
                 self.depth += 1;
-                let found =
-                    usual.explains(self.forest, pair.1, &mut |call| self.unlike(usual, call));
+                let found = usual.explains(self.forest, pair.1, own, &mut |call| {
+                    self.unlike(usual, call)
+                });
                 self.depth -= 1;
                 self.beside.insert(pair.1, found.clone());
                 found

@@ -9,6 +9,9 @@
 //!  usual    ^ lock   lock unlock   lock wait   wait wait   wait unlock   unlock $
 //!  faulty   take( lock wait unlock )   explained;   take( unlock )   not: nowhere is it the first step
 //! ```
+//!
+//! A function that waits only through others (`send(); receive();`) may go as it goes in traces of the same name: whether one sends first
+//! is a matter of who it is.
 
 use super::list::{List, Next, first, last, own};
 use super::pattern::function;
@@ -36,11 +39,16 @@ pub(crate) fn steps(forest: &Forest, frame: NodeId) -> Vec<Step> {
     found
 }
 
+/// By function.
+type Steps = FxHashMap<FunctionKey, FxHashSet<Step>>;
+
 /// What functions that wait do in normal runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usual {
     timing: Timing,
-    steps: FxHashMap<FunctionKey, FxHashSet<Step>>,
+    steps: Steps,
+    /// Those of functions that wait through others, by the root of the trace.
+    own: FxHashMap<NodeId, Steps>,
     /// Different calls that they make, by function.
     frames: FxHashMap<FunctionKey, Vec<NodeId>>,
 }
@@ -69,14 +77,23 @@ impl Usual {
         if usual.timing.waits.is_empty() {
             return usual;
         }
-        let mut seen = FxHashSet::default();
-        let mut open: Vec<NodeId> = roots.to_vec();
-        while let Some(id) = open.pop() {
-            if !seen.insert(id) {
-                continue;
-            }
-            usual.learn(forest, id);
-            open.extend(forest.node(id).items.iter().map(|item| item.node));
+        for root in roots {
+            usual.own.entry(*root).or_default();
+        }
+        let each: Vec<NodeId> = match usual.timing.through.is_empty() {
+            true => Vec::new(),
+            false => usual.own.keys().copied().collect(),
+        };
+        below(forest, roots.to_vec(), &mut |id| usual.learn(forest, id));
+        for root in each {
+            let mut own = Steps::default();
+            below(forest, vec![root], &mut |id| {
+                let through = function(forest, id).filter(|it| usual.timing.through.contains(it));
+                if let Some(through) = through {
+                    own.entry(through).or_default().extend(steps(forest, id));
+                }
+            });
+            usual.own.insert(root, own);
         }
         usual
     }
@@ -117,14 +134,22 @@ impl Usual {
     }
 
     /// Whether a call of a function that waits goes as others do. `explain` is asked for each call that it makes: a normal one,
-    /// and where that one fails to explain it.
+    /// and where that one fails to explain it. `own` are the roots of the normal traces of its name.
     pub(super) fn explains(
         &self,
         forest: &Forest,
         frame: NodeId,
+        own: &[NodeId],
         explain: &mut dyn FnMut(NodeId) -> Option<(NodeId, u64, Next)>,
     ) -> Result<(), Unusual> {
-        let steps = function(forest, frame).and_then(|own| self.steps.get(&own));
+        let usual: Vec<&FxHashSet<Step>> = match function(forest, frame) {
+            Some(it) if self.timing.through.contains(&it) => {
+                let of_name = own.iter().filter_map(|root| self.own.get(root));
+                of_name.filter_map(|steps| steps.get(&it)).collect()
+            }
+            Some(it) => self.steps.get(&it).into_iter().collect(),
+            None => Vec::new(),
+        };
         let mut result = Ok(());
         walk(forest, frame, &mut |at: At| {
             let unusual = |event, faulty, within| Unusual {
@@ -134,7 +159,9 @@ impl Usual {
                 within,
                 loops: at.loops.to_vec(),
             };
-            let is_usual = steps.is_some_and(|steps| steps.contains(&(at.after, at.next)));
+            let is_usual = usual
+                .iter()
+                .any(|steps| steps.contains(&(at.after, at.next)));
             // Where a trace ends is no step.
             let ends = at.call.is_none() && last(forest, frame) == Next::End;
             if ends || !is_usual {
@@ -153,6 +180,17 @@ impl Usual {
             true
         });
         result
+    }
+}
+
+/// All nodes below some, each once.
+fn below(forest: &Forest, mut open: Vec<NodeId>, see: &mut dyn FnMut(NodeId)) {
+    let mut seen = FxHashSet::default();
+    while let Some(id) = open.pop() {
+        if seen.insert(id) {
+            see(id);
+            open.extend(forest.node(id).items.iter().map(|item| item.node));
+        }
     }
 }
 

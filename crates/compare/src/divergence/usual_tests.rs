@@ -50,7 +50,7 @@ fn compare(normals: &[&str], faulty: &str) -> Divergences {
         sides,
         None,
         &names,
-        Some(&usual),
+        Some((&usual, &roots)),
     )
 }
 
@@ -129,4 +129,24 @@ fn an_end_behind_what_depends_on_timing_is_an_end() {
 fn where_nothing_waits_other_calls_excuse_nothing() {
     let normals = ["main( f( a b ) f( a c ) )", "main( f( a c ) f( a b ) )"];
     assert_eq!(kind(&normals, normals[1]), Some(DivergenceKind::OtherCall));
+}
+
+#[test]
+fn who_sends_first_is_a_matter_of_who_it_is() {
+    let send = "send( pthread_mutex_lock pthread_mutex_unlock )";
+    let receive = "receive( pthread_mutex_lock pthread_cond_wait pthread_mutex_unlock )";
+    let even = format!("sort( partner {send} {receive} )");
+    let odd = format!("sort( partner {receive} {send} )");
+    let mut forest = Forest::new();
+    let roots = [tree(&mut forest, &odd), tree(&mut forest, &even)];
+    let usual = Usual::of(&forest, &roots);
+    let sides = (Side::whole(roots[0]), Side::whole(roots[1]));
+    let trace = TraceName::new(0, 1);
+    let names = Names::new();
+    let own = Some((&usual, &roots[..1]));
+    let found = beside(&forest, trace, sides, None, &names, own)
+        .structure
+        .unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("send"));
+    assert_eq!(found.normal.as_deref(), Some("receive"));
 }

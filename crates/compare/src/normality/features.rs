@@ -497,7 +497,9 @@ impl Steps {
                 Label::Trace => None,
                 Label::Loop(_) | Label::Iteration | Label::Return => continue,
             };
-            let to = match function.is_some_and(|it| timing.waits.contains(&it)) {
+            let to = match function
+                .is_some_and(|it| timing.waits.contains(&it) && !timing.through.contains(&it))
+            {
                 true => &mut steps.waiting,
                 false => &mut steps.others,
             };
