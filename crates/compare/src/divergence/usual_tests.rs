@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use super::*;
 use crate::divergence::{DivergenceKind, Divergences, Side, beside};
 use lockstep_calltree::{Builder, Forest, Function};
