@@ -14,6 +14,8 @@
 //   bugs iallreduce_missing     rank 1 does not call MPI_Iallreduce
 //   bugs intercomm_receive      rank 1 receives from the other side of an intercommunicator
 //   bugs intercomm_barrier      rank 3 does not come to a barrier of both sides
+//   bugs intercomm_tags          the leaders of two groups introduce themselves with other tags
+//   bugs file_left              rank 2 closes a file that the others write together
 //   bugs persistent_alone       a persistent receive without a sender
 //   bugs persistent_unstarted   rank 1 makes a persistent send and does not start it
 //   bugs persistent_once        or once, for two receives
@@ -163,6 +165,19 @@ KERNEL(intercomm_receive) {
 KERNEL(intercomm_barrier) {
     MPI_Comm both = bridge();
     if (rank != 3) MPI_Barrier(both);
+}
+
+KERNEL(intercomm_tags) {
+    MPI_Comm half, both;
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < 2 ? 2 : 0, rank < 2 ? 5 : 6, &both);
+}
+
+KERNEL(file_left) {
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+    if (rank != 2) MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+    MPI_File_close(&file);
 }
 
 KERNEL(persistent_alone) {
@@ -399,7 +414,7 @@ static const struct {
 } KERNELS[] = {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
-    X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier),
+    X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice),

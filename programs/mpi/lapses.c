@@ -21,6 +21,12 @@
 //   lapses ordered         they do, and operations of a communicator order them
 //   lapses unready         MPI_Rsend before the receive
 //   lapses lines           the third of four sends has a tag of its own
+//   lapses elements        sent as a vector of doubles, received as integers
+//   lapses structure       sent as an integer and a double, received the other way round
+//   lapses returned        rank 0 sends to rank 7, and errors are returned
+//   lapses attached        a buffer is attached where there is one
+//   lapses unwaited        a read of a file that is begun and never waited for
+//   lapses readonly        a write to a file that was opened for reading
 //   lapses fine            all of these things done right
 //   lapses late            MPI_Barrier after MPI_Finalize
 //   lapses peer            rank 0 sends to rank 7
@@ -382,6 +388,97 @@ static void in_place(void) {
     MPI_Gather(value, 2, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, 0, MPI_COMM_WORLD);
 }
 
+static void elements(void) {
+  static double all[16];
+  MPI_Datatype column;
+  MPI_Type_vector(4, 1, 4, MPI_DOUBLE, &column);
+  MPI_Type_commit(&column);
+  if (rank == 0) MPI_Send(all, 1, column, 1, 3, MPI_COMM_WORLD);
+  if (rank == 1) MPI_Recv(value, 8, MPI_INT, 0, 3, MPI_COMM_WORLD, &status);
+  MPI_Type_free(&column);
+}
+
+// A pair of an integer and a double, of which one lies before the other.
+static MPI_Datatype pair(int integer_first) {
+  MPI_Datatype made, types[2] = {integer_first ? MPI_INT : MPI_DOUBLE, integer_first ? MPI_DOUBLE : MPI_INT};
+  MPI_Aint at[2] = {integer_first ? 0 : 8, integer_first ? 8 : 0};
+  int lengths[2] = {1, 1};
+  MPI_Type_create_struct(2, lengths, at, types, &made);
+  MPI_Type_commit(&made);
+  return made;
+}
+
+static void structure(void) {
+  static double all[8];
+  MPI_Datatype mine = pair(rank != 1);
+  if (rank == 0) MPI_Send(all, 1, mine, 1, 3, MPI_COMM_WORLD);
+  if (rank == 1) MPI_Recv(all, 1, mine, 0, 3, MPI_COMM_WORLD, &status);
+  MPI_Type_free(&mine);
+}
+
+// As many elements as there are, told in another way, in more room.
+static void structures(void) {
+  static double all[16];
+  MPI_Datatype one = pair(1), two, column;
+  MPI_Type_contiguous(2, one, &two);
+  MPI_Type_commit(&two);
+  MPI_Type_vector(4, 1, 4, MPI_DOUBLE, &column);
+  MPI_Type_commit(&column);
+  if (rank == 0) {
+    MPI_Send(all, 3, one, 1, 3, MPI_COMM_WORLD);
+    MPI_Send(value, 2, MPI_2INT, 1, 3, MPI_COMM_WORLD);
+    MPI_Send(all, 1, column, 1, 3, MPI_COMM_WORLD);
+  }
+  if (rank == 1) {
+    MPI_Recv(all, 2, two, 0, 3, MPI_COMM_WORLD, &status);
+    MPI_Recv(value, 4, MPI_INT, 0, 3, MPI_COMM_WORLD, &status);
+    MPI_Recv(all, 4, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD, &status);
+  }
+  MPI_Type_free(&two);
+  MPI_Type_free(&one);
+  MPI_Type_free(&column);
+}
+
+static void returned(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (rank == 0) MPI_Send(value, 1, MPI_INT, 7, 8, MPI_COMM_WORLD);
+}
+
+static void attached(void) {
+  static char space[2][4096];
+  MPI_Buffer_attach(space[0], 4096);
+  MPI_Buffer_attach(space[1], 4096);
+}
+
+static void file(int mode, int waits, int writes) {
+  MPI_File open;
+  MPI_Request request;
+  MPI_File_open(MPI_COMM_WORLD, "/dev/zero", mode, MPI_INFO_NULL, &open);
+  if (writes) MPI_File_write_at(open, 0, value, 1, MPI_INT, &status);
+  if (!waits || !writes) MPI_File_iread_at(open, 0, value, 1, MPI_INT, &request);
+  if (waits && !writes) MPI_Wait(&request, &status);
+  MPI_File_close(&open);
+}
+
+static void unwaited(void) { file(MPI_MODE_RDONLY, 0, 0); }
+static void readonly(void) { file(MPI_MODE_RDONLY, 1, 1); }
+
+// Whose messages these are nobody asks; those behind the barrier are others. A send may be given up.
+static void anybodys(void) {
+  MPI_Request request;
+  if (rank == 0) {
+    for (int i = 1; i < 4; i++)
+      MPI_Recv(value, 1, MPI_INT, MPI_ANY_SOURCE, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 1; i < 4; i++) receive(i, 3);
+  } else {
+    send(0, 3);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Isend(value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+  }
+}
+
 static void fine(void) {
   MPI_Comm copy;
   MPI_Request request;
@@ -399,6 +496,9 @@ static void fine(void) {
   forgotten();
   crowd();
   in_place();
+  structures();
+  file(MPI_MODE_RDONLY, 1, 0);
+  anybodys();
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
     // Whose message it was decides whom it asks for the rest.
@@ -463,6 +563,10 @@ static const struct {
     {"unbuffered", unbuffered}, {"conflict", conflict},
     {"unready", unready},     {"shared", shared},
     {"ordered", ordered},
+    {"elements", elements},
+    {"structure", structure}, {"returned", returned},
+    {"attached", attached},   {"unwaited", unwaited},
+    {"readonly", readonly},
     {"lines", lines},         {"freed", freed},
     {"again", again},         {"scattered", scattered},
 };

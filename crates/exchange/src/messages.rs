@@ -259,6 +259,7 @@ impl<'a> Reader<'a> {
             Peer {
                 communicator,
                 world: Some(to),
+                ..
             },
         )) = call.peer("dest")
         {

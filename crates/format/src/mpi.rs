@@ -92,6 +92,8 @@ pub enum Kind {
     RequestAt,
     /// `N`: a matched message, by reference.
     MessageAt,
+    /// `D`: a file.
+    File,
     /// `F`: a file, by reference.
     FileAt,
     /// `I`: an info object, by reference.
@@ -102,6 +104,8 @@ pub enum Kind {
     KeyvalAt,
     /// `A`: requests, as many as the first integer says.
     Requests,
+    /// `z`: datatypes, likewise.
+    Datatypes,
     /// `Y`: integers, as many as the integer before them says.
     Ints,
     /// `q`: a request, given back.
@@ -161,11 +165,13 @@ impl Kind {
             b'R' => Self::Request,
             b'Q' => Self::RequestAt,
             b'N' => Self::MessageAt,
+            b'D' => Self::File,
             b'F' => Self::FileAt,
             b'I' => Self::InfoAt,
             b'E' => Self::ErrhandlerAt,
             b'K' => Self::KeyvalAt,
             b'A' => Self::Requests,
+            b'z' => Self::Datatypes,
             b'Y' => Self::Ints,
             b'q' => Self::NewRequest,
             b'c' => Self::NewComm,
@@ -329,10 +335,11 @@ impl Function {
                 Kind::Long if is_c => op::LONG,
                 Kind::Long => op::LONG_AT,
                 // A pointer with every library.
+                Kind::File if is_c => op::LONG,
                 Kind::FileAt if is_c => op::LONG_AT,
                 Kind::KeyvalAt => op::INT_AT,
-                Kind::Requests if is_c => op::HANDLES_AT | counts.first << 4,
-                Kind::Requests => op::INTS_COUNTED_AT | counts.first << 4,
+                Kind::Requests | Kind::Datatypes if is_c => op::HANDLES_AT | counts.first << 4,
+                Kind::Requests | Kind::Datatypes => op::INTS_COUNTED_AT | counts.first << 4,
                 Kind::Ints if is_c => op::INTS_AT | counts.last << 4,
                 Kind::Ints => op::INTS_COUNTED_AT | counts.last << 4,
                 _ if is_c => op::HANDLE,
@@ -478,13 +485,22 @@ const ERRHANDLER: &str = "function:. errhandler:h";
 const KEYVAL: &str = "copy_fn:. delete_fn:. keyval:y extra_state:.";
 const ACCUMULATE: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
      target_disp:l target_count:i target_datatype:T op:O win:W";
+const ACCUMULATE_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
+     target_disp:l target_count:i target_datatype:T op:O win:W request:q";
 const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
-const AT_OFFSET: &str = "fh:. offset:. buf:. count:i datatype:T status:s";
+const IN_FILE: &str = "fh:D buf:. count:i datatype:T status:s";
+const IN_FILE_LATER: &str = "fh:D buf:. count:i datatype:T request:q";
+const IN_FILE_BEGUN: &str = "fh:D buf:. count:i datatype:T";
+const IN_FILE_ENDED: &str = "fh:D buf:. status:s";
+const AT_OFFSET: &str = "fh:D offset:. buf:. count:i datatype:T status:s";
+const AT_OFFSET_LATER: &str = "fh:D offset:. buf:. count:i datatype:T request:q";
+const AT_OFFSET_BEGUN: &str = "fh:D offset:. buf:. count:i datatype:T";
 const GROUP_OF_RANGES: &str = "group:G n:i ranges:. newgroup:u";
 const CONNECT: &str = "port_name:. info:. root:r comm:C newcomm:c";
 const GROUPS: &str = "group1:G group2:G newgroup:u";
 const HVECTOR: &str = "count:i blocklength:i stride:. oldtype:T newtype:t";
-const INDEXED: &str = "count:i blocklengths:. displacements:. oldtype:T newtype:t";
+const INDEXED: &str = "count:i blocklengths:Y displacements:. oldtype:T newtype:t";
+const BLOCKS: &str = "count:i blocklength:i displacements:. oldtype:T newtype:t";
 
 /// Names without `MPI_`, and parameters. Nonblocking and persistent collectives follow from the
 /// blocking ones, as do `Isend` and `Send_init` and their kin.
@@ -707,9 +723,11 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Type_create_hvector", HVECTOR),
     ("Type_indexed", INDEXED),
     ("Type_create_hindexed", INDEXED),
+    ("Type_create_indexed_block", BLOCKS),
+    ("Type_create_hindexed_block", BLOCKS),
     (
         "Type_create_struct",
-        "count:i blocklengths:. displacements:. types:. newtype:t",
+        "count:i blocklengths:Y displacements:. types:z newtype:t",
     ),
     (
         "Type_create_subarray",
@@ -757,6 +775,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
     ("Rput", PUT_REQUEST),
     ("Rget", PUT_REQUEST),
     ("Accumulate", ACCUMULATE),
+    ("Raccumulate", ACCUMULATE_REQUEST),
     (
         "Fetch_and_op",
         "origin_addr:. result_addr:. datatype:T target_rank:p target_disp:l op:O win:W",
@@ -773,8 +792,49 @@ const FUNCTIONS: &[(&str, &str)] = &[
     // Files.
     ("File_open", "comm:C filename:. amode:i info:. fh:e"),
     ("File_close", "fh:F"),
+    ("File_set_size", "fh:D size:."),
+    ("File_preallocate", "fh:D size:."),
+    (
+        "File_set_view",
+        "fh:D disp:. etype:T filetype:T datarep:. info:.",
+    ),
+    ("File_set_atomicity", "fh:D flag:i"),
+    ("File_sync", "fh:D"),
+    ("File_seek_shared", "fh:D offset:. whence:i"),
+    ("File_read", IN_FILE),
+    ("File_write", IN_FILE),
+    ("File_read_all", IN_FILE),
+    ("File_write_all", IN_FILE),
+    ("File_read_shared", IN_FILE),
+    ("File_write_shared", IN_FILE),
+    ("File_read_ordered", IN_FILE),
+    ("File_write_ordered", IN_FILE),
     ("File_read_at", AT_OFFSET),
     ("File_write_at", AT_OFFSET),
+    ("File_read_at_all", AT_OFFSET),
+    ("File_write_at_all", AT_OFFSET),
+    ("File_iread", IN_FILE_LATER),
+    ("File_iwrite", IN_FILE_LATER),
+    ("File_iread_all", IN_FILE_LATER),
+    ("File_iwrite_all", IN_FILE_LATER),
+    ("File_iread_shared", IN_FILE_LATER),
+    ("File_iwrite_shared", IN_FILE_LATER),
+    ("File_iread_at", AT_OFFSET_LATER),
+    ("File_iwrite_at", AT_OFFSET_LATER),
+    ("File_iread_at_all", AT_OFFSET_LATER),
+    ("File_iwrite_at_all", AT_OFFSET_LATER),
+    ("File_read_all_begin", IN_FILE_BEGUN),
+    ("File_write_all_begin", IN_FILE_BEGUN),
+    ("File_read_ordered_begin", IN_FILE_BEGUN),
+    ("File_write_ordered_begin", IN_FILE_BEGUN),
+    ("File_read_at_all_begin", AT_OFFSET_BEGUN),
+    ("File_write_at_all_begin", AT_OFFSET_BEGUN),
+    ("File_read_all_end", IN_FILE_ENDED),
+    ("File_write_all_end", IN_FILE_ENDED),
+    ("File_read_ordered_end", IN_FILE_ENDED),
+    ("File_write_ordered_end", IN_FILE_ENDED),
+    ("File_read_at_all_end", IN_FILE_ENDED),
+    ("File_write_at_all_end", IN_FILE_ENDED),
 ];
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! From the recorded arguments of one MPI call to the parts that it begins.
 
+use crate::datatypes::Datatypes;
 use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Wildcard};
 use crate::requests::Named;
 use lockstep_trace::{Argument, Meaning, Resolved, Value};
@@ -15,7 +16,10 @@ pub(crate) fn begun(
     base: &str,
     is_nonblocking: bool,
     event: &Resolved,
+    types: &Datatypes,
 ) -> Option<Vec<PartKind>> {
+    let send = |event, tag, mode, counted| send(event, tag, mode, size(event, counted, types));
+    let receive = |event, tag, counted| receive(event, tag, size(event, counted, types));
     let part = match stem {
         "send" | "rsend" => send(event, "tag", Mode::Standard, SINGLE),
         "bsend" => send(event, "tag", Mode::Buffered, SINGLE),
@@ -35,7 +39,15 @@ pub(crate) fn begun(
         // A matched probe takes the message: what receives it later waits for nothing.
         "mprobe" if !is_nonblocking => receive(event, "tag", SINGLE),
         "probe" if !is_nonblocking => receive(event, "tag", SINGLE).map(probe),
-        _ => Some(collective(base, stem, shape(stem)?, event)),
+        // Complete when it is waited for, whatever the others do.
+        "rput"
+        | "rget"
+        | "raccumulate"
+        | "rget_accumulate"
+        | "comm_idup"
+        | "comm_idup_with_info" => Some(PartKind::Own),
+        _ if base.starts_with("File_i") => Some(PartKind::Own),
+        _ => Some(collective(base, stem, shape(stem)?, event, types)),
     };
     Some(part.into_iter().collect())
 }
@@ -54,7 +66,35 @@ pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> Par
 
 /// What a probe that does not wait asks for.
 pub(crate) fn probed(event: &Resolved) -> Option<PartKind> {
-    receive(event, "tag", SINGLE).map(probe)
+    receive(event, "tag", Size::default()).map(probe)
+}
+
+/// What `MPI_Intercomm_create` is: a meeting of the local group, whose leader exchanges messages with the other one.
+pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKind> {
+    let mut parts = vec![everybody(event.communicator(), base)];
+    let leads = event.peer("local_leader").and_then(|(_, it)| it.world) == Some(me);
+    let peers = match event.get("peer_comm") {
+        Some((_, Meaning::Communicator(Some(id)))) => Some(*id),
+        _ => None,
+    };
+    if let (true, Some(communicator), Some(tag)) = (leads, peers, event.number("tag")) {
+        let other = peer(event, "remote_leader");
+        parts.push(PartKind::Send {
+            to: other,
+            tag,
+            communicator,
+            mode: Mode::Standard,
+            size: Size::default(),
+        });
+        parts.push(PartKind::Receive {
+            from: other,
+            tag: Some(tag),
+            communicator,
+            size: Size::default(),
+            wildcard: None,
+        });
+    }
+    parts
 }
 
 /// Requests that a call names, in order.
@@ -100,29 +140,29 @@ fn peer(event: &Resolved, name: &str) -> Peer {
     }
 }
 
-fn size(event: &Resolved, (count, datatype): (&str, &str)) -> Size {
+fn size(event: &Resolved, (count, datatype): (&str, &str), types: &Datatypes) -> Size {
+    let each = event.handle(datatype).and_then(|it| types.elements(it));
+    let count = event.number(count);
+    let times = each.as_ref().map_or(1, |it| it.count);
     Size {
-        count: event.number(count),
-        datatype: event
-            .handle(datatype)
-            .and_then(|it| it.name.as_deref())
-            .map(Arc::from),
+        count: count.and_then(|it| it.checked_mul(times)),
+        datatype: each.map(|it| it.unit()),
     }
 }
 
 /// A send to `dest`.
-fn send(event: &Resolved, tag: &str, mode: Mode, counted: (&str, &str)) -> Option<PartKind> {
+fn send(event: &Resolved, tag: &str, mode: Mode, size: Size) -> Option<PartKind> {
     Some(PartKind::Send {
         to: peer(event, "dest"),
         tag: event.number(tag)?,
         communicator: event.communicator()?,
         mode,
-        size: size(event, counted),
+        size,
     })
 }
 
 /// A receive from `source`.
-fn receive(event: &Resolved, tag: &str, counted: (&str, &str)) -> Option<PartKind> {
+fn receive(event: &Resolved, tag: &str, size: Size) -> Option<PartKind> {
     let tag = match event.get(tag)?.0 {
         Value::Tag(tag) => *tag,
         Value::Number(tag) => Some(*tag),
@@ -133,7 +173,7 @@ fn receive(event: &Resolved, tag: &str, counted: (&str, &str)) -> Option<PartKin
         from,
         tag,
         communicator: event.communicator()?,
-        size: size(event, counted),
+        size,
         wildcard: (from == Peer::Any).then_some(Wildcard { tag }),
     })
 }
@@ -191,7 +231,13 @@ fn shape(stem: &str) -> Option<Shape> {
 }
 
 /// A share of a collective operation.
-fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKind {
+fn collective(
+    base: &str,
+    stem: &str,
+    shape: Shape,
+    event: &Resolved,
+    types: &Datatypes,
+) -> PartKind {
     // Where every member has to say the same.
     let counted = match stem {
         "bcast" | "allreduce" | "reduce" | "scan" | "exscan" => Some(SINGLE),
@@ -203,7 +249,7 @@ fn collective(base: &str, stem: &str, shape: Shape, event: &Resolved) -> PartKin
     // With MPI_IN_PLACE the size means nothing. We do not see the buffers, but who writes that gives no size, or the one
     // that the others have.
     let may_be_in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
-    let size = match counted.map(|counted| size(event, counted)) {
+    let size = match counted.map(|counted| size(event, counted, types)) {
         Some(size) if !may_be_in_place || !is_nothing(&size) => size,
         _ => Size::default(),
     };

@@ -1,6 +1,7 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::call::{begun, everybody, more, probed, requests};
+use crate::call::{begun, everybody, introduction, more, probed, requests};
+use crate::datatypes::{Datatypes, Recipe};
 use crate::message::{
     CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits, left,
 };
@@ -40,8 +41,12 @@ struct Open {
     key: Option<RecordKey>,
     /// What it frees.
     frees: Option<(Resource, Vec<i64>)>,
+    /// The datatype that it makes.
+    recipe: Recipe,
     /// The level of thread support that it asks for.
     required: Option<i64>,
+    /// How it opens a file.
+    amode: Option<i64>,
     /// Whether it works on a window.
     on_window: bool,
     /// Whether it changes nothing.
@@ -52,11 +57,13 @@ struct Open {
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
     windows: Windows,
+    datatypes: Datatypes,
     world: Option<CommunicatorId>,
     trace: TraceName,
     pub conversation: Conversation,
     requests: Requests,
     window_ids: FxHashMap<i64, CommunicatorId>,
+    files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
     /// The call of MPI that is not over, and how many calls are open within it, itself included.
     open: Option<(usize, Open)>,
@@ -153,6 +160,24 @@ fn freed(base: &str, event: &Resolved) -> Option<(Resource, Vec<i64>)> {
     Some((resource, handles.collect()))
 }
 
+/// Whether all that opened a file together call it together, by its name without `MPI_`.
+fn meets_in_a_file(base: &str) -> bool {
+    let Some(rest) = base.strip_prefix("File_") else {
+        return false;
+    };
+    const MEETINGS: [&str; 7] = [
+        "close",
+        "sync",
+        "set_view",
+        "set_size",
+        "set_atomicity",
+        "preallocate",
+        "seek_shared",
+    ];
+    let is_all = rest.contains("_all") || rest.contains("_ordered");
+    MEETINGS.contains(&rest) || is_all && !rest.starts_with('i')
+}
+
 /// What changes nothing, by its name without `MPI_`.
 const TELLS: [&str; 5] = ["Wtime", "Wtick", "Comm_rank", "Comm_size", "Get_count"];
 
@@ -174,11 +199,13 @@ impl Said {
         };
         Self {
             windows,
+            datatypes: Datatypes::default(),
             world,
             trace,
             conversation,
             requests: Requests::default(),
             window_ids: FxHashMap::default(),
+            files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
             open: None,
             before: None,
@@ -352,7 +379,12 @@ impl Said {
             asked: None,
             key: event.annotated.key(),
             frees: freed(base, event),
+            recipe: match base.starts_with("Type_") {
+                true => self.datatypes.recipe(base, event),
+                false => None,
+            },
             required: event.number("required"),
+            amode: event.number("amode"),
             on_window: event.handle("win").is_some(),
             tells: TELLS.contains(&base),
         };
@@ -400,7 +432,12 @@ impl Said {
         let nonblocking = base
             .strip_prefix('I')
             .filter(|rest| rest.starts_with(|it: char| it.is_ascii_lowercase()))
-            .filter(|rest| !matches!(*rest, "nit" | "nit_thread" | "nitialized"));
+            .filter(|rest| {
+                !matches!(
+                    *rest,
+                    "nit" | "nit_thread" | "nitialized" | "ntercomm_create"
+                )
+            });
         let stem = nonblocking
             .unwrap_or(base)
             .trim_end_matches("_init")
@@ -425,8 +462,13 @@ impl Said {
             }
             "init" | "init_thread" | "abort" => return Waits::Unknown,
             "finalize" => vec![everybody(self.world, base)],
+            "intercomm_create" => introduction(base, event, self.trace.process.rank),
             _ if base.starts_with("Win_") => return self.window(base, event, open),
-            _ => match begun(&stem, base, nonblocking.is_some(), event) {
+            _ if meets_in_a_file(base) => {
+                let file = event.handle("fh").and_then(|it| self.files.get(&it.raw));
+                vec![everybody(file.copied(), base)]
+            }
+            _ => match begun(&stem, base, nonblocking.is_some(), event, &self.datatypes) {
                 Some(kinds) => kinds,
                 None => return Waits::No,
             },
@@ -435,7 +477,10 @@ impl Said {
             open.template = Some(kinds);
             return Waits::No;
         }
-        if nonblocking.is_some() {
+        if base == "File_open" {
+            open.window_of = event.communicator();
+        }
+        if nonblocking.is_some() || matches!(kinds.as_slice(), [PartKind::Own]) {
             open.kinds = kinds.clone();
             open.begun = self.add(kinds);
             return Waits::No;
@@ -547,7 +592,10 @@ impl Said {
         let name = self.conversation.operations[operation].name.clone();
         let base = name.trim_start_matches("MPI_");
         let usage = &mut self.conversation.usage;
-        usage.returned(base, event, open.required, self.trace);
+        usage.returned(base, event, (open.required, open.amode), self.trace);
+        if base.starts_with("Type_") {
+            self.datatypes.made(open.recipe.take(), event);
+        }
         if let Some((resource, handles)) = &open.frees {
             usage.freed(*resource, handles);
         }
@@ -599,14 +647,19 @@ impl Said {
             }
             _ => {
                 self.conversation.finalized |= base == "Finalize";
-                if let (Some(communicator), Some(window)) = (open.window_of, event.handle("win")) {
+                if let Some(communicator) = open.window_of {
                     let order = self.made_windows.entry(communicator).or_default();
                     let id = self.windows.id(communicator, *order);
                     *order += 1;
-                    self.window_ids.insert(window.raw, id);
-                    let is_shared = base == "Win_allocate_shared";
-                    let accesses = &mut self.conversation.accesses;
-                    accesses.made(id, open.unit, is_shared);
+                    if let Some(window) = event.handle("win") {
+                        self.window_ids.insert(window.raw, id);
+                        let is_shared = base == "Win_allocate_shared";
+                        let accesses = &mut self.conversation.accesses;
+                        accesses.made(id, open.unit, is_shared);
+                    }
+                    if let Some(file) = event.handle("fh") {
+                        self.files.insert(file.raw, id);
+                    }
                 }
                 if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
                     for part in parts {

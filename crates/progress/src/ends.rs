@@ -116,7 +116,8 @@ pub(crate) fn lost_their_launcher(
     let Some(end) = tasks.values().next().map(|task| task.end) else {
         return;
     };
-    if conversations.values().any(|it| it.late.is_some()) {
+    let is_amiss = |it: &Conversation| it.late.is_some() || it.is_in_a_mistake();
+    if conversations.values().any(is_amiss) {
         return;
     }
     let alike = |task: &Task| {

@@ -22,10 +22,12 @@
 //! (`compare`).
 
 mod analysis;
+mod arguments;
 mod astray;
 mod call;
 mod cause;
 mod conversation;
+mod datatypes;
 mod departure;
 mod ends;
 #[doc(hidden)]

@@ -2,6 +2,7 @@
 //! a send and a receive that do not fit, what is called too late, and what is never given back. None of
 //! these need stop a program, and all of them are mistakes.
 
+use crate::datatypes::agree;
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, Membership, Part, PartKind, Peer, Size, State, Step};
 use crate::onesided::conflicts;
@@ -32,6 +33,25 @@ pub enum LooseEnd {
         /// The level of thread support.
         level: &'static str,
     },
+    /// A call was given what MPI does not allow.
+    Argument {
+        /// The function that was called.
+        name: String,
+        /// What it was given: `count -1`.
+        what: String,
+    },
+    /// A datatype was used that was not committed.
+    Uncommitted {
+        /// The function that was called.
+        name: String,
+    },
+    /// Written to a file that was opened for reading, or read from one for writing.
+    OtherWay {
+        /// The function that was called.
+        name: String,
+        /// How the file was opened.
+        mode: &'static str,
+    },
     /// What was given to a call was freed before.
     Freed {
         /// What.
@@ -53,6 +73,17 @@ pub enum LooseEnd {
     NoBuffer {
         /// The function that was called.
         name: String,
+    },
+    /// A buffer was attached while there was one.
+    AttachedTwice,
+    /// A message is larger than the whole buffer for such.
+    SmallBuffer {
+        /// The function that was called.
+        name: String,
+        /// Bytes of the message.
+        bytes: i64,
+        /// Bytes of the buffer.
+        room: i64,
     },
     /// A ready send that nothing keeps from coming before its receive.
     NotReady {
@@ -168,6 +199,7 @@ pub fn loose_ends(
                 to: Peer::Task(to),
                 tag,
                 size,
+                communicator,
                 ..
             } = &part.kind
             {
@@ -178,7 +210,10 @@ pub fn loose_ends(
                         tell(LooseEnd::NeverReceived { name, to, tag }, first());
                     }
                     Some(other) => {
+                        let is_certain =
+                            partner.is_some_and(|it| !matching.is_uncertain(*communicator, it));
                         if let PartKind::Receive { size: room, .. } = &other.kind
+                            && is_certain
                             && let Some(end) = unfit(size, room, *to)
                         {
                             tell(end, first());
@@ -299,6 +334,11 @@ pub(crate) fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
         return None;
     }
     if sent_type != room_type {
+        // Structures may be told in several ways.
+        let is_mixed = sent_type.starts_with('{') || room_type.starts_with('{');
+        if is_mixed && agree((sent_type, sent.count?), (room_type, room.count?)) {
+            return None;
+        }
         return (sent.count != Some(0)).then(|| LooseEnd::OtherDatatype {
             sent: sent_type.to_string(),
             received: room_type.to_string(),
@@ -326,6 +366,10 @@ impl LooseEnd {
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }
                 | Self::NoBuffer { .. }
+                | Self::Argument { .. }
+                | Self::Uncommitted { .. }
+                | Self::AttachedTwice
+                | Self::SmallBuffer { .. }
                 | Self::AfterFinalize { .. }
         )
     }
@@ -377,6 +421,21 @@ impl LooseEnd {
             }
             Self::NoBuffer { name } => {
                 format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
+            }
+            Self::Argument { name, what } => format!("called {name}{at} with {what}"),
+            Self::Uncommitted { name } => {
+                format!("called {name}{at} with a datatype that it had not committed")
+            }
+            Self::OtherWay { name, mode } => {
+                format!("called {name}{at} on a file that it had opened with {mode}")
+            }
+            Self::AttachedTwice => {
+                format!("called MPI_Buffer_attach{at} though there was a buffer")
+            }
+            Self::SmallBuffer { name, bytes, room } => {
+                format!(
+                    "called {name}{at} with {bytes} bytes, for which there is a buffer of {room}"
+                )
             }
             Self::NotReady { name, to } => {
                 format!("called {name}{at} to rank {to}, whose receive need not have begun by then")

@@ -2,7 +2,8 @@
 //!
 //! Messages between two tasks in a communicator do not overtake each other: the first receive takes
 //! the first message whose tag it accepts. A receive from anybody took what its status says; where
-//! that was not kept, what is left over. The k-th collective operation of a communicator is the same
+//! that was not kept, what others did not ask for by name: where several senders sent more than that, whose message this and
+//! later receives took is *uncertain*, and nothing is to be built on it. The k-th collective operation of a communicator is the same
 //! for all its members. O(parts), if tags are few.
 
 use crate::message::{CommunicatorId, Conversation, Part, PartKind, Peer};
@@ -55,6 +56,8 @@ pub struct Matching {
     order: OfParts<usize>,
     /// How many operations of a communicator a task began.
     begun: FxHashMap<(CommunicatorId, u32), usize>,
+    /// Of a receiver in a communicator, from which part on it is not known whose message is whose.
+    uncertain: FxHashMap<(CommunicatorId, u32), usize>,
 }
 
 struct Message {
@@ -105,6 +108,7 @@ impl Matching {
                 _ => {}
             }
         }
+        let only = matching.tell_anybodys(tasks, &messages, &ways);
         // Those whose sender is known first; then those that took something; then those that may, and those of
         // the calls that their tasks are in: they were begun last.
         for round in 0..3 {
@@ -118,9 +122,10 @@ impl Matching {
                 else {
                     continue;
                 };
-                let is_last = || {
-                    let conversation = tasks.get(&task);
-                    conversation.is_some_and(|it| it.pending.contains(&part.operation))
+                let is_last = || is_pending(tasks, task, part);
+                let from = match only.get(&(*communicator, task)) {
+                    Some(only) if *from == Peer::Any && part.complete => only,
+                    _ => from,
                 };
                 let mine = match (from, part.complete) {
                     (Peer::Task(_), false) if is_last() => 2,
@@ -147,6 +152,55 @@ impl Matching {
             }
         }
         matching
+    }
+
+    /// Of whom receives from anybody took messages of which nobody told whose: where only one sender has more than others asked for by name,
+    /// it is his; else it is uncertain.
+    fn tell_anybodys(
+        &mut self,
+        tasks: &BTreeMap<u32, Conversation>,
+        messages: &FxHashMap<Way, VecDeque<Message>>,
+        ways: &FxHashMap<(CommunicatorId, u32), Vec<Way>>,
+    ) -> FxHashMap<(CommunicatorId, u32), Peer> {
+        let mut named: FxHashMap<Way, usize> = FxHashMap::default();
+        let mut anybodys: BTreeMap<(CommunicatorId, u32), usize> = BTreeMap::new();
+        for (task, id, part) in parts(tasks) {
+            let PartKind::Receive {
+                from, communicator, ..
+            } = part.kind
+            else {
+                continue;
+            };
+            match from {
+                Peer::Any if part.complete => {
+                    anybodys.entry((communicator, task)).or_insert(id.part);
+                }
+                Peer::Task(from) if part.complete || !is_pending(tasks, task, part) => {
+                    *named.entry((communicator, from, task)).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+        let mut only = FxHashMap::default();
+        for (receiver, first) in anybodys {
+            let ways = ways.get(&receiver).map_or(&[][..], Vec::as_slice);
+            let sent = |way: &Way| messages.get(way).map_or(0, VecDeque::len);
+            let asked = |way: &Way| named.get(way).copied().unwrap_or(0);
+            let mut more = ways.iter().filter(|way| sent(way) > asked(way));
+            match (more.next(), more.next()) {
+                (Some(way), None) => drop(only.insert(receiver, Peer::Task(way.1))),
+                _ => drop(self.uncertain.insert(receiver, first)),
+            }
+        }
+        only
+    }
+
+    /// Whether a receive's message, by the receive, may be another one: a receive from anybody took one before it, or is it,
+    /// and nothing told whose.
+    #[must_use]
+    pub fn is_uncertain(&self, communicator: CommunicatorId, receive: PartId) -> bool {
+        let first = self.uncertain.get(&(communicator, receive.task));
+        first.is_some_and(|first| *first <= receive.part)
     }
 
     fn share(&mut self, communicator: CommunicatorId, id: PartId) {
@@ -233,6 +287,12 @@ fn take(
         .find(|message| !message.taken && tag.is_none_or(|tag| tag == message.tag))?;
     message.taken = true;
     Some(message.id)
+}
+
+/// Whether its task is in the call that began it.
+fn is_pending(tasks: &BTreeMap<u32, Conversation>, task: u32, part: &Part) -> bool {
+    let conversation = tasks.get(&task);
+    conversation.is_some_and(|it| it.pending.contains(&part.operation))
 }
 
 fn parts(tasks: &BTreeMap<u32, Conversation>) -> impl Iterator<Item = (u32, PartId, &Part)> {

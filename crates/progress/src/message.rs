@@ -141,6 +141,8 @@ pub enum PartKind {
         /// Which step.
         step: Step,
     },
+    /// What no other task has a share in: a file's, or an access to a window that has a request.
+    Own,
 }
 
 /// A receive from anybody (`MPI_ANY_SOURCE`), whoever it got a message from.

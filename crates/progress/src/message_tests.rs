@@ -262,6 +262,38 @@ fn two_that_send_first_and_were_lucky() {
     assert_eq!(found, [(0, 0), (1, 0)]);
 }
 
+/// Whose message a receive from anybody took was not kept: then those behind it are not taken for theirs.
+#[test]
+fn messages_that_anybody_may_have_sent_make_no_circle() {
+    let mut job = Job::default();
+    let barrier = || vec![collective("MPI_Barrier", Shape::All, None)];
+    for task in [1, 2] {
+        job.call(task, "MPI_Send", vec![send(0, 0, Mode::Standard)], true)
+            .call(task, "MPI_Barrier", barrier(), true)
+            .call(task, "MPI_Send", vec![send(0, 0, Mode::Standard)], true);
+        job.call(0, "MPI_Recv", vec![receive(Peer::Any, Some(0))], true);
+    }
+    job.call(0, "MPI_Barrier", barrier(), true);
+    for task in [1, 2] {
+        let from = receive(Peer::Task(task), Some(0));
+        job.call(0, "MPI_Recv", vec![from], true);
+    }
+    assert_eq!(job.potential(), None);
+    // One sender: its messages came in order.
+    let mut job = Job::default();
+    for from in [Peer::Any, Peer::Task(1)] {
+        job.call(1, "MPI_Send", vec![send(0, 0, Mode::Standard)], true)
+            .call(0, "MPI_Recv", vec![receive(from, Some(0))], true);
+    }
+    assert_eq!(job.potential(), None);
+    let mut job = Job::default();
+    for (task, other) in [(0, 1), (1, 0)] {
+        job.call(task, "MPI_Send", vec![send(other, 0, Mode::Standard)], true)
+            .call(task, "MPI_Recv", vec![receive(Peer::Any, Some(0))], true);
+    }
+    assert!(job.potential().is_some());
+}
+
 #[test]
 fn one_that_receives_first_breaks_the_circle() {
     let mut job = Job::default();

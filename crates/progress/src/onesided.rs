@@ -18,6 +18,7 @@
 //! order. *Costs*: O(1) a call, amortised; memory for the first [`MOST`] accesses of a task; O(n log n) to look for two that
 //! overlap, and at most [`MOST_PAIRS`] pairs are.
 
+use crate::datatypes::bytes_of;
 use crate::message::CommunicatorId;
 use crate::usage::is_always_fine;
 use lockstep_trace::{Resolved, TraceName};
@@ -102,23 +103,6 @@ pub(crate) struct Conflict {
     pub other_name: Arc<str>,
     /// Whose part of the window.
     pub target: u32,
-}
-
-/// Bytes of an element of a type of the standard.
-fn size(name: &str) -> Option<i64> {
-    Some(match name.strip_prefix("MPI_")? {
-        "CHAR" | "SIGNED_CHAR" | "UNSIGNED_CHAR" | "BYTE" | "PACKED" | "INT8_T" | "UINT8_T"
-        | "C_BOOL" | "CXX_BOOL" | "CHARACTER" | "INTEGER1" => 1,
-        "SHORT" | "UNSIGNED_SHORT" | "INT16_T" | "UINT16_T" | "INTEGER2" => 2,
-        "INT" | "UNSIGNED" | "FLOAT" | "INT32_T" | "UINT32_T" | "WCHAR" | "INTEGER"
-        | "INTEGER4" | "REAL" | "REAL4" | "LOGICAL" => 4,
-        "LONG" | "UNSIGNED_LONG" | "LONG_LONG" | "LONG_LONG_INT" | "UNSIGNED_LONG_LONG"
-        | "DOUBLE" | "INT64_T" | "UINT64_T" | "AINT" | "OFFSET" | "COUNT" | "DOUBLE_PRECISION"
-        | "REAL8" | "INTEGER8" | "2INT" | "FLOAT_INT" | "COMPLEX" | "C_FLOAT_COMPLEX"
-        | "C_COMPLEX" => 8,
-        "DOUBLE_COMPLEX" | "C_DOUBLE_COMPLEX" => 16,
-        _ => return None,
-    })
 }
 
 fn manner(base: &str) -> Option<Manner> {
@@ -290,7 +274,7 @@ impl Accesses {
             Manner::Accumulate => event.handle("target_datatype").or(event.handle("datatype")),
             _ => event.handle("target_datatype"),
         };
-        let each = size(datatype?.name.as_deref()?)?;
+        let each = bytes_of(datatype?.name.as_deref()?)?;
         let length = event
             .number("target_count")
             .unwrap_or(1)

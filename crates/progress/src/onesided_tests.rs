@@ -27,6 +27,7 @@ fn event(arguments: &[(&'static str, i64)]) -> Resolved {
         "rank" | "target_rank" => Meaning::Peer(Peer {
             communicator: None,
             world: u32::try_from(*number).ok(),
+            size: None,
         }),
         _ => Meaning::Plain,
     });

@@ -4,7 +4,9 @@
 //!
 //! Every task steps through its operations; a step is taken when the parts that it waits for can
 //! complete, given how far the others are. What is left when nobody can step is stuck. Collective
-//! operations make members wait for what they need and no more. *Costs*: O(parts + waits).
+//! operations make members wait for what they need and no more. Where it is uncertain who took which message, nobody
+//! waits for it, so that a circle has certain ones only; but whoever receives it goes no further where the question is
+//! what is reached for sure. *Costs*: O(parts + waits).
 
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, Membership, Mode, PartKind, Peer, Shape, Waits};
@@ -170,10 +172,29 @@ impl<'a> Replay<'a> {
             } => Vec::new(),
             // A message that nobody received: who could have is not known.
             PartKind::Send {
-                to: Peer::Task(_), ..
+                to: Peer::Task(_),
+                communicator,
+                ..
+            } => match partner() {
+                Some(it)
+                    if self.held.is_some() || !self.matching.is_uncertain(*communicator, it) =>
+                {
+                    until(it)
+                }
+                _ => Vec::new(),
+            },
+            PartKind::Receive { communicator, .. } => {
+                match self.matching.is_uncertain(*communicator, id) {
+                    // Nobody wakes it.
+                    true if self.held.is_some() => vec![task],
+                    true => Vec::new(),
+                    false => partner().map_or(Vec::new(), until),
+                }
             }
-            | PartKind::Receive { .. } => partner().map_or(Vec::new(), until),
-            PartKind::Send { .. } | PartKind::Probe { .. } | PartKind::Epoch { .. } => Vec::new(),
+            PartKind::Send { .. }
+            | PartKind::Probe { .. }
+            | PartKind::Epoch { .. }
+            | PartKind::Own => Vec::new(),
             PartKind::Collective(share) => {
                 let Some(communicator) = share.communicator else {
                     return Vec::new();

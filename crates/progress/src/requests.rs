@@ -65,7 +65,7 @@ pub(crate) struct Requests(FxHashMap<i64, Request>);
 /// Whether a request for these may be complete at once, and so have the handle of another.
 fn may_share(kinds: &[PartKind]) -> bool {
     let is_sent = |it: &PartKind| match it {
-        PartKind::Send { .. } => true,
+        PartKind::Send { .. } | PartKind::Own => true,
         PartKind::Receive { from, .. } => *from == Peer::Nobody,
         _ => false,
     };

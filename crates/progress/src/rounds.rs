@@ -167,6 +167,7 @@ impl Play<'_> {
     fn meet(&mut self, at: usize, part: usize, kind: &PartKind) {
         let other = match kind {
             PartKind::Send { to: other, .. } | PartKind::Receive { from: other, .. } => *other,
+            PartKind::Own => Peer::Nobody,
             _ => Peer::Unknown,
         };
         let other = match other {

@@ -128,6 +128,7 @@ impl Cut<'_> {
                     Some(communicator) => self.is_whole(communicator, id),
                     None => true,
                 },
+                PartKind::Own => true,
                 PartKind::Epoch { .. } => false,
             }
     }

@@ -53,6 +53,7 @@ fn is_clear(kind: &PartKind) -> bool {
             wildcard.is_none() && matches!(from, Peer::Task(_) | Peer::Nobody)
         }
         PartKind::Collective(share) => share.communicator.is_some(),
+        PartKind::Own => true,
         PartKind::Probe { .. } | PartKind::Epoch { .. } => false,
     }
 }

@@ -1,17 +1,19 @@
 //! What a task does with MPI that is wrong whatever the others do: calls before `MPI_Init`, calls by a thread
 //! that may not, handles that were freed, requests that are started while they run, windows that are locked
-//! twice, buffered sends without a buffer.
+//! twice, buffered sends without a buffer, arguments that MPI forbids, datatypes that are not committed.
 //!
 //! *Guarantees*: what is told was seen, call by call. Libraries may call MPI without being recorded: that
 //! `MPI_Init` is missing, or a handle was freed and not made again, is told only of the call that the thread
 //! did not come back from. *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
 //! of mistakes.
 
+use crate::arguments::wrong;
+use crate::datatypes::bytes_of;
 use crate::loose::LooseEnd;
 use crate::resources::Resource;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{Resolved, TraceName, Value};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,7 +29,12 @@ pub struct Usage {
     freed: FxHashSet<(Resource, i64)>,
     /// Windows that are locked, and whose part of each; `None` is everybody's.
     locked: Vec<(i64, Option<u32>)>,
-    has_buffer: bool,
+    /// Bytes of the buffer for buffered sends.
+    buffer: Option<i64>,
+    /// Datatypes that were made and not committed.
+    uncommitted: FxHashSet<i64>,
+    /// How files were opened.
+    modes: FxHashMap<i64, i64>,
     /// The thread that began MPI, and the level that it was given.
     main: Option<(TraceName, i64)>,
     /// For each thread its first call that only the thread that began MPI may make at a low level.
@@ -36,6 +43,13 @@ pub struct Usage {
     changes: u64,
     times_freed: u64,
 }
+
+/// Bytes of a buffer that may be one of several.
+const ANY_ROOM: i64 = i64::MAX;
+
+/// `MPI_MODE_RDONLY` and `MPI_MODE_WRONLY`, of Open MPI and of MPICH.
+const READ_ONLY: i64 = 2;
+const WRITE_ONLY: i64 = 4;
 
 /// Levels of thread support, from 0.
 const LEVELS: [&str; 2] = ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"];
@@ -68,7 +82,7 @@ fn used(kind: Kind) -> Option<Resource> {
         Kind::Datatype | Kind::DatatypeAt => Resource::Datatype,
         Kind::Op | Kind::OpAt => Resource::Reduction,
         Kind::Group | Kind::GroupAt => Resource::Group,
-        Kind::FileAt => Resource::File,
+        Kind::File | Kind::FileAt => Resource::File,
         _ => return None,
     })
 }
@@ -117,20 +131,86 @@ impl Usage {
                 self.mistakes.insert(mistake, (trace, at, 1));
             }
         }
+        if let Some(what) = wrong(base, event) {
+            let name = name.to_string();
+            self.tell(LooseEnd::Argument { name, what }, trace, at);
+        }
+        self.datatypes(name, event, trace);
         match base {
             "Win_lock" | "Win_lock_all" | "Win_unlock" | "Win_unlock_all" => {
                 self.lock(base, event, trace);
             }
             "Buffer_attach" | "Comm_attach_buffer" | "Session_attach_buffer" => {
+                if base == "Buffer_attach" && self.buffer.is_some_and(|it| it != ANY_ROOM) {
+                    self.tell(LooseEnd::AttachedTwice, trace, at);
+                }
                 self.changes += 1;
-                self.has_buffer = true;
+                self.buffer = Some(event.number("size").unwrap_or(ANY_ROOM));
             }
-            "Bsend" | "Ibsend" | "Bsend_init" if self.main.is_some() && !self.has_buffer => {
-                let name = name.to_string();
-                self.tell(LooseEnd::NoBuffer { name }, trace, at);
+            "Buffer_detach" => {
+                self.changes += 1;
+                self.buffer = self.buffer.filter(|it| *it == ANY_ROOM);
             }
+            "Bsend" | "Ibsend" | "Bsend_init" if self.main.is_some() => {
+                self.buffered(name, event, trace);
+            }
+            _ if base.starts_with("File_") => self.file(name, event, trace),
             _ => {}
         }
+    }
+
+    fn buffered(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        let name = name.to_string();
+        let each = event.handle("datatype").and_then(|it| it.name.as_deref());
+        let bytes = each.and_then(bytes_of).zip(event.number("count"));
+        let bytes = bytes.map_or(0, |(each, count)| each.saturating_mul(count));
+        let mistake = match self.buffer {
+            None => LooseEnd::NoBuffer { name },
+            Some(room) if bytes > room => LooseEnd::SmallBuffer { name, bytes, room },
+            Some(_) => return,
+        };
+        self.tell(mistake, trace, event.annotated.index);
+    }
+
+    /// Datatypes have to be committed before they are used, but to make others of them.
+    fn datatypes(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        let base = name.strip_prefix("MPI_").unwrap_or(name);
+        if self.uncommitted.is_empty() {
+            return;
+        }
+        let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
+        for argument in arguments {
+            let Value::Handle(handle) = &argument.value else {
+                continue;
+            };
+            match argument.kind {
+                Kind::DatatypeAt => drop(self.uncommitted.remove(&handle.raw)),
+                Kind::Datatype if base.starts_with("Type_") || base.starts_with("Get_c") => {}
+                Kind::Datatype if self.uncommitted.contains(&handle.raw) => {
+                    let name = name.to_string();
+                    let at = event.annotated.index;
+                    return self.tell(LooseEnd::Uncommitted { name }, trace, at);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Files that were opened for one thing and are used for another: libraries say so in what they return, and few look
+    /// at that.
+    fn file(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        let Some(mode) = event.handle("fh").and_then(|it| self.modes.get(&it.raw)) else {
+            return;
+        };
+        let lower = name.to_ascii_lowercase();
+        let mode = match mode & (READ_ONLY | WRITE_ONLY) {
+            READ_ONLY if lower.contains("write") => "MPI_MODE_RDONLY",
+            WRITE_ONLY if lower.contains("read") => "MPI_MODE_WRONLY",
+            _ => return,
+        };
+        let name = name.to_string();
+        let at = event.annotated.index;
+        self.tell(LooseEnd::OtherWay { name, mode }, trace, at);
     }
 
     /// A call that may have made what it does not say: handles may be in use again.
@@ -184,7 +264,7 @@ impl Usage {
         &mut self,
         base: &str,
         event: &Resolved,
-        required: Option<i64>,
+        (required, amode): (Option<i64>, Option<i64>),
         trace: TraceName,
     ) {
         self.changes += u64::from(matches!(base, "Init" | "Init_thread"));
@@ -198,6 +278,19 @@ impl Usage {
         }
         let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
         for argument in arguments {
+            match (argument.kind, &argument.value) {
+                (Kind::NewDatatype, Value::Handle(handle)) if handle.name.is_none() => {
+                    // A copy is as what it is one of.
+                    match base {
+                        "Type_dup" => self.uncommitted.remove(&handle.raw),
+                        _ => self.uncommitted.insert(handle.raw),
+                    };
+                }
+                (Kind::NewFile, Value::Handle(handle)) => {
+                    self.modes.extend(amode.map(|mode| (handle.raw, mode)));
+                }
+                _ => {}
+            }
             if let (Some(resource), Value::Handle(handle)) =
                 (Resource::made(argument.kind), &argument.value)
             {
@@ -228,8 +321,17 @@ impl Usage {
             *self = other;
             return;
         }
-        let is_told =
-            |it: &LooseEnd| !matches!(it, LooseEnd::Freed { .. } | LooseEnd::NoBuffer { .. });
+        let is_told = |it: &LooseEnd| {
+            !matches!(
+                it,
+                LooseEnd::Freed { .. }
+                    | LooseEnd::NoBuffer { .. }
+                    | LooseEnd::AttachedTwice
+                    | LooseEnd::SmallBuffer { .. }
+                    | LooseEnd::Uncommitted { .. }
+                    | LooseEnd::OtherWay { .. }
+            )
+        };
         self.mistakes.retain(|it, _| is_told(it));
         for (mistake, (trace, event, times)) in other.mistakes {
             if is_told(&mistake) {

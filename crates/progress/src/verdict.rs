@@ -1,6 +1,6 @@
 //! One sentence: who holds the others up, where, and why.
 
-use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, waits_of};
+use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, Task, waits_of};
 use crate::cause::{Cause, Deed};
 use crate::ends::crashed;
 use crate::loose::Loose;
@@ -9,7 +9,7 @@ use crate::races::Race;
 use crate::strays;
 use crate::thread_words::within;
 use crate::waits::{Wait, Why};
-use lockstep_trace::{SourceLine, ranges};
+use lockstep_trace::{EndKind, SourceLine, ranges};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -485,7 +485,10 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
             "no task hangs: all {} {kind} came to their end",
             progress.tasks.len()
         ),
-        false => "no task is seen to hang".to_owned(),
+        false => match killed(progress) {
+            Some(text) => text,
+            None => "no task is seen to hang".to_owned(),
+        },
     };
     match progress.mismatches.first() {
         Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
@@ -496,6 +499,29 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
         },
     }
 }
+
+/// `all ranks were ended from outside: rank 0 in MPI_Send at a.c:9 in main(), rank 1 in MPI_Recv at a.c:11 in main()`: some
+/// launchers end all others where MPI ends one, before it has.
+fn killed(progress: &Progress) -> Option<String> {
+    let is_killed = |it: &Task| matches!(it.end.kind, EndKind::Killed | EndKind::Signalled);
+    let is_over = |it: &Group| it.activity == Activity::Finished;
+    let tasks = progress.tasks.values();
+    let mut going = tasks.filter(|it| it.activity != Activity::Finished);
+    if !progress.is_mpi || !going.all(is_killed) {
+        return None;
+    }
+    let mut groups = progress.groups.iter().filter(|it| !is_over(it));
+    let clauses = groups.by_ref().take(MOST_KILLED);
+    let clauses = clauses.map(|it| format!("{} {}", who(progress, &it.tasks), place(it)));
+    let mut text = clauses.collect::<Vec<_>>().join(", ");
+    if groups.next().is_some() {
+        text.push_str(", and others elsewhere");
+    }
+    Some(format!("all ranks were ended from outside: {text}"))
+}
+
+/// So many groups are told of.
+const MOST_KILLED: usize = 4;
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
 pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
@@ -595,9 +621,10 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         Aspect::Reduction => (format!(" with {other}"), format!(" with {usual}")),
         Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
     };
-    // The windows of a communicator have no name.
+    // The windows and files of a communicator have no name.
     let whose = match facts.communicators.get(mismatch.communicator) {
         Some(it) => facts.communicators.name(it.id),
+        None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
         None => "a window".to_owned(),
     };
     format!(

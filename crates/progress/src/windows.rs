@@ -1,12 +1,12 @@
-//! The windows of the communicators of a run, by numbers of their own.
+//! The windows and files of the communicators of a run, by numbers of their own.
 
 use crate::message::{CommunicatorId, Conversation, PartKind};
 use rustc_hash::FxHashMap;
 
-/// Communicators that stand for what is collective by itself: the windows of a communicator.
+/// Communicators that stand for what is collective by itself: the windows and the files of a communicator.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Windows {
-    /// By communicator and the number of the window made of it.
+    /// By communicator and the number of the window or file made of it.
     ids: FxHashMap<(CommunicatorId, usize), CommunicatorId>,
     /// The same, from [`Windows::first`] on.
     made: Vec<(CommunicatorId, usize)>,
@@ -56,7 +56,10 @@ impl Windows {
                 PartKind::Collective(share) => {
                     share.communicator.iter_mut().for_each(here);
                 }
-                PartKind::Send { .. } | PartKind::Receive { .. } | PartKind::Probe { .. } => {}
+                PartKind::Send { .. }
+                | PartKind::Receive { .. }
+                | PartKind::Probe { .. }
+                | PartKind::Own => {}
             }
         }
     }

@@ -147,6 +147,23 @@ const COLLECTIVES: &[Case] = &[
         ],
     ),
     (
+        "intercomm_tags",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Intercomm_create",
+            "for a message from rank 2 with tag 5, which sent tag 6",
+        ],
+    ),
+    (
+        "file_left",
+        "deadlock",
+        &[
+            "rank 2 calls MPI_File_close",
+            "where ranks 0-1,3 call MPI_File_set_view",
+            "operation 1 of a file",
+        ],
+    ),
+    (
         "neighbours_missing",
         "deadlock",
         &["for rank 2 to call MPI_Neighbor_allgather of #1"],

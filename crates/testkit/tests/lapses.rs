@@ -91,10 +91,36 @@ const QUIET: &[Case] = &[
         "rank 0 sent rank 1 a message with tag 9 (MPI_Send at lapses.c:@1, 9, MPI_COMM_WORLD@) that was never \
          received",
     ),
+    (
+        "elements",
+        "rank 0 sent rank 1 MPI_DOUBLE at lapses.c:@MPI_Send(all, 1, column@, received as MPI_INT",
+    ),
+    (
+        "structure",
+        "rank 0 sent rank 1 {MPI_INT, MPI_DOUBLE} at lapses.c:@MPI_Send(all, 1, mine@, received as \
+         {MPI_DOUBLE, MPI_INT}",
+    ),
+    (
+        "returned",
+        "rank 0 called MPI_Send at lapses.c:@MPI_INT, 7, 8@ with dest 7, where there are 4 ranks",
+    ),
+    (
+        "attached",
+        "ranks 0-3 called MPI_Buffer_attach at lapses.c:@MPI_Buffer_attach(space[1]@ though there was a buffer",
+    ),
+    (
+        "unwaited",
+        "ranks 0-3 never completed MPI_File_iread_at at lapses.c:@MPI_File_iread_at(@",
+    ),
+    (
+        "readonly",
+        "ranks 0-3 called MPI_File_write_at at lapses.c:@MPI_File_write_at(@ on a file that it had opened with \
+         MPI_MODE_RDONLY",
+    ),
 ];
 
 /// What MPICH notices.
-const NOTICED: [&str; 4] = ["locked", "relocked", "restarted", "unbuffered"];
+const NOTICED: [&str; 5] = ["attached", "locked", "relocked", "restarted", "unbuffered"];
 
 fn run(mpi: Mpi, scratch: &Scratch, lapse: &str) -> Recording {
     let program = mpi.recipe("lapses.c").flags(&["-g", "-O1"]).build();
@@ -214,6 +240,10 @@ fn of_a_run_that_mpi_ended() {
         (
             "peer",
             "in MPI_Send(count=1, datatype=MPI_INT, dest=7, tag=3, comm=MPI_COMM_WORLD) at lapses.c:",
+        ),
+        (
+            "peer",
+            "; rank 0 called MPI_Send at lapses.c:@to, tag, MPI_COMM_WORLD@ with dest 7, where there are 4 ranks",
         ),
         (
             "room",

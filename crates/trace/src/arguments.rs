@@ -375,10 +375,11 @@ impl Source {
             | Kind::Result
             | Kind::ResultCount
             | Kind::Flag => Value::Number(values.next()?),
-            Kind::Requests => {
+            Kind::Requests | Kind::Datatypes => {
+                let class = Class::of(kind)?;
                 let count = values.next()?;
                 let shown = elements(count, values, 1)
-                    .map(|raw| handle(Class::Request, raw))
+                    .map(|raw| handle(class, raw))
                     .collect();
                 Value::Handles(count, shown)
             }

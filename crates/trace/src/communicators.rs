@@ -106,6 +106,8 @@ pub struct Peer {
     pub communicator: Option<CommunicatorId>,
     /// The rank in `MPI_COMM_WORLD`, if known.
     pub world: Option<u32>,
+    /// How many ranks there are to choose from, if known.
+    pub size: Option<u32>,
 }
 
 /// An event with what is known beside it.
@@ -161,6 +163,15 @@ impl Members {
 }
 
 impl Communicator {
+    /// Who a caller on `side` can name.
+    fn named_from(&self, side: usize) -> Option<&Members> {
+        let side = match self.sides.len() {
+            2 => 1 - side,
+            _ => side,
+        };
+        self.sides.get(side)
+    }
+
     /// Who rank `rank` is for a caller on `side`.
     fn world_rank(&self, side: usize, rank: i64) -> Option<u32> {
         if self.origin == Origin::World {
@@ -168,12 +179,8 @@ impl Communicator {
             let size = self.sides.first()?.size;
             return size.is_none_or(|size| rank < size).then_some(rank);
         }
-        let side = match self.sides.len() {
-            2 => 1 - side,
-            _ => side,
-        };
         let rank = usize::try_from(rank).ok()?;
-        self.sides.get(side)?.ranks.get(rank).copied().flatten()
+        self.named_from(side)?.ranks.get(rank).copied().flatten()
     }
 }
 
@@ -637,11 +644,11 @@ impl Resolver<'_> {
         };
         let peer = |local: &Local, rank: i64| {
             let place = place(local);
-            let world =
-                place.and_then(|(id, side)| self.communicators.get(id)?.world_rank(side, rank));
+            let found = place.and_then(|(id, side)| Some((self.communicators.get(id)?, side)));
             Peer {
                 communicator: place.map(|(id, _)| id),
-                world,
+                world: found.and_then(|(it, side)| it.world_rank(side, rank)),
+                size: found.and_then(|(it, side)| it.named_from(side)?.size),
             }
         };
         let rank = match argument.value {

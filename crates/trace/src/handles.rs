@@ -27,13 +27,15 @@ impl Class {
     pub fn of(kind: Kind) -> Option<Self> {
         Some(match kind {
             Kind::Comm | Kind::CommAt | Kind::NewComm => Self::Comm,
-            Kind::Datatype | Kind::DatatypeAt | Kind::NewDatatype => Self::Datatype,
+            Kind::Datatype | Kind::DatatypeAt | Kind::Datatypes | Kind::NewDatatype => {
+                Self::Datatype
+            }
             Kind::Op | Kind::OpAt | Kind::NewOp => Self::Op,
             Kind::Group | Kind::GroupAt | Kind::NewGroup => Self::Group,
             Kind::Window | Kind::WindowAt | Kind::NewWindow => Self::Window,
             Kind::Request | Kind::RequestAt | Kind::NewRequest | Kind::Requests => Self::Request,
             Kind::MessageAt | Kind::NewMessage => Self::Message,
-            Kind::FileAt | Kind::NewFile => Self::File,
+            Kind::File | Kind::FileAt | Kind::NewFile => Self::File,
             Kind::InfoAt | Kind::NewInfo => Self::Info,
             Kind::ErrhandlerAt | Kind::NewErrhandler => Self::Errhandler,
             _ => return None,

@@ -31,7 +31,7 @@ impl Directory {
         for name in ["processes", "plans", "lines", "ends"] {
             fs::create_dir_all(directory.0.join(name)).unwrap();
         }
-        directory.write("lockstep.json", br#"{"version":5,"codec":"seed"}"#);
+        directory.write("lockstep.json", br#"{"version":6,"codec":"seed"}"#);
         directory
     }
 

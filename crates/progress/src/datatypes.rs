@@ -1,0 +1,242 @@
+//! What datatypes are made of: of those with elements of one kind, how many of which (MPI calls this the type signature).
+//!
+//! ```text
+//! MPI_Type_vector(4, 2, 16, MPI_DOUBLE)   8 MPI_DOUBLE
+//! ```
+//! Where elements lie does not matter between a send and its receive, what they are does (MPI 4.1, 3.3.1).
+//! *Guarantees*: what is not known, and structures of several kinds, have no elements here. *Costs*: O(arguments) of the calls that
+//! make datatypes.
+
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{Argument, Handle, Resolved, Value};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// So many copies of a unit that is no repetition itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Elements {
+    pub count: i64,
+    unit: Arc<[Arc<str>]>,
+}
+
+/// Elements of a unit; of longer ones nothing is known.
+const LONGEST: usize = 256;
+
+impl Elements {
+    fn of(name: &str, count: i64) -> Self {
+        Self {
+            count,
+            unit: [Arc::from(name)].into(),
+        }
+    }
+
+    /// One behind the other.
+    fn chain(all: &[Self]) -> Option<Self> {
+        let first = all.first()?;
+        if all.iter().all(|it| it.unit == first.unit) {
+            let count = all
+                .iter()
+                .try_fold(0i64, |sum, it| sum.checked_add(it.count))?;
+            let unit = Arc::clone(&first.unit);
+            return Some(Self { count, unit });
+        }
+        let mut word: Vec<Arc<str>> = Vec::new();
+        for it in all {
+            let count = usize::try_from(it.count).ok()?;
+            if count > LONGEST || word.len() + count * it.unit.len() > LONGEST {
+                return None;
+            }
+            (0..count).for_each(|_| word.extend(it.unit.iter().cloned()));
+        }
+        let length = word.len();
+        let repeats = |period: &usize| {
+            length % period == 0
+                && word
+                    .iter()
+                    .skip(*period)
+                    .eq(word.iter().take(length - period))
+        };
+        let period = (1..=length).find(repeats)?;
+        let count = (length / period) as i64;
+        word.truncate(period);
+        let unit = word.into();
+        Some(Self { count, unit })
+    }
+
+    fn times(self, times: i64) -> Option<Self> {
+        let count = self.count.checked_mul(times)?;
+        Some(Self { count, ..self })
+    }
+
+    /// The unit in words: `MPI_INT`, `{2 MPI_INT, MPI_DOUBLE}`.
+    pub fn unit(&self) -> Arc<str> {
+        let [name] = &*self.unit else {
+            let runs = self.unit.chunk_by(|a, b| a == b);
+            let runs = runs.map(|run| match run {
+                [name] => name.to_string(),
+                many => format!("{} {}", many.len(), many[0]),
+            });
+            return format!("{{{}}}", runs.collect::<Vec<_>>().join(", ")).into();
+        };
+        Arc::clone(name)
+    }
+}
+
+/// The first of these elements, from the words for their unit.
+fn first(unit: &str, count: i64) -> impl Iterator<Item = &str> {
+    let runs = unit.trim_matches(['{', '}']).split(", ");
+    let names = runs.flat_map(|run| {
+        let (times, name) = match run.split_once(' ') {
+            Some((times, name)) => (times.parse().unwrap_or(1), name),
+            None => (1, run),
+        };
+        std::iter::repeat_n(name, times)
+    });
+    let names: Vec<&str> = names.collect();
+    let count = usize::try_from(count).unwrap_or(0).min(LONGEST);
+    let length = names.len() * count;
+    names.into_iter().cycle().take(length)
+}
+
+/// Whether one begins with the other, as far as is looked.
+pub(crate) fn agree((sent, sent_count): (&str, i64), (room, room_count): (&str, i64)) -> bool {
+    let both = first(sent, sent_count).zip(first(room, room_count));
+    both.into_iter().all(|(sent, room)| sent == room)
+}
+
+/// The datatypes of a thread.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Datatypes(FxHashMap<i64, Elements>);
+
+/// Bytes of an element of a type of the standard.
+pub(crate) fn bytes_of(name: &str) -> Option<i64> {
+    Some(match name.strip_prefix("MPI_")? {
+        "CHAR" | "SIGNED_CHAR" | "UNSIGNED_CHAR" | "BYTE" | "PACKED" | "INT8_T" | "UINT8_T"
+        | "C_BOOL" | "CXX_BOOL" | "CHARACTER" | "INTEGER1" => 1,
+        "SHORT" | "UNSIGNED_SHORT" | "INT16_T" | "UINT16_T" | "INTEGER2" => 2,
+        "INT" | "UNSIGNED" | "FLOAT" | "INT32_T" | "UINT32_T" | "WCHAR" | "INTEGER"
+        | "INTEGER4" | "REAL" | "REAL4" | "LOGICAL" => 4,
+        "LONG" | "UNSIGNED_LONG" | "LONG_LONG" | "LONG_LONG_INT" | "UNSIGNED_LONG_LONG"
+        | "DOUBLE" | "INT64_T" | "UINT64_T" | "AINT" | "OFFSET" | "COUNT" | "DOUBLE_PRECISION"
+        | "REAL8" | "INTEGER8" | "2INT" | "FLOAT_INT" | "COMPLEX" | "C_FLOAT_COMPLEX"
+        | "C_COMPLEX" => 8,
+        "DOUBLE_COMPLEX" | "C_DOUBLE_COMPLEX" => 16,
+        _ => return None,
+    })
+}
+
+/// What a call that makes a datatype is given, until it returns.
+pub(crate) type Recipe = Option<Elements>;
+
+impl Datatypes {
+    /// What one of a datatype is.
+    pub fn elements(&self, handle: &Handle) -> Option<Elements> {
+        match handle.name.as_deref() {
+            // Two of one kind.
+            Some(name) => Some(match name.strip_prefix("MPI_2") {
+                Some(rest @ ("INT" | "INTEGER" | "REAL" | "DOUBLE_PRECISION")) => {
+                    Elements::of(&format!("MPI_{rest}"), 2)
+                }
+                _ => Elements::of(name, 1),
+            }),
+            None => self.0.get(&handle.raw).cloned(),
+        }
+    }
+
+    /// What a call would make, by its name without `MPI_`.
+    pub fn recipe(&self, base: &str, event: &Resolved) -> Recipe {
+        if base == "Type_create_struct" {
+            return self.structure(event);
+        }
+        let each = self.elements(event.handle("oldtype")?)?;
+        let product = |list: &[i64]| list.iter().try_fold(1i64, |all, it| all.checked_mul(*it));
+        let count = event.number("count");
+        let times = match base {
+            "Type_contiguous" => count?,
+            "Type_vector"
+            | "Type_create_hvector"
+            | "Type_create_indexed_block"
+            | "Type_create_hindexed_block" => count?.checked_mul(event.number("blocklength")?)?,
+            "Type_indexed" | "Type_create_hindexed" => whole(event, "blocklengths")?.iter().sum(),
+            "Type_create_subarray" => product(whole(event, "subsizes")?)?,
+            "Type_dup" | "Type_create_resized" => 1,
+            _ => return None,
+        };
+        each.times(times)
+    }
+
+    fn structure(&self, event: &Resolved) -> Recipe {
+        let lengths = whole(event, "blocklengths")?;
+        let (Value::Handles(_, types), _) = event.get("types")? else {
+            return None;
+        };
+        // Bytes may stand for anything, and bounds for nothing.
+        let is_odd = |it: &Handle| {
+            let name = it.name.as_deref().unwrap_or_default();
+            matches!(name, "MPI_BYTE" | "MPI_PACKED" | "MPI_LB" | "MPI_UB")
+        };
+        if lengths.len() != types.len() || types.iter().any(is_odd) {
+            return None;
+        }
+        let all = lengths.iter().zip(types);
+        let all: Option<Vec<Elements>> = all
+            .map(|(length, it)| self.elements(it)?.times(*length))
+            .collect();
+        Elements::chain(&all?)
+    }
+
+    /// It was made, or something under the same handle.
+    pub fn made(&mut self, recipe: Recipe, event: &Resolved) {
+        let given = |it: &&Argument| it.kind == Kind::NewDatatype;
+        let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
+        if let Some(Value::Handle(handle)) = arguments.iter().find(given).map(|it| &it.value) {
+            self.0.remove(&handle.raw);
+            self.0.extend(recipe.map(|it| (handle.raw, it)));
+        }
+    }
+}
+
+/// All of an array of numbers.
+fn whole<'a>(event: &'a Resolved, name: &str) -> Option<&'a [i64]> {
+    match event.get(name)?.0 {
+        Value::Numbers(count, numbers) if usize::try_from(*count) == Ok(numbers.len()) => {
+            Some(numbers)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(all: &[(&str, i64)]) -> Option<(i64, String)> {
+        let all: Vec<Elements> = all.iter().map(|it| Elements::of(it.0, it.1)).collect();
+        Elements::chain(&all).map(|it| (it.count, it.unit().to_string()))
+    }
+
+    #[test]
+    fn units_are_no_repetitions() {
+        let found = chain(&[("MPI_INT", 2), ("MPI_INT", 3)]);
+        assert_eq!(found, Some((5, "MPI_INT".to_owned())));
+        let found = chain(&[
+            ("MPI_INT", 2),
+            ("MPI_CHAR", 1),
+            ("MPI_INT", 2),
+            ("MPI_CHAR", 1),
+        ]);
+        assert_eq!(found, Some((2, "{2 MPI_INT, MPI_CHAR}".to_owned())));
+        assert_eq!(chain(&[("MPI_INT", 200), ("MPI_CHAR", 100)]), None);
+    }
+
+    #[test]
+    fn what_is_sent_may_end_before_the_room_does() {
+        let pair = "{MPI_INT, MPI_DOUBLE}";
+        assert!(agree((pair, 2), (pair, 4)));
+        assert!(agree(("MPI_INT", 1), (pair, 4)));
+        assert!(!agree(("MPI_INT", 2), (pair, 4)));
+        assert!(!agree((pair, 1), ("{MPI_DOUBLE, MPI_INT}", 1)));
+        assert!(agree((pair, 1), ("{MPI_INT, 2 MPI_DOUBLE}", 1)));
+        assert!(agree((pair, 0), ("MPI_CHAR", 1)));
+    }
+}
