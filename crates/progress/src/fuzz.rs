@@ -107,6 +107,7 @@ fn peer(rank: i64) -> Peer {
     Peer {
         communicator: Some(CommunicatorId(0)),
         world: u32::try_from(rank).ok(),
+        size: None,
     }
 }
 
