@@ -517,7 +517,7 @@ static void fine(void) {
 
 static void late(void) {
   MPI_Finalize();
-  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);  // after the end
   exit(0);
 }
 

@@ -235,7 +235,7 @@ fn of_a_run_that_mpi_ended() {
     let cases = [
         (
             "late",
-            "called MPI_Barrier at lapses.c:@  MPI_Barrier(MPI_COMM_WORLD);@ after MPI_Finalize",
+            "called MPI_Barrier at lapses.c:@// after the end@ after MPI_Finalize",
         ),
         (
             "peer",
@@ -247,7 +247,7 @@ fn of_a_run_that_mpi_ended() {
         ),
         (
             "room",
-            "rank 0 sent rank 1 8 MPI_INT at lapses.c:@value, 8@, for which the receive had room for 2 MPI_INT",
+            "rank 0 sent rank 1 8 MPI_INT at lapses.c:@MPI_Send(value, 8@, for which the receive had room for 2 MPI_INT",
         ),
         (
             "freed",
