@@ -50,7 +50,7 @@ impl Elements {
         }
         let length = word.len();
         let repeats = |period: &usize| {
-            length % period == 0
+            length.is_multiple_of(*period)
                 && word
                     .iter()
                     .skip(*period)
