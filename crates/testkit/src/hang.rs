@@ -143,8 +143,6 @@ pub struct Outcome {
 pub struct Healthy {
     program: String,
     words: Vec<String>,
-    /// What `record` and `inject` are given besides.
-    options: Vec<String>,
     directory: PathBuf,
     /// Rank, function, whether it is the program's own, calls.
     calls: Vec<(u32, String, bool, u64)>,
@@ -161,34 +159,25 @@ impl Healthy {
         let built = recipe.flags(&["-g", "-O1"]).build();
         let mut words = mpi.launch(ranks as usize);
         words.push(built.display().to_string());
-        Self::record_words(program, words, None, scratch)
+        Self::record_words(program, words, scratch)
     }
 
-    /// Records a command, a launcher and its program. Its own functions are those of the program, or of the images that
-    /// this names, which are recorded with it then.
+    /// Records a command, a launcher and its program.
     ///
     /// # Panics
     /// If it cannot be recorded.
     #[must_use]
-    pub fn of_command(command: &str, images: Option<&str>, scratch: &Scratch) -> Self {
+    pub fn of_command(command: &str, scratch: &Scratch) -> Self {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let is_program = |it: &&String| it.contains('/') || it.ends_with(".x");
         let program = words.iter().find(is_program).or(words.last());
         let program = program.map_or("", |it| file_name(it)).to_owned();
-        Self::record_words(&program, words, images, scratch)
+        Self::record_words(&program, words, scratch)
     }
 
-    fn record_words(
-        program: &str,
-        words: Vec<String>,
-        images: Option<&str>,
-        scratch: &Scratch,
-    ) -> Self {
+    fn record_words(program: &str, words: Vec<String>, scratch: &Scratch) -> Self {
         let directory = scratch.join(format!("healthy-{program}"));
-        let options = images.map(|it| ["--images".to_owned(), format!("main,{it}")]);
-        let options: Vec<String> = options.into_iter().flatten().collect();
-        let given: Vec<&str> = options.iter().map(String::as_str).collect();
-        let outcome = command::run(&mut record_command(&directory, &given, &words));
+        let outcome = command::run(&mut record_command(&directory, &[], &words));
         assert_eq!(outcome.status, 0, "{outcome:#?}");
         let mut calls = Vec::new();
         for rank in 0.. {
@@ -199,14 +188,13 @@ impl Healthy {
             for it in found["functions"].as_array().into_iter().flatten() {
                 let name = it["name"].as_str().unwrap_or_default().to_owned();
                 let image = file_name(it["image"].as_str().unwrap_or_default());
-                let is_own = image.contains(images.unwrap_or(program));
+                let is_own = image.contains(program);
                 calls.push((rank, name, is_own, it["calls"].as_u64().unwrap_or(0)));
             }
         }
         Self {
             program: program.to_owned(),
             words,
-            options,
             directory,
             calls,
         }
@@ -256,8 +244,7 @@ impl Healthy {
             trial.rank.to_string(),
         );
         let mut inject = lockstep(&["inject", "-o"]);
-        inject.arg(&directory).args(&self.options);
-        inject.args(trial.fault.words().1);
+        inject.arg(&directory).args(trial.fault.words().1);
         if trial.fault == Fault::Peer {
             inject.args(["--set", &format!("dest={rank}")]);
         }
