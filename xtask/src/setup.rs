@@ -47,6 +47,9 @@ pub const TEST: &[Need] = &[
     need("chromium", "chromium", "opens the report"),
     need("python3", "python3", "reference results"),
     need("dot", "graphviz", "reads exported call graphs"),
+    need("otf2-print", "otf2-tools", "reads exported archives"),
+    need("otf2", "python3-otf2", "writes archives to import"),
+    need("protoc", "protobuf-compiler", "reads exported timelines"),
     need("scipy", "python3-scipy", "reference results"),
     need("sklearn", "python3-sklearn", "reference results"),
     need(
