@@ -44,6 +44,17 @@ pub const TEST: &[Need] = &[
     need("gdb", "gdb", "backtraces through recorded frames"),
     need("valgrind", "valgrind", "callgrind, to compare with"),
     need("uftrace", "uftrace", "to compare with"),
+    need(
+        "strace",
+        "strace",
+        "stops programs at each of their system calls",
+    ),
+    need("xz", "xz-utils", "debug data within programs"),
+    need(
+        "javac",
+        "default-jdk-headless",
+        "a language with a runtime of its own",
+    ),
     need("chromium", "chromium", "opens the report"),
     need("python3", "python3", "reference results"),
     need("dot", "graphviz", "reads exported call graphs"),
