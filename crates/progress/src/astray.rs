@@ -5,8 +5,8 @@
 //! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
 //! decides, by distance and tag: programs number messages by their steps. Where that does not tell them apart, nobody is named.
 //!
-//! *Guarantees*: both sides are in the trace. *Costs*: O(parts of the tasks that are waited for), and
-//! once O(parts) where the second rule is asked. *Not for*: messages that were never sent ([`crate::departure`]).
+//! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
+//! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
 
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, PartKind, Peer};
@@ -95,6 +95,7 @@ pub(crate) fn astray(
     let mut usual = Usual {
         tasks,
         matching,
+        senders: BTreeMap::new(),
         others: None,
     };
     let certain = waiting.waits.iter().filter(|it| !it.or_another);
@@ -118,8 +119,47 @@ const MOST_STRAYS: usize = 256;
 struct Usual<'a> {
     tasks: &'a BTreeMap<u32, Conversation>,
     matching: &'a Matching,
+    /// Of those that were asked for.
+    senders: BTreeMap<u32, Sender<'a>>,
     /// Distances and tags of all messages that were taken.
     others: Option<BTreeSet<(i64, i64)>>,
+}
+
+/// What a task sent.
+struct Sender<'a> {
+    /// What was taken: of operations that are settled, and of others.
+    settled: &'a BTreeSet<Envelope>,
+    taken: BTreeSet<Envelope>,
+    /// What nobody took and was sent once, and its operation. What nobody ever takes is sent again and again.
+    strays: Vec<(Envelope, usize)>,
+}
+
+impl<'a> Sender<'a> {
+    fn new(task: u32, conversation: &'a Conversation, matching: &Matching) -> Self {
+        let (mut taken, mut strays) = (BTreeSet::new(), Vec::new());
+        let mut times: BTreeMap<Envelope, usize> = BTreeMap::new();
+        for (part, it) in conversation.parts.iter().enumerate() {
+            let Some(sent) = it.kind.envelope() else {
+                continue;
+            };
+            if matching.partner(PartId { task, part }).is_some() {
+                taken.insert(sent);
+            } else if strays.len() < MOST_STRAYS {
+                strays.push((sent, it.operation));
+                *times.entry(sent).or_default() += 1;
+            }
+        }
+        strays.retain(|it| times[&it.0] == 1);
+        Self {
+            settled: &conversation.sent,
+            taken,
+            strays,
+        }
+    }
+
+    fn is_usual(&self, it: Envelope) -> bool {
+        self.settled.contains(&it) || self.taken.contains(&it)
+    }
 }
 
 impl Usual<'_> {
@@ -129,25 +169,24 @@ impl Usual<'_> {
         };
         let (from, wanted) = (wait.to, Envelope { to: wait.from, tag });
         let conversation = self.tasks.get(&from)?;
-        let (mut before, mut strays) = (conversation.sent.clone(), Vec::new());
-        for (part, it) in conversation.parts.iter().enumerate() {
-            let Some(sent) = it.kind.envelope() else {
-                continue;
-            };
-            match self.matching.partner(PartId { task: from, part }) {
-                Some(_) => drop(before.insert(sent)),
-                None if strays.len() < MOST_STRAYS => strays.push((sent, it.operation)),
-                None => {}
-            }
-        }
-        // Messages that were sent behind it wait, too; the first is the one. What nobody ever takes is sent again and again.
+        let new = || Sender::new(from, conversation, self.matching);
+        let sender = self.senders.entry(from).or_insert_with(new);
+        let others = &mut self.others;
+        let mut is_others = |it: Envelope| {
+            let new = || distances(self.tasks, self.matching);
+            others.get_or_insert_with(new).contains(&distance(from, it))
+        };
+        // Messages that were sent behind it wait, too; the first is the one.
         let is_meant = |it: Envelope| (it.to == wanted.to) != (it.tag == wanted.tag);
-        let times = |it: Envelope| strays.iter().filter(|(other, _)| *other == it).count();
-        let (sent, operation, by_sender) = strays.iter().find_map(|&(sent, operation)| {
-            let is_one = is_meant(sent) && times(sent) == 1;
-            let by_sender = is_one.then(|| self.tell(&before, from, sent, wanted))??;
-            (by_sender || sent.to == wanted.to).then_some((sent, operation, by_sender))
-        })?;
+        let (sent, operation, by_sender) =
+            sender.strays.iter().find_map(|&(sent, operation)| {
+                let are_usual = [sent, wanted].map(|it| sender.is_usual(it));
+                let by_sender = is_meant(sent).then(|| match are_usual {
+                    [false, false] => tell([sent, wanted].map(&mut is_others)),
+                    it => tell(it),
+                })??;
+                (by_sender || sent.to == wanted.to).then_some((sent, operation, by_sender))
+            })?;
         Some(Misdirection {
             from,
             sent,
@@ -158,29 +197,11 @@ impl Usual<'_> {
             site: String::new(),
         })
     }
+}
 
-    /// Whether what was wanted is usual and what was sent is not; the other way round it is no.
-    fn tell(
-        &mut self,
-        before: &BTreeSet<Envelope>,
-        from: u32,
-        sent: Envelope,
-        wanted: Envelope,
-    ) -> Option<bool> {
-        let (was_sent, was_wanted) = (before.contains(&sent), before.contains(&wanted));
-        if was_sent != was_wanted {
-            return Some(was_wanted);
-        }
-        if was_sent {
-            return None;
-        }
-        let others = self
-            .others
-            .get_or_insert_with(|| distances(self.tasks, self.matching));
-        let is_usual = |it: Envelope| others.contains(&distance(from, it));
-        let (was_sent, was_wanted) = (is_usual(sent), is_usual(wanted));
-        (was_sent != was_wanted).then_some(was_wanted)
-    }
+/// Whether what was wanted is usual and what was sent is not; the other way round it is no.
+fn tell([was_sent, was_wanted]: [bool; 2]) -> Option<bool> {
+    (was_sent != was_wanted).then_some(was_wanted)
 }
 
 fn distance(from: u32, it: Envelope) -> (i64, i64) {

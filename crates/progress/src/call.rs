@@ -1,6 +1,6 @@
 //! From the recorded arguments of one MPI call to the parts that it begins.
 
-use crate::datatypes::Datatypes;
+use crate::datatypes::{Datatypes, Unit};
 use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Wildcard};
 use crate::requests::Named;
 use lockstep_trace::{Argument, Meaning, Resolved, Value};
@@ -146,7 +146,7 @@ fn size(event: &Resolved, (count, datatype): (&str, &str), types: &Datatypes) ->
     let times = each.as_ref().map_or(1, |it| it.count);
     Size {
         count: count.and_then(|it| it.checked_mul(times)),
-        datatype: each.map(|it| it.unit()),
+        datatype: each.map(|it| it.unit),
     }
 }
 
@@ -272,7 +272,8 @@ fn collective(
 
 /// No elements, or of no type.
 fn is_nothing(size: &Size) -> bool {
-    size.count == Some(0) || size.datatype.as_deref() == Some("MPI_DATATYPE_NULL")
+    size.count == Some(0)
+        || size.datatype.as_ref().and_then(Unit::name) == Some("MPI_DATATYPE_NULL")
 }
 
 fn root(event: &Resolved) -> Option<i64> {

@@ -10,13 +10,67 @@
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{Argument, Handle, Resolved, Value};
 use rustc_hash::FxHashMap;
+use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
-/// So many copies of a unit that is no repetition itself.
+/// What is repeated: an element of the standard, or several of unlike kinds in their order. It is no repetition itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Unit(Word);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Word {
+    One(Arc<str>),
+    /// Two at least.
+    Many(Arc<[Arc<str>]>),
+}
+
+impl Unit {
+    /// Its elements by the standard's names; never none.
+    #[must_use]
+    pub fn elements(&self) -> &[Arc<str>] {
+        match &self.0 {
+            Word::One(name) => std::slice::from_ref(name),
+            Word::Many(names) => names,
+        }
+    }
+
+    /// The name, where it is one element.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match &self.0 {
+            Word::One(name) => Some(name),
+            Word::Many(_) => None,
+        }
+    }
+}
+
+impl From<&str> for Unit {
+    /// One element.
+    fn from(name: &str) -> Self {
+        Self(Word::One(name.into()))
+    }
+}
+
+impl Display for Unit {
+    /// `MPI_INT`, `{2 MPI_INT, MPI_DOUBLE}`.
+    fn fmt(&self, into: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name() {
+            return into.write_str(name);
+        }
+        let runs = self.elements().chunk_by(|a, b| a == b);
+        let runs = runs.map(|run| match run {
+            [name] => name.to_string(),
+            many => format!("{} {}", many.len(), many[0]),
+        });
+        write!(into, "{{{}}}", runs.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// So many copies of a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Elements {
     pub count: i64,
-    unit: Arc<[Arc<str>]>,
+    pub unit: Unit,
 }
 
 /// Elements of a unit; of longer ones nothing is known.
@@ -24,10 +78,8 @@ const LONGEST: usize = 256;
 
 impl Elements {
     fn of(name: &str, count: i64) -> Self {
-        Self {
-            count,
-            unit: [Arc::from(name)].into(),
-        }
+        let unit = name.into();
+        Self { count, unit }
     }
 
     /// One behind the other.
@@ -37,16 +89,16 @@ impl Elements {
             let count = all
                 .iter()
                 .try_fold(0i64, |sum, it| sum.checked_add(it.count))?;
-            let unit = Arc::clone(&first.unit);
+            let unit = first.unit.clone();
             return Some(Self { count, unit });
         }
         let mut word: Vec<Arc<str>> = Vec::new();
         for it in all {
-            let count = usize::try_from(it.count).ok()?;
-            if count > LONGEST || word.len() + count * it.unit.len() > LONGEST {
+            let (count, names) = (usize::try_from(it.count).ok()?, it.unit.elements());
+            if count > LONGEST || word.len() + count * names.len() > LONGEST {
                 return None;
             }
-            (0..count).for_each(|_| word.extend(it.unit.iter().cloned()));
+            (0..count).for_each(|_| word.extend(names.iter().cloned()));
         }
         let length = word.len();
         let repeats = |period: &usize| {
@@ -59,48 +111,30 @@ impl Elements {
         let period = (1..=length).find(repeats)?;
         let count = (length / period) as i64;
         word.truncate(period);
-        let unit = word.into();
-        Some(Self { count, unit })
+        let unit = match &*word {
+            [name] => Word::One(name.clone()),
+            _ => Word::Many(word.into()),
+        };
+        Some(Self {
+            count,
+            unit: Unit(unit),
+        })
     }
 
     fn times(self, times: i64) -> Option<Self> {
         let count = self.count.checked_mul(times)?;
         Some(Self { count, ..self })
     }
-
-    /// The unit in words: `MPI_INT`, `{2 MPI_INT, MPI_DOUBLE}`.
-    pub fn unit(&self) -> Arc<str> {
-        let [name] = &*self.unit else {
-            let runs = self.unit.chunk_by(|a, b| a == b);
-            let runs = runs.map(|run| match run {
-                [name] => name.to_string(),
-                many => format!("{} {}", many.len(), many[0]),
-            });
-            return format!("{{{}}}", runs.collect::<Vec<_>>().join(", ")).into();
-        };
-        Arc::clone(name)
-    }
-}
-
-/// The first of these elements, from the words for their unit.
-fn first(unit: &str, count: i64) -> impl Iterator<Item = &str> {
-    let runs = unit.trim_matches(['{', '}']).split(", ");
-    let names = runs.flat_map(|run| {
-        let (times, name) = match run.split_once(' ') {
-            Some((times, name)) => (times.parse().unwrap_or(1), name),
-            None => (1, run),
-        };
-        std::iter::repeat_n(name, times)
-    });
-    let names: Vec<&str> = names.collect();
-    let count = usize::try_from(count).unwrap_or(0).min(LONGEST);
-    let length = names.len() * count;
-    names.into_iter().cycle().take(length)
 }
 
 /// Whether one begins with the other, as far as is looked.
-pub(crate) fn agree((sent, sent_count): (&str, i64), (room, room_count): (&str, i64)) -> bool {
-    let both = first(sent, sent_count).zip(first(room, room_count));
+pub(crate) fn agree(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
+    fn first((unit, count): (&Unit, i64)) -> impl Iterator<Item = &Arc<str>> {
+        let names = unit.elements();
+        let count = usize::try_from(count).unwrap_or(0).min(LONGEST);
+        names.iter().cycle().take(names.len() * count)
+    }
+    let both = first(sent).zip(first(room));
     both.into_iter().all(|(sent, room)| sent == room)
 }
 
@@ -150,6 +184,7 @@ impl Datatypes {
         }
         let each = self.elements(event.handle("oldtype")?)?;
         let product = |list: &[i64]| list.iter().try_fold(1i64, |all, it| all.checked_mul(*it));
+        let sum = |list: &[i64]| list.iter().try_fold(0i64, |all, it| all.checked_add(*it));
         let count = event.number("count");
         let times = match base {
             "Type_contiguous" => count?,
@@ -157,7 +192,7 @@ impl Datatypes {
             | "Type_create_hvector"
             | "Type_create_indexed_block"
             | "Type_create_hindexed_block" => count?.checked_mul(event.number("blocklength")?)?,
-            "Type_indexed" | "Type_create_hindexed" => whole(event, "blocklengths")?.iter().sum(),
+            "Type_indexed" | "Type_create_hindexed" => sum(whole(event, "blocklengths")?)?,
             "Type_create_subarray" => product(whole(event, "subsizes")?)?,
             "Type_dup" | "Type_create_resized" => 1,
             _ => return None,
@@ -209,17 +244,19 @@ fn whole<'a>(event: &'a Resolved, name: &str) -> Option<&'a [i64]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message_tests::resolved;
 
-    fn chain(all: &[(&str, i64)]) -> Option<(i64, String)> {
+    fn chain(all: &[(&str, i64)]) -> Option<(i64, Unit)> {
         let all: Vec<Elements> = all.iter().map(|it| Elements::of(it.0, it.1)).collect();
-        Elements::chain(&all).map(|it| (it.count, it.unit().to_string()))
+        Elements::chain(&all).map(|it| (it.count, it.unit))
     }
 
     #[test]
     fn units_are_no_repetitions() {
-        let found = chain(&[("MPI_INT", 2), ("MPI_INT", 3)]);
+        let told = |all: &[(&str, i64)]| chain(all).map(|(count, it)| (count, it.to_string()));
+        let found = told(&[("MPI_INT", 2), ("MPI_INT", 3)]);
         assert_eq!(found, Some((5, "MPI_INT".to_owned())));
-        let found = chain(&[
+        let found = told(&[
             ("MPI_INT", 2),
             ("MPI_CHAR", 1),
             ("MPI_INT", 2),
@@ -227,16 +264,41 @@ mod tests {
         ]);
         assert_eq!(found, Some((2, "{2 MPI_INT, MPI_CHAR}".to_owned())));
         assert_eq!(chain(&[("MPI_INT", 200), ("MPI_CHAR", 100)]), None);
+        assert_eq!(chain(&[("MPI_INT", i64::MAX), ("MPI_INT", 1)]), None);
+    }
+
+    #[test]
+    fn more_than_can_be_counted_is_not_known() {
+        let indexed = |lengths: &[i64]| {
+            let argument = |name, kind, value| Argument { name, kind, value };
+            let all = Value::Numbers(lengths.len() as i64, lengths.to_vec());
+            let handle = Handle {
+                raw: 1,
+                name: Some("MPI_INT".to_owned()),
+            };
+            let call = resolved(vec![
+                argument("blocklengths", Kind::Ints, all),
+                argument("oldtype", Kind::Datatype, Value::Handle(handle)),
+            ]);
+            let made = Datatypes::default().recipe("Type_indexed", &call);
+            made.map(|it| (it.count, it.unit))
+        };
+        assert_eq!(indexed(&[2, 3]), Some((5, "MPI_INT".into())));
+        assert_eq!(indexed(&[i64::MAX, 1]), None);
     }
 
     #[test]
     fn what_is_sent_may_end_before_the_room_does() {
-        let pair = "{MPI_INT, MPI_DOUBLE}";
+        let unit = |all: &[(&str, i64)]| chain(all).unwrap_or_else(|| unreachable!()).1;
+        let pair = &unit(&[("MPI_INT", 1), ("MPI_DOUBLE", 1)]);
+        let swapped = &unit(&[("MPI_DOUBLE", 1), ("MPI_INT", 1)]);
+        let longer = &unit(&[("MPI_INT", 1), ("MPI_DOUBLE", 2)]);
+        let (int, char) = (&"MPI_INT".into(), &"MPI_CHAR".into());
         assert!(agree((pair, 2), (pair, 4)));
-        assert!(agree(("MPI_INT", 1), (pair, 4)));
-        assert!(!agree(("MPI_INT", 2), (pair, 4)));
-        assert!(!agree((pair, 1), ("{MPI_DOUBLE, MPI_INT}", 1)));
-        assert!(agree((pair, 1), ("{MPI_INT, 2 MPI_DOUBLE}", 1)));
-        assert!(agree((pair, 0), ("MPI_CHAR", 1)));
+        assert!(agree((int, 1), (pair, 4)));
+        assert!(!agree((int, 2), (pair, 4)));
+        assert!(!agree((pair, 1), (swapped, 1)));
+        assert!(agree((pair, 1), (longer, 1)));
+        assert!(agree((pair, 0), (char, 1)));
     }
 }

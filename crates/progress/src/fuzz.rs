@@ -21,7 +21,7 @@ const MOST: usize = 64;
 const COMMUNICATORS: u32 = 2;
 
 /// What is called.
-const NAMES: [&str; 50] = [
+const NAMES: [&str; 57] = [
     "MPI_Init_thread",
     "MPI_Finalize",
     "MPI_Send",
@@ -55,8 +55,13 @@ const NAMES: [&str; 50] = [
     "MPI_Gather",
     "MPI_Scan",
     "MPI_Comm_dup",
+    "MPI_Intercomm_create",
     "MPI_Comm_free",
     "MPI_Type_contiguous",
+    "MPI_Type_vector",
+    "MPI_Type_indexed",
+    "MPI_Type_create_struct",
+    "MPI_Type_create_subarray",
     "MPI_Type_free",
     "MPI_Win_create",
     "MPI_Win_free",
@@ -72,6 +77,8 @@ const NAMES: [&str; 50] = [
     "MPI_Get",
     "MPI_Accumulate",
     "MPI_Rput",
+    "MPI_File_open",
+    "MPI_File_close",
 ];
 
 struct Bytes<'a>(&'a [u8]);
@@ -115,7 +122,11 @@ fn peer(rank: i64) -> Peer {
 fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
     let handle = |raw: i64| Handle {
         raw,
-        name: (kind == Kind::Datatype).then(|| "MPI_INT".to_owned()),
+        name: match (kind, raw.rem_euclid(3)) {
+            (Kind::Datatype | Kind::Datatypes, 0) => Some("MPI_INT".to_owned()),
+            (Kind::Datatype | Kind::Datatypes, 1) => Some("MPI_DOUBLE".to_owned()),
+            _ => None,
+        },
     };
     let plain = |value| (value, Meaning::Plain);
     Some(match kind {
@@ -138,7 +149,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
             let meaning = Meaning::Communicator(id.map(CommunicatorId));
             (Value::Handle(handle(raw)), meaning)
         }
-        Kind::Requests => {
+        Kind::Requests | Kind::Datatypes => {
             let (count, handles) = bytes.numbers()?;
             plain(Value::Handles(
                 count,

@@ -69,6 +69,7 @@ mod windows;
 pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse, analyse_against};
 pub use astray::{Envelope, Misdirection};
 pub use cause::{Cause, Deed};
+pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
 pub use inside::{Inside, InsideWait};
 pub use loose::{Loose, LooseEnd, loose_ends};

@@ -2,7 +2,7 @@
 //! a send and a receive that do not fit, what is called too late, and what is never given back. None of
 //! these need stop a program, and all of them are mistakes.
 
-use crate::datatypes::agree;
+use crate::datatypes::{Unit, agree};
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, Membership, Part, PartKind, Peer, Size, State, Step};
 use crate::onesided::conflicts;
@@ -329,13 +329,13 @@ pub(crate) fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
         return None;
     };
     // Bytes and packed data stand for anything.
-    let is_anything = |it: &str| matches!(it, "MPI_BYTE" | "MPI_PACKED");
+    let is_anything = |it: &Unit| matches!(it.name(), Some("MPI_BYTE" | "MPI_PACKED"));
     if is_anything(sent_type) || is_anything(room_type) {
         return None;
     }
     if sent_type != room_type {
         // Structures may be told in several ways.
-        let is_mixed = sent_type.starts_with('{') || room_type.starts_with('{');
+        let is_mixed = sent_type.name().is_none() || room_type.name().is_none();
         if is_mixed && agree((sent_type, sent.count?), (room_type, room.count?)) {
             return None;
         }

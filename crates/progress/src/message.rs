@@ -6,6 +6,7 @@
 //! `MPI_Sendrecv` begins two and waits for both.
 
 use crate::astray::Envelope;
+use crate::datatypes::Unit;
 use crate::loose::LooseEnd;
 use crate::onesided::Accesses;
 use crate::resources::Resources;
@@ -174,8 +175,8 @@ pub enum Step {
 pub struct Size {
     /// How many, where there is one count.
     pub count: Option<i64>,
-    /// Of what: the standard's name, where it has one.
-    pub datatype: Option<Arc<str>>,
+    /// Of what, where that is known.
+    pub datatype: Option<Unit>,
 }
 
 /// A task's share of a collective operation.

@@ -3,6 +3,7 @@
 
 use crate::message::*;
 use crate::{Aspect, Circle, Matching, Waiting, Why, loose_ends, mismatches, without_buffers};
+use lockstep_trace::{Annotated, Argument, Event, FunctionId, Meaning, Resolved};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,6 +41,22 @@ pub fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
         reduction: None,
         size: Size::default(),
     })
+}
+
+/// A recorded call, none of whose arguments stands for a task or a communicator.
+pub fn resolved(arguments: Vec<Argument>) -> Resolved {
+    Resolved {
+        function: None,
+        meanings: arguments.iter().map(|_| Meaning::Plain).collect(),
+        annotated: Annotated {
+            index: 0,
+            inferred: false,
+            event: Event::Call(FunctionId(0)),
+            symbols: 0,
+            arguments: Some(arguments.into()),
+            line: None,
+        },
+    }
 }
 
 impl Job {

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::message_tests::resolved;
 use lockstep_trace::mpi::Kind;
-use lockstep_trace::{Annotated, Argument, Event, FunctionId, Handle, Meaning, Peer, Value};
+use lockstep_trace::{Argument, Handle, Meaning, Peer, Value};
 
 const WINDOW: CommunicatorId = CommunicatorId(7);
 const SHARED: i64 = 2;
@@ -23,26 +24,17 @@ fn event(arguments: &[(&'static str, i64)]) -> Resolved {
         kind: Kind::Int,
         value: Value::Number(*number),
     });
-    let meanings = arguments.iter().map(|(name, number)| match *name {
-        "rank" | "target_rank" => Meaning::Peer(Peer {
-            communicator: None,
-            world: u32::try_from(*number).ok(),
-            size: None,
-        }),
-        _ => Meaning::Plain,
-    });
-    Resolved {
-        function: None,
-        meanings: meanings.chain([Meaning::Plain]).collect(),
-        annotated: Annotated {
-            index: 0,
-            inferred: false,
-            event: Event::Call(FunctionId(0)),
-            symbols: 0,
-            arguments: Some(numbers.chain([datatype]).collect()),
-            line: None,
-        },
+    let mut call = resolved(numbers.chain([datatype]).collect());
+    for ((name, number), meaning) in arguments.iter().zip(&mut call.meanings) {
+        if matches!(*name, "rank" | "target_rank") {
+            *meaning = Meaning::Peer(Peer {
+                communicator: None,
+                world: u32::try_from(*number).ok(),
+                size: None,
+            });
+        }
     }
+    call
 }
 
 impl Accesses {
