@@ -87,7 +87,9 @@ const CHECK: u32 = 1;
 const FIRST_NUMBER: u32 = 2;
 
 const CONTEXTS: usize = 4096;
-const TUPLES: usize = 4096;
+const SETS: usize = 1024;
+/// Places of a set: as many tuples as a cache line holds.
+const WAYS: usize = 4;
 const LASTS: usize = 64;
 
 /// What both directions keep: predictions, and the last values of each key.
@@ -156,18 +158,42 @@ impl Model {
     }
 }
 
-/// A tuple that has a number.
+/// A tuple that has a number; `hash` is 0 in an empty place.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     hash: u64,
     number: u32,
 }
 
+/// Tuples whose hashes begin alike, that which was asked for last first: a new one takes the place of the last. With one
+/// place each, two tuples of a loop that shared it would be announced anew in every round, with new numbers, which
+/// no prediction knows.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Set([Known; WAYS]);
+
+impl Set {
+    fn find(&mut self, hash: u64) -> Option<u32> {
+        let way = self.0.iter().position(|known| known.hash == hash)?;
+        if let Some(until) = self.0.get_mut(..=way).filter(|_| way > 0) {
+            until.rotate_right(1);
+        }
+        self.0.first().map(|known| known.number)
+    }
+
+    fn add(&mut self, known: Known) {
+        self.0.rotate_right(1);
+        if let Some(first) = self.0.first_mut() {
+            *first = known;
+        }
+    }
+}
+
 /// The encoder of an argument stream; all zeros is its beginning. About 170 kB.
 #[derive(Debug, Clone)]
 pub struct Encoder {
     model: Model,
-    tuples: [Known; TUPLES],
+    tuples: [Set; SETS],
     count: u32,
     run: u32,
     check: u32,
@@ -178,7 +204,7 @@ impl Encoder {
     /// The beginning.
     pub const NEW: Self = Self {
         model: Model::NEW,
-        tuples: [Known { hash: 0, number: 0 }; TUPLES],
+        tuples: [Set([Known { hash: 0, number: 0 }; WAYS]); SETS],
         count: 0,
         run: 0,
         check: 0,
@@ -190,12 +216,8 @@ impl Encoder {
     pub fn push(&mut self, key: u32, values: &[i64], sink: &mut impl Sink) -> u32 {
         let values = values.get(..MOST_VALUES).unwrap_or(values);
         let hash = hash(key, values);
-        let slot = (hash >> 52) as usize % TUPLES;
-        let known = self
-            .tuples
-            .get(slot)
-            .filter(|known| known.hash == hash)
-            .map(|known| known.number);
+        let set = (hash >> 54) as usize % SETS;
+        let known = self.tuples.get_mut(set).and_then(|set| set.find(hash));
         if known.is_some() && known == self.model.predicted() && self.run < MOST_RUN {
             self.run += 1;
             self.model.see(known.unwrap_or(0));
@@ -222,8 +244,8 @@ impl Encoder {
             self.model.keep(key, values);
             let number = self.count;
             self.count += 1;
-            if let Some(place) = self.tuples.get_mut(slot) {
-                *place = Known { hash, number };
+            if let Some(set) = self.tuples.get_mut(set) {
+                set.add(Known { hash, number });
             }
             number
         };

@@ -113,6 +113,22 @@ fn repetition_costs_nothing() {
 }
 
 #[test]
+fn tuples_of_a_loop_keep_their_places() {
+    // With one place for each of 4,096 hashes, a dozen pairs of these would share theirs.
+    let body: Vec<Record> = (0..300).map(|i| (7, vec![i * 40, 12])).collect();
+    let mut records = body.clone();
+    let first = encode(&records).pop().unwrap().0.len();
+    for _ in 0..20 {
+        records.extend(body.iter().cloned());
+    }
+    let all = encode(&records).pop().unwrap().0.len();
+    assert!(
+        all - first < 1000,
+        "{first} bytes for one round, {all} for all"
+    );
+}
+
+#[test]
 fn a_flipped_bit_is_noticed_before_long() {
     let records: Vec<Record> = (0..2000).map(|i| (1, vec![i * i, 7])).collect();
     let (bytes, run) = encode(&records).pop().unwrap();
