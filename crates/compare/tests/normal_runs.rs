@@ -2,10 +2,12 @@
 //! how often somebody is named for nothing.
 #![allow(clippy::unwrap_used)]
 
+mod made;
 mod odd_even;
 
 use lockstep_compare::{Comparison, Options, compare};
-use lockstep_trace::{Event, Function, FunctionId, Run, Thread, TraceName};
+use lockstep_trace::{Function, Run, Thread, TraceName};
+use made::{Made, Random};
 
 const NAMES: [&str; 14] = [
     "main",
@@ -37,32 +39,9 @@ enum Bug {
     MissingEverywhere,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % limit
-    }
-}
-
-fn call(events: &mut Vec<Event>, name: &str, within: impl FnOnce(&mut Vec<Event>)) {
-    let function = NAMES.iter().position(|other| *other == name).unwrap();
-    events.push(Event::Call(FunctionId(function as u32)));
-    within(events);
-    events.push(Event::Return);
-}
-
-fn leaf(events: &mut Vec<Event>, name: &str) {
-    call(events, name, |_| {});
-}
-
 /// One iterative local champion search: 8 ranks of a master and 4 workers.
 fn search(seed: u64, bug: Bug) -> Run {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let mut random = Random::new(seed);
     let mut model = odd_even::run(&["main"], vec![Vec::new(); 8]);
     model.functions = NAMES
         .iter()
@@ -78,72 +57,72 @@ fn search(seed: u64, bug: Bug) -> Run {
     for (rank, process) in model.processes.iter_mut().enumerate() {
         process.threads = (0..5)
             .map(|thread| {
-                let mut events = Vec::new();
+                let mut trace = Made::new(&NAMES);
                 let is_bad = (rank, thread) == (6, 4) || bug == Bug::MissingEverywhere;
                 if thread == 0 {
-                    master(&mut events, &mut random);
+                    master(&mut trace, &mut random);
                 } else {
                     worker(
-                        &mut events,
+                        &mut trace,
                         &mut random,
                         if is_bad { bug } else { Bug::None },
                     );
                 }
-                Thread::from_events(TraceName::new(rank as u32, thread), events)
+                Thread::from_events(TraceName::new(rank as u32, thread), trace.events)
             })
             .collect();
     }
     model
 }
 
-fn master(events: &mut Vec<Event>, random: &mut Random) {
+fn master(trace: &mut Made, random: &mut Random) {
     let rounds = 20 + random.below(10);
-    call(events, "main", |events| {
-        leaf(events, "MPI_Init");
-        call(events, "GOMP_parallel", |events| {
-            call(events, "master", |events| {
+    trace.call("main", |trace| {
+        trace.leaf("MPI_Init");
+        trace.call("GOMP_parallel", |trace| {
+            trace.call("master", |trace| {
                 for _ in 0..rounds {
-                    leaf(events, "MPI_Allreduce");
-                    leaf(events, "MPI_Allreduce");
+                    trace.leaf("MPI_Allreduce");
+                    trace.leaf("MPI_Allreduce");
                     if random.below(3) == 0 {
-                        leaf(events, "GOMP_critical_start");
-                        leaf(events, "memcpy");
-                        leaf(events, "GOMP_critical_end");
+                        trace.leaf("GOMP_critical_start");
+                        trace.leaf("memcpy");
+                        trace.leaf("GOMP_critical_end");
                     }
-                    leaf(events, "MPI_Bcast");
+                    trace.leaf("MPI_Bcast");
                 }
             });
         });
-        leaf(events, "MPI_Finalize");
+        trace.leaf("MPI_Finalize");
     });
 }
 
-fn worker(events: &mut Vec<Event>, random: &mut Random, bug: Bug) {
+fn worker(trace: &mut Made, random: &mut Random, bug: Bug) {
     let seeds = match bug {
         Bug::StopsEarly => 3,
         _ => 40 + random.below(40),
     };
-    call(events, "worker", |events| {
+    trace.call("worker", |trace| {
         for seed in 0..seeds {
             if bug == Bug::WrongOrder {
-                leaf(events, "memcpy");
+                trace.leaf("memcpy");
             }
-            call(events, "exec", |events| {
+            trace.call("exec", |trace| {
                 for _ in 0..1 + random.below(4) {
-                    leaf(events, "try");
+                    trace.leaf("try");
                     if random.below(2) == 0 {
-                        leaf(events, "swap");
+                        trace.leaf("swap");
                     }
                 }
             });
             if random.below(1 + seed) == 0 && bug != Bug::WrongOrder {
                 let critical = !matches!(bug, Bug::MissingCritical | Bug::MissingEverywhere);
                 if critical {
-                    leaf(events, "GOMP_critical_start");
+                    trace.leaf("GOMP_critical_start");
                 }
-                leaf(events, "memcpy");
+                trace.leaf("memcpy");
                 if critical {
-                    leaf(events, "GOMP_critical_end");
+                    trace.leaf("GOMP_critical_end");
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! Programs whose threads wait for each other now and then: what depends on timing is no difference, and hides none.
 #![allow(clippy::unwrap_used)]
 
+mod made;
 mod odd_even;
 
 use lockstep_compare::{Comparison, DivergenceKind, Options, Reason, compare};
 use lockstep_trace::{Event, FunctionId, Run, TraceName};
+use made::{Made, Random};
 
 const NAMES: [&str; 9] = [
     "main",
@@ -29,29 +31,12 @@ enum Bug {
     Skipped,
 }
 
-fn call(events: &mut Vec<Event>, name: &str, within: impl FnOnce(&mut Vec<Event>)) {
-    let function = NAMES.iter().position(|other| *other == name).unwrap();
-    events.push(Event::Call(FunctionId(function as u32)));
-    within(events);
-    events.push(Event::Return);
-}
-
-fn leaf(events: &mut Vec<Event>, name: &str) {
-    call(events, name, |_| {});
-}
-
 /// Six ranks of 30 steps, each of which waits in some of them.
 fn beads(seed: u64, bug: Bug) -> Run {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut below = |limit: u64| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) % limit
-    };
+    let mut random = Random::new(seed);
     let traces = (0..6).map(|rank| {
-        let mut events = Vec::new();
-        call(&mut events, "main", |events| {
+        let mut trace = Made::new(&NAMES);
+        trace.call("main", |trace| {
             for step in 0..30 {
                 let bug = if rank == 3 && step >= 20 {
                     bug
@@ -63,24 +48,24 @@ fn beads(seed: u64, bug: Bug) -> Run {
                     _ => ["kick", "drift"],
                 };
                 for name in order {
-                    leaf(events, name);
+                    trace.leaf(name);
                 }
-                call(events, "hand_over", |events| {
+                trace.call("hand_over", |trace| {
                     if bug == Bug::Unlocked {
                         return;
                     }
-                    leaf(events, "pthread_mutex_lock");
-                    for _ in 0..below(3) {
-                        leaf(events, "pthread_cond_wait");
+                    trace.leaf("pthread_mutex_lock");
+                    for _ in 0..random.below(3) {
+                        trace.leaf("pthread_cond_wait");
                     }
-                    leaf(events, "pthread_mutex_unlock");
+                    trace.leaf("pthread_mutex_unlock");
                 });
                 if bug != Bug::Skipped {
-                    call(events, "force", |events| leaf(events, "inner"));
+                    trace.call("force", |trace| trace.leaf("inner"));
                 }
             }
         });
-        events
+        trace.events
     });
     odd_even::run(&NAMES, traces.collect())
 }
