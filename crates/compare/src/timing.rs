@@ -19,7 +19,7 @@ const TIMING: &str = r"(?x)
   | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
   | ^omp_(set|test)_(nest_)?lock$
   | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$
-  | ^MPI_(I?m?probe|Improbe|Mprobe|Test(all|any|some)?|Wait(any|some))$";
+  | ^MPI_(Probe|Iprobe|Mprobe|Improbe|Test(all|any|some)?|Wait(any|some))$";
 
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
@@ -41,15 +41,10 @@ impl Timing {
                     .is_some_and(|it| it.is_match(&c_name(&function.name)))
             })
             .collect();
-        let is_timing = |function: FunctionKey| is_timing[function.0 as usize];
-        if !forest
-            .functions()
-            .iter()
-            .zip(0..)
-            .any(|(_, key)| is_timing(FunctionKey(key)))
-        {
+        if !is_timing.contains(&true) {
             return Self::default();
         }
+        let is_timing = |function: FunctionKey| is_timing[function.0 as usize];
         let callees = callees(forest, roots);
         let calls = |function: &FunctionKey, of: &dyn Fn(FunctionKey) -> bool| {
             callees[function].iter().any(|callee| of(*callee))
@@ -101,4 +96,51 @@ fn callees(forest: &Forest, roots: &[NodeId]) -> FxHashMap<FunctionKey, FxHashSe
         open.extend(node.items.iter().map(|item| (item.node, around)));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_or_asks_is_known_by_its_name() {
+        let pattern = Regex::new(TIMING).expect("a pattern");
+        let is_timing = |name: &&str| pattern.is_match(&c_name(name));
+        let timing = [
+            "__pthread_mutex_lock",
+            "pthread_mutex_trylock",
+            "pthread_cond_timedwait",
+            "pthread_rwlock_tryrdlock",
+            "sem_timedwait",
+            "clock_nanosleep",
+            "epoll_pwait2",
+            "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
+            "GOMP_critical_name_start",
+            "GOMP_loop_nonmonotonic_dynamic_next",
+            "GOMP_loop_ull_guided_start",
+            "GOMP_taskwait",
+            "__kmpc_dispatch_next_4",
+            "MPI_Probe",
+            "MPI_Mprobe",
+            "MPI_Iprobe",
+            "MPI_Improbe",
+            "mpi_probe_",
+            "mpi_testall_",
+            "MPI_Waitany",
+        ];
+        let missed: Vec<&str> = timing.into_iter().filter(|it| !is_timing(it)).collect();
+        assert!(missed.is_empty(), "{missed:?}");
+        let others = [
+            "pthread_create",
+            "GOMP_loop_static_next",
+            "GOMP_parallel",
+            "MPI_Wait",
+            "MPI_Waitall",
+            "MPI_Recv",
+            "probe",
+            "my_sleep",
+        ];
+        let taken: Vec<&str> = others.into_iter().filter(is_timing).collect();
+        assert!(taken.is_empty(), "{taken:?}");
+    }
 }

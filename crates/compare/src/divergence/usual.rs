@@ -26,7 +26,7 @@ const FRAMES: usize = 16;
 /// From one call of a function to the next, or from its beginning, or to its end.
 pub(crate) type Step = (Option<FunctionKey>, Option<FunctionKey>);
 
-/// The steps of a call or of a trace, each once or twice; without its end where it is open.
+/// The steps of a call or of a trace, a few times each; without its end where it is open. Costs: see [`walk`].
 pub(crate) fn steps(forest: &Forest, frame: NodeId) -> Vec<Step> {
     let is_open = last(forest, frame) == Next::End;
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub(super) struct Unusual {
 }
 
 impl Usual {
-    /// From the normal traces with these roots. O(nodes).
+    /// From the normal traces with these roots. O(nodes); where functions wait through others, O(nodes below each different root).
     pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
         let mut usual = Self {
             timing: Timing::of(forest, roots),
@@ -205,25 +205,37 @@ struct At<'a> {
     loops: &'a [(BodyId, u64)],
 }
 
+/// An iteration, and what was called before it.
+type Round = (NodeId, Option<FunctionKey>);
+
 /// What is open of a list or a loop.
 enum Open {
-    List(List, usize, u64),
+    /// Elements of a list that were seen, and events before it; of an iteration, which.
+    List(List, usize, u64, Option<Round>),
     /// A loop: which run of equal iterations, whether one of them is over, and events and iterations before the run.
     Loop(NodeId, usize, bool, u64, u64),
 }
 
-/// Goes through the steps of a frame in order, as long as `see` says so; of equal iterations in a row through two, which is all that
-/// there is to see. A return without a call ends it.
+/// Goes through the steps of a frame in order, as long as `see` says so; of equal iterations in a row through two, and through one behind
+/// the same call twice in all, which is all that there is to see. A return without a call ends it.
+///
+/// O(elements of the lists and iterations in the frame, times the different calls that each comes behind), however deep its loops are.
 fn walk(forest: &Forest, frame: NodeId, see: &mut dyn FnMut(At) -> bool) {
     let mut after = None;
     let mut loops: Vec<(BodyId, u64)> = Vec::new();
-    let mut open = vec![Open::List(List::Of(frame), 0, own(forest, frame))];
+    // How often iterations were gone through, and what each one calls last.
+    let mut known: FxHashMap<Round, (u8, Option<FunctionKey>)> = FxHashMap::default();
+    let mut open = vec![Open::List(List::Of(frame), 0, own(forest, frame), None)];
     while let Some(place) = open.last_mut() {
         match place {
-            Open::List(list, index, before) => {
-                let (list, at, before) = (*list, *index, *before);
+            Open::List(list, index, before, round) => {
+                let (list, at, before, round) = (*list, *index, *before, *round);
                 *index += 1;
                 let Some(element) = list.get(forest, at) else {
+                    if let Some(round) = round {
+                        let (times, last) = known.entry(round).or_default();
+                        (*times, *last) = (*times + 1, after);
+                    }
                     open.pop();
                     continue;
                 };
@@ -273,8 +285,14 @@ fn walk(forest: &Forest, frame: NodeId, see: &mut dyn FnMut(At) -> bool) {
                 } else {
                     *again = true;
                 }
-                let list = List::of_iteration(forest, item.node);
-                open.push(Open::List(list, 0, start));
+                let round = (item.node, after);
+                match known.get(&round) {
+                    Some((2, last)) => after = *last,
+                    _ => {
+                        let list = List::of_iteration(forest, item.node);
+                        open.push(Open::List(list, 0, start, Some(round)));
+                    }
+                }
             }
         }
     }

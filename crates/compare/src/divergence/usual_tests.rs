@@ -152,3 +152,23 @@ fn who_sends_first_is_a_matter_of_who_it_is() {
     assert_eq!(found.faulty.as_deref(), Some("send"));
     assert_eq!(found.normal.as_deref(), Some("receive"));
 }
+
+/// Each level of a nest of loops doubles the events, and must not double what is looked at.
+#[test]
+fn deep_nests_of_loops_are_gone_through_a_few_times() {
+    let nest = |depth: usize| {
+        let inner = (0..depth).fold("a".to_owned(), |it, level| format!("{it} {it} x{level}"));
+        format!("f( pthread_mutex_lock {inner} )")
+    };
+    let mut forest = Forest::new();
+    let mut all = |depth| {
+        let root = tree(&mut forest, &nest(depth));
+        let frame = forest.node(root).items[0].node;
+        steps(&forest, frame)
+    };
+    let found = all(12);
+    assert!(found.len() < 1000, "{}", found.len());
+    // Behind each level another may begin, at any depth.
+    let different: FxHashSet<Step> = found.into_iter().collect();
+    assert_eq!(different.len(), 27);
+}
