@@ -8,6 +8,7 @@
 use crate::similarity::ClassMatrix;
 use crate::{Distance, Linkage};
 use serde::Serialize;
+use std::ops::Range;
 
 mod classes;
 mod single;
@@ -85,9 +86,15 @@ impl Condensed {
         }
     }
 
+    /// Where the distances of `a` to all behind it stand.
+    fn row(&self, a: usize) -> Range<usize> {
+        let start = a * (2 * self.count - a - 1) / 2;
+        start..start + self.count - a - 1
+    }
+
     fn place(&self, a: usize, b: usize) -> usize {
         let (a, b) = (a.min(b), a.max(b));
-        a * (2 * self.count - a - 1) / 2 + b - a - 1
+        self.row(a).start + b - a - 1
     }
 
     fn get(&self, a: usize, b: usize) -> f64 {
@@ -96,23 +103,19 @@ impl Condensed {
 
     /// The distances of `a` to all behind it.
     fn behind(&self, a: usize) -> &[f64] {
-        let length = self.count - a - 1;
-        let start = a * (2 * self.count - a - 1) / 2;
-        &self.values[start..start + length]
+        &self.values[self.row(a)]
     }
 
     fn behind_mut(&mut self, a: usize) -> &mut [f64] {
-        let length = self.count - a - 1;
-        let start = a * (2 * self.count - a - 1) / 2;
-        &mut self.values[start..start + length]
+        let row = self.row(a);
+        &mut self.values[row]
     }
 
     /// The same of two, the first one of them before the second.
     fn two_behind(&mut self, a: usize, b: usize) -> (&mut [f64], &[f64]) {
-        let row = |a: usize| (a * (2 * self.count - a - 1) / 2, self.count - a - 1);
-        let ((first, length), (second, rest)) = (row(a), row(b));
-        let (before, after) = self.values.split_at_mut(second);
-        (&mut before[first..first + length], &after[..rest])
+        let (first, second) = (self.row(a), self.row(b));
+        let (before, after) = self.values.split_at_mut(second.start);
+        (&mut before[first], &after[..second.len()])
     }
 }
 
@@ -152,6 +155,7 @@ struct Near {
 struct Clusters {
     linkage: Linkage,
     distances: Condensed,
+    levels: Levels,
     sizes: Vec<f64>,
     /// By place; of the last one that is left nothing is known.
     nearest: Vec<Near>,
@@ -180,6 +184,7 @@ impl Clusters {
         };
         let mut clusters = Self {
             linkage,
+            levels: Levels::of(&distances),
             distances,
             nearest: vec![unknown; sizes.len()],
             left: (0..sizes.len()).collect(),
@@ -199,8 +204,8 @@ impl Clusters {
         let far = |b: &usize| row[*b - a - 1];
         // A level does not fall where the distance grows: the least distance has the least level.
         let least = behind.iter().map(far).fold(f64::INFINITY, f64::min);
-        let level = level(least);
-        let is_first = |b: &&usize| self::level(far(b)) == level;
+        let level = self.levels.at(least);
+        let is_first = |b: &&usize| self.levels.at(far(b)) == level;
         let at = behind.iter().find(is_first).or(behind.first()).copied();
         self.nearest[a] = Near { level, at };
     }
@@ -255,7 +260,7 @@ impl Clusters {
             let (before, after) = row.split_at_mut(b - x - 1);
             let ax = &mut before[a - x - 1];
             *ax = far(*ax, after[0], self.sizes[*x]);
-            let level = level(*ax);
+            let level = self.levels.at(*ax);
             let near = &mut self.nearest[*x];
             if is_gone(near) {
                 near.at = None;
@@ -285,9 +290,25 @@ impl Clusters {
     }
 }
 
-/// Distances that differ by rounding alone are one level; greater ones have no smaller level.
-fn level(distance: f64) -> i64 {
-    (distance * 1e11 + 0.5) as i64
+/// Distances that differ by rounding alone, beside the largest one, are one level; greater ones have no smaller level. What merges
+/// may be as far apart as 10^7 times the largest.
+#[derive(Debug, Clone, Copy)]
+struct Levels {
+    /// To the unit.
+    count: f64,
+}
+
+impl Levels {
+    fn of(distances: &Condensed) -> Self {
+        let largest = distances.values.iter().copied().fold(1.0, f64::max);
+        Self {
+            count: 1e11 / largest,
+        }
+    }
+
+    fn at(self, distance: f64) -> i64 {
+        (distance * self.count + 0.5) as i64
+    }
 }
 
 impl Dendrogram {
@@ -325,19 +346,19 @@ impl Dendrogram {
     #[must_use]
     pub fn cophenetic(&self) -> Vec<f64> {
         let mut members: Vec<Vec<usize>> = (0..self.leaves).map(|leaf| vec![leaf]).collect();
-        let mut result = vec![0.0; self.leaves * self.leaves.saturating_sub(1) / 2];
+        let mut heights = Condensed::new(self.leaves, |_, _| 0.0);
         for merge in &self.merges {
             for a in &members[merge.left] {
                 for b in &members[merge.right] {
-                    let (a, b) = (*a.min(b), *a.max(b));
-                    result[a * (2 * self.leaves - a - 1) / 2 + b - a - 1] = merge.height;
+                    let place = heights.place(*a, *b);
+                    heights.values[place] = merge.height;
                 }
             }
             let mut both = std::mem::take(&mut members[merge.left]);
             both.append(&mut members[merge.right]);
             members.push(both);
         }
-        result
+        heights.values
     }
 }
 

@@ -6,17 +6,16 @@
 //!
 //! *Costs*: O(classes²) time, with ties too; memory for the classes.
 
-use super::{Condensed, level};
+use super::{Condensed, Levels};
 
 /// The merges, in order: (first, second, height), each cluster named by its first class.
 pub(super) fn merges(distances: &Condensed) -> Vec<(usize, usize, f64)> {
+    let levels = Levels::of(distances);
     let mut edges = spanning_tree(distances);
-    edges.sort_unstable_by(|a, b| {
-        (level(a.height).cmp(&level(b.height))).then((a.low, a.high).cmp(&(b.low, b.high)))
-    });
-    let mut clusters = Clusters::new(distances);
+    edges.sort_unstable_by_key(|it| (levels.at(it.height), it.low, it.high));
+    let mut clusters = Clusters::new(distances, levels);
     let mut merges = Vec::with_capacity(edges.len());
-    for edges in edges.chunk_by(|a, b| level(a.height) == level(b.height)) {
+    for edges in edges.chunk_by(|a, b| levels.at(a.height) == levels.at(b.height)) {
         for component in clusters.components(edges) {
             clusters.merge(&component, &mut merges);
         }
@@ -68,6 +67,7 @@ fn spanning_tree(distances: &Condensed) -> Vec<Edge> {
 
 struct Clusters<'a> {
     distances: &'a Condensed,
+    levels: Levels,
     /// The first class of each one's cluster.
     first: Vec<usize>,
     /// The classes of a cluster, at the place of its first one.
@@ -83,9 +83,10 @@ struct Component {
 }
 
 impl<'a> Clusters<'a> {
-    fn new(distances: &'a Condensed) -> Self {
+    fn new(distances: &'a Condensed, levels: Levels) -> Self {
         Self {
             distances,
+            levels,
             first: (0..distances.count).collect(),
             members: (0..distances.count).map(|class| vec![class]).collect(),
         }
@@ -140,7 +141,7 @@ impl<'a> Clusters<'a> {
             merges.push((first, *other, component.height));
             return;
         }
-        let least = level(component.height);
+        let least = self.levels.at(component.height);
         let mut left: Vec<(usize, f64)> = others.iter().map(|it| (*it, f64::INFINITY)).collect();
         // What the cluster has taken last.
         let mut fresh = std::mem::take(&mut self.members[first]);
@@ -153,7 +154,8 @@ impl<'a> Clusters<'a> {
                 }
             }
             self.join(first, fresh);
-            let Some(place) = left.iter().position(|(_, far)| level(*far) == least) else {
+            let is_next = |(_, far): &(usize, f64)| self.levels.at(*far) == least;
+            let Some(place) = left.iter().position(is_next) else {
                 return;
             };
             let (cluster, far) = left.remove(place);

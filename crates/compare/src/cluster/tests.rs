@@ -101,6 +101,37 @@ fn naive(linkage: Linkage, points: &[[f64; 2]]) -> Dendrogram {
     }
 }
 
+/// The merges by definition, O(n³): the least (level, first, second) of all pairs, then Lance and Williams' formula.
+fn one_by_one(linkage: Linkage, distances: &Condensed) -> Vec<(usize, usize, f64)> {
+    let count = distances.count;
+    let squares = linkage.squares();
+    let mut far = distances.clone();
+    if squares {
+        far.values.iter_mut().for_each(|it| *it *= *it);
+    }
+    let levels = Levels::of(&far);
+    let mut sizes = vec![1.0; count];
+    let mut left: Vec<usize> = (0..count).collect();
+    let mut merges = Vec::new();
+    while left.len() > 1 {
+        let pairs = left.iter().enumerate();
+        let pairs = pairs.flat_map(|(at, a)| left[at + 1..].iter().map(|b| (*a, *b)));
+        let (a, b) = pairs
+            .min_by_key(|(a, b)| (levels.at(far.get(*a, *b)), *a, *b))
+            .unwrap();
+        let ab = far.get(a, b);
+        merges.push((a, b, if squares { ab.max(0.0).sqrt() } else { ab }));
+        left.retain(|it| *it != b);
+        let formula = linkage.formula(sizes[a], sizes[b], ab);
+        for x in left.iter().filter(|it| **it != a) {
+            let place = far.place(a, *x);
+            far.values[place] = formula(far.values[place], far.get(b, *x), sizes[*x]);
+        }
+        sizes[a] += sizes[b];
+    }
+    merges
+}
+
 /// Every object a class of its own.
 fn tree(linkage: Linkage, distances: Condensed) -> Dendrogram {
     let classes: Vec<usize> = (0..distances.count).collect();
@@ -175,6 +206,24 @@ proptest! {
     }
 
     #[test]
+    fn ties_are_broken_as_defined(
+        cells in proptest::collection::vec(0u32..1000, 190),
+        leaves in 0usize..20,
+        levels in 1u32..6,
+    ) {
+        let far = |a: usize, b: usize| {
+            let cell = cells[b * (b - 1) / 2 + a];
+            f64::from(cell % levels) / 7.0 + f64::from(cell % 3) * 1e-14
+        };
+        let distances = Condensed::new(leaves, far);
+        for linkage in Linkage::ALL {
+            let mut fast = Clusters::new(*linkage, distances.clone(), vec![1.0; leaves]);
+            let fast: Vec<(usize, usize, f64)> = std::iter::from_fn(|| fast.merge()).collect();
+            prop_assert_eq!(fast, one_by_one(*linkage, &distances), "{}", linkage);
+        }
+    }
+
+    #[test]
     fn a_cut_gives_that_many_clusters(cells in proptest::collection::vec(0u8..3, 190), leaves in 0usize..20) {
         // Few distinct distances: ties everywhere.
         let tied = Condensed::new(leaves, |a, b| f64::from(cells[(a * 19 + b) % cells.len()]));
@@ -199,6 +248,15 @@ fn ties_go_to_the_smallest_members() {
     let tree = tree(Linkage::Single, Condensed::new(4, |_, _| 1.0));
     assert_eq!(tree.cut(2), [0, 0, 0, 1]);
     assert_eq!(tree.cut(3), [0, 0, 1, 2]);
+}
+
+#[test]
+fn distances_of_large_classes_are_told_apart() {
+    let far = [300.0, 200.0, 100.0];
+    let distances = Condensed::new(3, |a, b| far[a + b - 1]);
+    let mut clusters = Clusters::new(Linkage::Ward, distances, vec![1e5; 3]);
+    let merge = clusters.merge().unwrap();
+    assert_eq!((merge.0, merge.1), (1, 2));
 }
 
 /// What SciPy is asked: one line a case, `linkage reading n` and the square similarity matrix.
