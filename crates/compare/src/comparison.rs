@@ -249,7 +249,7 @@ fn pass_arguments(
             .iter()
             .position(|finding| finding.trace == wrong.trace);
         let place = place.unwrap_or_else(|| {
-            findings.push(Finding::without_place(wrong.trace, Reason::Arguments, None));
+            findings.push(Finding::new(wrong.trace, Reason::Arguments, None));
             findings.len() - 1
         });
         findings[place].pass(wrong);
@@ -341,7 +341,8 @@ fn add_ends(findings: &mut [Finding], faulty: &Run) {
 /// Traces of one run only. Of several normal runs one that agrees is enough.
 fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<Finding> {
     let normals = &trees.runs[..trees.runs.len() - 1];
-    let has = |run: &[Trace], name: TraceName| run.iter().any(|trace| trace.name == name);
+    let has =
+        |run: &[Trace], name: TraceName| run.binary_search_by_key(&name, |it| it.name).is_ok();
     let missing = missing
         .iter()
         .filter(|name| normals.iter().all(|run| has(run, **name)))
@@ -352,8 +353,9 @@ fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<F
         .map(|name| (*name, "is new: the normal run does not have it"));
     missing
         .chain(extra)
-        .map(|(trace, what)| {
-            Finding::without_place(trace, Reason::Unmatched, Some(what.to_owned()))
+        .map(|(trace, what)| Finding {
+            told: Some(what.to_owned()),
+            ..Finding::new(trace, Reason::Unmatched, None)
         })
         .collect()
 }

@@ -119,29 +119,21 @@ pub(crate) fn findings(
             });
         let events = trees.forest.node(found.normal.root).events.max(1);
         findings.push(Finding {
-            trace: name,
-            reason: Reason::of(divergence.kind),
             shared: is_shared,
             by_mpi,
             stuck,
             progress: divergence.normal_event as f64 / events as f64,
-            divergence: Some(divergence),
             nearest: found.run,
-            parting: None,
-            told: None,
-            time: None,
-            heard: false,
-            phases: None,
-            ended: None,
-            is_culprit: false,
-            wrong: None,
-            standing: None,
+            ..Finding::new(name, Reason::of(divergence.kind), Some(divergence))
         });
     }
-    for common in &mut commons {
-        locate(&mut common.divergence, trees, runs);
+    for Common { divergence, .. } in &mut commons {
+        locate(divergence, trees, runs);
+        if let Some(cut) = trees.cut(trees.runs.len() - 1, divergence.trace) {
+            divergence.event = cut.of_trace(divergence.event);
+        }
         if let Some(run) = runs.last() {
-            common.divergence.tell_apart(run);
+            divergence.tell_apart(run);
         }
     }
     (findings, commons)

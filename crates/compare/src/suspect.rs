@@ -242,19 +242,19 @@ impl Finding {
         divergence.map_or(&[], |divergence| &divergence.loops)
     }
 
-    /// A trace that differs without a place at which it does.
-    pub(crate) fn without_place(trace: TraceName, reason: Reason, told: Option<String>) -> Self {
+    /// A trace that differs, of which no more is known.
+    pub(crate) fn new(trace: TraceName, reason: Reason, divergence: Option<Divergence>) -> Self {
         Self {
             trace,
             reason,
-            divergence: None,
+            divergence,
             nearest: 0,
             by_mpi: None,
             stuck: None,
             shared: false,
             progress: 0.0,
             parting: None,
-            told,
+            told: None,
             time: None,
             heard: false,
             phases: None,
@@ -356,7 +356,7 @@ pub(crate) fn weigh(
 ) {
     for trace in normality.beyond(level) {
         if findings.iter().all(|finding| finding.trace != trace) {
-            findings.push(Finding::without_place(trace, Reason::Unusual, None));
+            findings.push(Finding::new(trace, Reason::Unusual, None));
         }
     }
     findings.sort_by(|a, b| {
