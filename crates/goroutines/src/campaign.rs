@@ -3,7 +3,7 @@
 //! ```text
 //! run ─► Execution ─► judge ─► bug? stop
 //!            │
-//!            ├─► failed by the clock? ─► once more, undisturbed; and again if it fails
+//!            ├─► failed by the clock? ─► once more, undisturbed; and again if it fails by its own word
 //!            ├─► foresee ─► bad ends that are near ─► each tried at once, as part of this run
 //!            └─► predict (of run 1) ─► where to delay ─► every second of the later runs
 //! ```
@@ -21,7 +21,7 @@ use crate::prediction::{Delay, predict};
 use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
 use crate::symbols::{Symbols, USER};
-use crate::verdict::{Judgement, Verdict, judge};
+use crate::verdict::{Judgement, Verdict, is_own_word, judge};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -202,8 +202,7 @@ impl Subject<'_> {
                 let run = self.run(number, plan, options)?;
                 let is_new = is_new(&run.judgement, options);
                 each(&run)?;
-                let fails = matches!(run.judgement.verdict, Verdict::Fail | Verdict::Crash);
-                if calm == 1 && fails {
+                if calm == 1 && is_own_word(&run.judgement, &run.execution) {
                     // Where the machine is busy, what goes by the clock may fail once without us.
                     calm = 2;
                     found.see(&run);

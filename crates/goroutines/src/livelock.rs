@@ -170,9 +170,9 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
         });
         depths.min().unwrap_or(usize::MAX)
     };
-    sites.sort_by_key(|(site, count)| {
-        let tried = !vain.contains(site);
-        (tried, depth(*site), std::cmp::Reverse(*count), *site)
+    sites.sort_by_cached_key(|(site, count)| {
+        let went_well = !vain.contains(site);
+        (went_well, depth(*site), std::cmp::Reverse(*count), *site)
     });
     Some(Spin {
         rounds: most,

@@ -162,6 +162,16 @@ impl Judgement {
     }
 }
 
+/// Whether a run failed by its own word, which may go by how busy the machine is, and not by what is never right.
+pub(crate) fn is_own_word(judgement: &Judgement, execution: &Execution) -> bool {
+    let said = execution.output.fatal.as_deref();
+    match judgement.verdict {
+        Verdict::Fail => true,
+        Verdict::Crash => said.is_some_and(ended::is_assertion),
+        _ => false,
+    }
+}
+
 /// Judges an execution.
 pub fn judge(execution: &Execution) -> Judgement {
     let replay = Replay::whole(execution);

@@ -514,6 +514,15 @@ fn a_late_add_is_told_by_its_lines() {
     assert_eq!(judgement.verdict, Verdict::Race);
     insta::assert_snapshot!(judgement.sentence, @"data race: goroutine 18 adds to the wait group first used at main.go:1 at main.go:22 while main may already wait for it at main.go:41");
     assert_eq!(line(&judgement), 22);
+    // Who adds and waits may wait again; that somebody else waited before is told.
+    it.does(server, 23, Action::Wait, group);
+    it.does(server, 24, Action::Wait, group);
+    let judgement = judge(&it.execution);
+    assert!(
+        judgement
+            .sentence
+            .ends_with("main may already wait for it at main.go:41")
+    );
     // Another race is told as the detector has it.
     let other = it.execution.output.races[0].replace("runtime.race", "main.race");
     it.execution.output.races = vec![other];
@@ -539,10 +548,23 @@ fn an_own_panic_after_a_deadline_may_be_the_schedule_s() {
     let own = "panic: released more than held";
     assert_eq!(verdict(0, own), Verdict::Crash);
     assert_eq!(verdict(10_000, own), Verdict::Inconclusive);
-    assert_eq!(
-        verdict(10_000, "panic: close of closed channel"),
-        Verdict::Crash
-    );
+    let never = [
+        "panic: close of closed channel",
+        "panic: assignment to entry in nil map",
+        "panic: interface conversion: interface {} is nil, not string",
+        "panic: runtime error: index out of range [3] with length 3",
+    ];
+    for said in never {
+        assert_eq!(verdict(10_000, said), Verdict::Crash, "{said}");
+    }
+    // What is never right needs no second run that does the same.
+    let mut is_own = |fatal: &str| {
+        it.execution.stretched = 0;
+        it.execution.output.fatal = Some(fatal.to_owned());
+        is_own_word(&judge(&it.execution), &it.execution)
+    };
+    assert!(is_own(own));
+    assert!(!never.into_iter().any(is_own));
 }
 
 #[test]

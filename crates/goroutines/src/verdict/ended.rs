@@ -173,25 +173,21 @@ impl<'a> Judge<'_, 'a> {
         if !accesses.iter().any(|it| it.of_wait_group) {
             return None;
         }
-        let usages = |action: Action| {
-            let events = self.execution.events.iter().rev();
-            events.filter_map(move |it| match it.what {
-                What::Request {
-                    action: did,
-                    object: Some(object),
-                    amount,
-                    ..
-                } if did == action && (did != Action::Add || amount > 0) => {
-                    Some((object, it.goroutine?, it.site?))
-                }
-                _ => None,
-            })
-        };
+        // Of each group whom it was waited for by last, and by somebody else before.
+        let mut waiters: BTreeMap<ObjectId, Vec<(GoroutineId, SiteId)>> = BTreeMap::new();
+        for (group, id, site) in self.usages(Action::Wait) {
+            let known = waiters.entry(group).or_default();
+            if known.len() < 2 && known.iter().all(|it| it.0 != id) {
+                known.push((id, site));
+            }
+        }
         let mut found = BTreeMap::new();
-        for (group, adds, add) in usages(Action::Add) {
-            let mut waits = usages(Action::Wait).filter(|it| it.0 == group);
-            if let Some((_, waits, wait)) = waits.find(|it| it.1 != adds) {
-                found.entry(group).or_insert((adds, add, waits, wait));
+        for (group, adds, add) in self.usages(Action::Add) {
+            let other = waiters
+                .get(&group)
+                .and_then(|it| it.iter().find(|it| it.0 != adds));
+            if let Some((waits, wait)) = other {
+                found.entry(group).or_insert((adds, add, *waits, *wait));
             }
         }
         if found.len() > 1 {
@@ -212,6 +208,22 @@ impl<'a> Judge<'_, 'a> {
         let mut judgement = self.race_of(&[], sentence, places.collect());
         judgement.goroutines = vec![self.concerned(adds), self.concerned(waits)];
         Some(judgement)
+    }
+
+    /// Usages of one kind, the last one first; an `Add` that takes off is none.
+    fn usages(&self, of: Action) -> impl Iterator<Item = (ObjectId, GoroutineId, SiteId)> + '_ {
+        let events = self.execution.events.iter().rev();
+        events.filter_map(move |it| match it.what {
+            What::Request {
+                action,
+                object: Some(object),
+                amount,
+                ..
+            } if action == of && (of != Action::Add || amount > 0) => {
+                Some((object, it.goroutine?, it.site?))
+            }
+            _ => None,
+        })
     }
 
     pub(super) fn fail(&self) -> Option<Judgement> {
@@ -280,9 +292,11 @@ impl<'a> Judge<'_, 'a> {
 
 /// Whether a panic is the program's own word for what it did not expect. What the runtime and the standard library
 /// do not allow is never right, whenever it happens.
-fn is_assertion(message: &str) -> bool {
-    const NEVER: [&str; 6] = [
+pub(crate) fn is_assertion(message: &str) -> bool {
+    const NEVER: [&str; 8] = [
         "runtime error:",
+        "interface conversion: ",
+        "assignment to entry in nil map",
         "sync: ",
         "on closed channel",
         "close of closed channel",
