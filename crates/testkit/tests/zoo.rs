@@ -5,11 +5,13 @@ use lockstep_goroutines::judge;
 use lockstep_testkit::tools;
 use lockstep_testkit::zoo::{self, Built, Kernel};
 
-/// One of each class whose bug many schedules show.
-const SAMPLE: [&str; 12] = [
+/// One of each class whose bug many schedules show; and pools: one that the package keeps and one that a test forgets.
+const SAMPLE: [&str; 14] = [
     "abba_three",
     "anon_shared_error",
     "chan_first_of_many",
+    "chan_forgotten_pool",
+    "chan_kept_pool",
     "cond_signal_for_many",
     "ctx_shadowed",
     "double_lock_defer_in_loop",
