@@ -92,22 +92,17 @@ impl Counts {
             let Label::Call(caller) = forest.nodes.label(id) else {
                 continue;
             };
-            *self.functions.entry(caller.function).or_default() += times;
-            // Down to the calls that this one makes, through loops but not into the calls.
-            let mut open: Vec<(NodeId, u64)> = vec![(id, times)];
-            while let Some((around, times)) = open.pop() {
-                for item in forest.nodes.items(around) {
-                    let times = times.saturating_mul(item.times);
-                    match forest.nodes.label(item.node) {
-                        Label::Call(callee) => {
-                            let edge = (caller.function, callee.function);
-                            *self.edges.entry(edge).or_default() += times;
-                        }
-                        Label::Loop(_) | Label::Iteration => open.push((item.node, times)),
-                        Label::Trace | Label::Return => {}
-                    }
+            let sum = self.functions.entry(caller.function).or_default();
+            *sum = sum.saturating_add(times);
+            forest.within(id, times, |node, times| {
+                if let Label::Call(callee) = forest.nodes.label(node) {
+                    let sum = self
+                        .edges
+                        .entry((caller.function, callee.function))
+                        .or_default();
+                    *sum = sum.saturating_add(times);
                 }
-            }
+            });
         }
     }
 
@@ -164,6 +159,30 @@ impl Forest {
         counts.call_graph(self)
     }
 
+    /// Shows the calls and loops that stand in a call or a trace, down through loops but not into calls, and how often they do in
+    /// `times` of it; those that stand in several places several times. O(items of the nodes between), however they share each other.
+    pub fn within(&self, frame: NodeId, times: u64, mut see: impl FnMut(NodeId, u64)) {
+        let mut show = |id: NodeId, times: u64, open: &mut BTreeMap<NodeId, u64>| {
+            for item in self.nodes.items(id) {
+                let more = times.saturating_mul(item.times);
+                let label = self.nodes.label(item.node);
+                if matches!(label, Label::Call(_) | Label::Loop(_)) {
+                    see(item.node, more);
+                }
+                if matches!(label, Label::Loop(_) | Label::Iteration) {
+                    let sum = open.entry(item.node).or_default();
+                    *sum = sum.saturating_add(more);
+                }
+            }
+        };
+        let mut open = BTreeMap::new();
+        show(frame, times, &mut open);
+        // Parents have greater ids, as in `occurrences`.
+        while let Some((id, times)) = open.pop_last() {
+            show(id, times, &mut open);
+        }
+    }
+
     /// How often each node stands in these traces, all told; outer before inner.
     #[must_use]
     pub fn occurrences(&self, roots: &[NodeId]) -> Vec<(NodeId, u64)> {
@@ -185,5 +204,58 @@ impl Forest {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Builder;
+    use crate::function::Function;
+
+    /// Iterations of two kinds that share the loop within double the ways to the innermost call with each level.
+    #[test]
+    fn loops_that_are_shared_are_gone_through_once() {
+        let mut forest = Forest::new();
+        let mut function = |name: String| {
+            let image = String::new();
+            let linkage = name.clone();
+            forest.add_function(Function {
+                name,
+                linkage,
+                image,
+                imported: false,
+            })
+        };
+        let main = function("main".to_owned());
+        let inner = function("inner".to_owned());
+        let others: Vec<FunctionKey> = (0..12).map(|it| function(format!("f{it}"))).collect();
+        let mut calls = vec![inner, inner];
+        for two in others.chunks(2) {
+            let with = |last: FunctionKey| [&calls[..], &[last]].concat();
+            let (a, b) = (with(two[0]), with(two[1]));
+            calls = [&a[..], &a, &b, &b].concat();
+        }
+        let mut builder = Builder::new(&mut forest);
+        builder.call(main);
+        for callee in &calls {
+            builder.call(*callee);
+            builder.ret();
+        }
+        builder.ret();
+        let root = builder.finish();
+        let frame = forest.node(root).items[0].node;
+        let (mut seen, mut times) = (0, 0);
+        forest.within(frame, 3, |node, more| {
+            let label = forest.node(node).label;
+            seen += 1;
+            times += if matches!(label, Label::Call(it) if it.function == inner) {
+                more
+            } else {
+                0
+            };
+        });
+        assert_eq!(times, 3 * 2 * 4_u64.pow(6));
+        assert!(seen < 100, "{seen}");
     }
 }

@@ -27,6 +27,7 @@ mod roles;
 mod sorts;
 pub(crate) mod surprisal;
 mod tail;
+mod trees;
 
 pub use evidence::Evidence;
 use features::{Features, STEPS, WAITING_STEPS};

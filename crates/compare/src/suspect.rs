@@ -6,13 +6,15 @@ use crate::normality::{Evidence, Normality};
 use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
 use crate::phases::Phases;
 use crate::sequence::Trees;
-use crate::sweep::{Pair, Ranking};
-use crate::verdict;
-use crate::{CausalOrder, Divergence, DivergenceKind, ObjectName};
+use crate::sweep::Pair;
+use crate::{Divergence, DivergenceKind, ObjectName};
 use lockstep_trace::{ProcessName, Run, SourceLine, ThreadName, TraceName};
-use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::cmp::Reverse;
+
+mod order;
+
+pub(crate) use order::rank;
 
 /// A trace that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,8 +50,8 @@ pub struct Suspect {
     pub reason: Reason,
     /// Sum of its row of the JSM_D, mean over filters and attributes.
     pub row_sum: f64,
-    /// The iterations of its outermost loop beside those of the normal runs, if it has such a loop and normal runs are
-    /// alike in it.
+    /// The iterations of its outermost loop beside those of the normal runs, if they have such a loop. Where they are not
+    /// alike in it, no body is new.
     pub phases: Option<Phases>,
     /// Its first divergence, unless it is in one run only.
     pub divergence: Option<Divergence>,
@@ -181,10 +183,11 @@ pub(crate) struct Standing {
     pub(crate) evidence: Vec<Evidence>,
 }
 
+/// How unusual a trace is: lower is more.
+type Rarity = (u64, Reverse<u64>);
+
 /// How many traces have evidence: it is looked for in the events.
 const WITH_EVIDENCE: usize = 8;
-/// So many of the first suspects have the line of a call told from others of its caller.
-const TOLD_APART: usize = 64;
 
 impl Finding {
     /// Events of a part of the trace as those of the trace, or where the part is the trace, nothing.
@@ -389,176 +392,6 @@ pub(crate) fn weigh(
     }
 }
 
-/// Marks the traces that the others wait for: of a process the threads that do not wait themselves, or else its main one.
-fn blame(findings: &mut [Finding], culprits: &[ProcessName], by_score: bool) {
-    for process in culprits {
-        let own = |it: &Finding| {
-            it.trace.process == *process
-                && (by_score || matches!(it.reason, Reason::EndsEarly | Reason::Unusual))
-        };
-        let is_main = |it: &Finding| it.trace.thread == ThreadName::Main(0);
-        let works = |it: &Finding| {
-            !is_main(it)
-                && it.reason == Reason::EndsEarly
-                && it.stuck.as_ref().is_some_and(|it| !it.waits())
-        };
-        let in_thread = findings.iter().any(|it| own(it) && works(it));
-        for finding in findings.iter_mut().filter(|it| own(it)) {
-            finding.is_culprit = match in_thread {
-                true => works(finding),
-                false => is_main(finding),
-            };
-        }
-    }
-}
-
-/// How unusual a trace is: lower is more.
-type Rarity = (u64, Reverse<u64>);
-
-/// How unusual the main threads are that make another call, and where they parted: the threads that they start do what they are told.
-fn leaders(findings: &[Finding]) -> FxHashMap<ProcessName, (Rarity, Vec<u64>)> {
-    let main = findings.iter().filter(|finding| {
-        finding.trace.thread == ThreadName::Main(0)
-            && finding.reason == Reason::OtherCall
-            && !finding.is_usual()
-    });
-    main.map(|finding| {
-        (
-            finding.trace.process,
-            (finding.rarity(), finding.coordinate()),
-        )
-    })
-    .collect()
-}
-
-/// Puts the findings in order and gives the reasons in words.
-pub(crate) fn rank(
-    findings: &mut [Finding],
-    ranking: &Ranking,
-    order: Option<&dyn CausalOrder>,
-    faulty: &Run,
-) -> Vec<Suspect> {
-    if let Some(order) = order {
-        // Some have no place: then loops are all that they can be compared by.
-        let times: Vec<Option<u64>> = findings
-            .iter()
-            .map(|it| Some(order.time(it.trace, it.event()?)))
-            .collect();
-        if times.iter().all(Option::is_some) {
-            for (finding, time) in findings.iter_mut().zip(times) {
-                finding.time = time;
-            }
-        }
-    }
-    let mut row_sums: FxHashMap<TraceName, f64> = FxHashMap::default();
-    for (object, sum) in &ranking.row_sums {
-        let most = row_sums.entry(object.trace).or_default();
-        *most = most.max(*sum);
-    }
-    let row_sum = |finding: &Finding| row_sums.get(&finding.trace).copied().unwrap_or_default();
-    let mut candidates: FxHashMap<TraceName, usize> = FxHashMap::default();
-    for row in &ranking.rows {
-        // Several pieces of a trace may be candidates.
-        let traces: FxHashSet<TraceName> = row.threads.iter().map(|it| it.trace).collect();
-        for trace in traces {
-            *candidates.entry(trace).or_default() += 1;
-        }
-    }
-    // Where normal runs differ from each other, where one first leaves them is chance.
-    let by_score = findings
-        .iter()
-        .any(|finding| finding.standing.as_ref().is_some_and(|it| !it.is_steady));
-    let ends_early = findings.iter().any(|it| it.reason == Reason::EndsEarly);
-    let asked = order.filter(|_| ends_early);
-    let culprits = asked.map_or_else(Vec::new, CausalOrder::culprits);
-    blame(findings, &culprits, by_score);
-    let leaders = leaders(findings);
-    findings.sort_by_cached_key(|finding| {
-        let leader = leaders
-            .get(&finding.trace.process)
-            .filter(|_| finding.follows());
-        (
-            finding.shared,
-            finding.is_usual(),
-            finding.is_behind_culprits(by_score),
-            if by_score {
-                finding.reason.apart_from_noise()
-            } else {
-                finding.reason
-            },
-            by_score.then(|| leader.map_or_else(|| finding.rarity(), |(rarity, _)| *rarity)),
-            leader.map_or_else(
-                || finding.coordinate(),
-                |(_, coordinate)| coordinate.clone(),
-            ),
-            leader.is_some(),
-            Reverse((row_sum(finding) * 1e9) as u64),
-            finding.trace,
-        )
-    });
-    if let (Some(order), Some((first, others))) = (order, findings.split_first_mut())
-        && let Some(event) = first.event()
-    {
-        let heard = order.heard_of(first.trace, event);
-        for other in others {
-            let since = heard.get(&other.trace);
-            other.heard = since.is_some_and(|since| other.event().is_some_and(|it| it >= *since));
-        }
-    }
-    // Which costs a pass over a trace each.
-    for finding in findings.iter_mut().take(TOLD_APART) {
-        if let Some(divergence) = &mut finding.divergence {
-            divergence.tell_apart(faulty);
-        }
-    }
-    let first = findings.first().map(|finding| finding.trace);
-    findings
-        .chunk_by(|a, b| {
-            let kind = |it: &Finding| (it.shared, it.is_usual(), it.is_culprit, it.reason);
-            kind(a) == kind(b)
-        })
-        .flat_map(|kind| {
-            kind.iter().enumerate().map(|(place, finding)| {
-                let coordinate = finding.coordinate();
-                let earlier = |other: &&Finding| other.coordinate() <= coordinate;
-                let as_early = if by_score {
-                    place + 1
-                } else {
-                    kind.iter().filter(earlier).count()
-                };
-                let standing = finding.standing.as_ref();
-                let p = standing.map_or(0.0, |it| it.p);
-                let row_sum = row_sum(finding);
-                let candidate = candidates.get(&finding.trace).copied().unwrap_or_default();
-                Suspect {
-                    trace: finding.trace,
-                    process: finding.trace.process,
-                    confidence: finding.weight() / as_early.max(1) as f64 * (1.0 - p),
-                    p: standing.map(|it| it.p),
-                    score: standing.map(|it| it.score),
-                    stability: standing.map(|it| it.stability),
-                    role: standing.and_then(|it| it.role.clone()),
-                    evidence: standing.map_or_else(Vec::new, |it| it.evidence.clone()),
-                    reasons: {
-                        let mut told = reasons(finding, row_sum, candidate, ranking.rows.len());
-                        if let Some(first) = first.filter(|_| finding.heard) {
-                            told.push(format!(
-                                "messages from {first} can have told it before of what is wrong there: perhaps a consequence"
-                            ));
-                        }
-                        told
-                    },
-                    after: first.filter(|_| finding.heard),
-                    reason: finding.reason,
-                    row_sum,
-                    phases: finding.phases.clone(),
-                    divergence: finding.divergence.clone(),
-                }
-            })
-        })
-        .collect()
-}
-
 /// `p = 0.031`, `p < 0.001`.
 #[must_use]
 pub fn p_in_words(p: f64) -> String {
@@ -566,49 +399,4 @@ pub fn p_in_words(p: f64) -> String {
         true => "p < 0.001".to_owned(),
         false => format!("p = {p:.3}"),
     }
-}
-
-fn reasons(finding: &Finding, row_sum: f64, candidate: usize, rows: usize) -> Vec<String> {
-    let mut reasons = Vec::new();
-    reasons.push(verdict::clause(finding));
-    if finding.is_culprit {
-        reasons.push("the others wait for it, and it waits for none of them".to_owned());
-    }
-    if let Some(standing) = &finding.standing {
-        let told = standing.evidence.iter().map(Evidence::clause);
-        reasons.extend(
-            told.filter(|clause| *clause != reasons[0])
-                .collect::<Vec<_>>(),
-        );
-        let role = match &standing.role {
-            Some(role) => format!(", of the role {role}"),
-            None => String::new(),
-        };
-        reasons.push(format!(
-            "{}: so often a normal run has a trace as unusual (score {:.1}{role}); it is among the first three in {:.0} % of resamples of the normal runs",
-            p_in_words(standing.p),
-            standing.score,
-            100.0 * standing.stability
-        ));
-    }
-    match &finding.wrong {
-        Some(_) if finding.reason == Reason::Arguments && finding.divergence.is_some() => {
-            reasons.push(verdict::parts(finding));
-        }
-        Some(wrong) if wrong.told != reasons[0] => reasons.push(wrong.told.clone()),
-        _ => {}
-    }
-    reasons.extend(finding.phases.as_ref().and_then(Phases::sentence));
-    if let Some((filter, parting)) = &finding.parting {
-        reasons.push(format!(
-            "under the filter {filter} it was `{}` and is `{}`",
-            parting.normal, parting.faulty
-        ));
-    }
-    if row_sum > 0.0 {
-        reasons.push(format!(
-            "its likeness to the other traces changed by {row_sum:.2} in sum; it is a candidate in {candidate} of {rows} rows of the ranking table"
-        ));
-    }
-    reasons
 }

@@ -108,21 +108,14 @@ fn callers(forest: &Forest, root: NodeId, kept: &Projection) -> Vec<(What, u64)>
             Label::Trace => None,
             Label::Loop(_) | Label::Iteration | Label::Return => continue,
         };
-        // Down to the calls that this one makes, through loops but not into the calls.
-        let mut open: Vec<(NodeId, u64)> = vec![(id, times)];
-        while let Some((around, times)) = open.pop() {
-            for item in forest.node(around).items {
-                let times = times.saturating_mul(item.times);
-                match forest.node(item.node).label {
-                    Label::Call(callee) if kept.keeps(callee.function) => {
-                        let sum = counts.entry((caller, callee.function)).or_default();
-                        *sum = sum.saturating_add(times);
-                    }
-                    Label::Loop(_) | Label::Iteration => open.push((item.node, times)),
-                    _ => {}
-                }
+        forest.within(id, times, |node, times| {
+            if let Label::Call(callee) = forest.node(node).label
+                && kept.keeps(callee.function)
+            {
+                let sum = counts.entry((caller, callee.function)).or_default();
+                *sum = sum.saturating_add(times);
             }
-        }
+        });
     }
     sorted(counts, |(caller, callee)| What::Call(caller, callee))
 }

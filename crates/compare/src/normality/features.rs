@@ -5,23 +5,21 @@
 //! the end; what MPI calls were given; how long the trace is; which call follows which in a function, apart for functions that wait
 //! ([`Timing`]). Equal trees are looked at once.
 
+use super::surprisal::Family;
+use super::trees::{Calls, Steps, call_paths, new_steps};
 use crate::arguments::{self, Said};
 use crate::attribute::Entry;
-use crate::divergence::usual::{self, Step};
-use crate::normality::surprisal::Family;
+use crate::divergence::usual::Step;
 use crate::sequence::{Folding, Lens, Trees};
 use crate::timing::Timing;
 use crate::{ObjectName, Options, Part, sweep};
-use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Projection};
+use lockstep_calltree::{Forest, FunctionKey, NodeId, Projection};
 use lockstep_loops::Element;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{Run, TraceName};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
-
-/// Places on call paths that are looked at in a trace; beyond them its paths are not compared.
-const PATHS: usize = 1 << 16;
 
 /// What an attribute is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -90,9 +88,9 @@ pub(crate) const WAITING_STEPS: &str = "waiting-steps";
 pub(crate) const STEPS: &str = "steps";
 
 /// Items in the order of their first occurrence.
-struct Numbered<K> {
+pub(super) struct Numbered<K> {
     numbers: FxHashMap<K, u32>,
-    items: Vec<K>,
+    pub(super) items: Vec<K>,
 }
 
 impl<K: Clone + Eq + Hash> Numbered<K> {
@@ -103,7 +101,7 @@ impl<K: Clone + Eq + Hash> Numbered<K> {
         }
     }
 
-    fn number(&mut self, item: K) -> u32 {
+    pub(super) fn number(&mut self, item: K) -> u32 {
         if let Some(number) = self.numbers.get(&item) {
             return *number;
         }
@@ -423,7 +421,7 @@ impl Features {
 }
 
 /// For each run its objects, and the number of what each of them is.
-type Drafted = Vec<Vec<(ObjectName, usize)>>;
+pub(super) type Drafted = Vec<Vec<(ObjectName, usize)>>;
 
 fn any(_: u64) -> Vec<Often> {
     vec![Often::Any]
@@ -469,141 +467,4 @@ fn of_sequences(lens: usize, folding: &Folding, of: &[Vec<Option<usize>>]) -> Ve
     ]
     .map(|(name, counts, keys)| Draft::new((name, Some(lens), counts), keys, of))
     .into()
-}
-
-/// The steps of a trace, and about how often (a step in a loop counts twice a call at most).
-struct Steps {
-    waiting: FxHashMap<(Option<FunctionKey>, Step), u64>,
-    others: FxHashMap<(Option<FunctionKey>, Step), u64>,
-}
-
-impl Steps {
-    /// Of the traces with these roots.
-    fn of(forest: &Forest, roots: &[NodeId], timing: &Timing) -> Vec<Self> {
-        let each = roots
-            .par_iter()
-            .map(|root| Self::new(forest, *root, timing));
-        each.collect()
-    }
-
-    fn new(forest: &Forest, root: NodeId, timing: &Timing) -> Self {
-        let mut steps = Self {
-            waiting: FxHashMap::default(),
-            others: FxHashMap::default(),
-        };
-        for (id, times) in forest.occurrences(&[root]) {
-            let function = match forest.node(id).label {
-                Label::Call(call) => Some(call.function),
-                Label::Trace => None,
-                Label::Loop(_) | Label::Iteration | Label::Return => continue,
-            };
-            let to = match function
-                .is_some_and(|it| timing.waits.contains(&it) && !timing.through.contains(&it))
-            {
-                true => &mut steps.waiting,
-                false => &mut steps.others,
-            };
-            // Once more of the same is a trip count.
-            let found = usual::steps(forest, id).into_iter();
-            for step in found.filter(|(after, next)| after.is_none() || after != next) {
-                let sum: &mut u64 = to.entry((function, step)).or_default();
-                *sum = sum.saturating_add(times);
-            }
-        }
-        steps
-    }
-}
-
-/// How many steps in functions that wait each trace of the last run has which no trace of the others has.
-fn new_steps(trees: &Trees, objects: &Drafted, steps: &[Steps]) -> FxHashMap<TraceName, u64> {
-    let (Some((last, normals)), Some(names)) = (objects.split_last(), trees.runs.last()) else {
-        return FxHashMap::default();
-    };
-    let before = normals.iter().flatten();
-    let known: FxHashSet<_> = before
-        .flat_map(|(_, behaviour)| steps[*behaviour].waiting.keys())
-        .collect();
-    let of = |behaviour: usize| {
-        let waiting = steps[behaviour].waiting.iter();
-        let new = waiting.filter(|(step, _)| !known.contains(step));
-        new.map(|(_, times)| *times).sum::<u64>()
-    };
-    let each = names.iter().zip(last);
-    each.map(|(trace, (_, behaviour))| (trace.name, of(*behaviour)))
-        .collect()
-}
-
-/// Who calls whom in a trace, and how often; and its loops, each by the function around it.
-struct Calls {
-    edges: FxHashMap<(Option<FunctionKey>, FunctionKey), u64>,
-    loops: FxHashSet<(Option<FunctionKey>, NodeId)>,
-}
-
-impl Calls {
-    fn new(forest: &Forest, root: NodeId) -> Self {
-        let (mut edges, mut loops) = (FxHashMap::default(), FxHashSet::default());
-        for (id, times) in forest.occurrences(&[root]) {
-            let caller = match forest.node(id).label {
-                Label::Call(caller) => Some(caller.function),
-                Label::Trace => None,
-                Label::Loop(_) | Label::Iteration | Label::Return => continue,
-            };
-            // Down to the calls that this one makes, through loops but not into the calls.
-            let mut open: Vec<(NodeId, u64)> = vec![(id, times)];
-            while let Some((around, times)) = open.pop() {
-                for item in forest.node(around).items {
-                    let times = times.saturating_mul(item.times);
-                    match forest.node(item.node).label {
-                        Label::Call(callee) => {
-                            let sum: &mut u64 = edges.entry((caller, callee.function)).or_default();
-                            *sum = sum.saturating_add(times);
-                        }
-                        Label::Loop(_) => {
-                            loops.insert((caller, item.node));
-                            open.push((item.node, times));
-                        }
-                        Label::Iteration => open.push((item.node, times)),
-                        Label::Trace | Label::Return => {}
-                    }
-                }
-            }
-        }
-        Self { edges, loops }
-    }
-}
-
-/// The call paths of a trace; a call of a function that is open already goes on from there, so that
-/// recursion has no depth. None where there are too many.
-fn call_paths(
-    forest: &Forest,
-    root: NodeId,
-    paths: &mut Numbered<(Option<u32>, FunctionKey)>,
-) -> Vec<Key> {
-    let mut seen: FxHashSet<(NodeId, Option<u32>)> = FxHashSet::default();
-    let mut found = FxHashSet::default();
-    let mut open: Vec<(NodeId, Option<u32>)> = vec![(root, None)];
-    while let Some((id, above)) = open.pop() {
-        if !seen.insert((id, above)) {
-            continue;
-        }
-        if seen.len() > PATHS {
-            return Vec::new();
-        }
-        let path = match forest.node(id).label {
-            Label::Call(call) => {
-                let mut before = above;
-                while let Some(number) = before
-                    && paths.items[number as usize].1 != call.function
-                {
-                    before = paths.items[number as usize].0;
-                }
-                let path = before.unwrap_or_else(|| paths.number((above, call.function)));
-                found.insert(path);
-                Some(path)
-            }
-            _ => above,
-        };
-        open.extend(forest.node(id).items.iter().map(|item| (item.node, path)));
-    }
-    found.into_iter().map(Key::Path).collect()
 }

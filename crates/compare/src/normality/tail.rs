@@ -2,7 +2,7 @@
 //!
 //! The score of a run is that of its most unusual trace in its most unusual family, judged from all
 //! other runs. With R normal runs the count alone, `(1 + at least as unusual) / (R + 1)`, is exact (runs
-//! are exchangeable if there is no fault) and needs nineteen of them to get to 0.05. Where no normal run
+//! are exchangeable if there is no fault) and needs twenty of them to get below 0.05. Where no normal run
 //! is as unusual as this one, the tail beyond them is that of Student's prediction for the next
 //! observation of `ln(1 + score)`: their mean and variance, with a prior of [`PRIOR`] observations of
 //! standard deviation [`SPREAD`], so that two normal runs that happen to agree do not promise that all

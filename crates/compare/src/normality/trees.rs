@@ -1,0 +1,147 @@
+//! What the tree of a trace has: the steps of its functions, who calls whom, its loops and its call paths.
+
+use super::features::{Drafted, Key, Numbered};
+use crate::divergence::usual::{self, Step};
+use crate::sequence::Trees;
+use crate::timing::Timing;
+use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_trace::TraceName;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Places on call paths that are looked at in a trace; beyond them its paths are not compared.
+const PATHS: usize = 1 << 16;
+
+/// A step, and the function in which it is; none: outside of all.
+type Placed = (Option<FunctionKey>, Step);
+
+/// The steps of a trace, and about how often (a step in a loop counts twice a call, in nested ones a few times).
+pub(super) struct Steps {
+    pub(super) waiting: FxHashMap<Placed, u64>,
+    pub(super) others: FxHashMap<Placed, u64>,
+}
+
+impl Steps {
+    /// Of the traces with these roots.
+    pub(super) fn of(forest: &Forest, roots: &[NodeId], timing: &Timing) -> Vec<Self> {
+        let each = roots
+            .par_iter()
+            .map(|root| Self::new(forest, *root, timing));
+        each.collect()
+    }
+
+    fn new(forest: &Forest, root: NodeId, timing: &Timing) -> Self {
+        let mut steps = Self {
+            waiting: FxHashMap::default(),
+            others: FxHashMap::default(),
+        };
+        for (id, times) in forest.occurrences(&[root]) {
+            let function = match forest.node(id).label {
+                Label::Call(call) => Some(call.function),
+                Label::Trace => None,
+                Label::Loop(_) | Label::Iteration | Label::Return => continue,
+            };
+            let to = match function
+                .is_some_and(|it| timing.waits.contains(&it) && !timing.through.contains(&it))
+            {
+                true => &mut steps.waiting,
+                false => &mut steps.others,
+            };
+            // Once more of the same is a trip count.
+            let found = usual::steps(forest, id).into_iter();
+            for step in found.filter(|(after, next)| after.is_none() || after != next) {
+                let sum: &mut u64 = to.entry((function, step)).or_default();
+                *sum = sum.saturating_add(times);
+            }
+        }
+        steps
+    }
+}
+
+/// How many steps in functions that wait each trace of the last run has which no trace of the others has.
+pub(super) fn new_steps(
+    trees: &Trees,
+    objects: &Drafted,
+    steps: &[Steps],
+) -> FxHashMap<TraceName, u64> {
+    let (Some((last, normals)), Some(names)) = (objects.split_last(), trees.runs.last()) else {
+        return FxHashMap::default();
+    };
+    let before = normals.iter().flatten();
+    let known: FxHashSet<_> = before
+        .flat_map(|(_, behaviour)| steps[*behaviour].waiting.keys())
+        .collect();
+    let of = |behaviour: usize| {
+        let waiting = steps[behaviour].waiting.iter();
+        let new = waiting.filter(|(step, _)| !known.contains(step));
+        new.map(|(_, times)| *times).sum::<u64>()
+    };
+    let each = names.iter().zip(last);
+    each.map(|(trace, (_, behaviour))| (trace.name, of(*behaviour)))
+        .collect()
+}
+
+/// Who calls whom in a trace, and how often; and its loops, each by the function around it.
+pub(super) struct Calls {
+    pub(super) edges: FxHashMap<(Option<FunctionKey>, FunctionKey), u64>,
+    pub(super) loops: FxHashSet<(Option<FunctionKey>, NodeId)>,
+}
+
+impl Calls {
+    pub(super) fn new(forest: &Forest, root: NodeId) -> Self {
+        let (mut edges, mut loops) = (FxHashMap::default(), FxHashSet::default());
+        for (id, times) in forest.occurrences(&[root]) {
+            let caller = match forest.node(id).label {
+                Label::Call(caller) => Some(caller.function),
+                Label::Trace => None,
+                Label::Loop(_) | Label::Iteration | Label::Return => continue,
+            };
+            forest.within(id, times, |node, times| match forest.node(node).label {
+                Label::Call(callee) => {
+                    let sum: &mut u64 = edges.entry((caller, callee.function)).or_default();
+                    *sum = sum.saturating_add(times);
+                }
+                _ => {
+                    loops.insert((caller, node));
+                }
+            });
+        }
+        Self { edges, loops }
+    }
+}
+
+/// The call paths of a trace; a call of a function that is open already goes on from there, so that
+/// recursion has no depth. None where there are too many.
+pub(super) fn call_paths(
+    forest: &Forest,
+    root: NodeId,
+    paths: &mut Numbered<(Option<u32>, FunctionKey)>,
+) -> Vec<Key> {
+    let mut seen: FxHashSet<(NodeId, Option<u32>)> = FxHashSet::default();
+    let mut found = FxHashSet::default();
+    let mut open: Vec<(NodeId, Option<u32>)> = vec![(root, None)];
+    while let Some((id, above)) = open.pop() {
+        if !seen.insert((id, above)) {
+            continue;
+        }
+        if seen.len() > PATHS {
+            return Vec::new();
+        }
+        let path = match forest.node(id).label {
+            Label::Call(call) => {
+                let mut before = above;
+                while let Some(number) = before
+                    && paths.items[number as usize].1 != call.function
+                {
+                    before = paths.items[number as usize].0;
+                }
+                let path = before.unwrap_or_else(|| paths.number((above, call.function)));
+                found.insert(path);
+                Some(path)
+            }
+            _ => above,
+        };
+        open.extend(forest.node(id).items.iter().map(|item| (item.node, path)));
+    }
+    found.into_iter().map(Key::Path).collect()
+}

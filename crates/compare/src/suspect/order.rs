@@ -1,0 +1,290 @@
+//! In what order traces are suspected, and why.
+
+use super::{Finding, Rarity, Reason, Suspect, p_in_words};
+use crate::CausalOrder;
+use crate::normality::Evidence;
+use crate::phases::Phases;
+use crate::sweep::Ranking;
+use crate::verdict;
+use lockstep_trace::{ProcessName, Run, ThreadName, TraceName};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
+
+/// So many of the first suspects have the line of a call told from others of its caller.
+const TOLD_APART: usize = 64;
+
+/// Puts the findings in order and gives the reasons in words.
+pub(crate) fn rank(
+    findings: &mut [Finding],
+    ranking: &Ranking,
+    order: Option<&dyn CausalOrder>,
+    faulty: &Run,
+) -> Vec<Suspect> {
+    if let Some(order) = order {
+        date(findings, order);
+    }
+    let likeness = Likeness::of(ranking);
+    // Where normal runs differ from each other, where one first leaves them is chance.
+    let by_score = findings
+        .iter()
+        .any(|finding| finding.standing.as_ref().is_some_and(|it| !it.is_steady));
+    let ends_early = findings.iter().any(|it| it.reason == Reason::EndsEarly);
+    let asked = order.filter(|_| ends_early);
+    let culprits = asked.map_or_else(Vec::new, CausalOrder::culprits);
+    blame(findings, &culprits, by_score);
+    sort(findings, &likeness, by_score);
+    if let Some(order) = order {
+        hear(findings, order);
+    }
+    // Which costs a pass over a trace each.
+    for finding in findings.iter_mut().take(TOLD_APART) {
+        if let Some(divergence) = &mut finding.divergence {
+            divergence.tell_apart(faulty);
+        }
+    }
+    let first = findings.first().map(|finding| finding.trace);
+    let kind = |it: &Finding| (it.shared, it.is_usual(), it.is_culprit, it.reason);
+    findings
+        .chunk_by(|a, b| kind(a) == kind(b))
+        .flat_map(|kind| {
+            let as_early = match by_score {
+                true => (1..=kind.len()).collect(),
+                false => as_early(kind),
+            };
+            let each = kind.iter().zip(as_early);
+            each.map(|(finding, as_early)| suspect(finding, as_early, first, &likeness))
+        })
+        .collect()
+}
+
+/// Gives the findings their logical times.
+fn date(findings: &mut [Finding], order: &dyn CausalOrder) {
+    // Some have no place: then loops are all that they can be compared by.
+    let times: Option<Vec<u64>> = findings
+        .iter()
+        .map(|it| Some(order.time(it.trace, it.event()?)))
+        .collect();
+    for (finding, time) in findings.iter_mut().zip(times.into_iter().flatten()) {
+        finding.time = Some(time);
+    }
+}
+
+/// What the similarities of the traces say of each.
+struct Likeness {
+    row_sums: FxHashMap<TraceName, f64>,
+    /// In how many rows of the ranking table.
+    candidates: FxHashMap<TraceName, usize>,
+    rows: usize,
+}
+
+impl Likeness {
+    fn of(ranking: &Ranking) -> Self {
+        let mut row_sums: FxHashMap<TraceName, f64> = FxHashMap::default();
+        for (object, sum) in &ranking.row_sums {
+            let most = row_sums.entry(object.trace).or_default();
+            *most = most.max(*sum);
+        }
+        let mut candidates: FxHashMap<TraceName, usize> = FxHashMap::default();
+        for row in &ranking.rows {
+            // Several pieces of a trace may be candidates.
+            let traces: FxHashSet<TraceName> = row.threads.iter().map(|it| it.trace).collect();
+            for trace in traces {
+                *candidates.entry(trace).or_default() += 1;
+            }
+        }
+        Self {
+            row_sums,
+            candidates,
+            rows: ranking.rows.len(),
+        }
+    }
+
+    fn row_sum(&self, trace: TraceName) -> f64 {
+        self.row_sums.get(&trace).copied().unwrap_or_default()
+    }
+}
+
+/// Marks the traces that the others wait for: of a process the threads that do not wait themselves, or else its main one.
+fn blame(findings: &mut [Finding], culprits: &[ProcessName], by_score: bool) {
+    for process in culprits {
+        let own = |it: &Finding| {
+            it.trace.process == *process
+                && (by_score || matches!(it.reason, Reason::EndsEarly | Reason::Unusual))
+        };
+        let is_main = |it: &Finding| it.trace.thread == ThreadName::Main(0);
+        let works = |it: &Finding| {
+            !is_main(it)
+                && it.reason == Reason::EndsEarly
+                && it.stuck.as_ref().is_some_and(|it| !it.waits())
+        };
+        let in_thread = findings.iter().any(|it| own(it) && works(it));
+        for finding in findings.iter_mut().filter(|it| own(it)) {
+            finding.is_culprit = match in_thread {
+                true => works(finding),
+                false => is_main(finding),
+            };
+        }
+    }
+}
+
+/// How unusual the main threads are that make another call, and where they parted: the threads that they start do what they are told.
+fn leaders(findings: &[Finding]) -> FxHashMap<ProcessName, (Rarity, Vec<u64>)> {
+    let main = findings.iter().filter(|finding| {
+        finding.trace.thread == ThreadName::Main(0)
+            && finding.reason == Reason::OtherCall
+            && !finding.is_usual()
+    });
+    main.map(|finding| {
+        (
+            finding.trace.process,
+            (finding.rarity(), finding.coordinate()),
+        )
+    })
+    .collect()
+}
+
+/// Puts the most suspicious first.
+fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
+    let leaders = leaders(findings);
+    findings.sort_by_cached_key(|finding| {
+        let leader = leaders
+            .get(&finding.trace.process)
+            .filter(|_| finding.follows());
+        (
+            finding.shared,
+            finding.is_usual(),
+            finding.is_behind_culprits(by_score),
+            if by_score {
+                finding.reason.apart_from_noise()
+            } else {
+                finding.reason
+            },
+            by_score.then(|| leader.map_or_else(|| finding.rarity(), |(rarity, _)| *rarity)),
+            leader.map_or_else(
+                || finding.coordinate(),
+                |(_, coordinate)| coordinate.clone(),
+            ),
+            leader.is_some(),
+            Reverse((likeness.row_sum(finding.trace) * 1e9) as u64),
+            finding.trace,
+        )
+    });
+}
+
+/// Marks those that can have heard of the first one before they differ themselves.
+fn hear(findings: &mut [Finding], order: &dyn CausalOrder) {
+    if let Some((first, others)) = findings.split_first_mut()
+        && let Some(event) = first.event()
+    {
+        let heard = order.heard_of(first.trace, event);
+        for other in others {
+            let since = heard.get(&other.trace);
+            other.heard = since.is_some_and(|since| other.event().is_some_and(|it| it >= *since));
+        }
+    }
+}
+
+/// For each of some findings how many of them are where it is, or before. O(n log n).
+fn as_early(findings: &[Finding]) -> Vec<usize> {
+    let places: Vec<Vec<u64>> = findings.iter().map(Finding::coordinate).collect();
+    let mut sorted: Vec<&Vec<u64>> = places.iter().collect();
+    sorted.sort_unstable();
+    let before = |place| sorted.partition_point(|it| *it <= place);
+    places.iter().map(before).collect()
+}
+
+fn suspect(
+    finding: &Finding,
+    as_early: usize,
+    first: Option<TraceName>,
+    likeness: &Likeness,
+) -> Suspect {
+    let standing = finding.standing.as_ref();
+    let p = standing.map_or(0.0, |it| it.p);
+    let after = first.filter(|_| finding.heard);
+    let mut reasons = reasons(finding, likeness);
+    reasons.extend(after.map(|first| {
+        format!(
+            "messages from {first} can have told it before of what is wrong there: perhaps a consequence"
+        )
+    }));
+    Suspect {
+        trace: finding.trace,
+        process: finding.trace.process,
+        confidence: finding.weight() / as_early.max(1) as f64 * (1.0 - p),
+        after,
+        p: standing.map(|it| it.p),
+        score: standing.map(|it| it.score),
+        stability: standing.map(|it| it.stability),
+        role: standing.and_then(|it| it.role.clone()),
+        evidence: standing.map_or_else(Vec::new, |it| it.evidence.clone()),
+        reasons,
+        reason: finding.reason,
+        row_sum: likeness.row_sum(finding.trace),
+        phases: finding.phases.clone(),
+        divergence: finding.divergence.clone(),
+    }
+}
+
+fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
+    let mut reasons = Vec::new();
+    reasons.push(verdict::clause(finding));
+    if finding.is_culprit {
+        reasons.push("the others wait for it, and it waits for none of them".to_owned());
+    }
+    if let Some(standing) = &finding.standing {
+        let told = standing.evidence.iter().map(Evidence::clause);
+        reasons.extend(
+            told.filter(|clause| *clause != reasons[0])
+                .collect::<Vec<_>>(),
+        );
+        let role = match &standing.role {
+            Some(role) => format!(", of the role {role}"),
+            None => String::new(),
+        };
+        reasons.push(format!(
+            "{}: so often a normal run has a trace as unusual (score {:.1}{role}); it is among the first three in {:.0} % of resamples of the normal runs",
+            p_in_words(standing.p),
+            standing.score,
+            100.0 * standing.stability
+        ));
+    }
+    match &finding.wrong {
+        Some(_) if finding.reason == Reason::Arguments && finding.divergence.is_some() => {
+            reasons.push(verdict::parts(finding));
+        }
+        Some(wrong) if wrong.told != reasons[0] => reasons.push(wrong.told.clone()),
+        _ => {}
+    }
+    reasons.extend(finding.phases.as_ref().and_then(Phases::sentence));
+    if let Some((filter, parting)) = &finding.parting {
+        reasons.push(format!(
+            "under the filter {filter} it was `{}` and is `{}`",
+            parting.normal, parting.faulty
+        ));
+    }
+    let row_sum = likeness.row_sum(finding.trace);
+    if row_sum > 0.0 {
+        let candidates = likeness.candidates.get(&finding.trace);
+        let (candidate, rows) = (candidates.copied().unwrap_or_default(), likeness.rows);
+        reasons.push(format!(
+            "its likeness to the other traces changed by {row_sum:.2} in sum; it is a candidate in {candidate} of {rows} rows of the ranking table"
+        ));
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_early_counts_those_at_the_same_place_too() {
+        let at = |time: u64| Finding {
+            time: Some(time),
+            ..Finding::new(TraceName::new(0, 0), Reason::OtherCall, None)
+        };
+        let findings = [3, 1, 3, 7, 0, 7].map(at);
+        assert_eq!(as_early(&findings), [4, 2, 4, 6, 1, 6]);
+    }
+}
