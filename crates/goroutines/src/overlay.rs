@@ -25,8 +25,25 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"LSGORING");
 /// The version of what lies between the overlaid runtime and the reader.
 pub const VERSION: u64 = 3;
 
-const RUNTIME_FILE: &str = include_str!("overlay/runtime.go.txt");
-const TURNS_FILE: &str = include_str!("overlay/turns.go.txt");
+/// What stands beside the runtime's own files.
+const RUNTIME_FILES: [(&str, &str); 4] = [
+    (
+        "runtime/lockstep.go",
+        include_str!("overlay/runtime.go.txt"),
+    ),
+    (
+        "runtime/lockstep_delays.go",
+        include_str!("overlay/delays.go.txt"),
+    ),
+    (
+        "runtime/lockstep_standing.go",
+        include_str!("overlay/standing.go.txt"),
+    ),
+    (
+        "runtime/lockstep_turns.go",
+        include_str!("overlay/turns.go.txt"),
+    ),
+];
 const SYNC_FILE: &str = include_str!("overlay/sync.go.txt");
 const ATOMIC_FILE: &str = include_str!("overlay/atomic.go.txt");
 const LEAKS_FILE: &str = include_str!("overlay/leaks.go.txt");
@@ -186,10 +203,14 @@ pub fn generate(
     }
     // Selects with one case are channel operations in another shape; our file has both or none.
     let mut sync_file = SYNC_FILE.to_owned();
-    let mut runtime_file = RUNTIME_FILE
-        .replace("LOCKSTEP_MAGIC", &MAGIC.to_string())
-        .replace("LOCKSTEP_VERSION", &VERSION.to_string())
-        .replace("LOCKSTEP_REASONS", &reasons(&read("runtime/runtime2.go")?));
+    let reasons = reasons(&read("runtime/runtime2.go")?);
+    let mut runtime_files = RUNTIME_FILES.map(|(file, text)| {
+        let text = text
+            .replace("LOCKSTEP_MAGIC", &MAGIC.to_string())
+            .replace("LOCKSTEP_VERSION", &VERSION.to_string())
+            .replace("LOCKSTEP_REASONS", &reasons);
+        (file.to_owned(), text)
+    });
     for Edit {
         file,
         class,
@@ -207,11 +228,13 @@ pub fn generate(
         }
     }
     for class in missing.keys() {
-        for name in edits::stand_ins(*class) {
-            runtime_file = without_function(&runtime_file, name);
-        }
-        if *class == Class::Sleeps {
-            runtime_file = runtime_file.replace("lockstepTimeSleep(", "timeSleep(");
+        for (_, text) in &mut runtime_files {
+            for name in edits::stand_ins(*class) {
+                *text = without_function(text, name);
+            }
+            if *class == Class::Sleeps {
+                *text = text.replace("lockstepTimeSleep(", "timeSleep(");
+            }
         }
     }
     for method in METHODS {
@@ -230,11 +253,7 @@ pub fn generate(
         .into_iter()
         .map(|(file, text)| (file.to_owned(), text))
         .collect();
-    files.insert("runtime/lockstep.go".to_owned(), runtime_file);
-    files.insert(
-        "runtime/lockstep_turns.go".to_owned(),
-        TURNS_FILE.to_owned(),
-    );
+    files.extend(runtime_files);
     let leaks = if missing.contains_key(&Class::Leaks) {
         NO_LEAKS_FILE
     } else {
