@@ -4,6 +4,7 @@
 //   standstill round      rank 1 goes round and round in step 20, calling on and on
 //   standstill tag        rank 2 sends another tag in step 20
 //   standstill dropped    rank 2 does not send in step 20
+//   standstill asks       the same, and all ask for their messages until they are there
 //   standstill order      rank 3 calls MPI_Barrier where others call MPI_Allreduce
 //   standstill early      rank 3 ends without MPI_Finalize
 //   standstill crash      rank 3 dies of a signal
@@ -51,6 +52,15 @@ __attribute__((noinline)) static void exchange(int step) {
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
+__attribute__((noinline)) static void ask(int step) {
+    int right = (rank + 1) % size, left = (rank + size - 1) % size, out = rank, in, is_there = 0;
+    MPI_Request sent = MPI_REQUEST_NULL;
+    if (!is("asks", 2, step)) MPI_Isend(&out, 1, MPI_INT, right, 7, MPI_COMM_WORLD, &sent);
+    while (!is_there) MPI_Iprobe(left, 7, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    MPI_Recv(&in, 1, MPI_INT, left, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&sent, MPI_STATUS_IGNORE);
+}
+
 __attribute__((noinline)) static void reduce(int step) {
     int one = 1, all;
     if (is("order", 3, step)) MPI_Barrier(MPI_COMM_WORLD);
@@ -86,7 +96,8 @@ int main(int argc, char **argv) {
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parity);
     for (int step = 0; step < STEPS; step++) {
         compute(step);
-        exchange(step);
+        if (strcmp(bug, "asks") == 0) ask(step);
+        else exchange(step);
         if (is("early", 3, step)) linger(), _Exit(0);
         if (is("crash", 3, step)) abort();
         if (step == FAULTY && strcmp(bug, "heads") == 0) swap(0);

@@ -10,7 +10,7 @@ use crate::message::CommunicatorId;
 use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::Observed;
-use crate::place::{Coordinates, Program};
+use crate::place::{Coordinates, Moment, Program};
 use crate::races::{Race, race, steals};
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
@@ -69,12 +69,21 @@ pub struct Task {
     pub leaf: Option<String>,
     /// What it is doing.
     pub activity: Activity,
-    /// The function of MPI that it calls again and again without an answer, where it waits so.
-    pub polls: Option<Arc<str>>,
+    /// Where it waits by asking again and again: it stands then where it began to, however often it asked since.
+    pub polls: Option<Polling>,
     /// Whether it brought its job down: it died, or ended with a status that says so.
     pub crashed: bool,
     /// Events recorded of it; of a rank, those of all its threads.
     pub events: u64,
+}
+
+/// How a task waits that asks again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Polling {
+    /// The function of MPI that it calls.
+    pub name: Arc<str>,
+    /// The first of these calls, by its event in the task's trace; `None` where another thread of it makes them.
+    pub since: Option<u64>,
 }
 
 /// An open call.
@@ -181,14 +190,21 @@ impl Follower {
 
 /// What follows from what was observed; `normal` are the trees of the tasks in a normal run.
 fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, NodeId>>) -> Progress {
-    let program = Program::new(&observed.forest, &observed.roots);
+    let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
+    let moments = observed.roots.iter().zip(observed.tasks.values());
+    let moments = moments.map(|(root, task)| Moment {
+        root: *root,
+        event: since(task),
+    });
+    let moments: Vec<Moment> = moments.collect();
+    let program = Program::new(&observed.forest, &moments);
     // Tasks of one tree stand at one place.
-    let mut standing: HashMap<NodeId, Coordinates> = HashMap::new();
-    for root in &observed.roots {
-        let at = || program.coordinates(*root);
-        standing.entry(*root).or_insert_with(at);
+    let mut standing: HashMap<Moment, Coordinates> = HashMap::new();
+    for moment in &moments {
+        let at = || program.coordinates(*moment);
+        standing.entry(*moment).or_insert_with(at);
     }
-    let coordinates = observed.roots.iter().map(|root| &standing[root]);
+    let coordinates = moments.iter().map(|moment| &standing[moment]);
     let (groups, places) = group(&observed.tasks, coordinates, &program);
     let order = Order::new(&program, &places);
     let conversations = &observed.conversations;

@@ -14,8 +14,8 @@ use crate::usage::is_always_fine;
 use crate::windows::Windows;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Argument, Event, HandlesMark, Meaning, RecordKey, Resolved, Resolver, Run, TraceName,
-    Unresolved, Value,
+    Argument, Event, HandlesMark, Meaning, RecordKey, Resolved, Resolver, Run, SourceLine,
+    TraceName, Unresolved, Value,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ struct Open {
     unit: Option<i64>,
     /// What it asks for without waiting: parts, and messages that a probe would see.
     asked: Option<(Vec<usize>, Vec<PartKind>)>,
+    /// Where it was called, if that was recorded.
+    line: Option<Arc<SourceLine>>,
     /// What it was given.
     key: Option<RecordKey>,
     /// What it frees.
@@ -342,6 +344,7 @@ impl Said {
         let probes = found.probes.clone();
         let name = found.name.clone();
         let (mut parts, event) = (found.parts.clone(), found.event);
+        let line = found.line.clone();
         parts.extend(self.add(probes));
         let operation = self.conversation.operations.len();
         self.conversation.operations.push(Operation {
@@ -352,6 +355,7 @@ impl Said {
         });
         self.conversation.pending = vec![operation];
         self.conversation.polled = Some(operation);
+        self.conversation.polled_at = line;
     }
 
     /// Takes in a call and what it gave back, of no run.
@@ -377,6 +381,7 @@ impl Said {
             window_of: None,
             unit: event.number("disp_unit"),
             asked: None,
+            line: event.annotated.line.clone(),
             key: event.annotated.key(),
             frees: freed(base, event),
             recipe: match base.starts_with("Type_") {
@@ -584,8 +589,10 @@ impl Said {
             match answered(event) {
                 true => self.polls.forget(),
                 false => {
-                    self.polls.ask(&asking.name, asking.event, parts, probes);
-                    self.polls.remember(open.key, event.annotated.key());
+                    let call = (&asking.name, asking.event, open.line.as_ref());
+                    self.polls.ask(call, parts, probes);
+                    let given = event.annotated.key();
+                    self.polls.remember(&asking.name, open.key, given);
                 }
             }
         }

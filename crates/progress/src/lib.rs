@@ -66,7 +66,9 @@ mod waits;
 mod watch;
 mod windows;
 
-pub use analysis::{Activity, Group, Kind, Place, Progress, Task, analyse, analyse_against};
+pub use analysis::{
+    Activity, Group, Kind, Place, Polling, Progress, Task, analyse, analyse_against,
+};
 pub use astray::{Envelope, Misdirection};
 pub use cause::{Cause, Deed};
 pub use datatypes::Unit;

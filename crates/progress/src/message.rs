@@ -13,7 +13,7 @@ use crate::resources::Resources;
 use crate::strand::{Doing, Strand};
 use crate::usage::Usage;
 pub use lockstep_trace::CommunicatorId;
-use lockstep_trace::TraceName;
+use lockstep_trace::{SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -235,6 +235,8 @@ pub struct Conversation {
     /// What it asks for again and again, without an answer: an operation that is pending though its
     /// calls return.
     pub polled: Option<usize>,
+    /// Where it began to, if that was recorded.
+    pub polled_at: Option<Arc<SourceLine>>,
     /// Its threads, the first first; none where only that is known.
     pub strands: Vec<Strand>,
     /// Whether `MPI_Finalize` returned.
@@ -336,10 +338,12 @@ impl Conversation {
         self.strands.first().is_some_and(Strand::waits_inside)
     }
 
-    /// The function that it calls again and again instead of waiting.
+    /// The function that it calls again and again instead of waiting, and the first of these calls.
     #[must_use]
-    pub fn polls(&self) -> Option<Arc<str>> {
-        Some(self.operations.get(self.polled?)?.name.clone())
+    pub fn polls(&self) -> Option<(Arc<str>, (TraceName, u64))> {
+        let operation = self.polled?;
+        let name = self.operations.get(operation)?.name.clone();
+        Some((name, self.call(operation)?))
     }
 
     /// Leaves out the first operations, and what they began; gives how many parts that were. They have to be
@@ -452,6 +456,8 @@ impl Conversation {
             .extend(other.pending.into_iter().map(|it| it + operations));
         self.finalized |= other.finalized;
         let polled = other.polled.map(|it| it + operations);
-        self.polled = self.polled.or(polled);
+        if self.polled.is_none() {
+            (self.polled, self.polled_at) = (polled, other.polled_at);
+        }
     }
 }

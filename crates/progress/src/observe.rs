@@ -1,16 +1,19 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
-use crate::analysis::{Activity, Place, Task};
+use crate::analysis::{Activity, Place, Polling, Task};
 use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
+use crate::place::{Moment, open};
 use crate::routines::Routines;
 use crate::source::{Context, Source};
 use crate::strand::{Doing, Functions};
 use crate::windows::Windows;
-use lockstep_calltree::{Forest, NodeId, left_out};
-use lockstep_trace::{Communicators, Frame, Origin, Process, Run, Thread, ThreadName, TraceName};
+use lockstep_calltree::{Forest, NodeId, StackFrame, left_out};
+use lockstep_trace::{
+    Communicators, Frame, Origin, Process, Run, SourceLine, Thread, ThreadName, TraceName, c_name,
+};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -64,15 +67,24 @@ impl Observed {
             let numbers = chosen.iter().map(|(number, ..)| *number);
             numbers.zip(traces.iter().map(|it| it.root)).collect()
         });
-        let roots = traces.into_iter().map(|trace| trace.root).collect();
+        let roots: Vec<NodeId> = traces.into_iter().map(|trace| trace.root).collect();
         let communicators = source.communicators(run);
         let (mut conversations, membership) =
             converse(run, source, &communicators, &chosen, &mut notes);
         let mut tasks = BTreeMap::new();
         // Of many tasks most stand where others do.
         let mut stacks: HashSet<Arc<[Place]>> = HashSet::new();
-        for (number, process, thread) in &chosen {
-            let stack = stack(run, thread);
+        for ((number, process, thread), root) in chosen.iter().zip(&roots) {
+            let conversation = conversations.entry(*number).or_default();
+            let polls = polls(&forest, *root, thread, conversation);
+            let stack = match polls.as_ref().and_then(|it| it.since) {
+                Some(since) => {
+                    let event = Some(since);
+                    let line = conversation.polled_at.as_deref();
+                    stack_then(run, thread, &forest, Moment { root: *root, event }, line)
+                }
+                None => stack(run, thread),
+            };
             let stack = match stacks.get(stack.as_slice()) {
                 Some(known) => known.clone(),
                 None => {
@@ -81,7 +93,6 @@ impl Observed {
                     stack
                 }
             };
-            let conversation = conversations.entry(*number).or_default();
             conversation.state = state(process, conversation, &stack);
             let activity = match conversation.state {
                 State::Running if stack.last().is_some_and(is_mpi) => Activity::Communication,
@@ -98,9 +109,9 @@ impl Observed {
                 crashed: activity == Activity::Ended
                     && (is_crash(&process.end) || ends_in(&stack, &CRASHES)),
                 stack,
-                leaf: leaf(run, thread),
+                leaf: polls.is_none().then(|| leaf(run, thread)).flatten(),
                 activity,
-                polls: conversation.polls(),
+                polls,
                 events: match run.is_mpi {
                     true => process.threads.iter().map(|it| it.events).sum(),
                     false => thread.events,
@@ -301,6 +312,57 @@ fn is_whole(threads: &[&Thread]) -> bool {
 /// A function that the thread may still be in: its call and its return were recorded together.
 fn leaf(run: &Run, thread: &Thread) -> Option<String> {
     Some(run.function(thread.open_leaf?).name.clone())
+}
+
+/// How a task waits that asks again and again; `root` is its first thread's tree.
+fn polls(
+    forest: &Forest,
+    root: NodeId,
+    thread: &Thread,
+    conversation: &Conversation,
+) -> Option<Polling> {
+    let (name, (trace, event)) = conversation.polls()?;
+    let is_it = |it: &StackFrame| c_name(&forest.function(it.function).name) == *name;
+    let is_there = || {
+        let position = forest.position(root, event);
+        position.is_some_and(|it| !it.is_return && it.stack.last().is_some_and(is_it))
+    };
+    let since = (trace == thread.name && is_there()).then_some(event);
+    Some(Polling { name, since })
+}
+
+/// The open calls of a moment, the last of them called at `line`.
+fn stack_then(
+    run: &Run,
+    thread: &Thread,
+    forest: &Forest,
+    moment: Moment,
+    line: Option<&SourceLine>,
+) -> Vec<Place> {
+    let open = open(forest, moment);
+    let mut now = thread.open.iter().peekable();
+    let mut places: Vec<Place> = Vec::with_capacity(open.len());
+    for frame in &open {
+        let function = forest.function(frame.function);
+        // Calls that are open still were called where they are now.
+        let is_open = |it: &&Frame| run.function(it.function).name == function.name;
+        let called_at = now.next_if(is_open).map(|it| it.called_at.clone());
+        if called_at.is_none() {
+            now = [].iter().peekable();
+        }
+        if frame.tail {
+            places.pop();
+        }
+        places.push(Place {
+            function: function.name.clone(),
+            imported: function.imported,
+            called_at: called_at.flatten(),
+        });
+    }
+    if let (Some(last), Some(line)) = (places.last_mut(), line) {
+        last.called_at = Some(line.clone());
+    }
+    places
 }
 
 fn stack(run: &Run, thread: &Thread) -> Vec<Place> {

@@ -7,7 +7,7 @@
 //! stopped somewhere before the communication that it holds up.
 
 use crate::group::Order;
-use crate::place::{Coordinates, Program};
+use crate::place::{Coordinates, Moment, Program};
 use lockstep_calltree::{Builder, Forest, Function, NodeId};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -436,8 +436,9 @@ fn judge(seed: u64, kind: Kind) -> Tally {
         .map(|(rank, stop)| tree(&mut forest, rank, *stop))
         .collect();
     let roots: Vec<NodeId> = stand.iter().map(|(root, _)| *root).collect();
-    let program = Program::new(&forest, &roots);
-    let places: Vec<Coordinates> = roots.iter().map(|it| program.coordinates(*it)).collect();
+    let moments: Vec<Moment> = roots.iter().map(|it| Moment::from(*it)).collect();
+    let program = Program::new(&forest, &moments);
+    let places: Vec<Coordinates> = moments.iter().map(|it| program.coordinates(*it)).collect();
     let order = Order::new(&program, &places.iter().collect::<Vec<_>>());
     let mut tally = Tally::default();
     for a in 0..RANKS {

@@ -22,7 +22,7 @@
 //! *Not for*: two places that look alike so: they are one place, and may seem a loop.
 
 use crate::nesting::{ENTRY, Flow, Nesting, Place as At, Turn, Walk};
-use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
+use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +32,21 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Coordinates {
     /// The open calls, outermost first, and before them the thread itself.
     pub(crate) levels: Vec<Level>,
+}
+
+/// A moment of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Moment {
+    /// Its call tree.
+    pub root: NodeId,
+    /// That of an event, a call that is open then; without one, the end.
+    pub event: Option<u64>,
+}
+
+impl From<NodeId> for Moment {
+    fn from(root: NodeId) -> Self {
+        Self { root, event: None }
+    }
 }
 
 /// Where in an open call.
@@ -74,16 +89,16 @@ pub(crate) struct Program<'f> {
 }
 
 impl<'f> Program<'f> {
-    /// From the call trees of the tasks.
-    pub fn new(forest: &'f Forest, roots: &[NodeId]) -> Self {
+    /// From the call trees of the tasks, for these moments.
+    pub fn new(forest: &'f Forest, moments: &[Moment]) -> Self {
         let mut program = Self {
             forest,
             shown: FxHashMap::default(),
         };
         // Functions that are open: only their flow is asked for.
-        for root in roots {
+        for moment in moments {
             program.shown.entry(None).or_default();
-            for frame in forest.open(*root) {
+            for frame in open(forest, *moment) {
                 program.shown.entry(Some(frame.function)).or_default();
             }
         }
@@ -136,15 +151,23 @@ impl<'f> Program<'f> {
             .unwrap_or(ENTRY)
     }
 
-    /// Where a task stands at its end.
-    pub fn coordinates(&self, root: NodeId) -> Coordinates {
+    /// Where a task stands.
+    pub fn coordinates(&self, moment: Moment) -> Coordinates {
         let mut levels = Vec::new();
-        let (mut function, mut id) = (None, root);
+        let (mut function, mut id) = (None, moment.root);
+        // Events of this call up to the moment, that one counted; `None` is all of them.
+        let mut made = moment.event.map(|it| it + 1);
         while let Some(shown) = self.shown.get(&function) {
             let mut walk = Walk::new();
-            let items = self.forest.node(id).items;
-            let open = items.last().and_then(|item| self.open_call(item.node));
-            shown.walk(self.forest, items, &mut walk);
+            let open = match &mut made {
+                Some(made) => self.walk_until(shown, id, made, &mut walk),
+                None => {
+                    let items = self.forest.node(id).items;
+                    shown.walk(self.forest, items, &mut walk);
+                    let last = items.last();
+                    last.and_then(|item| self.open_call(item.node))
+                }
+            };
             levels.push(Level {
                 function,
                 at: walk.at,
@@ -180,6 +203,41 @@ impl<'f> Program<'f> {
             }
         }
         loops
+    }
+
+    /// Walks over the first events of a call, `made`: gives the call that is open then, and in `made` how many of its
+    /// events are, its own not counted.
+    fn walk_until(
+        &self,
+        shown: &Shown,
+        mut id: NodeId,
+        made: &mut u64,
+        walk: &mut Walk,
+    ) -> Option<(FunctionKey, NodeId)> {
+        loop {
+            let node = self.forest.node(id);
+            let index = node.ends.partition_point(|end| end < made);
+            let (before, from) = node.items.split_at_checked(index)?;
+            shown.walk(self.forest, before, walk);
+            let item = from.first().filter(|_| *made > 0)?;
+            *made -= index.checked_sub(1).map_or(0, |it| node.ends[it]);
+            let over = (*made - 1) / self.forest.node(item.node).events;
+            *made -= over * self.forest.node(item.node).events;
+            let again = Item {
+                times: over,
+                ..*item
+            };
+            shown.walk(self.forest, &[again], walk);
+            match self.forest.node(item.node).label {
+                Label::Call(call) if counts(self.forest, call.function) => {
+                    shown.walk_one(self.forest, item.node, walk);
+                    *made -= 1;
+                    return Some((call.function, item.node));
+                }
+                Label::Loop(_) | Label::Iteration => id = item.node,
+                Label::Call(_) | Label::Trace | Label::Return => return None,
+            }
+        }
     }
 
     fn open_call(&self, id: NodeId) -> Option<(FunctionKey, NodeId)> {
@@ -454,6 +512,15 @@ impl Shown {
             }
             _ => None,
         }
+    }
+}
+
+/// The open calls of a moment, outermost first.
+pub(crate) fn open(forest: &Forest, moment: Moment) -> Vec<StackFrame> {
+    let at = |event| forest.position(moment.root, event).map(|it| it.stack);
+    match moment.event {
+        Some(event) => at(event).unwrap_or_default(),
+        None => forest.open(moment.root),
     }
 }
 

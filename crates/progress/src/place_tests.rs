@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 //! Tasks made of calls, and which of them is behind.
 
-use crate::place::Program;
+use crate::place::{Moment, Program, open};
 use crate::tree_tests::tree;
 use lockstep_calltree::Forest;
 use std::cmp::Ordering::{self, Equal, Greater, Less};
@@ -12,6 +12,7 @@ fn compare(a: &str, b: &str, others: &[&str]) -> Option<Ordering> {
     for other in others {
         roots.push(tree(&mut forest, other));
     }
+    let roots: Vec<Moment> = roots.into_iter().map(Moment::from).collect();
     let program = Program::new(&forest, &roots);
     let (a, b) = (program.coordinates(roots[0]), program.coordinates(roots[1]));
     let result = program.compare(&a, &b);
@@ -101,10 +102,47 @@ fn trip_counts_cost_nothing_and_are_right() {
         let text = format!("main( start {body} outer inner!");
         let mut forest = Forest::new();
         let root = tree(&mut forest, &text);
-        let program = Program::new(&forest, &[root]);
-        let loops = program.loops(&program.coordinates(root));
+        let program = Program::new(&forest, &[root.into()]);
+        let loops = program.loops(&program.coordinates(root.into()));
         let iterations: Vec<u64> = loops.iter().map(|(_, iteration)| *iteration).collect();
         assert_eq!(iterations, [times as u64 + 1, 1], "{times}");
+    }
+}
+
+#[test]
+fn a_moment_is_the_end_of_what_was_before_it() {
+    let steps = "step( a a a b( c d c d ) e ) ".repeat(4);
+    let text = format!("main( start {steps} step( a a b( {} c", "c d ".repeat(5));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut forest = Forest::new();
+    let whole = tree(&mut forest, &text);
+    let mut event = 0;
+    let mut moments = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let before = words[..index].join(" ");
+        let (is_call, events) = match *word {
+            ")" => (false, 1),
+            _ if word.ends_with('(') => (true, 1),
+            _ => (true, 2),
+        };
+        if is_call {
+            let name = word.trim_end_matches('(');
+            let root = tree(&mut forest, &format!("{before} {name}!"));
+            moments.push((event, root));
+        }
+        event += events;
+    }
+    let program = Program::of_all(&forest);
+    assert!(moments.len() > 50);
+    for (event, root) in moments {
+        let moment = Moment {
+            root: whole,
+            event: Some(event),
+        };
+        let found = program.coordinates(moment);
+        assert_eq!(found, program.coordinates(root.into()), "event {event}");
+        assert_eq!(open(&forest, moment), open(&forest, root.into()));
+        assert_eq!(Program::new(&forest, &[moment]).coordinates(moment), found);
     }
 }
 

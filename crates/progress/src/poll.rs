@@ -1,7 +1,7 @@
 //! Tasks that wait without a call that does: they ask for a message or a request again and again.
 
 use crate::message::{PartKind, left};
-use lockstep_trace::{Annotated, RecordKey};
+use lockstep_trace::{Annotated, RecordKey, SourceLine};
 use std::sync::Arc;
 
 /// As often in a row without an answer, asking is waiting.
@@ -15,10 +15,21 @@ pub(crate) struct Polls {
     asked: Vec<Asked>,
     times: u64,
     too_many: bool,
-    last: Last,
-    /// Calls, and what they gave back, that ask for one of these: as long as nothing but such came since, they
-    /// change nothing but how often it was asked.
-    idle: Vec<(RecordKey, RecordKey)>,
+    /// By which functions, in the order in which each was first called.
+    askers: Vec<Asker>,
+    /// Calls, and what they gave back, that ask for one of these, and by which function: as long as nothing but such came
+    /// since, they change nothing but how often it was asked.
+    idle: Vec<((RecordKey, RecordKey), usize)>,
+}
+
+/// A function that asks.
+#[derive(Debug, Clone)]
+struct Asker {
+    name: Arc<str>,
+    /// Its first call: the event, and the line, where that was recorded.
+    event: u64,
+    line: Option<Arc<SourceLine>>,
+    times: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,19 +42,31 @@ struct Asked {
 pub(crate) struct Polled {
     pub parts: Vec<usize>,
     pub probes: Vec<PartKind>,
-    /// The function by which it asked last, and its event.
+    /// The function by which it asks.
     pub name: Arc<str>,
+    /// Its first call since the thread did anything else: there it stands.
     pub event: u64,
+    pub line: Option<Arc<SourceLine>>,
 }
-
-/// The last call.
-type Last = Option<(Arc<str>, u64)>;
 
 impl Polls {
     /// It asked in vain.
-    pub fn ask(&mut self, name: &Arc<str>, event: u64, parts: Vec<usize>, probes: Vec<PartKind>) {
+    pub fn ask(
+        &mut self,
+        (name, event, line): (&Arc<str>, u64, Option<&Arc<SourceLine>>),
+        parts: Vec<usize>,
+        probes: Vec<PartKind>,
+    ) {
         self.times += 1;
-        self.last = Some((name.clone(), event));
+        match self.askers.iter_mut().find(|it| it.name == *name) {
+            Some(asker) => asker.times += 1,
+            None => self.askers.push(Asker {
+                name: name.clone(),
+                event,
+                line: line.cloned(),
+                times: 1,
+            }),
+        }
         let asked = Asked { parts, probes };
         if self.asked.contains(&asked) {
             return;
@@ -54,10 +77,11 @@ impl Polls {
         }
     }
 
-    /// A call that asked in vain just now.
-    pub fn remember(&mut self, call: Option<RecordKey>, given: Option<RecordKey>) {
+    /// A call of a function that asked in vain just now.
+    pub fn remember(&mut self, name: &Arc<str>, call: Option<RecordKey>, given: Option<RecordKey>) {
+        let asker = self.askers.iter().position(|it| it.name == *name);
         if self.idle.len() < MOST && !self.too_many {
-            self.idle.extend(call.zip(given));
+            self.idle.extend(call.zip(given).zip(asker));
         }
     }
 
@@ -79,14 +103,15 @@ impl Polls {
             return false;
         }
         let pair = call.key().zip(given.key());
-        let is_idle = pair.is_some_and(|it| self.idle.contains(&it));
-        if is_idle {
-            self.times += 1;
-            if let Some((_, event)) = &mut self.last {
-                *event = call.index;
-            }
+        let known = self.idle.iter().find(|it| Some(&it.0) == pair.as_ref());
+        let Some((_, asker)) = known else {
+            return false;
+        };
+        self.times += 1;
+        if let Some(asker) = self.askers.get_mut(*asker) {
+            asker.times += 1;
         }
-        is_idle
+        true
     }
 
     /// It did something else, or got an answer.
@@ -98,13 +123,16 @@ impl Polls {
 
     /// What it waits for, if it asked often enough.
     pub fn lasting(&self) -> Option<Polled> {
-        let (name, event) = self.last.clone()?;
+        // Who asks by two functions in turn asks by the first of them, whenever that is looked at.
+        let most = self.askers.iter().map(|it| it.times).max()?;
+        let asker = self.askers.iter().find(|it| it.times > most / 2)?;
         let is_waiting = self.times >= OFTEN && !self.too_many;
         is_waiting.then(|| Polled {
             parts: self.asked.iter().flat_map(|it| it.parts.clone()).collect(),
             probes: self.asked.iter().flat_map(|it| it.probes.clone()).collect(),
-            name,
-            event,
+            name: asker.name.clone(),
+            event: asker.event,
+            line: asker.line.clone(),
         })
     }
 }

@@ -335,9 +335,9 @@ fn deadlock(facts: &Facts<'_>) -> String {
             continue;
         };
         let reason = reasons(progress, task).map_or(String::new(), |it| format!(", {it}"));
-        let polls = progress.tasks.get(&task).and_then(|it| it.polls.as_deref());
+        let polls = progress.tasks.get(&task).and_then(|it| it.polls.as_ref());
         let place = match polls {
-            Some(name) => asks(group, name),
+            Some(polls) => asks(group, &polls.name),
             None => place(group),
         };
         let text = format!("{place}{reason}");

@@ -108,6 +108,12 @@ impl Watch {
         for group in &found.groups {
             let place = outer_place(group);
             for task in &group.tasks {
+                // Who asks anew, and not again, came on.
+                let polls = found.tasks.get(task).and_then(|it| it.polls.as_ref());
+                let place = match polls {
+                    Some(polls) => format!("{place} {:?}", polls.since),
+                    None => place.clone(),
+                };
                 let events = found.tasks.get(task).map_or(0, |it| it.events);
                 let next = match self.still.remove(task) {
                     Some(before) if before.place == place => Still {
@@ -119,7 +125,7 @@ impl Watch {
                         ..before
                     },
                     _ => Still {
-                        place: place.clone(),
+                        place,
                         since: now,
                         events,
                         moved: None,

@@ -1,7 +1,7 @@
 //! Looks at made-up runs, at made-up times.
 
 use super::{Standing, Watch};
-use crate::analysis::{Activity, Group, Kind, Place, Progress, Task};
+use crate::analysis::{Activity, Group, Kind, Place, Polling, Progress, Task};
 use crate::waits::Waiting;
 use lockstep_trace::{End, EndKind, ProcessName, ThreadName, TraceName};
 use std::collections::BTreeMap;
@@ -147,6 +147,23 @@ fn a_new_iteration_of_an_outer_loop_is_progress() {
     let mut next = held_up(1, 90);
     next.groups[1].loops[0].1 = 22;
     assert_eq!(last(vec![(1, held_up(3, 70)), (11, next)]), Standing::No);
+}
+
+#[test]
+fn who_asks_for_something_new_came_on() {
+    let asks = |since: u64, events: u64| {
+        let mut found = held_up(1, events);
+        found.groups[1].loops.pop();
+        let name = "MPI_Iprobe".into();
+        let since = Some(since);
+        let polls = Some(Polling { name, since });
+        found.tasks.entry(1).and_modify(|it| it.polls = polls);
+        found
+    };
+    let on_and_on = (1..=11).map(|it| (it, asks(60, 70 + it * 200)));
+    assert_eq!(last(on_and_on.collect()), Standing::Hangs(Kind::Livelock));
+    let answered = (1..=11).map(|it| (it, asks(60 + it, 70 + it * 200)));
+    assert_eq!(last(answered.collect()), Standing::No);
 }
 
 #[test]

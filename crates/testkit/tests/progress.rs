@@ -67,6 +67,16 @@ const CASES: &[Case] = &[
         ],
     },
     Case {
+        bug: "asks",
+        open: Some("MPI_Iprobe"),
+        kind: "livelock",
+        culprits: &[3],
+        says: &[
+            "rank 3 waits calling MPI_Iprobe on and on at standstill.c:",
+            " in ask(), for a message from rank 2 with tag 7",
+        ],
+    },
+    Case {
         bug: "early",
         open: None,
         kind: "deadlock",
@@ -239,6 +249,22 @@ fn a_job_is_watched() {
         assert_eq!(healthy.status, 0, "{healthy:#?}");
         assert!(!healthy.stderr.contains(" after "), "{healthy:#?}");
     }
+}
+
+#[test]
+fn who_asks_on_and_on_is_told_once() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("progress-asks");
+    // MPICH answers so fast that a watcher on a busy machine reads less than is recorded.
+    let mpi = Mpi::OpenMpi;
+    let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
+    let mut words = vec!["timeout".to_owned(), "20".to_owned()];
+    words.extend(mpi.launch(RANKS));
+    words.extend([program.display().to_string(), "asks".to_owned()]);
+    let asks = record(&scratch, &["--hang", "2"], &words).outcome;
+    // It stands where it began to, so the sentence stays.
+    let told = asks.stderr.matches("livelock: rank 3 waits calling");
+    assert_eq!(told.count(), 1, "{asks:#?}");
 }
 
 #[test]
