@@ -19,6 +19,7 @@ pub struct Access {
 
 /// The accesses in a report: two, unless it is cut short.
 pub fn accesses(report: &str) -> Vec<Access> {
+    let root = root_of_go(report);
     let mut found: Vec<Access> = Vec::new();
     let mut taken = false;
     let mut function = "";
@@ -45,7 +46,7 @@ pub fn accesses(report: &str) -> Vec<Access> {
                 function = text.strip_suffix("()").unwrap_or(function);
                 continue;
             };
-            let owner = Some(owner(function, &place.file));
+            let owner = Some(owner(function, &place.file, root.as_deref()));
             if owner > best {
                 best = owner;
                 access.place = Some(place);
@@ -68,20 +69,35 @@ enum Owner {
     Program,
 }
 
-/// Go's own sources lie in `GOROOT/src`, or, built with `-trimpath`, at their import paths, whose first part has no dot.
-fn owner(function: &str, file: &str) -> Owner {
+/// The folder of Go's own sources, by frames that are certainly of them: in the report of a test there are some.
+fn root_of_go(report: &str) -> Option<String> {
+    let lines = report.lines().map(str::trim);
+    lines.clone().zip(lines.skip(1)).find_map(|(function, at)| {
+        let package = package(function.strip_suffix("()")?)?;
+        let file = frame(at)?.file;
+        let root = file.rsplit_once('/')?.0.strip_suffix(&package)?;
+        matches!(package.as_str(), "runtime" | "testing").then(|| root.to_owned())
+    })
+}
+
+/// Go's own sources lie in `GOROOT/src`, or, built with `-trimpath`, at their import paths, whose first part has no dot. Nor has
+/// that of some programs, and theirs may lie in another folder `src`.
+fn owner(function: &str, file: &str, root: Option<&str>) -> Owner {
     const PRIMITIVES: [&str; 5] = ["runtime", "sync", "internal", "reflect", "sort"];
     let directory = file.rsplit_once('/').map_or("", |it| it.0);
     let Some(package) = package(function) else {
         return Owner::Runtime;
     };
     let first = package.split('/').next().unwrap_or(&package);
+    let is_root = |it: &str| match root {
+        Some(root) => it == root,
+        None => it.is_empty() || it.ends_with("/src/"),
+    };
     // The runtime's own functions may lie in packages below `internal`.
     let is_standard = package == "runtime"
-        || !first.contains('.')
-            && directory
-                .strip_suffix(&package)
-                .is_some_and(|root| root.is_empty() || root.ends_with("/src/"));
+        || package != "main"
+            && !first.contains('.')
+            && directory.strip_suffix(&package).is_some_and(is_root);
     match is_standard {
         true if PRIMITIVES.contains(&first) => Owner::Runtime,
         true => Owner::Standard,
@@ -180,6 +196,31 @@ Read at 0x00c000012345 by goroutine 8:
 ";
         let inner = "/usr/local/go/src/net/http/transport.go";
         assert_eq!(lines(standard), [Some((inner.to_owned(), 2))]);
+    }
+
+    #[test]
+    fn a_program_may_lie_in_another_src() {
+        let report = |last: &str| {
+            format!(
+                "\
+Write at 0x00c000012345 by goroutine 8:
+  bytes.(*Buffer).Write()
+      /usr/local/go/src/bytes/buffer.go:194 +0x44
+  {last}
+"
+            )
+        };
+        let test = "server.copies.func1()
+      /home/me/src/server/server.go:37 +0x9c
+
+Goroutine 8 (running) created at:
+  testing.(*T).Run()
+      /usr/local/go/src/testing/testing.go:1997 +0x9d2";
+        let own = "/home/me/src/server/server.go";
+        assert_eq!(lines(&report(test)), [Some((own.to_owned(), 37))]);
+        let program = "main.main()\n      /home/me/src/main/main.go:5 +0x9c";
+        let own = "/home/me/src/main/main.go";
+        assert_eq!(lines(&report(program)), [Some((own.to_owned(), 5))]);
     }
 
     #[test]
