@@ -1,7 +1,8 @@
 //! Arguments of MPI calls and times, against what the programs themselves say.
 
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Recipe, Recording, Scratch, record};
+use lockstep_testkit::recording::lockstep;
+use lockstep_testkit::{Recipe, Recording, Scratch, command, record};
 use std::path::Path;
 
 const RANKS: usize = 3;
@@ -139,6 +140,42 @@ fn times_go_forward_and_are_known_at_mpi_calls() {
     let (first, end) = (thread["first_seen"].as_f64(), thread["last_seen"].as_f64());
     assert!(first < end && end < Some(100.0), "{thread}");
     assert_eq!(thread["arguments_lost"], 0);
+}
+
+/// Beside the arguments stands from where a call returns: `compare` and `diff` tell its line.
+#[test]
+fn of_two_lines_that_call_the_one_that_did_is_told() {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _turn = one_at_a_time();
+    let program = mpi.recipe("two_lines.c").flags(&["-g", "-O1"]).build();
+    let ways: [(&[&str], &str); 2] = [
+        (&[], "two_lines.c:12"),
+        (&["--no-arguments"], "two_lines.c:12 or 14"),
+    ];
+    for (options, line) in ways {
+        let scratches = [Scratch::new("late"), Scratch::new("early")];
+        let runs = [0, 1].map(|which| {
+            let mut words = mpi.launch(RANKS);
+            words.push(program.display().to_string());
+            words.extend((which == 1).then(|| "early".to_owned()));
+            let recording = record(&scratches[which], options, &words);
+            assert_eq!(recording.outcome.status, 0, "{:#?}", recording.outcome);
+            recording.directory
+        });
+        let mut compare = lockstep(&["compare"]);
+        let outcome = command::run(compare.args(&runs));
+        let told = format!(
+            "rank 1 calls MPI_Allreduce where the normal run calls MPI_Barrier, in step() at {line}, after"
+        );
+        assert!(outcome.stdout.starts_with(&told), "{outcome:#?}");
+        let mut diff = lockstep(&["diff", "--json", "-t", "1.0"]);
+        let outcome = command::run(diff.args(&runs));
+        let found: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("json");
+        let lines = found["first_divergence"]["source"].as_array().map(Vec::len);
+        assert_eq!(lines, Some(line.split(" or ").count()), "{found:#}");
+    }
 }
 
 #[test]
