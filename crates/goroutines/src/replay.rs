@@ -54,6 +54,8 @@ pub(crate) struct Replay<'a> {
     open: Vec<Vec<Open<'a>>>,
     /// By object: who holds it; of a mutex at most one, unless events were lost.
     holds: Vec<Vec<Hold>>,
+    /// The same by goroutine, in the order of locking: asked at each of millions of usages.
+    held: Vec<Vec<Hold>>,
     /// Locks that somebody unlocked who had not locked them.
     handed_over: Vec<bool>,
     counts: Vec<i64>,
@@ -72,6 +74,7 @@ impl<'a> Replay<'a> {
             execution,
             open: vec![Vec::new(); goroutines],
             holds: vec![Vec::new(); objects],
+            held: vec![Vec::new(); goroutines],
             handed_over: vec![false; objects],
             counts: vec![0; objects],
             closed: vec![None; objects],
@@ -183,7 +186,8 @@ impl<'a> Replay<'a> {
             .rposition(|it| it.goroutine == goroutine && it.reading == reading);
         let any = own.or_else(|| holds.iter().rposition(|it| it.reading == reading));
         if let Some(any) = any {
-            holds.remove(any);
+            let hold = holds.remove(any);
+            self.held[hold.goroutine.0 as usize].retain(|it| it.event != hold.event);
             if own.is_none() {
                 self.handed_over[object.0 as usize] = true;
             }
@@ -230,13 +234,15 @@ impl<'a> Replay<'a> {
         if let Some(object) = open.object.filter(|_| locks && ok)
             && let Some(holds) = self.holds.get_mut(object.0 as usize)
         {
-            holds.push(Hold {
+            let hold = Hold {
                 object,
                 goroutine,
                 site: open.site,
                 event: index,
                 reading,
-            });
+            };
+            holds.push(hold);
+            self.held[goroutine.0 as usize].push(hold);
         }
     }
 
@@ -248,8 +254,8 @@ impl<'a> Replay<'a> {
         if reason == WaitReason::Cond && open.action == Action::CondWait && !open.released {
             // Which lock it gave back was not seen: better none held than one too many.
             open.released = true;
-            for holds in &mut self.holds {
-                holds.retain(|it| it.goroutine != goroutine);
+            for hold in self.held[goroutine.0 as usize].drain(..) {
+                self.holds[hold.object.0 as usize].retain(|it| it.event != hold.event);
             }
         }
     }
@@ -272,16 +278,10 @@ impl<'a> Replay<'a> {
     }
 
     /// What `goroutine` holds, in the order of locking.
-    pub fn held_by(&self, goroutine: GoroutineId) -> Vec<Hold> {
-        let mut held: Vec<Hold> = self
-            .holds
-            .iter()
-            .flatten()
-            .filter(|it| it.goroutine == goroutine)
-            .copied()
-            .collect();
-        held.sort_by_key(|it| it.event);
-        held
+    pub fn held_by(&self, goroutine: GoroutineId) -> &[Hold] {
+        self.held
+            .get(goroutine.0 as usize)
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Whether anybody but its owner ever unlocked `object`.

@@ -83,7 +83,7 @@ impl Steps {
         }
         let gates: BTreeMap<ObjectId, bool> =
             held.iter().map(|it| (it.object, it.reading)).collect();
-        for hold in &held {
+        for hold in held {
             if hold.object == object {
                 self.again.push((*hold, step.clone()));
                 continue;

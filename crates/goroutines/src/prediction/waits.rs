@@ -43,7 +43,7 @@ pub(super) fn see(kept: &mut Vec<Kept>, replay: &Replay<'_>, order: &Order, inde
         return;
     }
     kept.push(Kept {
-        held,
+        held: held.to_vec(),
         object: *object,
         step: Step {
             event: index,
