@@ -9,8 +9,10 @@ use serde::Serialize;
 pub struct Access {
     /// `write`, `read`, `atomic write`: the detector's word.
     pub kind: String,
-    /// The runtime's number of the goroutine; 1 for the main one.
+    /// The detector's own number of the goroutine, which is not the runtime's; 1 for the main one.
     pub goroutine: Option<u64>,
+    /// Where that goroutine was made, innermost frame first; empty for the main one.
+    pub created: Vec<Place>,
     /// The program's innermost frame; where there is none, that of the standard library; else the innermost.
     pub place: Option<Place>,
     /// Whether package `sync` made it, to have the misuse of a wait group found: `Wait` writes, `Add` from 0 reads.
@@ -24,6 +26,8 @@ pub fn accesses(report: &str) -> Vec<Access> {
     let mut taken = false;
     let mut function = "";
     let mut best = None;
+    // Whose creation is being told.
+    let mut made: Option<u64> = None;
     for line in report.lines() {
         let text = line.trim();
         if let Some((kind, rest)) = header(text) {
@@ -34,12 +38,21 @@ pub fn accesses(report: &str) -> Vec<Access> {
             found.push(Access {
                 kind,
                 goroutine,
+                created: Vec::new(),
                 place: None,
                 of_wait_group: false,
             });
-            (taken, function, best) = (true, "", None);
-        } else if text.starts_with("Goroutine ") || text.starts_with("===") {
-            taken = false;
+            (taken, function, best, made) = (true, "", None, None);
+        } else if let Some(rest) = text.strip_prefix("Goroutine ") {
+            let number = rest.split(' ').next().and_then(|it| it.parse().ok());
+            (taken, made) = (false, number);
+        } else if text.starts_with("===") {
+            (taken, made) = (false, None);
+        } else if made.is_some() {
+            let Some(place) = frame(text) else { continue };
+            for access in found.iter_mut().filter(|it| it.goroutine == made) {
+                access.created.push(place.clone());
+            }
         } else if taken && let Some(access) = found.last_mut() {
             let Some(place) = frame(text) else {
                 access.of_wait_group |= function.is_empty() && is_by_hand(text);
@@ -147,6 +160,11 @@ Goroutine 8 (running) created at:
       /zoo/cache/kernel_test.go:18 +0x7a
 ==================";
         let found = accesses(report);
+        let made: Vec<Vec<u32>> = found
+            .iter()
+            .map(|it| it.created.iter().map(|it| it.line).collect())
+            .collect();
+        assert_eq!(made, [vec![18], vec![]]);
         let lines: Vec<_> = found
             .iter()
             .map(|it| {

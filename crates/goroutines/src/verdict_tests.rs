@@ -529,6 +529,54 @@ fn a_late_add_is_told_by_its_lines() {
     assert_eq!(line(&judge(&it.execution)), 3);
 }
 
+/// The detector's numbers are its own: goroutines are told apart by where they were made.
+#[test]
+fn who_races_is_told_by_where_it_was_made() {
+    let mut it = Sample::new();
+    let writer = it.go(MAIN, 3);
+    it.go(MAIN, 9);
+    it.ends(writer, 5);
+    it.exits();
+    let report = |made: u32| {
+        format!(
+            "WARNING: DATA RACE\nWrite at 0x00c00001aa08 by goroutine 19:\n  main.f()\n      /src/main.go:5 +0x1e\n\n\
+             Previous read at 0x00c00001aa08 by main goroutine:\n  main.main()\n      /src/main.go:7 +0x1e\n\n\
+             Goroutine 19 (running) created at:\n  sync.(*WaitGroup).Go()\n      /go/src/sync/waitgroup.go:238 +0x1e\n  main.main()\n      /src/main.go:{made} +0x1e\n"
+        )
+    };
+    it.execution.output.races = vec![report(3)];
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"data race: write by goroutine 18 at main.go:5 and read by main at main.go:7");
+    assert_eq!(judgement.goroutines.len(), 2);
+    // Made where several were made: which of them is not known.
+    it.go(MAIN, 9);
+    it.go(MAIN, 9);
+    it.execution.output.races = vec![report(9)];
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"data race: write by a goroutine made at main.go:9 at main.go:5 and read by main at main.go:7");
+    assert_eq!(judgement.goroutines.len(), 1);
+    // What a wait group makes is reported without who called it.
+    it.execution.goroutines[3].entry = "sync.(*WaitGroup).Go.func1".to_owned();
+    let report = report(3).replace("/src/main.go:3 ", "/go/src/testing/testing.go:2036 ");
+    it.execution.output.races = vec![report];
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"data race: write by goroutine 20 at main.go:5 and read by main at main.go:7");
+}
+
+/// Who waits to be signalled has signalled before, and has not ended.
+#[test]
+fn who_waits_itself_is_not_said_to_have_ended() {
+    let mut it = Sample::new();
+    let condition = it.object(ObjectKind::Cond, 8);
+    let early = it.go(MAIN, 3);
+    it.does(early, 9, Action::Signal, condition);
+    it.ends(early, 10);
+    it.does(MAIN, 5, Action::Signal, condition);
+    it.waits(MAIN, 6, Action::CondWait, condition);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:6 for a signal of the condition first used at main.go:8, and nobody else is left to signal it (goroutine 18 at main.go:9 did, and has ended)");
+}
+
 /// A panic that a deadline led to, when the schedule held the test up: the program's own is an assertion, what the
 /// runtime forbids is not.
 #[test]

@@ -187,12 +187,18 @@ impl Words<'_, '_> {
                 format!(", behind a writer that waits for it, {}", all.join(", "))
             }
             Need::Nothing | Need::Outside | Need::Subtests(_) => String::new(),
-            Need::Any(_) => self.nobody(way.action, object, &way.partners),
+            Need::Any(_) => self.nobody(of, way.action, object, &way.partners),
         }
     }
 
     /// Why nobody does what would be needed.
-    fn nobody(&self, action: Action, object: ObjectId, partners: &[GoroutineId]) -> String {
+    fn nobody(
+        &self,
+        of: GoroutineId,
+        action: Action,
+        object: ObjectId,
+        partners: &[GoroutineId],
+    ) -> String {
         let (verb, matching): (&str, &[Action]) = match action {
             Action::Send => ("receive from it", &[Action::Receive]),
             Action::Receive => ("send to it or close it", &[Action::Send, Action::Close]),
@@ -210,18 +216,27 @@ impl Words<'_, '_> {
             let all: Vec<String> = partners.iter().map(|it| self.who(*it)).collect();
             return format!(", and {} could {verb}", all.join(" or "));
         }
-        let before: Vec<String> = self
+        // Who did, lives and is no partner is who waits here.
+        let (own, before): (Vec<_>, Vec<_>) = self
             .replay
             .uses(object)
             .iter()
             .filter(|((_, did), it)| matching.contains(did) && it.completed > 0)
+            .partition(|((who, _), _)| *who == of);
+        let other = if own.is_empty() {
+            "nobody"
+        } else {
+            "nobody else"
+        };
+        let before: Vec<String> = before
+            .iter()
             .map(|((who, _), it)| format!("{} at {}", self.who(*who), self.at(it.site)))
             .collect();
         match &before[..] {
-            [] => format!(", and nobody is there to {verb}"),
-            [one] => format!(", and nobody is left to {verb} ({one} did, and has ended)"),
+            [] => format!(", and {other} is there to {verb}"),
+            [one] => format!(", and {other} is left to {verb} ({one} did, and has ended)"),
             many => format!(
-                ", and nobody is left to {verb} ({} did, and have ended)",
+                ", and {other} is left to {verb} ({} did, and have ended)",
                 many.join(", ")
             ),
         }

@@ -4,6 +4,7 @@ use super::{Judge, Judgement, Verdict};
 use crate::clock::{is_out_of_place, is_out_of_step};
 use crate::execution::{Action, End, GoroutineId, ObjectId, Site, SiteId, What};
 use crate::race::{self, Access};
+use crate::replay::Open;
 use crate::tree::Place;
 use crate::words::short;
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +69,12 @@ impl<'a> Judge<'_, 'a> {
             sentence.push_str(&format!(", at {}", self.words.at(site)));
         }
         let mut related = Vec::new();
-        if let Some(object) = usage.and_then(|it| it.object)
+        let closed = |it: &ObjectId| self.replay.closed(*it).is_some();
+        let sends = |open: &Open<'_>| {
+            let mut cases = open.cases.iter().filter(|it| it.action == Action::Send);
+            cases.find_map(|it| it.channel.filter(closed))
+        };
+        if let Some(object) = usage.and_then(|it| it.object.or_else(|| sends(it)))
             && let Some((by, at)) = self.replay.closed(object)
             && message.contains("closed channel")
         {
@@ -129,15 +135,21 @@ impl<'a> Judge<'_, 'a> {
             return misuse;
         }
         let places: Vec<Place> = accesses.iter().filter_map(|it| it.place.clone()).collect();
+        let who: Vec<Vec<GoroutineId>> = accesses.iter().map(|it| self.candidates(it)).collect();
         let told: Vec<String> = accesses
             .iter()
-            .filter_map(|it| {
-                let who = match it.goroutine {
-                    Some(1) => " by main".to_owned(),
-                    Some(number) => format!(" by goroutine {number}"),
-                    None => String::new(),
+            .zip(&who)
+            .filter_map(|(it, who)| {
+                let by = match (&who[..], it.created.first()) {
+                    ([one], _) => format!(" by {}", self.words.who(*one)),
+                    ([], None) => String::new(),
+                    ([], Some(made)) => format!(" by a goroutine made at {}", short(made)),
+                    (several, _) => match self.made_together(several) {
+                        Some(made) => format!(" by a goroutine made at {}", self.words.at(made)),
+                        None => " by a goroutine".to_owned(),
+                    },
                 };
-                Some(format!("{}{who} at {}", it.kind, short(it.place.as_ref()?)))
+                Some(format!("{}{by} at {}", it.kind, short(it.place.as_ref()?)))
             })
             .collect();
         let sentence = if told.is_empty() {
@@ -145,17 +157,66 @@ impl<'a> Judge<'_, 'a> {
         } else {
             format!("data race: {}", told.join(" and "))
         };
-        self.race_of(&accesses, sentence, places)
+        // Two that may be either of the two are those two.
+        let all: BTreeSet<GoroutineId> = who.iter().flatten().copied().collect();
+        let sure = who.iter().filter(|it| it.len() == 1).flatten().copied();
+        let concerned = match all.len() <= accesses.len() {
+            true => all,
+            false => sure.collect(),
+        };
+        self.race_of(concerned, sentence, places)
     }
 
-    fn race_of(&self, accesses: &[Access], sentence: String, places: Vec<Place>) -> Judgement {
-        let numbers: BTreeSet<u64> = accesses.iter().filter_map(|it| it.goroutine).collect();
-        let goroutines = self
-            .execution
-            .with_ids()
-            .filter(|(_, it)| numbers.contains(&it.number))
-            .map(|(id, _)| self.concerned(id))
-            .collect();
+    /// Who may have made an access. The detector numbers goroutines in a way of its own, and gives numbers again; where
+    /// and as what they were made, it says as the records do.
+    fn candidates(&self, access: &Access) -> Vec<GoroutineId> {
+        if access.goroutine == Some(1) {
+            return vec![GoroutineId(0)];
+        }
+        let is_at = |site: Option<SiteId>, place: &Place| {
+            self.place(site).is_some_and(|it| {
+                it.line == place.line
+                    && it.file.trim_start_matches("./") == place.file.trim_start_matches("./")
+            })
+        };
+        let made_at = |place: &Place| -> Vec<GoroutineId> {
+            let all = self.execution.with_ids();
+            all.filter(|(_, it)| is_at(it.created_at, place))
+                .map(|(id, _)| id)
+                .collect()
+        };
+        let mut found = access.created.iter().map(made_at);
+        if let Some(found) = found.find(|it| !it.is_empty()) {
+            return found;
+        }
+        // `WaitGroup.Go` stands in a report without who called it.
+        let is_of_group = |it: &Place| it.file.ends_with("sync/waitgroup.go");
+        if !access.created.first().is_some_and(is_of_group) {
+            return Vec::new();
+        }
+        let all = self.execution.with_ids();
+        all.filter(|(_, it)| it.entry.starts_with("sync.(*WaitGroup)."))
+            .map(|(id, _)| id)
+            .collect()
+    }
+
+    /// The one place where all of them were made.
+    fn made_together(&self, goroutines: &[GoroutineId]) -> Option<Option<SiteId>> {
+        let made = |it: &GoroutineId| self.execution.goroutines[it.0 as usize].created_at;
+        let first = made(goroutines.first()?);
+        goroutines
+            .iter()
+            .all(|it| made(it) == first)
+            .then_some(first)
+    }
+
+    fn race_of(
+        &self,
+        concerned: BTreeSet<GoroutineId>,
+        sentence: String,
+        places: Vec<Place>,
+    ) -> Judgement {
+        let goroutines = concerned.into_iter().map(|it| self.concerned(it)).collect();
         Judgement {
             verdict: Verdict::Race,
             sentence,
@@ -205,9 +266,8 @@ impl<'a> Judge<'_, 'a> {
         let places = [add, wait]
             .into_iter()
             .filter_map(|it| self.place(Some(it)));
-        let mut judgement = self.race_of(&[], sentence, places.collect());
-        judgement.goroutines = vec![self.concerned(adds), self.concerned(waits)];
-        Some(judgement)
+        let concerned = BTreeSet::from([adds, waits]);
+        Some(self.race_of(concerned, sentence, places.collect()))
     }
 
     /// Usages of one kind, the last one first; an `Add` that takes off is none.
