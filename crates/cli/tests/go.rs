@@ -318,6 +318,11 @@ fn what_does_not_build_or_begin_keeps_nothing_else_from_it() {
             "package x\n\nfunc f() { undefined() }\n",
         ),
         ("syntax/x_test.go", "package x\n\nfunc {\n"),
+        // Built with calls of our own functions, and told as it is.
+        (
+            "atomics/x_test.go",
+            "package x\n\nimport \"sync/atomic\"\n\nfunc f() { var n int64; atomic.AddInt32(&n, 1) }\n",
+        ),
         (
             "panics/x_test.go",
             "package x\n\nimport \"testing\"\n\nfunc init() { panic(1) }\n\nfunc TestX(t *testing.T) {}\n",
@@ -331,6 +336,7 @@ fn what_does_not_build_or_begin_keeps_nothing_else_from_it() {
     assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
     let said = String::from_utf8_lossy(&found.stderr).into_owned();
     assert!(said.contains("undefined: undefined"), "{said}");
+    assert!(said.contains("atomics/x_test.go:5:41: "), "{said}");
     let found: Value = serde_json::from_slice(&found.stdout).unwrap();
     let mut verdicts: Vec<(&str, &str, bool)> = found["packages"]
         .as_array()
@@ -346,6 +352,7 @@ fn what_does_not_build_or_begin_keeps_nothing_else_from_it() {
         .collect();
     verdicts.sort_unstable();
     let expected = [
+        ("atomics", "fail", false),
         ("broken", "fail", false),
         ("leaks", "leak", true),
         ("panics", "crash", true),

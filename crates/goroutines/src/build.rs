@@ -1,6 +1,7 @@
 //! Builds programs and test binaries with the overlay.
 
-use crate::overlay::{Class, Overlay, OverlayError, prepare};
+use crate::overlay::{Class, Overlay, OverlayError, prepare, read_overlay};
+use crate::sources;
 use crate::toolchain::{Toolchain, ToolchainError};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -95,7 +96,10 @@ impl Builder {
     /// # Errors
     /// What the compiler said.
     pub fn program(&self, package: &str, file: &Path) -> Result<(), BuildError> {
-        self.go("build", &[], &[package.to_owned()], file)
+        let words = [package.to_owned()];
+        self.with_places(&words, file, |overlay| {
+            self.go_or_plain("build", &[], overlay, &words, file)
+        })
     }
 
     /// Builds the test binary of `package` as `file`.
@@ -103,21 +107,102 @@ impl Builder {
     /// # Errors
     /// What the compiler said.
     pub fn test(&self, package: &str, file: &Path) -> Result<(), BuildError> {
-        self.go("test", TEST, &[package.to_owned()], file)
+        let words = [package.to_owned()];
+        self.with_places(&words, file, |overlay| {
+            self.go_or_plain("test", TEST, overlay, &words, file)
+        })
+    }
+
+    /// Builds with an overlay in which the sources of what `words` names call functions that are places for delays.
+    /// It is there, beside `file`, for as long as `build` needs it.
+    fn with_places<T>(
+        &self,
+        words: &[String],
+        file: &Path,
+        build: impl FnOnce(&Path) -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
+        let plain = &self.overlay.file;
+        if self.missing().iter().any(|it| it.0 == Class::Atomics) {
+            return build(plain);
+        }
+        let place = file.with_file_name(format!(".sources-{}", std::process::id()));
+        let failed = |error: std::io::Error| BuildError::Place {
+            path: place.clone(),
+            reason: error.to_string(),
+        };
+        let mut replace = read_overlay(plain)?;
+        let mut edited = 0;
+        for own in self.sources(words) {
+            let now = replace.get(&own).unwrap_or(&own);
+            let source = std::fs::read_to_string(now).ok();
+            let Some(text) = source.and_then(|it| sources::with_places(&it)) else {
+                continue;
+            };
+            std::fs::create_dir_all(&place).map_err(failed)?;
+            let path = place.join(format!("{edited}.go"));
+            std::fs::write(&path, text).map_err(failed)?;
+            replace.insert(own, path.to_string_lossy().into_owned());
+            edited += 1;
+        }
+        if edited == 0 {
+            return build(plain);
+        }
+        let overlay = place.join("overlay.json");
+        let json = serde_json::json!({ "Replace": replace });
+        std::fs::write(&overlay, json.to_string()).map_err(failed)?;
+        let built = build(&overlay);
+        let _ = std::fs::remove_dir_all(&place);
+        built
+    }
+
+    /// The Go files that a build of `words` compiles and that may be overlaid: those of the module, of a workspace's
+    /// other modules, and vendored ones; none that cgo reads. Empty where the go command does not say; the build will.
+    fn sources(&self, words: &[String]) -> BTreeSet<String> {
+        const FORMAT: &str =
+            "{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}{{end}}";
+        let mut go = Command::new("go");
+        go.args(["list", "-e", "-deps", "-test"]).args(&self.flags);
+        go.args(["-f", FORMAT, "--"]).args(words);
+        let Ok(output) = self.output("list", go) else {
+            return BTreeSet::new();
+        };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let may_be = |it: &&str| !Path::new(it).starts_with(&self.toolchain.modules);
+        text.lines().filter(may_be).map(str::to_owned).collect()
     }
 
     fn go(
         &self,
         command: &str,
         more: &[&str],
+        overlay: &Path,
         words: &[String],
         file: &Path,
     ) -> Result<(), BuildError> {
         let mut go = Command::new("go");
         go.arg(command).args(more).args(&self.flags);
-        go.arg("-overlay").arg(&self.overlay.file);
+        go.arg("-overlay").arg(overlay);
         go.arg("-o").arg(file).args(words);
         self.output(command, go).map(drop)
+    }
+
+    /// Builds without places in the user's sources where it cannot be done with them: what the compiler says of the
+    /// sources is said of them as they are.
+    fn go_or_plain(
+        &self,
+        command: &str,
+        more: &[&str],
+        overlay: &Path,
+        words: &[String],
+        file: &Path,
+    ) -> Result<(), BuildError> {
+        let plain = &self.overlay.file;
+        match self.go(command, more, overlay, words, file) {
+            Err(BuildError::Failed { .. }) if overlay != plain => {
+                self.go(command, more, plain, words, file)
+            }
+            other => other,
+        }
     }
 
     /// Builds the test binaries of all `packages` as `place/0`, `place/1`, ...: at once, where their names differ.
@@ -127,6 +212,18 @@ impl Builder {
     /// Where the go command was not started, or there is no room for what it builds.
     pub fn tests(
         &self,
+        packages: &[Package],
+        place: &Path,
+    ) -> Result<Vec<Result<(), BuildError>>, BuildError> {
+        let words: Vec<String> = packages.iter().flat_map(|it| it.words.clone()).collect();
+        self.with_places(&words, &place.join("0"), |overlay| {
+            self.tests_with(overlay, packages, place)
+        })
+    }
+
+    fn tests_with(
+        &self,
+        overlay: &Path,
         packages: &[Package],
         place: &Path,
     ) -> Result<Vec<Result<(), BuildError>>, BuildError> {
@@ -141,7 +238,7 @@ impl Builder {
             std::fs::create_dir_all(&together).map_err(failed)?;
             let words: Vec<String> = packages.iter().flat_map(|it| it.words.clone()).collect();
             // Who fails is asked below, one by one.
-            match self.go("test", TEST, &words, &together.join("")) {
+            match self.go("test", TEST, overlay, &words, &together.join("")) {
                 Err(BuildError::Failed { .. }) | Ok(()) => {}
                 Err(other) => return Err(other),
             }
@@ -152,7 +249,7 @@ impl Builder {
             if std::fs::rename(built, &file).is_ok() {
                 return Ok(Ok(()));
             }
-            match self.go("test", TEST, &package.words, &file) {
+            match self.go_or_plain("test", TEST, overlay, &package.words, &file) {
                 Err(it @ BuildError::Failed { .. }) => Ok(Err(it)),
                 Err(other) => Err(other),
                 Ok(()) => Ok(Ok(())),

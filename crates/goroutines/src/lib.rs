@@ -33,6 +33,7 @@ mod race;
 mod replay;
 pub mod ring;
 pub mod schedule;
+mod sources;
 pub mod store;
 pub mod symbols;
 pub mod toolchain;

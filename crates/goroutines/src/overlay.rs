@@ -12,6 +12,7 @@
 
 pub mod edits;
 
+use crate::sources;
 use crate::toolchain::Toolchain;
 pub use edits::Class;
 use edits::{ATOMICS, Edit, How, METHODS, Method, NEEDS, RUNTIME, apply};
@@ -46,6 +47,8 @@ const RUNTIME_FILES: [(&str, &str); 4] = [
 ];
 const SYNC_FILE: &str = include_str!("overlay/sync.go.txt");
 const ATOMIC_FILE: &str = include_str!("overlay/atomic.go.txt");
+/// What the names of our functions in `sync/atomic` begin with.
+pub(crate) const ATOMIC_PREFIX: &str = "Lockstep";
 const LEAKS_FILE: &str = include_str!("overlay/leaks.go.txt");
 /// Where the collector has no proofs.
 const NO_LEAKS_FILE: &str = "package runtime
@@ -263,7 +266,8 @@ pub fn generate(
     files.insert("sync/lockstep.go".to_owned(), sync_file);
     if !missing.contains_key(&Class::Atomics) {
         files.extend(atomics.into_iter().map(|(file, it)| (file.to_owned(), it)));
-        files.insert("sync/atomic/lockstep.go".to_owned(), ATOMIC_FILE.to_owned());
+        let ours = format!("{ATOMIC_FILE}{}", atomic_functions());
+        files.insert("sync/atomic/lockstep.go".to_owned(), ours);
     }
     Ok(Generated {
         files,
@@ -343,6 +347,30 @@ fn write_method(file: &mut String, method: &Method) {
         file,
         "\n//go:noinline\nfunc ({letter} *{receiver}) {name}({parameters}){result} {{\n\tif !lockstepOn {{\n{off}\t}}\n\tcounts := {begin}\n{body}}}\n"
     );
+}
+
+/// A place for delays, and then the function of the same name: what the program's own sources call while it is built.
+fn atomic_functions() -> String {
+    let mut text = String::new();
+    for (suffix, of) in sources::TYPES {
+        for operation in sources::OPERATIONS {
+            let (parameters, arguments, result) = match operation {
+                "Load" => (String::new(), "", of),
+                "Store" => (format!(", val {of}"), ", val", ""),
+                "Swap" => (format!(", new {of}"), ", new", of),
+                "CompareAndSwap" => (format!(", old, new {of}"), ", old, new", "bool"),
+                _ if suffix == "Pointer" => continue,
+                _ => (format!(", delta {of}"), ", delta", of),
+            };
+            let gives = if result.is_empty() { "" } else { "return " };
+            // Writing into a String cannot fail.
+            let _ = write!(
+                text,
+                "\nfunc {ATOMIC_PREFIX}{operation}{suffix}(addr *{of}{parameters}) {result} {{\n\tlockstepHere()\n\t{gives}{operation}{suffix}(addr{arguments})\n}}\n"
+            );
+        }
+    }
+    text
 }
 
 /// The cases of the runtime's reasons that it has.
@@ -464,7 +492,7 @@ fn key(toolchain: &Toolchain, generated: &Generated, foreign: &BTreeMap<String, 
 }
 
 /// The replacements of an overlay file of the go command.
-fn read_overlay(path: &Path) -> Result<BTreeMap<String, String>, OverlayError> {
+pub(crate) fn read_overlay(path: &Path) -> Result<BTreeMap<String, String>, OverlayError> {
     #[derive(serde::Deserialize)]
     struct File {
         #[serde(rename = "Replace", default)]

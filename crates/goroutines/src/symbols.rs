@@ -314,7 +314,11 @@ impl<'a> Symbols<'a> {
                 _ => OTHER,
             };
         }
-        if package == "sync/atomic" && name.starts_with("sync/atomic.(*") {
+        if package == "sync/atomic"
+            && ["sync/atomic.(*", "sync/atomic.Lockstep"]
+                .iter()
+                .any(|it| name.starts_with(it))
+        {
             return WRAPPER;
         }
         if self.is_standard(&package) {

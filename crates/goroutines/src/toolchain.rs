@@ -11,6 +11,8 @@ pub struct Toolchain {
     pub root: PathBuf,
     /// `go1.26.8`
     pub version: String,
+    /// Where the sources of modules lie, which cannot be overlaid.
+    pub modules: PathBuf,
     /// What the user builds everything with.
     pub flags: String,
     /// Second number of the version: 26.
@@ -46,7 +48,15 @@ impl Toolchain {
     /// Where there is none that serves.
     pub fn of(directory: &Path) -> Result<Self, ToolchainError> {
         let output = Command::new("go")
-            .args(["env", "GOROOT", "GOVERSION", "GOFLAGS", "GOOS", "GOARCH"])
+            .args([
+                "env",
+                "GOROOT",
+                "GOVERSION",
+                "GOFLAGS",
+                "GOOS",
+                "GOARCH",
+                "GOMODCACHE",
+            ])
             .current_dir(directory)
             .output()
             .map_err(|error| ToolchainError::None(error.to_string()))?;
@@ -61,6 +71,7 @@ impl Toolchain {
         let mut next = || lines.next().unwrap_or_default().to_owned();
         let (root, version, flags) = (next(), next(), next());
         let (system, machine) = (next(), next());
+        let modules = PathBuf::from(next());
         let minor = version
             .strip_prefix("go1.")
             .map(|rest| {
@@ -78,6 +89,7 @@ impl Toolchain {
         Ok(Self {
             root: PathBuf::from(root),
             version,
+            modules,
             flags,
             minor,
         })

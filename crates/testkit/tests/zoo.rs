@@ -5,8 +5,9 @@ use lockstep_goroutines::judge;
 use lockstep_testkit::tools;
 use lockstep_testkit::zoo::{self, Built, Kernel};
 
-/// One of each class whose bug many schedules show; and pools: one that the package keeps and one that a test forgets.
-const SAMPLE: [&str; 14] = [
+/// One of each class whose bug many schedules show; pools: one that the package keeps and one that a test forgets; and
+/// one that only delays at functions of `sync/atomic` show.
+const SAMPLE: [&str; 15] = [
     "abba_three",
     "anon_shared_error",
     "chan_first_of_many",
@@ -19,6 +20,7 @@ const SAMPLE: [&str; 14] = [
     "lock_group_wait",
     "misuse_reopened",
     "order_listener_late",
+    "order_ticket_by_functions",
     "rwr_visitor",
     "wg_early_return",
 ];
