@@ -15,8 +15,8 @@
 //! ```
 //! *Guarantees*: what is told overlaps, whatever order the messages of the program take. *Not seen*: loads and
 //! stores, datatypes of the program's own, epochs of `MPI_Win_start`, `MPI_Rget`; calls that are not recorded, which may
-//! order. *Costs*: O(1) a call, amortised; memory for the first [`MOST`] accesses of a task; O(n log n) to look for two that
-//! overlap, and at most [`MOST_PAIRS`] pairs are.
+//! order. *Costs*: of a call O(locks that the task holds), amortised; memory for the first [`MOST`] accesses of a task; O(n log n) to
+//! look for two that overlap, and at most [`MOST_PAIRS`] pairs are.
 
 use crate::datatypes::bytes_of;
 use crate::message::CommunicatorId;
@@ -59,8 +59,6 @@ struct Access {
     /// Bytes.
     length: i64,
     manner: Manner,
-    /// Whether something comes back: it is over at the target when it is here.
-    fetches: bool,
     epoch: Epoch,
     /// How many accesses of the task came before it was over at the target; the largest number if it is not.
     over: usize,
@@ -74,8 +72,8 @@ struct Access {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accesses {
     all: Vec<Access>,
-    /// Those that are not over, by the part of the window.
-    open: FxHashMap<(CommunicatorId, u32), Vec<usize>>,
+    /// Those that are not over: of a window, by whether they bring something back, and whose part it is.
+    open: FxHashMap<(CommunicatorId, bool), FxHashMap<u32, Vec<usize>>>,
     fences: FxHashMap<CommunicatorId, usize>,
     /// Locks that are held: whose part (`None` is everybody's), and whether nobody else may have it.
     locks: Vec<(CommunicatorId, Option<u32>, bool)>,
@@ -115,7 +113,7 @@ fn manner(base: &str) -> Option<Manner> {
     })
 }
 
-/// Whether an access brings something back.
+/// Whether an access brings something back: it is over at the target when that is here.
 fn fetches(base: &str) -> bool {
     !matches!(base, "Put" | "Rput" | "Accumulate" | "Raccumulate")
 }
@@ -196,7 +194,9 @@ impl Accesses {
         match name.strip_prefix("MPI_").unwrap_or(name) {
             "Win_fence" => {
                 *self.fences.entry(window).or_default() += 1;
-                self.open.retain(|it, _| it.0 != window);
+                for fetches in [true, false] {
+                    self.open.remove(&(window, fetches));
+                }
             }
             "Win_start" => {
                 self.started.push(window);
@@ -239,7 +239,8 @@ impl Accesses {
                         self.access((name, trace), event, (window, target, manner))
                 {
                     let number = self.all.len();
-                    self.open.entry((window, target)).or_default().push(number);
+                    let parts = self.open.entry((window, fetches(base))).or_default();
+                    parts.entry(target).or_default().push(number);
                     self.all.push(access);
                 }
                 if fetches(base) {
@@ -285,7 +286,6 @@ impl Accesses {
             displacement: event.number("target_disp")?,
             length,
             manner,
-            fetches: fetches(base),
             epoch,
             over: usize::MAX,
             heard: self.heard,
@@ -297,34 +297,26 @@ impl Accesses {
     /// What it did to a part of a window, or to all, is done there; or only what brings something back.
     fn over(&mut self, window: CommunicatorId, target: Option<u32>, only_fetches: bool) {
         let (count, phase) = (self.all.len(), self.phase);
-        let all = &mut self.all;
-        let mut end = |numbers: &mut Vec<usize>| {
-            numbers.retain(|number| {
-                let Some(it) = all.get_mut(*number) else {
-                    return false;
+        for fetches in [true, false] {
+            if only_fetches && !fetches {
+                continue;
+            }
+            let Some(parts) = self.open.get_mut(&(window, fetches)) else {
+                continue;
+            };
+            let over: Vec<usize> = match target {
+                Some(target) => parts.remove(&target).unwrap_or_default(),
+                None => std::mem::take(parts).into_values().flatten().collect(),
+            };
+            for number in over {
+                let Some(it) = self.all.get_mut(number) else {
+                    continue;
                 };
-                if only_fetches && !it.fetches {
-                    return true;
-                }
                 it.over = count;
                 if let Epoch::Passive(_, to) = &mut it.epoch {
                     *to = phase;
                 }
-                false
-            });
-            !numbers.is_empty()
-        };
-        match target {
-            Some(target) => {
-                if let Some(numbers) = self.open.get_mut(&(window, target))
-                    && !end(numbers)
-                {
-                    self.open.remove(&(window, target));
-                }
             }
-            None => self
-                .open
-                .retain(|it, numbers| it.0 != window || end(numbers)),
         }
     }
 

@@ -17,6 +17,7 @@
 
 use crate::message::{PartKind, Peer, left};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// The requests that a call names: the first of them, and how many more there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,25 +37,27 @@ struct Begun {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Request {
-    /// These run, the oldest first.
-    Active(Vec<Begun>),
+    /// These run, the oldest first; several where all of them may share a handle.
+    Active(VecDeque<Begun>),
     /// What a start begins, what runs, and whether it was ever started.
     Persistent(Vec<PartKind>, Option<Begun>, bool),
 }
 
 impl Request {
-    fn running(&self) -> &[Begun] {
-        match self {
-            Self::Active(each) => each,
-            Self::Persistent(_, begun, _) => begun.as_slice(),
-        }
+    fn running(&self) -> impl Iterator<Item = &Begun> {
+        let (each, begun) = match self {
+            Self::Active(each) => (Some(each), None),
+            Self::Persistent(_, begun, _) => (None, begun.as_ref()),
+        };
+        each.into_iter().flatten().chain(begun)
     }
 
-    fn running_mut(&mut self) -> &mut [Begun] {
-        match self {
-            Self::Active(each) => each,
-            Self::Persistent(_, begun, _) => begun.as_mut_slice(),
-        }
+    fn running_mut(&mut self) -> impl Iterator<Item = &mut Begun> {
+        let (each, begun) = match self {
+            Self::Active(each) => (Some(each), None),
+            Self::Persistent(_, begun, _) => (None, begun.as_mut()),
+        };
+        each.into_iter().flatten().chain(begun)
     }
 }
 
@@ -91,12 +94,12 @@ impl Requests {
         };
         match self.0.get_mut(&handle) {
             Some(Request::Active(each))
-                if begun.may_share && each.iter().all(|it| it.may_share) =>
+                if begun.may_share && each.back().is_some_and(|it| it.may_share) =>
             {
-                each.push(begun);
+                each.push_back(begun);
                 Vec::new()
             }
-            _ => self.replace(handle, Request::Active(vec![begun])),
+            _ => self.replace(handle, Request::Active([begun].into())),
         }
     }
 
@@ -142,12 +145,9 @@ impl Requests {
     pub fn parts(&self, handles: &[i64]) -> Vec<usize> {
         let each = handles.iter().enumerate();
         let parts = each.flat_map(|(place, handle)| {
-            let running = self.0.get(handle).map_or(&[][..], Request::running);
-            let before = match running.len() {
-                0 | 1 => 0,
-                _ => handles[..place].iter().filter(|it| *it == handle).count(),
-            };
-            running.get(before).map_or(&[][..], |it| &it.parts)
+            let before = handles[..place].iter().filter(|it| *it == handle).count();
+            let begun = self.0.get(handle).and_then(|it| it.running().nth(before));
+            begun.map_or(&[][..], |it| &it.parts)
         });
         parts.copied().collect()
     }
@@ -156,16 +156,14 @@ impl Requests {
     pub fn complete(&mut self, handle: i64) -> Vec<usize> {
         match self.0.get_mut(&handle) {
             Some(Request::Persistent(_, begun, _)) => parts(begun.take()),
-            Some(Request::Active(each)) if each.len() > 1 => each.remove(0).parts,
-            Some(Request::Active(_)) => self.free(handle),
-            None => Vec::new(),
+            _ => self.free(handle),
         }
     }
 
     /// A request is given up, whether it runs or not. Gives the parts of what ran.
     pub fn free(&mut self, handle: i64) -> Vec<usize> {
         match self.0.get_mut(&handle) {
-            Some(Request::Active(each)) if each.len() > 1 => each.remove(0).parts,
+            Some(Request::Active(each)) if each.len() > 1 => parts(each.pop_front()),
             Some(_) => self.0.remove(&handle).map_or(Vec::new(), |it| match it {
                 Request::Active(each) => parts(each),
                 Request::Persistent(_, begun, _) => parts(begun),
@@ -182,7 +180,7 @@ impl Requests {
         }
         let is_other = |handle: &i64| others.contains(handle);
         let running = self.0.iter().filter(|(handle, _)| !is_other(handle));
-        let running: usize = running.map(|(_, it)| it.running().len()).sum();
+        let running: usize = running.map(|(_, it)| it.running().count()).sum();
         if running > count {
             let those = self.0.iter_mut().filter(|(handle, _)| !is_other(handle));
             let begun = those.flat_map(|(_, it)| it.running_mut());
@@ -258,6 +256,18 @@ mod tests {
         assert_eq!(it.parts(&[HANDLE, HANDLE]), [0, 1]);
         assert_eq!(it.complete(HANDLE), [0]);
         assert_eq!(it.complete(HANDLE), [1]);
+        assert!(it.is_empty());
+    }
+
+    #[test]
+    fn as_many_sends_as_there_are_take_one_pass() {
+        let mut it = Requests::default();
+        for part in 0..200_000 {
+            assert!(it.begin(HANDLE, &sent(), vec![part]).is_empty());
+        }
+        for part in 0..200_000 {
+            assert_eq!(it.complete(HANDLE), [part]);
+        }
         assert!(it.is_empty());
     }
 
