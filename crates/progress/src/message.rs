@@ -346,20 +346,32 @@ impl Conversation {
         Some((name, self.call(operation)?))
     }
 
+    /// Counts a part that is left out, if it is a share of a collective operation.
+    pub(crate) fn count(&mut self, part: &PartKind) {
+        if let PartKind::Collective(Collective {
+            communicator: Some(communicator),
+            ..
+        }) = part
+        {
+            *self.settled.entry(*communicator).or_default() += 1;
+        }
+    }
+
+    /// Keeps of a part that is left out to whom and with which tag it sent; once is as good as often.
+    pub(crate) fn remember(&mut self, part: &PartKind) {
+        if self.sent.len() < MOST_SENT {
+            self.sent.extend(part.envelope());
+        }
+    }
+
     /// Leaves out the first operations, and what they began; gives how many parts that were. They have to be
     /// settled: those of all tasks together.
     pub(crate) fn leave_out(&mut self, operations: usize) -> usize {
         let parts = self.parts.partition_point(|it| it.operation < operations);
-        for part in self.parts.drain(..parts) {
-            let room = self.sent.len() < MOST_SENT;
-            self.sent.extend(part.kind.envelope().filter(|_| room));
-            if let PartKind::Collective(Collective {
-                communicator: Some(communicator),
-                ..
-            }) = part.kind
-            {
-                *self.settled.entry(communicator).or_default() += 1;
-            }
+        let rest = self.parts.split_off(parts);
+        for part in std::mem::replace(&mut self.parts, rest) {
+            self.count(&part.kind);
+            self.remember(&part.kind);
         }
         self.operations.drain(..operations);
         self.is_cut |= operations > 0;

@@ -3,12 +3,13 @@
 
 use super::*;
 use crate::Matching;
+use crate::astray::Envelope;
 use crate::message::{Conversation, Mode, Operation, Part, Shape, Waits};
 use crate::message_tests::{Job, collective, receive, send};
 use crate::mismatches;
 use crate::settled::tests::found;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TASKS: u32 = 3;
 
@@ -200,6 +201,15 @@ fn play(steps: &[Step]) -> Play {
     play
 }
 
+/// To whom and with which tags each task sent.
+fn sent(job: &Job) -> BTreeMap<u32, BTreeSet<Envelope>> {
+    let of = |said: &Conversation| {
+        let parts = said.parts.iter().filter_map(|it| it.kind.envelope());
+        said.sent.iter().copied().chain(parts).collect()
+    };
+    job.0.iter().map(|(task, it)| (*task, of(it))).collect()
+}
+
 proptest! {
     #[test]
     fn what_is_settled_does_not_matter(
@@ -216,6 +226,7 @@ proptest! {
             let mut jobs = play.jobs();
             let [whole, cut] = &jobs;
             prop_assert_eq!(found(cut), found(whole));
+            prop_assert_eq!(sent(cut), sent(whole));
             let event = jobs[0].0[&last].operations.len() as u64;
             for job in &mut jobs {
                 let wanted = receive(Peer::Task((last + by) % TASKS), Some(tag));

@@ -10,9 +10,9 @@
 //! *Guarantees*: a turn that is known by its numbers began and completed what it did the first time. *Costs*: one
 //! look-up a call; 12 bytes for each call that is kept. *Not for*: calls that ask ([`crate::poll`]), persistent requests, windows.
 
-use crate::message::{Collective, Conversation, Operation, Part, PartKind, Peer, Waits};
+use crate::message::{Conversation, Operation, Part, PartKind, Peer, Waits};
 use lockstep_trace::{FunctionId, RecordKey, Unresolved};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -158,19 +158,15 @@ impl Tail {
     /// Leaves out the first turns, which are settled.
     pub fn leave_out(&mut self, turns: usize, said: &mut Conversation) {
         let mut steps = 0;
+        let mut remembered = FxHashSet::default();
         for number in self.turns.drain(..turns.min(self.turns.len())) {
             let Some(turn) = self.known.get(number as usize) else {
                 continue;
             };
             steps += turn.steps.len();
-            for part in &turn.parts {
-                if let PartKind::Collective(Collective {
-                    communicator: Some(communicator),
-                    ..
-                }) = part
-                {
-                    *said.settled.entry(*communicator).or_default() += 1;
-                }
+            turn.parts.iter().for_each(|it| said.count(it));
+            if remembered.insert(number) {
+                turn.parts.iter().for_each(|it| said.remember(it));
             }
         }
         self.events.drain(..steps.min(self.events.len()));
