@@ -10,10 +10,12 @@ use crate::measure;
 use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::{Context, Result, ensure};
+use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, analyse};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Scratch, artifacts, mpi::Mpi};
 use lockstep_trace::{Live, Run, Thread};
+use rustix::param::{clock_ticks_per_second, page_size};
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -195,16 +197,14 @@ fn row(what: &str, times: &str, found: &Found) -> Vec<String> {
 
 /// What a process that runs has taken.
 fn watcher(id: u32) -> Result<Watcher> {
-    let text = |file: &str| std::fs::read_to_string(format!("/proc/{id}/{file}"));
-    let (stat, memory) = (text("stat")?, text("statm")?);
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let times = after_name.split_whitespace().skip(11).take(2);
-    let ticks: u64 = times.filter_map(|it| it.parse::<u64>().ok()).sum();
+    let stat = Stat::parse(&std::fs::read(format!("/proc/{id}/stat"))?);
+    let ticks = stat.context("expected fields in stat, found fewer")?.ticks;
+    let memory = std::fs::read_to_string(format!("/proc/{id}/statm"))?;
     let pages = memory.split(' ').nth(1).and_then(|it| it.parse().ok());
     let pages: u64 = pages.context("expected the resident size in statm")?;
     Ok(Watcher {
-        seconds: ticks as f64 / 100.0,
-        memory: pages * 4096,
+        seconds: ticks as f64 / clock_ticks_per_second() as f64,
+        memory: pages * page_size() as u64,
     })
 }
 

@@ -1,9 +1,11 @@
 //! `record --hang`: opens the run that is being recorded now and then, and says what a watch makes of it.
 
 use crate::output;
+use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, Kind, Progress, Standing, Watch};
 use lockstep_record::Watcher;
 use lockstep_trace::{EndKind, Live, Process, ranges};
+use rustix::param::clock_ticks_per_second;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -45,44 +47,24 @@ struct Reading {
 const QUIET: Duration = Duration::from_millis(200);
 /// Processes that take more than this share of a processor compute.
 const BUSY: f64 = 0.05;
-/// Clock ticks a second, as `/proc` counts on every Linux of today.
-const TICKS: u32 = 100;
-
-/// What the kernel says of a process of this host.
-struct Status {
-    /// Field 3: `R` runs, `S` sleeps, `T` is stopped by a signal, `t` by a debugger.
-    state: char,
-    /// Its processor time.
-    taken: Duration,
-}
-
-/// `None` of processes that are gone.
-fn status(pid: u32) -> Option<Status> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything; utime is field 14, stime 15.
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut times = fields.split(' ').skip(11);
-    let (user, system) = (times.next()?, times.next()?);
-    let ticks = user.parse::<u32>().ok()? + system.parse::<u32>().ok()?;
-    Some(Status {
-        state: fields.chars().next()?,
-        taken: Duration::from_secs(ticks.into()) / TICKS,
-    })
+/// What the kernel says of a process of this host; `None` of those that are gone.
+fn status(pid: u32) -> Option<Stat> {
+    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// `; rank 3 is stopped by a signal`, of ranks that somebody stopped: they hang for no reason of their own.
 fn stopped(there: &[(u32, Option<u32>)]) -> String {
-    let ranks = |wanted: char| -> Vec<u32> {
+    let ranks = |wanted: u8| -> Vec<u32> {
         let is_so = |pid: u32| status(pid).is_some_and(|it| it.state == wanted);
         let stopped = there.iter().filter(|(pid, _)| is_so(*pid));
         stopped.filter_map(|(_, rank)| *rank).collect()
     };
-    let say = |(state, by): (char, &str)| match ranks(state).as_slice() {
+    let say = |(state, by): (u8, &str)| match ranks(state).as_slice() {
         [] => String::new(),
         [rank] => format!("; rank {rank} is stopped by a {by}"),
         many => format!("; ranks {} are stopped by a {by}", ranges(many)),
     };
-    [('T', "signal"), ('t', "debugger")].map(say).concat()
+    [(b'T', "signal"), (b't', "debugger")].map(say).concat()
 }
 
 impl Hang {
@@ -168,7 +150,8 @@ impl Watcher for Hang {
         };
         let (mut found, there) = (found.clone(), there.clone());
         let all = there.iter().filter_map(|(pid, _)| status(*pid));
-        let taken: Duration = all.map(|it| it.taken).sum();
+        let ticks: u64 = all.map(|it| it.ticks).sum();
+        let taken = Duration::from_secs(ticks) / clock_ticks_per_second().max(1) as u32;
         self.looked = now;
         let standing = self.watch.look(&found, now.duration_since(self.began));
         let (since, before) = *self.quiet.get_or_insert((now, taken));

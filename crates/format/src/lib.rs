@@ -27,4 +27,5 @@ pub mod process;
 pub mod sealed;
 pub mod side;
 pub mod stamp;
+pub mod stat;
 pub mod symbol;

@@ -29,6 +29,7 @@ use lockstep_format::process::{
     kind, loss,
 };
 use lockstep_format::side;
+use lockstep_format::stat;
 
 /// Why a thread stops recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -675,11 +676,5 @@ pub fn start_time() -> u64 {
     let mut buffer = [0u8; 1024];
     let length = file.read(&mut buffer).unwrap_or(0);
     let line = buffer.get(..length).unwrap_or(&[]);
-    // The program's name may hold anything but ends at the last parenthesis; field 3 follows.
-    let after = line.iter().rposition(|byte| *byte == b')').unwrap_or(0);
-    line.get(after..)
-        .unwrap_or(&[])
-        .split(|byte| *byte == b' ')
-        .nth(20)
-        .map_or(0, crate::text::decimal)
+    stat::Stat::parse(line).map_or(0, |it| it.start)
 }

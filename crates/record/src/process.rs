@@ -2,6 +2,7 @@
 
 use lockstep_format::digest::Digest;
 use lockstep_format::process::SUFFIX;
+use lockstep_format::stat::Stat;
 
 /// The host's name.
 pub(crate) fn host() -> String {
@@ -33,22 +34,16 @@ pub(crate) fn is_here(host: &str) -> bool {
 /// Clock ticks from boot to the start of process `pid`; `None` where there is none, or only what is
 /// left of one that ended.
 pub(crate) fn start_time(pid: i32) -> Option<u64> {
-    let (state, start) = stat(pid)?;
-    (!matches!(state, 'Z' | 'X')).then_some(start)
+    stat(pid).filter(|it| !it.is_over()).map(|it| it.start)
 }
 
 /// The same of a child that was not waited for: it may have ended already.
 pub(crate) fn child_start_time(pid: i32) -> Option<u64> {
-    stat(pid).map(|(_, start)| start)
+    stat(pid).map(|it| it.start)
 }
 
-/// State and start time.
-fn stat(pid: i32) -> Option<(char, u64)> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything.
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.nth(18)?.parse().ok()?))
+fn stat(pid: i32) -> Option<Stat> {
+    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// A process file's name, taken apart: `HOST-PID-START-K.lockstep`.

@@ -7,6 +7,7 @@ use crate::model::{End, EndKind};
 use lockstep_format::digest::Digest;
 use lockstep_format::pack::is_pack;
 use lockstep_format::process::end;
+use lockstep_format::stat::Stat;
 use rustc_hash::FxHashMap;
 use std::fs;
 
@@ -135,12 +136,9 @@ pub(crate) fn presence(host: &str, file: &ProcessFile) -> Presence {
     if host != here && host != spelt(here) && host.as_bytes() != redacted {
         return Presence::OnAnotherHost;
     }
-    let stat = fs::read_to_string(format!("/proc/{}/stat", file.pid)).unwrap_or_default();
-    match parse_stat(&stat) {
-        // A zombie has ended, though nobody asked how yet.
-        Some((state, start)) if start == file.start_time && state != 'Z' && state != 'X' => {
-            Presence::Here
-        }
+    let line = fs::read(format!("/proc/{}/stat", file.pid)).unwrap_or_default();
+    match Stat::parse(&line) {
+        Some(stat) if stat.start == file.start_time && !stat.is_over() => Presence::Here,
         _ => Presence::Gone,
     }
 }
@@ -151,16 +149,6 @@ pub(crate) fn spelt(host: &str) -> String {
     host.chars()
         .map(|c| if is_safe(c) { c } else { '_' })
         .collect()
-}
-
-/// State and start time: fields 3 and 22 of a line whose field 2, a name in parentheses, may hold
-/// anything.
-fn parse_stat(stat: &str) -> Option<(char, u64)> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    let state = fields.next()?.chars().next()?;
-    let start = fields.nth(18)?.parse().ok()?;
-    Some((state, start))
 }
 
 #[cfg(test)]
@@ -209,14 +197,5 @@ mod tests {
             end_if(Presence::OnAnotherHost),
             (EndKind::Running, None, false)
         );
-    }
-
-    #[test]
-    fn a_stat_line_with_any_name() {
-        let line = "7 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4242 20";
-        assert_eq!(parse_stat(line), Some(('S', 4242)));
-        assert_eq!(parse_stat(""), None);
-        let own = fs::read_to_string("/proc/self/stat").unwrap();
-        assert!(parse_stat(&own).unwrap().1 > 0);
     }
 }
