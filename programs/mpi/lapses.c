@@ -1,5 +1,5 @@
 // Mistakes in the use of MPI that need not show in a run: it ends, and the next one, or a larger one, does not;
-// 4 ranks. The last seven end the job.
+// 4 ranks. The last seven end the job. A number behind the name: so many seconds go by before the end.
 //
 //   lapses race            a receive from anybody could have taken what the next one needs
 //   lapses heads           ranks 0 and 1 send to each other first
@@ -583,6 +583,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++) {
     if (strcmp(KERNELS[i].name, lapse) == 0) KERNELS[i].run();
   }
+  if (argc > 2) sleep((unsigned)atoi(argv[2]));
   MPI_Finalize();
   return 0;
 }

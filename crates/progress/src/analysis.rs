@@ -1,10 +1,11 @@
 //! A run's progress: the whole of it, in plain values.
 
 use crate::astray::astray;
+use crate::call_words;
 use crate::cause::{Cause, causes, deeds};
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
-use crate::loose::{Loose, loose_ends};
+use crate::loose::{Loose, loose_ends, loose_ends_so_far};
 use crate::matching::Matching;
 use crate::message::CommunicatorId;
 use crate::message::Conversation;
@@ -17,10 +18,11 @@ use crate::sites::Sites;
 use crate::source::{Follower, Whole};
 use crate::strays::{Stray, strays};
 use crate::verdict;
+use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
 use lockstep_calltree::NodeId;
-use lockstep_trace::{Communicators, End, Origin, Run, SourceLine, TraceName};
+use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -175,21 +177,31 @@ pub fn analyse(run: &Run) -> Progress {
 #[must_use]
 pub fn analyse_against(run: &Run, normal: Option<&Run>) -> Progress {
     let (observed, normal) = Observed::beside(run, normal, &mut Whole);
-    conclude(run, observed, normal.as_ref())
+    conclude(run, observed, normal.as_ref(), false)
 }
 
 impl Follower {
-    /// [`analyse`], of a run that is opened again and again by [`lockstep_trace::Live`]: reads what is new.
+    /// [`analyse`], of a run that is opened again and again by [`lockstep_trace::Live`]: reads what is new. What might have
+    /// come otherwise (a potential deadlock, ready sends, accesses to windows that nothing orders) is asked once no
+    /// process runs any more.
     #[must_use]
     pub fn analyse(&mut self, run: &Run) -> Progress {
         let mut observed = Observed::new(run, self);
         self.settle(&mut observed);
-        conclude(run, observed, None)
+        let mut processes = run.processes.iter();
+        let goes_on = processes.any(|it| it.end.kind == EndKind::Running);
+        conclude(run, observed, None, goes_on)
     }
 }
 
-/// What follows from what was observed; `normal` are the trees of the tasks in a normal run.
-fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, NodeId>>) -> Progress {
+/// What follows from what was observed; `normal` are the trees of the tasks in a normal run. Of a job that goes on,
+/// it is not asked what might have come otherwise.
+fn conclude(
+    run: &Run,
+    mut observed: Observed,
+    normal: Option<&BTreeMap<u32, NodeId>>,
+    goes_on: bool,
+) -> Progress {
     let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
     let moments = observed.roots.iter().zip(observed.tasks.values());
     let moments = moments.map(|(root, task)| Moment {
@@ -221,13 +233,14 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, Nod
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
-    let mut loose = match observed.is_whole {
-        true => loose_ends(conversations, &observed.membership, &matching),
-        false => Vec::new(),
+    let mut loose = match (observed.is_whole, goes_on) {
+        (false, _) => Vec::new(),
+        (true, true) => loose_ends_so_far(conversations, &matching),
+        (true, false) => loose_ends(conversations, &observed.membership, &matching),
     };
     // A replay goes through a task's operations in one order.
     let is_threaded = conversations.values().any(Conversation::is_threaded);
-    let is_free = observed.is_whole && !is_threaded && waiting.stuck.is_empty();
+    let is_free = observed.is_whole && !goes_on && !is_threaded && waiting.stuck.is_empty();
     let circle = match is_free {
         true => without_buffers(conversations, &observed.membership, &matching),
         false => None,
@@ -255,11 +268,9 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, Nod
     let mut deeds = deeds(astray, &groups, &order, &waiting);
     sites.direct(&mut deeds);
     // What a normal run shows of a task says more.
-    deeds.retain(|deed| {
-        !causes
-            .iter()
-            .any(|it| it.task == deed.task && it.by_normal())
-    });
+    let by_normal = causes.iter().filter(|it| it.by_normal());
+    let shown: BTreeSet<u32> = by_normal.map(|it| it.task).collect();
+    deeds.retain(|it| !shown.contains(&it.task));
     if !deeds.is_empty() {
         causes.retain(Cause::by_normal);
     }
@@ -292,15 +303,15 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&BTreeMap<u32, Nod
         steals: &steals,
         given: given(run, &observed.communicators, &progress.tasks),
     };
-    let sentence = |it| verdict::mismatched(&facts, it);
+    let sentence = |it| call_words::mismatched(&facts, it);
     let mismatched = progress
         .mismatches
         .iter()
         .take(MOST_MISMATCHES)
         .map(sentence)
         .collect();
-    let race = race.map(|it| verdict::race(&facts, &it));
-    let potential = circle.map(|it| verdict::potential(&facts, &it)).or(race);
+    let race = race.map(|it| call_words::race(&facts, &it));
+    let potential = circle.map(|it| call_words::potential(&facts, &it)).or(race);
     let sentence = verdict::sentence(&facts, potential.as_deref());
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
     progress
@@ -413,7 +424,7 @@ impl Progress {
     /// What a task waits for: `for a message from rank 3 with tag 7`.
     #[must_use]
     pub fn reason(&self, wait: &Wait) -> String {
-        verdict::reason(self, wait)
+        wait_words::reason(self, wait)
     }
 
     /// What tasks wait for, those that wait for the same together.
@@ -426,7 +437,7 @@ impl Progress {
             let targets: Vec<u32> = waits.iter().map(|wait| wait.to).collect();
             let all_alike = waits.iter().all(|wait| wait.why == first.why);
             let text = match all_alike && waits.len() > 1 {
-                true => verdict::together(self, first, &targets),
+                true => wait_words::together(self, first, &targets),
                 false => {
                     let each: Vec<String> = waits.iter().map(|it| self.reason(it)).collect();
                     each.join(" and ")

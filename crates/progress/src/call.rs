@@ -1,13 +1,39 @@
-//! From the recorded arguments of one MPI call to the parts that it begins.
+//! From the name and the recorded arguments of one MPI call to the parts that it begins, and what else it is.
 
 use crate::datatypes::{Datatypes, Unit};
-use crate::message::{Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Wildcard};
+use crate::message::{
+    Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Step, Wildcard,
+};
 use crate::requests::Named;
+use crate::resources::Resource;
 use lockstep_trace::{Argument, Meaning, Resolved, Value};
 use std::sync::Arc;
 
 /// Arguments that say how much.
 const SINGLE: (&str, &str) = ("count", "datatype");
+
+/// The name of what a call does, in lower case, and whether it only begins that; from its name without `MPI_`.
+pub(crate) fn stem(base: &str) -> (String, bool) {
+    let nonblocking = base
+        .strip_prefix('I')
+        .filter(|rest| rest.starts_with(|it: char| it.is_ascii_lowercase()))
+        .filter(|rest| {
+            !matches!(
+                *rest,
+                "nit" | "nit_thread" | "nitialized" | "ntercomm_create"
+            )
+        });
+    let stem = nonblocking.unwrap_or(base).trim_end_matches("_init");
+    (stem.to_ascii_lowercase(), nonblocking.is_some())
+}
+
+/// Whether a call changes nothing, by its name without `MPI_`.
+pub(crate) fn tells(base: &str) -> bool {
+    matches!(
+        base,
+        "Wtime" | "Wtick" | "Comm_rank" | "Comm_size" | "Get_count"
+    )
+}
 
 /// What a call begins by itself, by its name in lower case, blocking, without `MPI_`; `None` where that
 /// is nothing that others could notice.
@@ -95,6 +121,56 @@ pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKin
         });
     }
     parts
+}
+
+/// The step that a call on a window is, by its name without `MPI_`.
+pub(crate) fn step(base: &str, event: &Resolved) -> Option<Step> {
+    let target = || {
+        event
+            .peer("rank")
+            .and_then(|(_, peer)| peer.world)
+            .map(Some)
+    };
+    Some(match base {
+        "Win_start" => Step::Start,
+        "Win_complete" => Step::Complete,
+        "Win_post" => Step::Post,
+        "Win_wait" => Step::Wait,
+        "Win_lock" => Step::Lock(target()?),
+        "Win_unlock" => Step::Unlock(target()?),
+        "Win_lock_all" => Step::Lock(None),
+        "Win_unlock_all" => Step::Unlock(None),
+        _ => return None,
+    })
+}
+
+/// Whether all that opened a file together call it together, by its name without `MPI_`.
+pub(crate) fn meets_in_a_file(base: &str) -> bool {
+    let Some(rest) = base.strip_prefix("File_") else {
+        return false;
+    };
+    const MEETINGS: [&str; 7] = [
+        "close",
+        "sync",
+        "set_view",
+        "set_size",
+        "set_atomicity",
+        "preallocate",
+        "seek_shared",
+    ];
+    let is_all = rest.contains("_all") || rest.contains("_ordered");
+    MEETINGS.contains(&rest) || is_all && !rest.starts_with('i')
+}
+
+/// What a call frees that is gone when it returns: of a request that runs, that is not so.
+pub(crate) fn freed(base: &str, event: &Resolved) -> Option<(Resource, Vec<i64>)> {
+    let resource = Resource::freed_by(base).filter(|it| *it != Resource::PersistentRequest)?;
+    let arguments = event.annotated.arguments.as_deref()?.iter();
+    let handles = arguments.filter_map(|it| match &it.value {
+        Value::Handle(handle) if handle.name.is_none() => Some(handle.raw),
+        _ => None,
+    });
+    Some((resource, handles.collect()))
 }
 
 /// Requests that a call names, in order.

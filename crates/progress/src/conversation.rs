@@ -1,10 +1,11 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::call::{begun, everybody, introduction, more, probed, requests};
-use crate::datatypes::{Datatypes, Recipe};
-use crate::message::{
-    CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Step, Waits, left,
+use crate::answer::{answered, chosen, status};
+use crate::call::{
+    begun, everybody, freed, introduction, meets_in_a_file, probed, requests, stem, step, tells,
 };
+use crate::datatypes::{Datatypes, Recipe};
+use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
 use crate::onesided::is_quiet;
 use crate::poll::Polls;
 use crate::requests::{Named, Requests};
@@ -14,8 +15,8 @@ use crate::usage::is_always_fine;
 use crate::windows::Windows;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Argument, Event, HandlesMark, Meaning, RecordKey, Resolved, Resolver, Run, SourceLine,
-    TraceName, Unresolved, Value,
+    Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, Run, SourceLine, TraceName,
+    Unresolved,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -99,97 +100,6 @@ pub(crate) struct Marks {
     pub resources: (usize, usize),
     pub usage: u64,
     pub met: (usize, u64),
-}
-
-/// The step that a call on a window is, by its name without `MPI_`.
-fn step(base: &str, event: &Resolved) -> Option<Step> {
-    let target = || {
-        event
-            .peer("rank")
-            .and_then(|(_, peer)| peer.world)
-            .map(Some)
-    };
-    Some(match base {
-        "Win_start" => Step::Start,
-        "Win_complete" => Step::Complete,
-        "Win_post" => Step::Post,
-        "Win_wait" => Step::Wait,
-        "Win_lock" => Step::Lock(target()?),
-        "Win_unlock" => Step::Unlock(target()?),
-        "Win_lock_all" => Step::Lock(None),
-        "Win_unlock_all" => Step::Unlock(None),
-        _ => return None,
-    })
-}
-
-/// The requests that a call says it completed, each with the place of its status, and how many more there are that were not
-/// recorded.
-fn chosen(run: Option<&Run>, named: &Named, event: &Resolved) -> (Vec<(usize, i64)>, usize) {
-    let is_fortran = run.zip(event.function).is_some_and(|(run, id)| {
-        let linkage = &run.function(id).linkage;
-        !linkage.trim_start_matches('P').starts_with("MPI_")
-    });
-    let base = i64::from(is_fortran);
-    let (indices, unseen) = match (event.number("index"), event.get("array_of_indices")) {
-        (Some(index), _) => (vec![index], 0),
-        (None, Some((Value::Numbers(count, indices), _))) => {
-            (indices.clone(), more(*count, indices.len()))
-        }
-        _ => return (Vec::new(), 0),
-    };
-    let handle = |index: usize| named.handles.get(index).copied();
-    // Without a request, it is negative (MPI_UNDEFINED).
-    let indices = indices
-        .iter()
-        .map(|it| usize::try_from(it.saturating_sub(base)));
-    let indices: Vec<usize> = indices.filter_map(Result::ok).collect();
-    let seen = indices.iter().enumerate();
-    let seen: Vec<_> = seen
-        .filter_map(|(place, it)| Some((place, handle(*it)?)))
-        .collect();
-    let more = (unseen + indices.len() - seen.len()).min(named.more);
-    (seen, more)
-}
-
-/// What a call frees that is gone when it returns: of a request that runs, that is not so.
-fn freed(base: &str, event: &Resolved) -> Option<(Resource, Vec<i64>)> {
-    let resource = Resource::freed_by(base).filter(|it| *it != Resource::PersistentRequest)?;
-    let arguments = event.annotated.arguments.as_deref()?.iter();
-    let handles = arguments.filter_map(|it| match &it.value {
-        Value::Handle(handle) if handle.name.is_none() => Some(handle.raw),
-        _ => None,
-    });
-    Some((resource, handles.collect()))
-}
-
-/// Whether all that opened a file together call it together, by its name without `MPI_`.
-fn meets_in_a_file(base: &str) -> bool {
-    let Some(rest) = base.strip_prefix("File_") else {
-        return false;
-    };
-    const MEETINGS: [&str; 7] = [
-        "close",
-        "sync",
-        "set_view",
-        "set_size",
-        "set_atomicity",
-        "preallocate",
-        "seek_shared",
-    ];
-    let is_all = rest.contains("_all") || rest.contains("_ordered");
-    MEETINGS.contains(&rest) || is_all && !rest.starts_with('i')
-}
-
-/// What changes nothing, by its name without `MPI_`.
-const TELLS: [&str; 5] = ["Wtime", "Wtick", "Comm_rank", "Comm_size", "Get_count"];
-
-/// Whether what was asked for had happened.
-fn answered(event: &Resolved) -> bool {
-    match (event.number("flag"), event.number("outcount")) {
-        (Some(flag), _) => flag != 0,
-        (None, Some(count)) => count != 0,
-        (None, None) => true,
-    }
 }
 
 impl Said {
@@ -391,7 +301,7 @@ impl Said {
             required: event.number("required"),
             amode: event.number("amode"),
             on_window: event.handle("win").is_some(),
-            tells: TELLS.contains(&base),
+            tells: tells(base),
         };
         self.conversation.resources.call(base, event);
         self.conversation.usage.call(&name, event, self.trace);
@@ -434,19 +344,7 @@ impl Said {
 
     /// Begins what a call begins; what it waits for.
     fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
-        let nonblocking = base
-            .strip_prefix('I')
-            .filter(|rest| rest.starts_with(|it: char| it.is_ascii_lowercase()))
-            .filter(|rest| {
-                !matches!(
-                    *rest,
-                    "nit" | "nit_thread" | "nitialized" | "ntercomm_create"
-                )
-            });
-        let stem = nonblocking
-            .unwrap_or(base)
-            .trim_end_matches("_init")
-            .to_ascii_lowercase();
+        let (stem, is_nonblocking) = stem(base);
         let kinds = match stem.as_str() {
             "wait" | "waitall" => return Waits::All(self.requests.parts(&open.requests.handles)),
             "waitany" | "waitsome" => {
@@ -461,7 +359,7 @@ impl Said {
                 open.asked = Some((asked, Vec::new()));
                 return Waits::No;
             }
-            "probe" | "mprobe" if nonblocking.is_some() => {
+            "probe" | "mprobe" if is_nonblocking => {
                 open.asked = probed(event).map(|it| (Vec::new(), vec![it]));
                 return Waits::No;
             }
@@ -473,7 +371,7 @@ impl Said {
                 let file = event.handle("fh").and_then(|it| self.files.get(&it.raw));
                 vec![everybody(file.copied(), base)]
             }
-            _ => match begun(&stem, base, nonblocking.is_some(), event, &self.datatypes) {
+            _ => match begun(&stem, base, is_nonblocking, event, &self.datatypes) {
                 Some(kinds) => kinds,
                 None => return Waits::No,
             },
@@ -485,7 +383,7 @@ impl Said {
         if base == "File_open" {
             open.window_of = event.communicator();
         }
-        if nonblocking.is_some() || matches!(kinds.as_slice(), [PartKind::Own]) {
+        if is_nonblocking || matches!(kinds.as_slice(), [PartKind::Own]) {
             open.kinds = kinds.clone();
             open.begun = self.add(kinds);
             return Waits::No;
@@ -717,16 +615,9 @@ impl Said {
         let PartKind::Receive { from, tag, .. } = &mut part.kind else {
             return;
         };
-        let told = match (event.get("status"), event.get("array_of_statuses")) {
-            (Some((Value::Status(_, tag, _), Meaning::Peer(peer))), _) => Some((*tag, Some(*peer))),
-            (_, Some((Value::Statuses(_, statuses), Meaning::Peers(peers)))) => {
-                index.and_then(|index| Some((statuses.get(index)?.1, *peers.get(index)?)))
-            }
-            _ => None,
-        };
-        if let Some((said, peer)) = told {
-            if let (Peer::Any, Some(world)) = (*from, peer.and_then(|peer| peer.world)) {
-                *from = Peer::Task(world);
+        if let Some((said, sender)) = status(event, index) {
+            if let (Peer::Any, Some(sender)) = (*from, sender) {
+                *from = Peer::Task(sender);
             }
             if tag.is_none() && said >= 0 {
                 *tag = Some(said);

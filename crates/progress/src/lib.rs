@@ -22,9 +22,11 @@
 //! (`compare`).
 
 mod analysis;
+mod answer;
 mod arguments;
 mod astray;
 mod call;
+mod call_words;
 mod cause;
 mod conversation;
 mod datatypes;
@@ -36,6 +38,7 @@ mod group;
 mod inside;
 mod judgement;
 mod loose;
+mod loose_words;
 mod matching;
 mod message;
 mod mismatch;
@@ -62,6 +65,7 @@ mod turn;
 mod unseen;
 mod usage;
 mod verdict;
+mod wait_words;
 mod waits;
 mod watch;
 mod windows;

@@ -2,7 +2,8 @@
 //! traces of the run read once for all.
 
 use crate::cause::{Cause, Deed};
-use crate::loose::{Loose, called_at};
+use crate::loose::Loose;
+use crate::loose_words::called_at;
 use crate::message::Conversation;
 use lockstep_trace::{Run, Site, TraceName};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@
 //! ([`crate::rounds`]).
 //!
 //! *Guarantees*: both give the same (but for a call whose arguments are about to be written: it has not been made
-//! yet, to who follows). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
+//! yet, to who follows; and ready sends are not looked at where something was left out). *Costs*: of [`Follower`], what is new, and once a look what is distinct in the
 //! trees and what was said; all of it again where communicators came to be known otherwise than before.
 
 use crate::matching::Matching;

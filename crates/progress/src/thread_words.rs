@@ -2,7 +2,8 @@
 
 use crate::analysis::{Activity, Group, Progress};
 use crate::inside::{Inside, InsideWait};
-use crate::verdict::{place, reason, who};
+use crate::verdict::{place, who};
+use crate::wait_words::reason;
 use lockstep_trace::{ThreadName, TraceName};
 use std::collections::{BTreeSet, VecDeque};
 

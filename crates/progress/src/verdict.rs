@@ -1,14 +1,14 @@
 //! One sentence: who holds the others up, where, and why.
 
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, Task, waits_of};
+use crate::call_words::{mismatched, stolen};
 use crate::cause::{Cause, Deed};
 use crate::ends::crashed;
 use crate::loose::Loose;
-use crate::mismatch::{Aspect, Mismatch};
-use crate::races::Race;
+use crate::mismatch::Mismatch;
 use crate::strays;
-use crate::thread_words::within;
-use crate::waits::{Wait, Why};
+use crate::wait_words::reasons;
+use crate::waits::Why;
 use lockstep_trace::{EndKind, SourceLine, ranges};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -150,7 +150,7 @@ fn around(group: &Group) -> Option<&(String, u64)> {
     group.loops.iter().find(|it| function(it) == innermost)
 }
 
-fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
+pub(crate) fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
     let has = |it: &&Group| it.tasks.binary_search(&task).is_ok();
     progress.groups.iter().find(has)
 }
@@ -194,99 +194,6 @@ fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
     };
     let why = why.map_or(String::new(), |it| format!(", {it}"));
     Some(format!("{subject} {verb} {}{why}", place(largest)))
-}
-
-/// `for a message from rank 3 with tag 7`.
-pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
-    let to = who(progress, &[wait.to]);
-    let over = match group_of(progress, wait.to).map(|it| it.activity) {
-        Some(Activity::Finished) => ", which has finished",
-        Some(Activity::Ended) => ", which has ended",
-        _ => "",
-    };
-    match &wait.why {
-        Why::Message(Some(tag)) => format!("for a message from {to} with tag {tag}{over}"),
-        Why::Message(None) => format!("for a message from {to}{over}"),
-        Why::OtherTag(tag, sent) => {
-            let sent: Vec<String> = sent.iter().map(ToString::to_string).collect();
-            format!(
-                "for a message from {to} with tag {tag}, which sent tag {}{over}",
-                sent.join(", ")
-            )
-        }
-        Why::Receiver(tag) => format!("for {to} to receive a message with tag {tag}{over}"),
-        Why::Collective(name, id) => {
-            format!("for {to} to call {name}{}{over}", of(progress, *id))
-        }
-        Why::Epoch(name) => format!("for {to} to call {name}{over}"),
-        Why::Unlock(window) => format!("for {to} to unlock {}{over}", window_of(*window)),
-    }
-}
-
-/// ` of #2 {0-3}`; nothing where it is the world's.
-fn of(progress: &Progress, id: crate::CommunicatorId) -> String {
-    let name = progress.communicators.get(&id);
-    name.map_or(String::new(), |name| format!(" of {name}"))
-}
-
-fn window_of(task: Option<u32>) -> String {
-    match task {
-        Some(task) => format!("the window of rank {task}"),
-        None => "the window".to_owned(),
-    }
-}
-
-/// The same wait for several: `for ranks 3,5 to call MPI_Barrier`.
-pub(crate) fn together(progress: &Progress, wait: &Wait, targets: &[u32]) -> String {
-    let mut targets = targets.to_vec();
-    targets.sort_unstable();
-    targets.dedup();
-    let to = who(progress, &targets);
-    let any = if wait.or_another { "any of " } else { "" };
-    match &wait.why {
-        Why::Message(Some(tag)) | Why::OtherTag(tag, _) => {
-            format!("for a message from {any}{to} with tag {tag}")
-        }
-        Why::Message(None) => format!("for a message from {any}{to}"),
-        Why::Receiver(tag) => format!("for {any}{to} to receive a message with tag {tag}"),
-        Why::Collective(name, id) => format!("for {any}{to} to call {name}{}", of(progress, *id)),
-        Why::Epoch(name) => format!("for {any}{to} to call {name}"),
-        Why::Unlock(window) => format!("for {any}{to} to unlock {}", window_of(*window)),
-    }
-}
-
-/// Why a task waits, in short.
-pub(crate) fn reasons(progress: &Progress, task: u32) -> Option<String> {
-    if let Some(text) = within(progress, task) {
-        return Some(text);
-    }
-    let waits: Vec<&Wait> = waits_of(&progress.waiting, task).collect();
-    let first = waits.first()?;
-    let alike = waits.iter().all(|it| it.why == first.why);
-    if first.or_another && waits.len() > 1 {
-        return Some(match (&first.why, alike) {
-            (Why::Message(Some(tag)), true) => {
-                format!("for a message from anybody with tag {tag}")
-            }
-            (Why::Message(_) | Why::OtherTag(..), _) => "for a message from anybody".to_owned(),
-            _ => together(progress, first, &targets(&waits)),
-        });
-    }
-    if alike && waits.len() > 1 && waits.len() <= MOST_TARGETS {
-        return Some(together(progress, first, &targets(&waits)));
-    }
-    let mut text = reason(progress, first);
-    if waits.len() > 1 {
-        text.push_str(&format!(" (and {} more)", waits.len() - 1));
-    }
-    Some(text)
-}
-
-/// So many that are waited for are named.
-const MOST_TARGETS: usize = 16;
-
-fn targets(waits: &[&Wait]) -> Vec<u32> {
-    waits.iter().map(|it| it.to).collect()
 }
 
 /// Those that are to be named in a deadlock.
@@ -522,119 +429,3 @@ fn killed(progress: &Progress) -> Option<String> {
 
 /// So many groups are told of.
 const MOST_KILLED: usize = 4;
-
-/// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
-pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
-    let tasks: Vec<u32> = circle.iter().map(|(task, _)| *task).collect();
-    let clauses: Vec<String> = circle
-        .iter()
-        .take(4)
-        .filter_map(|(task, at)| {
-            let operation = facts.conversations.get(task)?.operations.get(*at)?;
-            let who = who(facts.progress, &[*task]);
-            let at = facts.sites.of(&facts.conversations[task], *at);
-            Some(format!("{who} in {}{at}", operation.name))
-        })
-        .collect();
-    let mut sorted = tasks;
-    sorted.sort_unstable();
-    format!(
-        "{} would wait for each other if messages were not buffered: {}",
-        who(facts.progress, &sorted),
-        clauses.join(", ")
-    )
-}
-
-/// `rank 0 in MPI_Recv from anybody at a.c:9 took a message of rank 2 and could have taken that of rank 1, for
-/// which MPI_Recv at a.c:10 would then wait for ever`.
-pub(crate) fn race(facts: &Facts<'_>, race: &Race) -> String {
-    let progress = facts.progress;
-    let call = |part: usize| raced(facts, race.task, part);
-    let task = who(progress, &[race.task]);
-    let instead = who(progress, &[race.instead]);
-    let took = race.took.map_or("another message".to_owned(), |it| {
-        format!("a message of {}", who(progress, &[it]))
-    });
-    format!(
-        "{task} in {} from anybody took {took} and could have taken that of {instead}, for which {} would then \
-         wait for ever",
-        call(race.wildcard),
-        call(race.starved)
-    )
-}
-
-/// `MPI_Recv at a.c:9`.
-fn raced(facts: &Facts<'_>, task: u32, part: usize) -> String {
-    let Some(conversation) = facts.conversations.get(&task) else {
-        return String::new();
-    };
-    let operation = conversation.parts[part].operation;
-    let at = facts.sites.of(conversation, operation);
-    format!("{}{at}", conversation.operations[operation].name)
-}
-
-/// `its message was taken before by MPI_Recv from anybody at a.c:9`.
-fn stolen(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
-    let steal = facts.steals.iter().find(|it| waiting.contains(&it.task))?;
-    Some(format!(
-        "a message of {} was taken before by {} from anybody",
-        who(facts.progress, &[steal.instead]),
-        raced(facts, steal.task, steal.wildcard)
-    ))
-}
-
-/// `rank 3 calls MPI_Reduce at a.c:9 where ranks 0-2 call MPI_Allreduce: operation 12 of MPI_COMM_WORLD`.
-pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
-    let progress = facts.progress;
-    let (Some((usual, most)), Some((other, few))) = (mismatch.sides.first(), mismatch.sides.get(1))
-    else {
-        return String::new();
-    };
-    let tasks = |parts: &[crate::PartId]| parts.iter().map(|it| it.task).collect::<Vec<u32>>();
-    let name = |parts: &[crate::PartId]| {
-        let id = parts.first()?;
-        let conversation = facts.conversations.get(&id.task)?;
-        let part = conversation.parts.get(id.part)?;
-        let operation = conversation.operations.get(part.operation)?;
-        // Where it is still open, its line is known.
-        let is_open = conversation.pending.contains(&part.operation);
-        let line = is_open
-            .then(|| group_of(progress, id.task))
-            .flatten()
-            .and_then(|group| {
-                let frame = group.stack.get(telling(&group.stack)?)?;
-                frame
-                    .called_at
-                    .as_ref()
-                    .map(|line| format!(" at {}", file(line)))
-            });
-        let called = || facts.sites.of(conversation, part.operation);
-        Some((operation.name.to_string(), line.unwrap_or_else(called)))
-    };
-    let (few_name, few_line) = name(few).unwrap_or_default();
-    let (most_name, most_line) = name(most).unwrap_or_default();
-    let calls = |tasks: &[u32]| if tasks.len() == 1 { "calls" } else { "call" };
-    let (few, most) = (tasks(few), tasks(most));
-    let what = match mismatch.aspect {
-        Aspect::Function => (String::new(), String::new()),
-        Aspect::Root => (format!(" with root {other}"), format!(" with root {usual}")),
-        Aspect::Reduction => (format!(" with {other}"), format!(" with {usual}")),
-        Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
-    };
-    // The windows and files of a communicator have no name.
-    let whose = match facts.communicators.get(mismatch.communicator) {
-        Some(it) => facts.communicators.name(it.id),
-        None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
-        None => "a window".to_owned(),
-    };
-    format!(
-        "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {whose}",
-        who(progress, &few),
-        calls(&few),
-        what.0,
-        who(progress, &most),
-        calls(&most),
-        what.1,
-        mismatch.order + 1,
-    )
-}

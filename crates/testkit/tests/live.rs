@@ -1,11 +1,12 @@
 //! A job that is looked at while it runs: what is found by reading what is new is what is found by reading all.
 
+use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, Progress, analyse};
 use lockstep_testkit::command::Running;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Scratch, command};
-use lockstep_trace::{Live, Run};
+use lockstep_trace::{EndKind, Live, Run};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,11 +24,9 @@ fn processes(run: &Path) -> Vec<Pid> {
 }
 
 fn is_stopped(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.map_or(true, |it| {
-        it.rsplit_once(") ")
-            .is_none_or(|it| !it.1.starts_with(['R', 'S', 'D']))
-    })
+    let line = fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let stat = Stat::parse(&line.unwrap_or_default());
+    stat.is_none_or(|it| !matches!(it.state, b'R' | b'S' | b'D'))
 }
 
 /// Copies a run while its processes stand still.
@@ -147,4 +146,37 @@ fn a_job_that_talks_all_the_time() {
 fn a_job_that_goes_on() {
     check("hydro.c", &["-g", "-O1"], &[]);
     check("workers.c", &["-g", "-O1"], &["3000"]);
+}
+
+/// A deadlock that buffers prevented is no hang: whoever watches a job has no use for the replay that finds it.
+#[test]
+fn what_might_have_come_otherwise_is_asked_when_the_job_is_over() {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("live-over");
+    let program = mpi.recipe("lapses.c").flags(&["-g", "-O1"]).build();
+    let mut words = mpi.launch(4);
+    words.extend([program.display().to_string(), "heads".into(), "2".into()]);
+    let run = scratch.join("run");
+    let mut running = Running::start(&mut record_command(&run, &[], &words));
+    let (mut live, mut follower) = (Live::default(), Follower::default());
+    let mut is_there = false;
+    while !running.is_over() {
+        std::thread::sleep(Duration::from_millis(100));
+        let Ok(opened) = live.open(&run) else {
+            continue;
+        };
+        let mut ranks = opened.processes.iter();
+        if ranks.all(|it| it.end.kind == EndKind::Running) {
+            assert_eq!(follower.analyse(&opened).potential, None);
+            is_there |= analyse(&opened).potential.is_some();
+        }
+    }
+    assert!(is_there, "nobody looked while the ranks slept");
+    let opened = live.open(&run).expect("a run");
+    let found = Follower::default().analyse(&opened);
+    assert_eq!(text(&found), text(&analyse(&opened)));
+    assert!(found.potential.is_some());
 }

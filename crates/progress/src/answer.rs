@@ -1,0 +1,59 @@
+//! What a call of MPI that returned says: which requests are over, whether there was anything, and whose message it was.
+
+use crate::call::more;
+use crate::requests::Named;
+use lockstep_trace::{Meaning, Resolved, Run, Value};
+
+/// The requests that a call says it completed, each with the place of its status, and how many more there are that were not
+/// recorded.
+pub(crate) fn chosen(
+    run: Option<&Run>,
+    named: &Named,
+    event: &Resolved,
+) -> (Vec<(usize, i64)>, usize) {
+    let is_fortran = run.zip(event.function).is_some_and(|(run, id)| {
+        let linkage = &run.function(id).linkage;
+        !linkage.trim_start_matches('P').starts_with("MPI_")
+    });
+    let base = i64::from(is_fortran);
+    let (indices, unseen) = match (event.number("index"), event.get("array_of_indices")) {
+        (Some(index), _) => (vec![index], 0),
+        (None, Some((Value::Numbers(count, indices), _))) => {
+            (indices.clone(), more(*count, indices.len()))
+        }
+        _ => return (Vec::new(), 0),
+    };
+    let handle = |index: usize| named.handles.get(index).copied();
+    // Without a request, it is negative (MPI_UNDEFINED).
+    let indices = indices
+        .iter()
+        .map(|it| usize::try_from(it.saturating_sub(base)));
+    let indices: Vec<usize> = indices.filter_map(Result::ok).collect();
+    let seen = indices.iter().enumerate();
+    let seen: Vec<_> = seen
+        .filter_map(|(place, it)| Some((place, handle(*it)?)))
+        .collect();
+    let more = (unseen + indices.len() - seen.len()).min(named.more);
+    (seen, more)
+}
+
+/// Whether what was asked for had happened.
+pub(crate) fn answered(event: &Resolved) -> bool {
+    match (event.number("flag"), event.number("outcount")) {
+        (Some(flag), _) => flag != 0,
+        (None, Some(count)) => count != 0,
+        (None, None) => true,
+    }
+}
+
+/// Tag and sender of what was received, as the only status says, or number `index`; the sender where it is known.
+pub(crate) fn status(event: &Resolved, index: Option<usize>) -> Option<(i64, Option<u32>)> {
+    let (tag, peer) = match (event.get("status"), event.get("array_of_statuses")) {
+        (Some((Value::Status(_, tag, _), Meaning::Peer(peer))), _) => (*tag, Some(*peer)),
+        (_, Some((Value::Statuses(_, statuses), Meaning::Peers(peers)))) => {
+            (statuses.get(index?)?.1, *peers.get(index?)?)
+        }
+        _ => return None,
+    };
+    Some((tag, peer.and_then(|it| it.world)))
+}

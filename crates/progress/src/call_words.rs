@@ -1,0 +1,123 @@
+//! Calls that do not fit each other, or fit by luck, in words.
+
+use crate::analysis::Facts;
+use crate::mismatch::{Aspect, Mismatch};
+use crate::races::Race;
+use crate::verdict::{file, group_of, telling, who};
+use std::collections::BTreeSet;
+
+/// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
+pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
+    let tasks: Vec<u32> = circle.iter().map(|(task, _)| *task).collect();
+    let clauses: Vec<String> = circle
+        .iter()
+        .take(4)
+        .filter_map(|(task, at)| {
+            let operation = facts.conversations.get(task)?.operations.get(*at)?;
+            let who = who(facts.progress, &[*task]);
+            let at = facts.sites.of(&facts.conversations[task], *at);
+            Some(format!("{who} in {}{at}", operation.name))
+        })
+        .collect();
+    let mut sorted = tasks;
+    sorted.sort_unstable();
+    format!(
+        "{} would wait for each other if messages were not buffered: {}",
+        who(facts.progress, &sorted),
+        clauses.join(", ")
+    )
+}
+
+/// `rank 0 in MPI_Recv from anybody at a.c:9 took a message of rank 2 and could have taken that of rank 1, for
+/// which MPI_Recv at a.c:10 would then wait for ever`.
+pub(crate) fn race(facts: &Facts<'_>, race: &Race) -> String {
+    let progress = facts.progress;
+    let call = |part: usize| raced(facts, race.task, part);
+    let task = who(progress, &[race.task]);
+    let instead = who(progress, &[race.instead]);
+    let took = race.took.map_or("another message".to_owned(), |it| {
+        format!("a message of {}", who(progress, &[it]))
+    });
+    format!(
+        "{task} in {} from anybody took {took} and could have taken that of {instead}, for which {} would then \
+         wait for ever",
+        call(race.wildcard),
+        call(race.starved)
+    )
+}
+
+/// `MPI_Recv at a.c:9`.
+fn raced(facts: &Facts<'_>, task: u32, part: usize) -> String {
+    let Some(conversation) = facts.conversations.get(&task) else {
+        return String::new();
+    };
+    let operation = conversation.parts[part].operation;
+    let at = facts.sites.of(conversation, operation);
+    format!("{}{at}", conversation.operations[operation].name)
+}
+
+/// `its message was taken before by MPI_Recv from anybody at a.c:9`.
+pub(crate) fn stolen(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
+    let steal = facts.steals.iter().find(|it| waiting.contains(&it.task))?;
+    Some(format!(
+        "a message of {} was taken before by {} from anybody",
+        who(facts.progress, &[steal.instead]),
+        raced(facts, steal.task, steal.wildcard)
+    ))
+}
+
+/// `rank 3 calls MPI_Reduce at a.c:9 where ranks 0-2 call MPI_Allreduce: operation 12 of MPI_COMM_WORLD`.
+pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
+    let progress = facts.progress;
+    let (Some((usual, most)), Some((other, few))) = (mismatch.sides.first(), mismatch.sides.get(1))
+    else {
+        return String::new();
+    };
+    let tasks = |parts: &[crate::PartId]| parts.iter().map(|it| it.task).collect::<Vec<u32>>();
+    let name = |parts: &[crate::PartId]| {
+        let id = parts.first()?;
+        let conversation = facts.conversations.get(&id.task)?;
+        let part = conversation.parts.get(id.part)?;
+        let operation = conversation.operations.get(part.operation)?;
+        // Where it is still open, its line is known.
+        let is_open = conversation.pending.contains(&part.operation);
+        let line = is_open
+            .then(|| group_of(progress, id.task))
+            .flatten()
+            .and_then(|group| {
+                let frame = group.stack.get(telling(&group.stack)?)?;
+                frame
+                    .called_at
+                    .as_ref()
+                    .map(|line| format!(" at {}", file(line)))
+            });
+        let called = || facts.sites.of(conversation, part.operation);
+        Some((operation.name.to_string(), line.unwrap_or_else(called)))
+    };
+    let (few_name, few_line) = name(few).unwrap_or_default();
+    let (most_name, most_line) = name(most).unwrap_or_default();
+    let calls = |tasks: &[u32]| if tasks.len() == 1 { "calls" } else { "call" };
+    let (few, most) = (tasks(few), tasks(most));
+    let what = match mismatch.aspect {
+        Aspect::Function => (String::new(), String::new()),
+        Aspect::Root => (format!(" with root {other}"), format!(" with root {usual}")),
+        Aspect::Reduction => (format!(" with {other}"), format!(" with {usual}")),
+        Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
+    };
+    // The windows and files of a communicator have no name.
+    let whose = match facts.communicators.get(mismatch.communicator) {
+        Some(it) => facts.communicators.name(it.id),
+        None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
+        None => "a window".to_owned(),
+    };
+    format!(
+        "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {whose}",
+        who(progress, &few),
+        calls(&few),
+        what.0,
+        who(progress, &most),
+        calls(&most),
+        what.1,
+        mismatch.order + 1,
+    )
+}

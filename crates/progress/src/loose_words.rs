@@ -1,0 +1,118 @@
+//! Loose ends, in words.
+
+use crate::loose::{Loose, LooseEnd};
+use lockstep_trace::{Site, ranges};
+
+impl LooseEnd {
+    /// What a task did, where ` at halo.c:77`.
+    fn told(&self, at: &str) -> String {
+        match self {
+            Self::NeverReceived { name, to, tag } => format!(
+                "sent rank {to} a message with tag {tag} ({name}{at}) that was never received"
+            ),
+            Self::NeverCompleted { name } => format!("never completed {name}{at}"),
+            Self::OtherDatatype { sent, received, to } => {
+                format!("sent rank {to} {sent}{at}, received as {received}")
+            }
+            Self::TooLarge { sent, room, to } => {
+                format!("sent rank {to} {sent}{at}, for which the receive had room for {room}")
+            }
+            Self::BeforeInit { name } => format!("called {name}{at} before MPI_Init"),
+            Self::Again { name } => format!("called {name}{at} though MPI had begun"),
+            Self::WrongThread {
+                name,
+                thread,
+                level,
+            } => format!(
+                "called {name}{at} in thread {thread}, which at {level} only the thread that began MPI may"
+            ),
+            Self::Freed { resource, name } => {
+                format!("called {name}{at} with a {resource} that it had freed")
+            }
+            Self::StartedTwice { name } => {
+                format!("called {name}{at} for a request that was running")
+            }
+            Self::LockedTwice { of: Some(of) } => {
+                format!("locked the window of rank {of}{at} though it had it locked")
+            }
+            Self::LockedTwice { of: None } => {
+                format!("locked a window{at} though it had it locked")
+            }
+            Self::NoBuffer { name } => {
+                format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
+            }
+            Self::Argument { name, what } => format!("called {name}{at} with {what}"),
+            Self::Uncommitted { name } => {
+                format!("called {name}{at} with a datatype that it had not committed")
+            }
+            Self::OtherWay { name, mode } => {
+                format!("called {name}{at} on a file that it had opened with {mode}")
+            }
+            Self::AttachedTwice => {
+                format!("called MPI_Buffer_attach{at} though there was a buffer")
+            }
+            Self::SmallBuffer { name, bytes, room } => {
+                format!(
+                    "called {name}{at} with {bytes} bytes, for which there is a buffer of {room}"
+                )
+            }
+            Self::NotReady { name, to } => {
+                format!("called {name}{at} to rank {to}, whose receive need not have begun by then")
+            }
+            Self::Conflict {
+                name,
+                other,
+                other_name,
+                target,
+            } => format!(
+                "called {name}{at} on a part of the window of rank {target} to which rank {other} called \
+                 {other_name} in the same epoch: nothing orders the two"
+            ),
+            Self::AfterFinalize { name } => format!("called {name}{at} after MPI_Finalize"),
+            Self::NeverUnlocked { of: Some(of) } => {
+                format!("never unlocked the window of rank {of}, locked{at}")
+            }
+            Self::NeverUnlocked { of: None } => format!("never unlocked a window, locked{at}"),
+            Self::NeverFreed { resource, name } => {
+                format!("never freed the {resource} of {name}{at}")
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for LooseEnd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.told(""))
+    }
+}
+
+impl Loose {
+    /// In a sentence: `rank 3 never completed MPI_Isend at halo.c:77 (4 times)`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let kind = if self.tasks.len() == 1 {
+            "rank"
+        } else {
+            "ranks"
+        };
+        let at = self.site.as_ref().map_or(String::new(), called_at);
+        let more = match (self.times, self.tasks.len()) {
+            (1, _) => String::new(),
+            (times, 1) => format!(" ({times} times)"),
+            (times, _) => format!(" ({times} times each)"),
+        };
+        format!(
+            "{kind} {} {}{more}",
+            ranges(&self.tasks),
+            self.end.told(&at)
+        )
+    }
+}
+
+/// ` at halo.c:77`, ` in exchange()` where no line is known.
+pub(crate) fn called_at(site: &Site) -> String {
+    match site.at() {
+        at if at.is_empty() => format!(" in {}()", site.caller),
+        at => format!(" at {at}"),
+    }
+}
