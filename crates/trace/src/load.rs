@@ -10,7 +10,7 @@ use lockstep_format::buffer;
 use lockstep_format::pack::is_pack;
 use lockstep_format::process::SUFFIX;
 use rayon::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -35,8 +35,8 @@ pub(crate) struct Loaded {
     pub file: ProcessFile,
     pub library: Arc<Library>,
     pub host: String,
-    /// Of a sealed run: what it tells of threads, and symbols that no image had.
-    pub told: Vec<SealedThread>,
+    /// Of a sealed run: what it tells of threads, by their index, and symbols that no image had.
+    pub told: FxHashMap<u32, SealedThread>,
     pub strays: Vec<u32>,
 }
 
@@ -170,8 +170,9 @@ fn rebuilt(process: SealedProcess, lists: &NameLists) -> Result<Loaded, String> 
         mapped = Mapped::Memory(streams);
     }
     file.findings = process.findings;
+    let told = process.threads.into_iter();
     Ok(Loaded {
-        told: process.threads,
+        told: told.map(|it| (it.index, it)).collect(),
         strays: process.strays,
         ..Loaded::new(process.file_name, mapped, file, lists)
     })
@@ -189,7 +190,7 @@ impl Loaded {
             whole: Whole::Here(Arc::clone(&mapped)),
             mapped,
             file,
-            told: Vec::new(),
+            told: FxHashMap::default(),
             strays: Vec::new(),
         }
     }

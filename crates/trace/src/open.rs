@@ -495,7 +495,7 @@ impl Opened {
                 process: name,
                 thread: thread_name,
             };
-            let told = told.iter().find(|it| it.index == thread.index);
+            let told = told.get(&thread.index);
             let committing = told.map_or(thread.is_committing, |told| told.committing);
             if committing {
                 notes.push(format!(

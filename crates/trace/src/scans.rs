@@ -85,7 +85,7 @@ impl<'a> Of<'a> {
             loaded,
             symbols: &process.symbols,
             thread,
-            told: loaded.told.iter().find(|it| it.index == thread.index),
+            told: loaded.told.get(&thread.index),
         })
     }
 
@@ -118,8 +118,8 @@ impl<'a> Of<'a> {
         }
         Arc::as_ptr(self.symbols).addr().hash(&mut hasher);
         for segment in self.thread.segments() {
-            (segment.symbols, segment.check, &segment.tail).hash(&mut hasher);
-            segment.staged.hash(&mut hasher);
+            (segment.symbols, segment.check, segment.inherited).hash(&mut hasher);
+            (&segment.tail, &segment.staged).hash(&mut hasher);
             for bytes in self.bytes(&segment.pieces).flatten() {
                 hasher.write(bytes);
             }

@@ -1,12 +1,13 @@
 //! Reads a sealed file before it counts, and compares it with the run as recorded: all events, and all that stands beside them.
 
-use super::file::{Sealed, SealedThread};
+use super::file::{OpenRun, Sealed, SealedThread};
 use super::seal::{SealError, TreeOf};
 use super::tell::fingerprint;
 use super::tree::{Names, Walk};
 use crate::map::Mapped;
-use crate::model::{FunctionId, Process, Run};
-use crate::open::{ProcessPart, Sealable};
+use crate::model::{Frame, FunctionId, Run, Thread};
+use crate::name::TraceName;
+use crate::open::{Sealable, ThreadPart};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
@@ -43,15 +44,22 @@ pub(super) fn verify(
         text,
     };
     let sealed = Sealed::open(path, Mapped::Memory(bytes)).map_err(wrong)?;
+    let names = names_in(run, &sealed);
     let mut told = sealed.processes().map_err(wrong)?;
-    for ((process, part), recorded) in run.processes.iter().zip(&sealable.parts).zip(beside) {
+    let parts = run.processes.iter().zip(&sealable.parts).zip(roots);
+    for (((process, part), roots), recorded) in parts.zip(beside) {
         let told = told.next().transpose().map_err(wrong)?;
         let is_same = told.is_some_and(|told| {
             told.file_name == part.file_name
                 && told.findings == part.findings
                 && told.strays == part.strays
                 && fingerprint(&told.residue) == *recorded
-                && are_alike(&told.threads, process, part)
+                && are_alike(
+                    &told.threads,
+                    &names,
+                    (&process.threads, &part.threads),
+                    roots,
+                )
         });
         if !is_same {
             return Err(SealError::DiffersBeside {
@@ -61,7 +69,6 @@ pub(super) fn verify(
         }
     }
     let tree = sealed.tree().map_err(|text| wrong(text.to_owned()))?;
-    let names = names_in(run, &sealed);
     let mut compared: FxHashSet<(u128, &TreeOf)> = FxHashSet::default();
     for (process, roots) in run.processes.iter().zip(roots) {
         for (thread, root) in process.threads.iter().zip(roots) {
@@ -93,20 +100,55 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// Whether threads are told as they were recorded, but for their events, stacks and trees.
-fn are_alike(told: &[SealedThread], process: &Process, part: &ProcessPart) -> bool {
-    told.iter().all(|told| {
-        let recorded = process.threads.iter().zip(&part.threads);
-        recorded.into_iter().any(|(thread, part)| {
-            let counts = (told.events, told.calls, told.dropped, told.bytes);
-            let open: u64 = told.open.iter().map(|run| run.times).sum();
-            told.index == part.index
-                && counts == (thread.events, thread.calls, thread.dropped, thread.bytes)
-                && (told.unverified, open) == (thread.unverified, thread.open.len() as u64)
-                && (told.committing, told.ran_main) == (part.committing, part.ran_main)
-                && told.damage == part.damage
+/// Whether just the threads whose events trees tell are told, each as it was recorded.
+fn are_alike(
+    told: &[SealedThread],
+    names: &Names,
+    (threads, parts): (&[Thread], &[ThreadPart]),
+    roots: &[Option<TreeOf>],
+) -> bool {
+    let recorded = threads.iter().zip(parts).zip(roots);
+    let mut recorded = recorded.filter_map(|(thread, root)| Some((thread, root.as_ref()?)));
+    let are_alike = told.iter().all(|told| {
+        let thread = recorded.next();
+        thread.is_some_and(|(thread, root)| is_alike(told, names, thread, root))
+    });
+    are_alike && recorded.next().is_none()
+}
+
+fn is_alike(
+    told: &SealedThread,
+    names: &Names,
+    (thread, part): (&Thread, &ThreadPart),
+    root: &TreeOf,
+) -> bool {
+    let counts = (told.events, told.calls, told.dropped, told.bytes);
+    let leaf = told.open_leaf.checked_sub(1).map(|it| names.function(it));
+    told.index == part.index
+        && (told.root, &told.strays) == (root.root, &root.strays)
+        && counts == (thread.events, thread.calls, thread.dropped, thread.bytes)
+        && (told.unverified, leaf) == (thread.unverified, thread.open_leaf)
+        && (told.committing, told.ran_main) == (part.committing, part.ran_main)
+        && told.damage == part.damage
+        && is_stack(&told.open, names, &thread.open)
+}
+
+/// Whether open calls are told as they were recorded.
+fn is_stack(told: &[OpenRun], names: &Names, recorded: &[Frame]) -> bool {
+    let mut recorded = recorded.iter();
+    let are_alike = told.iter().all(|run| {
+        (0..run.times).all(|_| {
+            recorded.next().is_some_and(|frame| {
+                let at = frame.called_at.as_ref();
+                let at = at.map(|at| (at.file.as_str(), at.line));
+                let told_at = run.called_at.as_ref();
+                let told_at = told_at.map(|(file, line)| (file.as_str(), *line));
+                (names.function(run.name), run.handed_over, told_at)
+                    == (frame.function, frame.handed_over, at)
+            })
         })
-    })
+    });
+    are_alike && recorded.next().is_none()
 }
 
 /// Reads the run as it is with the file that was written, and compares the threads that were kept as recorded.
@@ -121,10 +163,12 @@ pub(super) fn verify_kept(
         text: error.to_string(),
     })?;
     let written = written.run;
+    let threads = written.processes.iter().flat_map(|it| &it.threads);
+    let by_name: FxHashMap<TraceName, &Thread> = threads.map(|it| (it.name, it)).collect();
     for (process, roots) in run.processes.iter().zip(roots) {
         let kept = process.threads.iter().zip(roots);
         for (thread, _) in kept.filter(|(_, root)| root.is_none()) {
-            let same = written.trace(thread.name).is_some_and(|other| {
+            let same = by_name.get(&thread.name).is_some_and(|other| {
                 (other.events, other.dropped, &other.open)
                     == (thread.events, thread.dropped, &thread.open)
                     && other.events().eq(thread.events())
@@ -147,9 +191,69 @@ mod tests {
     use super::super::seal::{Trees, assemble};
     use super::super::tell::tell;
     use super::*;
+    use crate::model::Event;
     use crate::open_tests::Directory;
     use lockstep_format::sealed::Header;
     use lockstep_writer::{Builder, Named, ProcessFacts};
+
+    #[test]
+    fn every_thread_of_a_tree_is_told_as_it_was_recorded() {
+        let [main, send] = [FunctionId(0), FunctionId(1)];
+        let events = vec![Event::Call(main), Event::Call(send), Event::Return];
+        let name: TraceName = "0.0".parse().unwrap();
+        let threads = [events, Vec::new()].map(|events| Thread::from_events(name, events));
+        let parts = [3, 4].map(|index| ThreadPart {
+            index,
+            committing: false,
+            ran_main: true,
+            damage: Vec::new(),
+        });
+        let root = TreeOf {
+            root: 2,
+            ..TreeOf::default()
+        };
+        let roots = [Some(root), None];
+        let names = Names {
+            rows: vec![(main, false), (send, false)],
+        };
+        let thread = &threads[0];
+        let told = SealedThread {
+            index: 3,
+            root: 2,
+            events: thread.events,
+            calls: thread.calls,
+            bytes: thread.bytes,
+            ran_main: true,
+            open: vec![OpenRun {
+                name: 0,
+                handed_over: false,
+                called_at: None,
+                times: 1,
+            }],
+            ..SealedThread::default()
+        };
+        let is_so = |told: &[SealedThread]| are_alike(told, &names, (&threads, &parts), &roots);
+        assert!(is_so(std::slice::from_ref(&told)));
+        assert!(!is_so(&[]));
+        assert!(!is_so(&[told.clone(), told.clone()]));
+        let other = |change: fn(&mut SealedThread)| {
+            let mut told = told.clone();
+            change(&mut told);
+            is_so(&[told])
+        };
+        assert!(!other(|it| it.index = 4));
+        assert!(!other(|it| it.root = 1));
+        assert!(!other(|it| it.strays.push(1)));
+        assert!(!other(|it| it.calls += 1));
+        assert!(!other(|it| it.open_leaf = 1));
+        assert!(!other(|it| it.open.clear()));
+        assert!(!other(|it| it.open[0].name = 1));
+        assert!(!other(|it| it.open[0].times = 2));
+        assert!(!other(|it| it.open[0].handed_over = true));
+        assert!(!other(
+            |it| it.open[0].called_at = Some(("a.c".to_owned(), 1))
+        ));
+    }
 
     /// A rank that sends once.
     fn run(behind: i64, nanoseconds: u64, handle: u64) -> (Directory, Sealable) {
