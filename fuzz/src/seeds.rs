@@ -179,7 +179,9 @@ pub(crate) fn sealed() -> Vec<Vec<u8>> {
         seal(&[&sealable], &trees, None, false).ok()?;
         fs::read(run.path().join(sealed::FILE)).ok()
     };
-    file().into_iter().collect()
+    let mut files = lockstep_trace::sealed::fuzz::hostile();
+    files.extend(file());
+    files
 }
 
 pub(crate) fn contexts() -> Vec<Vec<u8>> {

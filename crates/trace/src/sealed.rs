@@ -8,6 +8,7 @@
 
 mod differences;
 mod file;
+pub mod fuzz;
 mod record;
 mod seal;
 mod tell;

@@ -497,39 +497,19 @@ fn thread(take: &mut Take<'_>, made: &mut Made) -> Result<SealedThread, Broken> 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::fuzz::{self, record};
     use super::super::record::Bytes;
-    use super::super::seal::{assemble, none};
+    use super::super::seal::none;
     use super::*;
     use crate::map::Mapped;
-    use lockstep_format::process::kind;
 
     /// A file without anything.
     fn empty() -> Sealed {
-        let header = Header {
-            slots: 14,
-            ..Header::default()
-        };
-        let nothing = Bytes::default();
-        let (bytes, _) = assemble(&header, &nothing, &none(), &none(), &[], &[]);
-        Sealed::open(Path::new("sealed"), Mapped::Memory(bytes)).unwrap()
+        opened(fuzz::file(&none()))
     }
 
-    /// A process with so many chunks of a kind that are told by `payload`, and of which `used` bytes are used.
-    fn record(chunks: u64, payload: &[u8], used: u64) -> Vec<u8> {
-        let mut record = Bytes::default();
-        record.bytes(b"node-1-1-0.lockstep");
-        [0, 0].iter().for_each(|count| record.number(*count));
-        record.sparse(&[]);
-        record.number(chunks);
-        for sequence in 0..chunks {
-            let kind = u64::from(kind::ARGUMENTS);
-            for number in [kind, 0, sequence, used, 0, form::PLAIN] {
-                record.number(number);
-            }
-            record.sparse(payload);
-        }
-        record.number(0);
-        record.0
+    fn opened(bytes: Vec<u8>) -> Sealed {
+        Sealed::open(Path::new("sealed"), Mapped::Memory(bytes)).unwrap()
     }
 
     /// So many processes, each as the first one.
@@ -557,6 +537,18 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 9_000);
+    }
+
+    #[test]
+    fn a_file_of_few_bytes_is_refused_or_taken_in_pieces() {
+        let [many, alike] = fuzz::hostile().try_into().unwrap();
+        assert!(many.len() < 10_000 && alike.len() < 1_000);
+        let last = |bytes| opened(bytes).processes().unwrap().last().unwrap();
+        let text = last(many).map(|it| it.made).unwrap_err();
+        assert!(text.contains("512 MiB for a process"), "{text}");
+        let file = opened(alike);
+        let made = file.processes().unwrap().map(|it| it.unwrap().made);
+        assert_eq!(made.filter(|it| *it > 1 << 20).count(), 300);
     }
 
     #[test]
