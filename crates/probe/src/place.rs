@@ -38,12 +38,12 @@ fn find(
     maps: &mut Maps,
     map: fn(usize, usize) -> Result<*mut u8, syscall::Errno>,
 ) -> Option<u64> {
-    let is_taken = |at: &u64| map(*at as usize, size as usize).is_ok();
+    let takes = |at: &u64| map(*at as usize, size as usize).is_ok();
     if maps.is_read() {
         // Where something was mapped meanwhile, look again.
         maps.add(extent);
         let [below, _] = gaps(extent, size, maps);
-        if let Some(at) = below.filter(is_taken) {
+        if let Some(at) = below.filter(takes) {
             return Some(at);
         }
     }
@@ -51,7 +51,7 @@ fn find(
         return None;
     }
     let gaps = gaps(extent, size, maps);
-    gaps.into_iter().flatten().find(is_taken)
+    gaps.into_iter().flatten().find(takes)
 }
 
 /// Places for it in the gap below the image that is nearest, and in the gap above it that is farthest.
