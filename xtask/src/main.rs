@@ -33,7 +33,7 @@ Usage: cargo xtask COMMAND
   campaign compare       faults whose place is known, and whether compare names it
   campaign kill [COUNT] [--seed N]
                          SIGKILL at random moments: what had happened must be in the trace
-  campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT]
+  campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
                          faults at random calls of MPI programs: who is named, by us and as published
   campaign go [--seed N] [KERNEL]...
                          the zoo of concurrency bugs in Go: found in how many runs, and what is said of the

@@ -27,6 +27,7 @@ use std::process::ExitCode;
   lockstep inject --fault delay --seconds 0.5 --at 'solve#1' --process 0 -- ./app
   lockstep inject --fault argument --set dest=7 --at 'MPI_Send#10' --process 5 -- mpirun -n 8 ./app
   lockstep inject --fault redirect --to memset --at 'memcpy#4' --process 0 -- ./app
+  lockstep inject --fault hang --at 'solve_step#2' --images libsolver --process 1 -- mpirun -n 4 ./app
   lockstep inject --fault hang --at random --seed 42 --from good -o faulty -- mpirun -n 4 ./app
 ")]
 pub struct Inject {
@@ -42,6 +43,14 @@ pub struct Inject {
     /// In which thread: 0 started the process; '*' the first that comes to its call N [default: 0]
     #[arg(long, value_name = "T", value_parser = one_or_any)]
     thread: Option<Chosen>,
+    /// Whose functions and calls are meant: the main program's, `all` images', or those of libraries beside it by name or
+    /// REGEX (repeatable)
+    ///
+    /// As with `record`: a name or regular expression on the path (`mpi4py|libsolver`) adds the functions of libraries and
+    /// the calls that those make into others, `all` the functions of every library; also of those that are loaded later.
+    /// With -o they are recorded, too.
+    #[arg(long, value_name = "main|all|NAME|REGEX", default_value = "main")]
+    images: Vec<String>,
     /// Record what the faulty program does, into this directory
     #[arg(short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -141,7 +150,7 @@ impl Inject {
             output: self.output,
             buffer: None,
             pack: false,
-            images: Vec::new(),
+            images: self.images,
             trace: Vec::new(),
             skip: Vec::new(),
             codec: codec::Kind::Lockstep,
@@ -159,6 +168,7 @@ impl Inject {
                 return Ok(ExitCode::from(error.status()));
             }
         };
+        record::say_unmatched(&outcome.unmatched_images);
         if let Some(summary) = &outcome.summary {
             output::complain(&record::sentence(summary));
         }

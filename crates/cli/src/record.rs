@@ -180,11 +180,7 @@ impl Record {
         for option in &outcome.unmatched {
             output::complain(&format!("{option} found no function and no library call"));
         }
-        for word in &outcome.unmatched_images {
-            output::complain(&format!(
-                "--images '{word}': no image of the run matches; lockstep info tells which were recorded"
-            ));
-        }
+        say_unmatched(&outcome.unmatched_images);
         if let Some(text) = &outcome.buffered {
             output::complain(text);
         }
@@ -195,6 +191,15 @@ impl Record {
             return Ok(output::found(true));
         }
         Ok(ExitCode::from(outcome.status))
+    }
+}
+
+/// Words of `--images` that no image of the run matches.
+pub fn say_unmatched(images: &[String]) {
+    for word in images {
+        output::complain(&format!(
+            "--images '{word}': no image of the run matches; lockstep info tells which were recorded"
+        ));
     }
 }
 

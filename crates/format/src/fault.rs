@@ -197,7 +197,9 @@ pub mod report {
     pub const MOST_ROWS: usize = (SIZE - FIRST_ROW) / ROW;
     /// In a row: `u64`, calls of the function.
     pub const ROW_CALLS: usize = 0;
-    /// In a row: `u32`, the thread's number plus 1; 0 where it is not known.
+    /// The number of a thread that never ran the program's own code, only a library's.
+    pub const HELPER: u32 = u32::MAX;
+    /// In a row: `u32`, the thread's number plus 1; 0 of a [`HELPER`].
     pub const ROW_THREAD: usize = 8;
     /// Size of a row.
     pub const ROW: usize = 16;
@@ -227,6 +229,8 @@ pub mod place {
     pub const OTHER: usize = 12;
     /// Arguments are passed by reference (Fortran).
     pub const BY_REFERENCE: u32 = 1;
+    /// The call is one of a library.
+    pub const LIBRARY: u32 = 2;
 }
 
 #[cfg(test)]

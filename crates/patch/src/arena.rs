@@ -201,6 +201,16 @@ impl Arena {
         }
     }
 
+    /// Leads an ordinary stub to a body elsewhere.
+    pub(crate) fn lead_to_body(&mut self, stub: &Stub, head: Head, body: u32) {
+        // Behind the opcode of `jmp body`, or of `nop; call body`.
+        let field = match head {
+            Head::Before { .. } => stub.start + 15,
+            _ => stub.start + 21,
+        };
+        self.set_displacement(field, u64::from(body));
+    }
+
     pub(crate) fn link(&mut self, at: u32, link: Link) {
         let (kind, value) = match link {
             Link::Image { address, trailing } => {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use lockstep_binary::{c_name, display_name};
 use lockstep_format::fault::{Kind, place};
-use lockstep_format::plan::{mechanism, routine};
+use lockstep_format::plan::{mechanism, routine, stub};
 
 use rustc_hash::FxHashSet;
 
@@ -51,14 +51,21 @@ pub(crate) struct Faults {
     found: Cell<u32>,
     /// Functions in which a thread may begin.
     beginnings: FxHashSet<Vec<u8>>,
+    /// The image is a library.
+    is_library: bool,
 }
 
 impl Faults {
-    pub(crate) fn new(fault: Option<&Fault>, beginnings: FxHashSet<Vec<u8>>) -> Self {
+    pub(crate) fn new(
+        fault: Option<&Fault>,
+        beginnings: FxHashSet<Vec<u8>>,
+        is_library: bool,
+    ) -> Self {
         Self {
             beginnings,
             fault: fault.cloned(),
             found: Cell::new(0),
+            is_library,
         }
     }
 
@@ -75,13 +82,14 @@ impl Faults {
         };
         let linkage = String::from_utf8_lossy(linkage);
         let is_fortran = c_name(&linkage) != linkage;
+        let flag = |holds: bool, flag: u32| if holds { flag } else { 0 };
         Some(Faulted {
             routine,
             is_instead: routine == routine::FOLLOW || fault.kind.is_instead(),
             leads_elsewhere: routine == routine::FAULT && fault.kind == Kind::Redirect,
             // What the function gets is what is recorded.
             takes_arguments_first: fault.kind != Kind::Argument,
-            flags: if is_fortran { place::BY_REFERENCE } else { 0 },
+            flags: flag(is_fortran, place::BY_REFERENCE) | flag(self.is_library, place::LIBRARY),
         })
     }
 
@@ -128,6 +136,14 @@ impl Fault {
     /// Whether the fault is put into the function of this linkage name.
     pub(crate) fn is_at(&self, linkage: &[u8]) -> bool {
         is_named(linkage, &self.at)
+    }
+
+    /// The image whose nameless function is meant: `IMAGE` of `IMAGE+0x1234`.
+    #[must_use]
+    pub fn image(&self) -> Option<&str> {
+        let (image, address) = self.at.rsplit_once("+0x")?;
+        let is_number = !address.is_empty() && address.bytes().all(|it| it.is_ascii_hexdigit());
+        (is_number && !image.is_empty()).then_some(image)
     }
 
     /// Whether this function is patched, whatever else is chosen; `None` where the choice decides.
@@ -232,15 +248,70 @@ impl Arena {
             stub = add(self, &late);
         } else {
             let length = call.bytes.len() as u32;
-            let links = body.links.iter().map(|(at, link)| (at + length, *link));
-            call.links.extend(links);
-            call.bytes.extend_from_slice(&body.bytes);
-            stub = add(self, &call);
+            stub = add(self, &followed_by(call, body));
             stub.body += length;
         }
         // Its body is entered through FAULT only.
         stub.is_inline = false;
         stub
+    }
+
+    /// A stub of an import. Where its calls are recorded elsewhere, the probe leads them past it to the body, which
+    /// stands behind the entry as in every stub: no call of FAULT is on that way.
+    pub(crate) fn add_import(&mut self, head: Head, body: &Code) -> Stub {
+        const TO_BODY: u32 = stub::INLINE - stub::ENTRY;
+        let fault = self.fault.take();
+        let Some(fault) = fault else {
+            if !self.is_plain {
+                return self.add_ordinary(head, body);
+            }
+            let stub = self.add_plain(body);
+            self.pad(stub.entry + TO_BODY);
+            self.place(body);
+            return stub;
+        };
+        let call = call_of(fault.routine, fault.flags);
+        if !fault.is_instead && !self.is_plain {
+            // The stub goes on where FAULT is called, and that leads to the body.
+            let late = Some(&call).filter(|_| fault.takes_arguments_first);
+            let late = late.and_then(|call| behind_arguments(call, body));
+            let late = late.unwrap_or_else(|| followed_by(call, body));
+            let head = match head {
+                Head::ThroughSlot { .. } => Head::Through,
+                head => head,
+            };
+            let stub = self.add_ordinary(head, body);
+            self.align();
+            let at = self.bytes.len() as u32;
+            self.place(&late);
+            self.lead_to_body(&stub, head, at);
+            return stub;
+        }
+        let mut stub = if self.is_plain {
+            self.add_plain(body)
+        } else {
+            self.add_ordinary(head, body)
+        };
+        let mut call = call;
+        self.align();
+        let entry = self.bytes.len() as u32;
+        let next = Link::Arena {
+            offset: u64::from(stub.entry),
+        };
+        call.links.push((call.bytes.len() as u32 + 1, next));
+        call.bytes.extend_from_slice(&[0xe9, 0, 0, 0, 0]);
+        self.place(&call);
+        if fault.leads_elsewhere {
+            self.elsewhere.push(self.bytes.len() as u32);
+        }
+        self.pad(entry + TO_BODY);
+        self.place(body);
+        stub.entry = entry;
+        stub
+    }
+
+    fn pad(&mut self, end: u32) {
+        self.bytes.resize(end as usize, 0xcc);
     }
 
     /// Code that records nothing: a body.
@@ -280,7 +351,15 @@ impl Arena {
     }
 }
 
-/// `call *[routine]` and the flags in an instruction that does nothing.
+/// One piece of code behind another.
+fn followed_by(mut first: Code, second: &Code) -> Code {
+    let length = first.bytes.len() as u32;
+    let links = second.links.iter().map(|(at, link)| (at + length, *link));
+    first.links.extend(links);
+    first.bytes.extend_from_slice(&second.bytes);
+    first
+}
+
 /// A body that takes arguments ([`Arena::arguments_body`]), with the call between that and the rest, so that
 /// the arguments of a call that hangs are known; `None` for other bodies.
 ///
@@ -314,6 +393,7 @@ fn behind_arguments(call: &Code, body: &Code) -> Option<Code> {
     Some(Code { bytes, links })
 }
 
+/// `call *[routine]` and the flags in an instruction that does nothing.
 fn call_of(routine: usize, flags: u32) -> Code {
     let mut bytes = vec![0xff, 0x15, 0, 0, 0, 0, 0x0f, 0x1f, 0x80];
     debug_assert_eq!(bytes.len(), 6 + place::FLAGS);

@@ -118,7 +118,11 @@ pub(crate) fn make(
     if high - low > LARGEST_IMAGE / 2 {
         return Err(PlanFailure::TooLarge(high - low));
     }
-    if !role.has_hooks() && !scope.own_functions {
+    // Of a fault without recording, the linker's hook alone is needed: libraries that come later are patched, too.
+    let is_bare = options.fault.as_ref().is_some_and(|it| !it.records);
+    let is_hooked = !is_bare || role == Role::Linker;
+    let has_hooks = role.has_hooks() && (is_hooked || role == Role::Main);
+    if !has_hooks && !scope.own_functions {
         return Ok(Made {
             plan: Builder::new(0).content(&image, role).write(),
             unpatched: Vec::new(),
@@ -156,7 +160,7 @@ pub(crate) fn make(
         choice.add(&beginnings);
         calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
         plan = Builder::new(calls.rows.len() as u32);
-        plan.choose_fault(&subject, &imports, options, beginnings);
+        plan.choose_fault(&subject, &imports, options, beginnings, role);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
         plan.add_call_sites(&subject, &calls, &rows);
@@ -170,12 +174,18 @@ pub(crate) fn make(
             Some(names) => subject.veto(names, role),
             None => Vec::new(),
         };
-        let is_own = |name: &[u8]| is_library && wants(name);
-        plan.add_hooks(&mut subject, role, begins_child, is_own);
+        if is_library {
+            plan.choose_fault(&subject, &imports, options, FxHashSet::default(), role);
+        }
+        if is_hooked {
+            let is_own = |name: &[u8]| is_library && wants(name);
+            plan.add_hooks(&mut subject, role, begins_child, is_own);
+        }
     }
     if let Some(names) = &names {
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
+        plan.lead_elsewhere(&calls);
         plan.exports = names.exports(|address| {
             let range = survey.range_starting_at(address)?;
             let owner = domain.owner.get(range).copied().flatten()?;
@@ -280,6 +290,7 @@ impl<'a> Builder<'a> {
         imports: &[Import<'a>],
         options: &Options,
         beginnings: FxHashSet<Vec<u8>>,
+        role: Role,
     ) {
         self.is_silent = options.silent;
         self.arena.is_plain = options.silent;
@@ -302,16 +313,23 @@ impl<'a> Builder<'a> {
                 }),
                 None => import().map(|import| Other::Import { slot: import.slot }),
             };
-            if self.other.is_none() {
+            let names = subject.domain.functions.iter().map(|own| &*own.name);
+            let mut names = names.chain(imports.iter().map(|import| import.name));
+            if self.other.is_none() && names.any(|name| fault.is_at(name)) {
+                let image = if role == Role::Main {
+                    "program"
+                } else {
+                    "library"
+                };
                 let reason = format!(
-                    "the program neither has nor calls {}, to which its call should be redirected",
+                    "the {image} neither has nor calls {}, to which its call should be redirected",
                     fault.to
                 );
                 let name = fault.at.clone().into_bytes();
                 return self.refuse(0, name.into(), reason);
             }
         }
-        self.faults = Faults::new(options.fault.as_ref(), beginnings);
+        self.faults = Faults::new(options.fault.as_ref(), beginnings, role != Role::Main);
     }
 
     /// Leads redirected calls to the other function, recorded if it is.
@@ -412,7 +430,7 @@ impl<'a> Builder<'a> {
             if let Some(reason) = self.faults.refused(row.name, row.mechanism) {
                 self.refuse(slot, row.name.into(), reason);
             }
-            let stub = self.arena.add_stub(head, &body);
+            let stub = self.arena.add_import(head, &body);
             self.arena.set_symbol(&stub, symbol);
             self.arena.set_shadow_slot(index as u32, &stub);
             self.functions.push(FunctionRow {

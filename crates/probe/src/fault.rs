@@ -10,7 +10,8 @@
 //! its signals as they were (`x86_64::fault`).
 
 use crate::event;
-use crate::planner::{self, Candidate, Environment};
+use crate::image::Image;
+use crate::planner;
 use crate::process::{Process, map_extent, start_time};
 use crate::setup::Setup;
 use crate::syscall::{
@@ -21,6 +22,7 @@ use crate::thread::{NO_SLOT, Thread};
 use crate::x86_64::fault as act;
 use crate::x86_64::routines::Frame;
 use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use lockstep_format::bytes::put_u64;
@@ -39,37 +41,68 @@ struct Plan {
     is_launcher: bool,
 }
 
-/// The main program's functions, where return addresses are looked up, and its load bias.
-struct Main(UnsafeCell<Option<(lockstep_format::plan::Plan<'static>, u64)>>);
+/// Images whose functions return addresses are looked up in.
+const IMAGES: usize = 256;
 
-// SAFETY: written in the constructor only, before anything else of ours can run.
-unsafe impl Sync for Main {}
-
-static MAIN: Main = Main(UnsafeCell::new(None));
-
-/// Keeps the main program's plan, where the fault needs it.
-///
-/// # Safety
-/// In the constructor only.
-pub unsafe fn know(environment: Environment, main: &Candidate) {
-    if plan().is_some_and(|plan| plan.order.kind == Kind::Swap)
-        && let Ok(found) = planner::find(environment, main)
-    {
-        let found = core::mem::ManuallyDrop::new(found);
-        // SAFETY: the caller's promise.
-        unsafe { *MAIN.0.get() = Some((found.plan, main.image.bias)) };
-    }
+/// A patched image: where it lies, its load bias, and the name of its plan.
+struct Patched {
+    extent: (u64, u64),
+    bias: u64,
+    plan: Text<192>,
 }
 
-/// The entry of the main program's function that an address lies in.
+/// Those that were patched, the last one last. What does not fit is not known.
+struct AllPatched {
+    count: AtomicU32,
+    images: UnsafeCell<[MaybeUninit<Patched>; IMAGES]>,
+}
+
+// SAFETY: written by one at a time behind `count`, and read below it.
+unsafe impl Sync for AllPatched {}
+
+static PATCHED: AllPatched = AllPatched {
+    count: AtomicU32::new(0),
+    images: UnsafeCell::new([const { MaybeUninit::uninit() }; IMAGES]),
+};
+
+/// Notes an image that was patched as the plan of this name says, where the fault needs it.
+///
+/// # Safety
+/// By one at a time.
+pub unsafe fn know(plan_name: Text<192>, image: &Image) {
+    let is_needed = plan().is_some_and(|plan| plan.order.kind == Kind::Swap);
+    let count = PATCHED.count.load(Ordering::Relaxed) as usize;
+    if !is_needed || count >= IMAGES {
+        return;
+    }
+    let patched = Patched {
+        extent: image.extent(),
+        bias: image.bias,
+        plan: plan_name,
+    };
+    let images = PATCHED.images.get().cast::<Patched>();
+    // SAFETY: inside the array, and nobody reads it there yet; the caller's promise.
+    unsafe { images.add(count).write(patched) };
+    PATCHED.count.store(count as u32 + 1, Ordering::Release);
+}
+
+/// Where the patched function begins that an address lies in.
 fn function_of(address: u64) -> Option<u64> {
-    // SAFETY: nobody writes after the constructor.
-    let (plan, bias) = unsafe { (*MAIN.0.get()).as_ref() }?;
-    let address = address.wrapping_sub(*bias);
-    plan.functions()
-        .filter(|f| f.origin == lockstep_format::plan::function::OWN)
-        .find(|f| (f.address..f.address.saturating_add(f.length)).contains(&address))
-        .map(|f| f.address)
+    let count = PATCHED.count.load(Ordering::Acquire) as usize;
+    // SAFETY: written up to there, and not changed any more.
+    let images =
+        unsafe { core::slice::from_raw_parts(PATCHED.images.get().cast::<Patched>(), count) };
+    // The last, where others lay there before.
+    let mut images = images.iter().rev();
+    let image = images.find(|it| (it.extent.0..it.extent.1).contains(&address))?;
+    let found = planner::read(image.plan).ok()?;
+    let address = address.wrapping_sub(image.bias);
+    let mut functions = found.plan.functions();
+    let function = functions.find(|f| {
+        f.origin == lockstep_format::plan::function::OWN
+            && (f.address..f.address.saturating_add(f.length)).contains(&address)
+    })?;
+    Some(image.bias.wrapping_add(function.address))
 }
 
 struct Place(UnsafeCell<Option<Plan>>);
@@ -343,8 +376,17 @@ fn make_report(number: Option<u32>) -> Option<*mut u8> {
 /// How long a thread waits for others that were made before it to reach the program's code.
 const PATIENCE: u64 = 100_000_000;
 
-/// Remembers that a thread runs the program's code.
-fn notice(thread: &mut Thread, here: &Here) {
+/// What the planner knows of the place that a call comes from.
+fn flags(frame: &Frame) -> u32 {
+    // SAFETY: the call of the routine is followed by an instruction that holds the flags.
+    unsafe { ((frame.slot + place::FLAGS as u64) as *const u32).read_unaligned() }
+}
+
+/// Remembers that a thread runs the program's code. A library's says nothing of that, but the first thread began there.
+fn notice(thread: &mut Thread, frame: &Frame, here: &Here) {
+    if flags(frame) & place::LIBRARY != 0 && syscall::tid() != syscall::pid() {
+        return;
+    }
     if thread.hot.fault_slot == 0 && here.is_own() {
         thread.hot.fault_slot = NO_SLOT;
         let id = syscall::tid();
@@ -362,6 +404,9 @@ fn notice(thread: &mut Thread, here: &Here) {
 fn thread_number(here: &Here, plan: &Plan, pid: u32, tid: u32) -> u32 {
     if tid == pid {
         return 0;
+    }
+    if !here.noticed.has(tid) {
+        return report::HELPER;
     }
     let is_earlier = |other: u32| other.wrapping_sub(pid) < tid.wrapping_sub(pid);
     let start = syscall::monotonic();
@@ -404,7 +449,7 @@ pub fn fault(thread: &mut Thread, frame: &mut Frame) {
         return;
     }
     if thread.hot.fault_row.is_null() {
-        begin(thread, plan, here);
+        begin(thread, frame, plan, here);
         thread.hot.fault_left -= 1;
     }
     // SAFETY: a counter in the report, or one of ours.
@@ -425,7 +470,7 @@ pub fn fault(thread: &mut Thread, frame: &mut Frame) {
 }
 
 /// The first call in a thread.
-fn begin(thread: &mut Thread, plan: &Plan, here: &Here) {
+fn begin(thread: &mut Thread, frame: &Frame, plan: &Plan, here: &Here) {
     if !records()
         && let Some(process) = Process::get()
     {
@@ -433,7 +478,7 @@ fn begin(thread: &mut Thread, plan: &Plan, here: &Here) {
         process.keep(thread);
     }
     let order = &plan.order;
-    notice(thread, here);
+    notice(thread, frame, here);
     let number = thread_number(here, plan, syscall::pid(), syscall::tid());
     let is_chosen = |chosen: Option<u32>, found: Option<u32>| chosen.is_none() || chosen == found;
     let is_here = is_chosen(order.process, here.number()) && !plan.is_launcher;
@@ -513,8 +558,8 @@ pub fn follow(thread: &mut Thread, frame: &mut Frame) {
     let Some((plan, here)) = plan().zip(Here::get()) else {
         return;
     };
-    notice(thread, here);
-    if thread.hot.fault_slot == NO_SLOT {
+    notice(thread, frame, here);
+    if thread.hot.fault_slot <= NO_SLOT {
         return;
     }
     let (first, first_return) = (thread.hot.fault_slot, thread.hot.fault_return);
@@ -553,9 +598,7 @@ fn tell(thread: &Thread, here: &Here, call: u64, state: u32) {
 static COPY: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 fn set_argument(frame: &mut Frame, order: &Order) {
-    // SAFETY: the call of FAULT is followed by an instruction that holds the flags.
-    let flags = unsafe { ((frame.slot + place::FLAGS as u64) as *const u32).read_unaligned() };
-    let value = if flags & place::BY_REFERENCE == 0 {
+    let value = if flags(frame) & place::BY_REFERENCE == 0 {
         order.value as u64
     } else {
         let [copy, ..] = &COPY;

@@ -125,10 +125,7 @@ pub fn start(environment: Environment) -> Result<(), &'static str> {
         path,
         link: 0,
     };
-    let patched = loader.look(Some(main), &mut Facts::Start);
-    // SAFETY: this is the constructor.
-    unsafe { crate::fault::know(environment, &main) };
-    patched
+    loader.look(Some(main), &mut Facts::Start)
 }
 
 /// The main program's path, with a zero behind it, for ever.
@@ -456,7 +453,8 @@ impl Loader {
         }
         let name = core::str::from_utf8(file_name(path)).unwrap_or("");
         let role = Role::of_library(name);
-        if !role.has_hooks() && !self.all || !crate::fault::records() {
+        // Without recording nothing needs hooks.
+        if !self.all && !(role.has_hooks() && crate::fault::records()) {
             return None;
         }
         let (low, high) = image.extent();
@@ -628,6 +626,8 @@ impl Loader {
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
         debugger::know(applied.arena, applied.size);
+        // SAFETY: in the constructor, or one at a time where images are loaded.
+        unsafe { crate::fault::know(found.name, &candidate.image) };
         if candidate.role == Role::Libc && found.plan.tells_of_signals() && applied.unexpected == 0
         {
             signals::watch_libc();

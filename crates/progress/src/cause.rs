@@ -6,6 +6,7 @@ use crate::analysis::Group;
 use crate::astray::Misdirection;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
+use crate::habit::unlike_others;
 use crate::message::CommunicatorId;
 use crate::observe::Observed;
 use crate::waits::{Waiting, Why};
@@ -82,13 +83,23 @@ pub(crate) fn causes(
 ) -> Vec<Cause> {
     let victims = victims(waiting);
     let awaited: BTreeSet<u32> = waiting.waits.iter().map(|it| it.to).collect();
+    let is_message = |why: &Why| matches!(why, Why::Message(_) | Why::OtherTag(..));
+    let messages = waiting.waits.iter().filter(|it| is_message(&it.why));
+    let missed: BTreeSet<u32> = messages.map(|it| it.to).collect();
+    let unlike = |task: &u32, root: NodeId| {
+        let found = unlike_before(&observed.forest, root);
+        found.or_else(|| match missed.contains(task) {
+            true => unlike_others(&observed.forest, root),
+            false => None,
+        })
+    };
     let tasks = observed.tasks.keys().zip(&observed.roots);
     let mut found: Vec<Cause> = tasks
         .filter(|(task, _)| normal.is_some() || awaited.contains(task))
         .filter_map(|(task, root)| {
             let departed = match normal {
                 Some(normal) => departure(&observed.forest, *normal.get(task)?, *root)?,
-                None => unlike_before(&observed.forest, *root)?,
+                None => unlike(task, *root)?,
             };
             let waiting = victims.get(task).into_iter().flatten();
             Some(Cause {

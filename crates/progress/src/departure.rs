@@ -207,7 +207,7 @@ fn last_round(forest: &Forest, list: &[NodeId], key: FunctionKey) -> Option<Vec<
 }
 
 /// The calls that a frame made, one by one; `None` where there are too many.
-fn calls(forest: &Forest, id: NodeId, left: &mut usize) -> Option<Vec<NodeId>> {
+pub(crate) fn calls(forest: &Forest, id: NodeId, left: &mut usize) -> Option<Vec<NodeId>> {
     let mut found = Vec::new();
     let mut next: Vec<(&[Item], u64)> = vec![(forest.node(id).items, 0)];
     while let Some((items, done)) = next.pop() {
@@ -235,7 +235,7 @@ fn calls(forest: &Forest, id: NodeId, left: &mut usize) -> Option<Vec<NodeId>> {
     Some(found)
 }
 
-fn function(forest: &Forest, id: NodeId) -> Option<FunctionKey> {
+pub(crate) fn function(forest: &Forest, id: NodeId) -> Option<FunctionKey> {
     match forest.node(id).label {
         Label::Call(call) => Some(call.function),
         _ => None,
@@ -243,7 +243,7 @@ fn function(forest: &Forest, id: NodeId) -> Option<FunctionKey> {
 }
 
 /// Which call of its function a call is, from 1.
-fn nth(forest: &Forest, list: &[NodeId], at: usize) -> usize {
+pub(crate) fn nth(forest: &Forest, list: &[NodeId], at: usize) -> usize {
     let key = function(forest, list[at]);
     let same = list[..=at]
         .iter()
@@ -274,7 +274,7 @@ fn repeats(forest: &Forest, list: &[NodeId], at: usize, count: usize) -> bool {
 }
 
 /// Whether a function sends, receives or waits: not where it only asks.
-fn communicates(forest: &Forest, function: FunctionKey) -> bool {
+pub(crate) fn communicates(forest: &Forest, function: FunctionKey) -> bool {
     const ASKS: [&str; 10] = [
         "MPI_Test",
         "MPI_Testall",

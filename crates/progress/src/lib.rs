@@ -35,6 +35,7 @@ mod ends;
 #[doc(hidden)]
 pub mod fuzz;
 mod group;
+mod habit;
 mod inside;
 mod judgement;
 mod loose;

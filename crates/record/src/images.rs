@@ -75,14 +75,20 @@ impl Images {
         if self.wishes.is_empty() {
             return Vec::new();
         }
-        let images = tally::recorded_images(run);
-        let is_there = |wish: &&(String, Regex)| {
-            !images
-                .iter()
-                .any(|image| finds(wish, &image.to_string_lossy()))
-        };
-        let missing = self.wishes.iter().filter(is_there);
-        missing.map(|(word, _)| word.clone()).collect()
+        self.unmatched_among(tally::recorded_images(run))
+    }
+
+    /// The wishes that none of these images fulfils, as they were written.
+    pub(crate) fn unmatched_among(
+        &self,
+        images: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> Vec<String> {
+        let mut missing: Vec<&(String, Regex)> = self.wishes.iter().collect();
+        for image in images {
+            let path = image.as_ref().to_string_lossy();
+            missing.retain(|wish| !finds(wish, &path));
+        }
+        missing.iter().map(|(word, _)| word.clone()).collect()
     }
 }
 

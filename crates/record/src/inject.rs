@@ -64,6 +64,7 @@ pub fn inject(
         .command
         .first()
         .ok_or_else(|| Error::own("expected a command to put a fault into, found none"))?;
+    let images = Images::new(&options.images)?;
     let mut choice = crate::choice(options)?;
     choice.fault = Some(planned(injection.order, &injection.at, &injection.to));
     let program = program::check(&program::find(name)?)?;
@@ -73,13 +74,12 @@ pub fn inject(
     } else {
         directory::temporary()?
     };
-    let images = Images::default();
     let mut teller = Teller {
         injection,
         said: HashSet::new(),
         say,
     };
-    let result = prepare(&directory, &program, &choice, injection).and_then(|()| {
+    let result = prepare(&directory, &program, &choice, &images, injection).and_then(|()| {
         plan::recall(&directory.path, &choice, &images, &options.command);
         let fault = Fault {
             order: injection.order,
@@ -99,17 +99,23 @@ pub fn inject(
             },
         )
     });
-    if directory.elected {
+    let mut unmatched_images = Vec::new();
+    if records && directory.elected {
         plan::remember(&directory.path, &choice, &images, &options.command);
+        unmatched_images = images.unmatched(&directory.path);
+    } else if !records && own_rank().is_none_or(|rank| rank == 0) {
+        // No process left a file that says which images it had, but each asked for their plans.
+        let asked = plan::remember(&directory.path, &choice, &images, &options.command);
+        unmatched_images = images.unmatched_among(&asked);
     }
     let result = result.map(|status| {
-        teller.finish(&directory.path, &choice);
+        teller.finish(&directory.path, &choice, &images);
         Outcome {
             status: exit_code(status),
             summary: (records && directory.elected).then(|| summary(&directory)),
             untraced: None,
             unmatched: Vec::new(),
-            unmatched_images: Vec::new(),
+            unmatched_images,
             buffered: None,
         }
     });
@@ -121,11 +127,12 @@ pub fn inject(
     result
 }
 
-/// Makes the program's plan. A program that starts no others must have the function.
+/// Makes the program's plan. A program that starts no others must have the function, unless a library may.
 fn prepare(
     directory: &Directory,
     program: &Program,
     choice: &lockstep_patch::Options,
+    images: &Images,
     injection: &Injection,
 ) -> Result<(), Error> {
     let reports = directory.path.join(report::DIRECTORY);
@@ -138,10 +145,17 @@ fn prepare(
         return Err(Error::own(format!("{shown}: cannot be patched: {reason}")));
     }
     let found = Found::read(&directory.path, choice, injection);
+    if images.variable().is_some() {
+        return Ok(());
+    }
     match found.problem(&injection.at) {
         Some(problem) if !found.reasons.is_empty() || !starts_others(&program.image) => {
             let hint = similar(&program.image, &injection.at);
-            Err(Error::own(format!("{shown}: {problem}{hint}")))
+            let libraries = match (hint.is_empty(), found.reasons.is_empty()) {
+                (true, true) => "; --images puts faults into functions of libraries, too",
+                _ => "",
+            };
+            Err(Error::own(format!("{shown}: {problem}{hint}{libraries}")))
         }
         _ => Ok(()),
     }
@@ -373,7 +387,7 @@ impl Teller<'_> {
     }
 
     /// When all is over.
-    fn finish(&mut self, run: &Path, choice: &lockstep_patch::Options) {
+    fn finish(&mut self, run: &Path, choice: &lockstep_patch::Options, images: &Images) {
         let reports = self.told_here(run);
         self.tell(&reports, |state| state != report::COUNTING);
         let own = own_rank();
@@ -385,7 +399,11 @@ impl Teller<'_> {
         let found = Found::read(run, choice, self.injection);
         let why = match found.problem(at) {
             Some(_) if found.reasons.is_empty() => {
-                format!("no program that ran has or calls a function {at}")
+                let with_libraries = match images.variable() {
+                    Some(_) => ", nor does a library that --images chose",
+                    None => "; --images puts faults into functions of libraries, too",
+                };
+                format!("no program that ran has or calls a function {at}{with_libraries}")
             }
             Some(problem) => problem,
             None => calls(&reports, self.injection, own),
@@ -408,7 +426,10 @@ fn sentence(report: &Report, injection: &Injection) -> String {
         let _ = write!(text, ", to {}", injection.to);
     }
     if let Some(process) = report.process {
-        let _ = write!(text, ", in process {process}, thread {}", report.thread);
+        let _ = match report.thread {
+            report::HELPER => write!(text, ", in process {process}, in a library's own thread"),
+            thread => write!(text, ", in process {process}, thread {thread}"),
+        };
     }
     text.push_str(match report.state {
         report::ALONE => "; no call followed there, so that it was not made",

@@ -168,17 +168,18 @@ pub(crate) fn recall(
     ahead::note(&planner.plans, &planner.fetch_all(jobs));
 }
 
-/// Keeps what processes of the run asked for, for the next run of `command`.
+/// Keeps what processes of the run asked for, for the next run of `command`. The images that they were.
 pub(crate) fn remember(
     run: &Path,
     choice: &lockstep_patch::Options,
     images: &Images,
     command: &[OsString],
-) {
+) -> Vec<PathBuf> {
     let asked = ahead::asked(&run.join("plans"));
     if let Some(cache) = Cache::open() {
         ahead::keep(&cache, &ahead::key(command, images, choice), &asked);
     }
+    asked.into_iter().map(|job| job.path).collect()
 }
 
 /// The name of the plan of the file at `path`.
@@ -197,6 +198,13 @@ fn name_of(
     };
     let key = image_key(image.build_id(), &identity);
     Ok(plan_name(&key, role, choice))
+}
+
+/// Whether runs name the image at `path` so: by its file's name, which may lack the version behind `.so`.
+fn is_told_by(path: &Path, image: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let rest = name.strip_prefix(image);
+    rest.is_some_and(|rest| rest.is_empty() || image.ends_with(".so") && rest.starts_with('.'))
 }
 
 /// A plan to put into the run.
@@ -302,6 +310,18 @@ impl Planner {
         }
     }
 
+    /// The choice in the job's image: a function without a name is one of the image that it is told by.
+    fn choice_of(&self, job: &Job) -> lockstep_patch::Options {
+        let mut choice = self.choice.clone();
+        if let Some(fault) = &mut choice.fault
+            && let Some(image) = fault.image()
+            && !is_told_by(&job.path, image)
+        {
+            fault.at = String::new();
+        }
+        choice
+    }
+
     /// Makes the plans, the largest images first, on as many processors as there are.
     fn make_all(&self, mut jobs: Vec<Job>) -> Result<(), PlanError> {
         jobs.sort_by_cached_key(|job| fs::metadata(&job.path).map_or(0, |found| found.size()));
@@ -345,11 +365,12 @@ impl Planner {
         if name_of(&job.path, &bytes, job.role, &self.choice)? != job.name {
             return Err(PlanError::Replaced);
         }
+        let choice = self.choice_of(job);
         let debug = Self::debug_file(job).filter(|(_, size)| *size <= MOST_NAMES);
         let scope = self.scope(job);
         let plan = match debug.and_then(|(path, _)| fs::read(path).ok()) {
-            Some(names) => lockstep_patch::plan_with_names(&bytes, &names, scope, &self.choice)?,
-            None => lockstep_patch::plan(&bytes, scope, &self.choice)?,
+            Some(names) => lockstep_patch::plan_with_names(&bytes, &names, scope, &choice)?,
+            None => lockstep_patch::plan(&bytes, scope, &choice)?,
         };
         let place = self.plans.join(&job.name);
         crate::put(&draft(&place), &place, &plan)?;
@@ -364,6 +385,15 @@ impl Planner {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn images_are_told_by_their_names_with_and_without_a_version() {
+        let is_told = |image| is_told_by(Path::new("/usr/lib/libsolver.so.0.1"), image);
+        assert!(
+            is_told("libsolver.so") && is_told("libsolver.so.0") && is_told("libsolver.so.0.1")
+        );
+        assert!(!is_told("libsolver") && !is_told("libsolve") && !is_told("other.so"));
+    }
 
     #[test]
     fn what_cannot_be_planned_is_asked_for_once() {

@@ -143,6 +143,8 @@ pub struct Outcome {
 pub struct Healthy {
     program: String,
     words: Vec<String>,
+    /// Options that choose libraries, where its code is in some.
+    images: Vec<String>,
     directory: PathBuf,
     /// Rank, function, whether it is the program's own, calls.
     calls: Vec<(u32, String, bool, u64)>,
@@ -159,25 +161,26 @@ impl Healthy {
         let built = recipe.flags(&["-g", "-O1"]).build();
         let mut words = mpi.launch(ranks as usize);
         words.push(built.display().to_string());
-        Self::record_words(program, words, scratch)
+        Self::record_words(program, words, &[], scratch)
     }
 
-    /// Records a command, a launcher and its program.
+    /// Records a command, a launcher and its program, and of libraries those that `images` names.
     ///
     /// # Panics
     /// If it cannot be recorded.
     #[must_use]
-    pub fn of_command(command: &str, scratch: &Scratch) -> Self {
+    pub fn of_command(command: &str, images: &[&str], scratch: &Scratch) -> Self {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let is_program = |it: &&String| it.contains('/') || it.ends_with(".x");
         let program = words.iter().find(is_program).or(words.last());
         let program = program.map_or("", |it| file_name(it)).to_owned();
-        Self::record_words(&program, words, scratch)
+        Self::record_words(&program, words, images, scratch)
     }
 
-    fn record_words(program: &str, words: Vec<String>, scratch: &Scratch) -> Self {
+    fn record_words(program: &str, words: Vec<String>, images: &[&str], scratch: &Scratch) -> Self {
         let directory = scratch.join(format!("healthy-{program}"));
-        let outcome = command::run(&mut record_command(&directory, &[], &words));
+        let options: Vec<&str> = images.iter().flat_map(|it| ["--images", it]).collect();
+        let outcome = command::run(&mut record_command(&directory, &options, &words));
         assert_eq!(outcome.status, 0, "{outcome:#?}");
         let mut calls = Vec::new();
         for rank in 0.. {
@@ -188,13 +191,14 @@ impl Healthy {
             for it in found["functions"].as_array().into_iter().flatten() {
                 let name = it["name"].as_str().unwrap_or_default().to_owned();
                 let image = file_name(it["image"].as_str().unwrap_or_default());
-                let is_own = image.contains(program);
+                let is_own = [program].iter().chain(images).any(|it| image.contains(it));
                 calls.push((rank, name, is_own, it["calls"].as_u64().unwrap_or(0)));
             }
         }
         Self {
             program: program.to_owned(),
             words,
+            images: options.iter().map(|&it| it.to_owned()).collect(),
             directory,
             calls,
         }
@@ -245,6 +249,7 @@ impl Healthy {
         );
         let mut inject = lockstep(&["inject", "-o"]);
         inject.arg(&directory).args(trial.fault.words().1);
+        inject.args(&self.images);
         if trial.fault == Fault::Peer {
             inject.args(["--set", &format!("dest={rank}")]);
         }

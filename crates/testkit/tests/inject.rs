@@ -603,3 +603,157 @@ fn arguments_of_mpi_calls_by_name_in_c_and_fortran() {
         assert!(outcome.stderr.contains(expected), "{outcome:#?}");
     }
 }
+
+/// A program, and the library that it is linked to.
+fn layered() -> (PathBuf, PathBuf) {
+    let recipe = Recipe::new("c/layers.c")
+        .shared()
+        .flags(&["-O1", "-fno-builtin", "-pthread"]);
+    let library = recipe.build();
+    let folder = library.parent().expect("it lies in a folder");
+    let program = Recipe::new("c/uses_layers.c").flags(&[
+        "-O1",
+        &format!("-L{}", folder.display()),
+        &format!("-Wl,-rpath,{}", folder.display()),
+        &format!("-l{}", recipe.library_name()),
+    ]);
+    (program.build(), library)
+}
+
+const LAYERS: &[&str] = &["--images", "liblayers"];
+
+#[test]
+fn functions_of_libraries_are_hit_and_each_call_counts_once() {
+    let scratch = Scratch::new("inject-images");
+    let (program, _) = layered();
+    let cases: [(Vec<&str>, &str); 9] = [
+        (at("skip", "layer_inside#2"), "1 0 21 23 \n7 = 45\n"),
+        // The program's own call of it, and the library's own: both lead to one function.
+        (at("skip", "layer#2"), "1 21 23 \n7 = 45\n"),
+        (at("skip", "layer#3"), "1 3 23 \n7 = 27\n"),
+        (
+            with(at("skip", "layers#1"), &["--set", "return=5"]),
+            "1 3 7 = 9\n",
+        ),
+        (
+            with(at("argument", "layer#4"), &["--set", "1=0"]),
+            "1 3 21 1 \n7 = 26\n",
+        ),
+        // A call that the library makes into another one.
+        (at("skip", "puts#1"), "1 3 21 23 7 = 48\n"),
+        (
+            with(at("redirect", "layer#3"), &["--to", "layer_inside"]),
+            "1 3 23 \n7 = 48\n",
+        ),
+        // Its next call comes first, and it returns 0 meanwhile.
+        (at("swap", "layer#3"), "1 3 23 21 \n7 = 27\n"),
+        (at("exit", "layer#5"), "1 3 21 23 \n7 = 48\n"),
+    ];
+    for (index, (options, stdout)) in cases.iter().enumerate() {
+        let options = with(options.clone(), LAYERS);
+        let run = recorded(&scratch, &format!("run{index}"), &options, &program);
+        for outcome in [&inject(&options, &program), &run.outcome] {
+            assert_eq!(outcome.stdout, *stdout, "{options:?} {outcome:#?}");
+            let is_there = outcome.stderr.contains("the fault happened");
+            // The fifth call is a thread's of the library.
+            assert_eq!(is_there, options[1] != "exit", "{options:?} {outcome:#?}");
+        }
+        let calls = called(&run);
+        assert!(calls.contains(&"layer_inside".to_owned()), "{calls:?}");
+    }
+    let helper = with(at("skip", "layer_inside#1"), &["--thread", "1"]);
+    let outcome = inject(&with(helper, LAYERS), &program);
+    assert_eq!(outcome.stdout, "1 3 21 23 \n7 = 48\n", "{outcome:#?}");
+    let any = with(at("skip", "layer_thread#1"), &["--thread", "*"]);
+    let outcome = inject(&with(any, LAYERS), &program);
+    assert_eq!(outcome.stdout, "1 3 21 23 \n= 48\n", "{outcome:#?}");
+    let place = "in process 0, in a library's own thread";
+    assert!(outcome.stderr.contains(place), "{outcome:#?}");
+    let options = with(at("skip", "layer#4"), &["--images", "all"]);
+    let outcome = inject(&options, &program);
+    assert_eq!(outcome.stdout, "1 3 21 \n7 = 25\n", "{outcome:#?}");
+}
+
+#[test]
+fn libraries_that_are_loaded_later_are_hit() {
+    let scratch = Scratch::new("inject-loaded");
+    let (_, library) = layered();
+    let program = Recipe::new("c/runs_library.c").flag("-O1").build();
+    let options = with(at("skip", "layer#2"), LAYERS);
+    let plain = command::run(&mut inject_command(&options, &[&program, &library]));
+    let directory = scratch.join("run").display().to_string();
+    let options = with(vec!["-o", &directory], &options);
+    let recorded = command::run(&mut inject_command(&options, &[&program, &library]));
+    for outcome in [&plain, &recorded] {
+        assert_eq!(outcome.stdout, "3 \n= 3\n", "{outcome:#?}");
+        assert!(
+            outcome.stderr.contains("the fault happened"),
+            "{outcome:#?}"
+        );
+    }
+}
+
+#[test]
+fn functions_without_names_are_those_of_their_image() {
+    let scratch = Scratch::new("inject-nameless");
+    let (program, library) = layered();
+    // The same code with fewer names, in the other's place.
+    let folder = scratch.join("stripped");
+    std::fs::create_dir_all(&folder).expect("it can be made");
+    let stripped = folder.join("liblayers.so");
+    let mut strip = Command::new("strip");
+    strip.arg("-o").arg(&stripped).arg(&library);
+    assert_eq!(command::run(&mut strip).status, 0);
+    let run = {
+        let directory = scratch.join("healthy");
+        let mut command = lockstep(&["record", "-o"]);
+        command.arg(&directory).args(LAYERS).arg("--").arg(&program);
+        command.env("LD_LIBRARY_PATH", &folder);
+        let outcome = command::run(&mut command);
+        Recording { outcome, directory }
+    };
+    assert_eq!(
+        run.outcome.stdout, "1 3 21 23 \n7 = 48\n",
+        "{:#?}",
+        run.outcome
+    );
+    let calls = called(&run);
+    // `layer_inside`: in the first thread nothing else of the library without a name is called four times.
+    let is_it = |name: &&String| {
+        name.starts_with("liblayers.so+0x") && calls.iter().filter(|it| it == name).count() == 4
+    };
+    let nameless = calls
+        .iter()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("{calls:?}"));
+    let skip = |name: &str| {
+        let place = format!("{name}#2");
+        let options = with(at("skip", &place), LAYERS);
+        let mut command = inject_command(&options, &[&program]);
+        command::run(command.env("LD_LIBRARY_PATH", &folder))
+    };
+    assert_eq!(skip(nameless).stdout, "1 0 21 23 \n7 = 45\n");
+    // Another image's, at the same place.
+    let other = nameless.replace("liblayers", "libother");
+    assert_eq!(skip(&other).stdout, "1 3 21 23 \n7 = 48\n");
+}
+
+#[test]
+fn without_its_library_chosen_a_function_is_not_there_and_that_is_said() {
+    let (program, _) = layered();
+    let cases: [(&[&str], &str); 3] = [
+        (&[], "--images puts faults into functions of libraries, too"),
+        (
+            &["--images", "libnothing"],
+            "--images 'libnothing': no image of the run matches",
+        ),
+        (
+            &["--images", "(lib"],
+            "--images: the pattern '(lib' is not a regular expression",
+        ),
+    ];
+    for (more, expected) in cases {
+        let outcome = inject(&with(at("skip", "layer_inside#1"), more), &program);
+        assert!(outcome.stderr.contains(expected), "{outcome:#?}");
+    }
+}

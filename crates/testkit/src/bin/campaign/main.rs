@@ -15,7 +15,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
        cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --beside] [KERNEL]...
-       cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT]
+       cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
 
 kill: SIGKILL at random moments
   COUNT      how many kills (1500)
@@ -31,6 +31,7 @@ progress: faults at random calls of MPI programs, and who is named by our analys
   --others N so many faults of each other kind a program (3)
   --ranks N  how many ranks (8)
   --command TEXT  instead: faults at calls of this command, 'mpirun -n 16 ./bt.W.x' say
+  --images NAME  with --command: at calls of this library, too, as of the program's own code ('liblammps')
 
   --seed N   which campaign: the same number gives the same trials (1)
 

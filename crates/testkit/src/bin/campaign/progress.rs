@@ -12,7 +12,7 @@ const HEADS: &str =
 
 pub fn run(words: &[String]) -> Result<ExitCode> {
     let (mut seed, mut loops, mut others, mut ranks) = (1, 10, 3, 8);
-    let mut command = None;
+    let (mut command, mut images) = (None, Vec::new());
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let mut value = || rest.next().with_context(|| format!("{word} needs a value"));
@@ -23,9 +23,10 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
             "--others" => others = number()?,
             "--ranks" => ranks = u32::try_from(number()?)?,
             "--command" => command = Some(value()?.as_str()),
-            other => {
-                bail!("expected --seed, --loops, --others, --ranks or --command, found `{other}`")
-            }
+            "--images" => images.push(value()?.as_str()),
+            other => bail!(
+                "expected --seed, --loops, --others, --ranks, --command or --images, found `{other}`"
+            ),
         }
     }
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
@@ -46,7 +47,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     let scratch = Scratch::below(&directory, "progress");
     let ours = PROGRAMS.iter().filter(|_| command.is_none());
     let ours = ours.map(|program| Healthy::record(mpi, program, ranks, &scratch));
-    let given = command.map(|it| Healthy::of_command(it, &scratch));
+    let given = command.map(|it| Healthy::of_command(it, &images, &scratch));
     for healthy in ours.chain(given) {
         let program = healthy.program();
         for fault in Fault::ALL {
@@ -62,7 +63,8 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
                     continue;
                 };
                 let outcome = healthy.run(&trial, &scratch);
-                let at = format!("{}#{}", trial.function, trial.call);
+                // A cell has no comma, and a C++ function's parameters may.
+                let at = format!("{}#{}", trial.function, trial.call).replace(", ", ";");
                 let mut text = String::new();
                 for (method, named) in METHODS.iter().zip(&outcome.named) {
                     let ranks: Vec<String> = named.ranks.iter().map(u32::to_string).collect();

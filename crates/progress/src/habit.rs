@@ -1,0 +1,225 @@
+//! A call that left a message out which every other call of its function sends, wherever in the task these were made.
+//!
+//! The task that does so goes on, and is often far ahead when somebody misses the message: messages with one tag stand in
+//! for each other until there is one too few. [`crate::departure`] looks at the last calls in the frames that are open; here
+//! all calls of a function are held together, by what each of them communicates itself.
+//!
+//! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
+//! one once and after them. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most
+//! [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
+
+use crate::departure::{Departure, MOST, calls, communicates, function, nth};
+use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+/// So many calls that were alike are a habit.
+const OFTEN: u64 = 8;
+
+/// The distinct subtrees of a task, callers before callees, and how often each occurs.
+struct Counted {
+    order: Vec<NodeId>,
+    times: FxHashMap<NodeId, u64>,
+}
+
+impl Counted {
+    fn new(forest: &Forest, root: NodeId) -> Self {
+        let mut order = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut next = vec![(root, false)];
+        while let Some((id, is_done)) = next.pop() {
+            if is_done {
+                order.push(id);
+            } else if seen.insert(id) {
+                next.push((id, true));
+                next.extend(forest.node(id).items.iter().map(|it| (it.node, false)));
+            }
+        }
+        order.reverse();
+        let mut times: FxHashMap<NodeId, u64> = FxHashMap::default();
+        times.insert(root, 1);
+        for id in &order {
+            let own = times[id];
+            for item in forest.node(*id).items {
+                let sum = times.entry(item.node).or_default();
+                *sum = sum.saturating_add(own.saturating_mul(item.times));
+            }
+        }
+        Self { order, times }
+    }
+
+    /// How often calls that `is_meant` accepts come in each subtree.
+    fn sums(&self, forest: &Forest, is_meant: impl Fn(NodeId) -> bool) -> FxHashMap<NodeId, u64> {
+        let mut sums: FxHashMap<NodeId, u64> = FxHashMap::default();
+        for id in self.order.iter().rev() {
+            let below = forest.node(*id).items.iter().fold(0u64, |sum, item| {
+                sum.saturating_add(sums[&item.node].saturating_mul(item.times))
+            });
+            sums.insert(*id, below.saturating_add(u64::from(is_meant(*id))));
+        }
+        sums
+    }
+}
+
+/// What calls of one function communicate: each way that they went, how often, and one of them.
+type Ways = BTreeMap<Vec<FunctionKey>, (u64, NodeId)>;
+
+/// The one call that left a message out which all others of its function send, one way or the other.
+pub(crate) fn unlike_others(forest: &Forest, root: NodeId) -> Option<Departure> {
+    let mut left = MOST;
+    let counted = Counted::new(forest, root);
+    let mut nodes: BTreeMap<FunctionKey, Vec<NodeId>> = BTreeMap::new();
+    for id in &counted.order {
+        if let Label::Call(call) = forest.node(*id).label
+            && !call.open
+            && !communicates(forest, call.function)
+        {
+            nodes.entry(call.function).or_default().push(*id);
+        }
+    }
+    let mut found = Vec::new();
+    for nodes in nodes.values().filter(|nodes| nodes.len() > 1) {
+        let mut ways = Ways::new();
+        for id in nodes {
+            let own = calls(forest, *id, &mut left)?;
+            let own = own.into_iter().filter_map(|it| function(forest, it));
+            let way: Vec<FunctionKey> = own.filter(|it| communicates(forest, *it)).collect();
+            ways.entry(way).or_insert((0, *id)).0 += counted.times[id];
+        }
+        found.extend(exception(forest, &ways));
+    }
+    // Two are no slip but a way of their own.
+    let [(target, usual, missing)] = found.as_slice() else {
+        return None;
+    };
+    let key = function(forest, *target);
+    let is_usual = |id: NodeId| {
+        let is_it = function(forest, id) == key && id != *target;
+        let mut left = MOST;
+        let own = is_it.then(|| calls(forest, id, &mut left)).flatten();
+        own.is_some_and(|own| {
+            let own = own.into_iter().filter_map(|it| function(forest, it));
+            own.filter(|it| communicates(forest, *it))
+                .eq(usual.iter().copied())
+        })
+    };
+    let usual = counted.sums(forest, is_usual);
+    let around = counted.sums(forest, |id| id == *target);
+    let mut frames = Vec::new();
+    let (mut id, mut before) = (root, 0u64);
+    while id != *target {
+        let list = calls(forest, id, &mut left)?;
+        let at = list.iter().position(|it| around[it] > 0)?;
+        before = list[..at]
+            .iter()
+            .fold(before, |sum, it| sum.saturating_add(usual[it]));
+        let name = forest.function(function(forest, list[at])?).name.clone();
+        frames.push((name, nth(forest, &list, at)));
+        id = list[at];
+    }
+    (before >= OFTEN).then(|| Departure {
+        frames,
+        left_out: vec![forest.function(*missing).name.clone()],
+        instead: Vec::new(),
+    })
+}
+
+/// The call that went its way alone, the way that it should have gone, and the send that it left out; `None` where other
+/// calls waver, too.
+fn exception(forest: &Forest, ways: &Ways) -> Option<(NodeId, Vec<FunctionKey>, FunctionKey)> {
+    let mut rare = ways.iter().filter(|(_, (times, _))| *times < OFTEN);
+    let (way, (1, id)) = rare.next().filter(|_| rare.next().is_none())? else {
+        return None;
+    };
+    let usual = ways.keys().filter(|it| it.len() == way.len() + 1);
+    let mut lacking = usual.filter_map(|usual| {
+        let at = (0..way.len()).find(|at| usual[*at] != way[*at]);
+        let at = at.unwrap_or(way.len());
+        (usual[at + 1..] == way[at..] && sends(forest, usual[at])).then_some((usual, usual[at]))
+    });
+    let (usual, missing) = lacking.next()?;
+    Some((*id, usual.clone(), missing))
+}
+
+/// Whether a function sends a message.
+fn sends(forest: &Forest, function: FunctionKey) -> bool {
+    const SENDS: [&str; 8] = [
+        "MPI_Send",
+        "MPI_Ssend",
+        "MPI_Bsend",
+        "MPI_Rsend",
+        "MPI_Isend",
+        "MPI_Issend",
+        "MPI_Ibsend",
+        "MPI_Irsend",
+    ];
+    let name = lockstep_trace::c_name(&forest.function(function).name);
+    SENDS.contains(&name.trim_start_matches('P'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree_tests::tree;
+
+    fn unlike(text: &str) -> Option<(String, usize, Vec<String>)> {
+        let mut forest = Forest::new();
+        let root = tree(&mut forest, text);
+        let found = unlike_others(&forest, root)?;
+        let (name, nth) = found.frames.last()?.clone();
+        Some((name, nth, found.left_out))
+    }
+
+    const ROUND: &str = "east( MPI_Recv MPI_Send ) work ";
+
+    #[test]
+    fn one_call_of_many_left_a_send_out() {
+        let begin = ROUND.repeat(9);
+        let left_out = Some(("east".to_owned(), 10, vec!["MPI_Send".to_owned()]));
+        // Long ago, or just now.
+        for rest in [ROUND.repeat(5), String::new()] {
+            let text = format!("main( {begin} east( MPI_Recv ) {rest} east( MPI_Recv(");
+            assert_eq!(unlike(&text), left_out);
+        }
+        // In frames of several callers.
+        let step = "step( east( MPI_Send ) west( MPI_Recv ) ) ";
+        let text = format!(
+            "main( {} step( east( ) west( MPI_Recv ) ) step(",
+            step.repeat(9)
+        );
+        let expected = Some(("east".to_owned(), 1, vec!["MPI_Send".to_owned()]));
+        assert_eq!(unlike(&text), expected);
+        // A function that goes two ways, turn by turn.
+        let turns = "both( MPI_Send MPI_Send ) both( MPI_Recv MPI_Recv ) ".repeat(9);
+        let text = format!("main( {turns} both( MPI_Send ) both( MPI_Recv MPI_Recv ) both(");
+        assert!(unlike(&text).is_some_and(|it| it.1 == 19));
+    }
+
+    #[test]
+    fn what_is_no_habit_is_no_exception() {
+        let begin = ROUND.repeat(9);
+        let cases = [
+            // All alike; too few; the first of them; two of them.
+            format!("main( {begin} east( MPI_Recv("),
+            format!("main( {} east( MPI_Recv ) east(", ROUND.repeat(7)),
+            format!("main( east( MPI_Recv ) {begin} east("),
+            format!("main( {begin} east( MPI_Recv ) {ROUND} east( MPI_Recv ) east("),
+            // Less or more than one send.
+            format!("main( {begin} east( MPI_Send ) east("),
+            format!("main( {begin} east( ) east("),
+            format!("main( {begin} east( MPI_Recv MPI_Send MPI_Send ) east("),
+            // A function that goes now this way and now that.
+            format!("main( {begin} east( MPI_Bcast ) east( MPI_Recv ) east("),
+            // It is still there.
+            format!("main( {begin} east( MPI_Recv("),
+            // Two functions.
+            format!(
+                "main( {begin} east( MPI_Recv ) {} west( ) west(",
+                "west( MPI_Send ) ".repeat(9)
+            ),
+        ];
+        for text in cases {
+            assert_eq!(unlike(&text), None, "{text}");
+        }
+    }
+}
