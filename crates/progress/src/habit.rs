@@ -2,7 +2,8 @@
 //!
 //! The task that does so goes on, and is often far ahead when somebody misses the message: messages with one tag stand in
 //! for each other until there is one too few. [`crate::departure`] looks at the last calls in the frames that are open; here
-//! all calls of a function are held together, by what each of them communicates itself.
+//! all calls of a function are held together, by what each of them communicates itself: those that are over, and the one
+//! that is open, as far as it came.
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
 //! one once and after them. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most
@@ -68,25 +69,28 @@ type Ways = BTreeMap<Vec<FunctionKey>, (u64, NodeId)>;
 pub(crate) fn unlike_others(forest: &Forest, root: NodeId) -> Option<Departure> {
     let mut left = MOST;
     let counted = Counted::new(forest, root);
-    let mut nodes: BTreeMap<FunctionKey, Vec<NodeId>> = BTreeMap::new();
+    // Of each function the calls that are over, and those that are open.
+    let mut nodes: BTreeMap<FunctionKey, [Vec<NodeId>; 2]> = BTreeMap::new();
     for id in &counted.order {
         if let Label::Call(call) = forest.node(*id).label
-            && !call.open
             && !communicates(forest, call.function)
         {
-            nodes.entry(call.function).or_default().push(*id);
+            nodes.entry(call.function).or_default()[usize::from(call.open)].push(*id);
         }
     }
     let mut found = Vec::new();
-    for nodes in nodes.values().filter(|nodes| nodes.len() > 1) {
+    for [over, open] in nodes.values().filter(|it| it[0].len() + it[1].len() > 1) {
         let mut ways = Ways::new();
-        for id in nodes {
-            let own = calls(forest, *id, &mut left)?;
-            let own = own.into_iter().filter_map(|it| function(forest, it));
-            let way: Vec<FunctionKey> = own.filter(|it| communicates(forest, *it)).collect();
+        for id in over {
+            let way = way(forest, *id, &mut left)?;
             ways.entry(way).or_insert((0, *id)).0 += counted.times[id];
         }
         found.extend(exception(forest, &ways));
+        if let [id] = open.as_slice() {
+            let so_far = way(forest, *id, &mut left)?;
+            let lacking = broken_off(forest, &ways, &so_far);
+            found.extend(lacking.map(|(usual, missing)| (*id, usual, missing)));
+        }
     }
     // Two are no slip but a way of their own.
     let [(target, usual, missing)] = found.as_slice() else {
@@ -96,12 +100,8 @@ pub(crate) fn unlike_others(forest: &Forest, root: NodeId) -> Option<Departure> 
     let is_usual = |id: NodeId| {
         let is_it = function(forest, id) == key && id != *target;
         let mut left = MOST;
-        let own = is_it.then(|| calls(forest, id, &mut left)).flatten();
-        own.is_some_and(|own| {
-            let own = own.into_iter().filter_map(|it| function(forest, it));
-            own.filter(|it| communicates(forest, *it))
-                .eq(usual.iter().copied())
-        })
+        let found = is_it.then(|| way(forest, id, &mut left)).flatten();
+        found.as_ref() == Some(usual)
     };
     let usual = counted.sums(forest, is_usual);
     let around = counted.sums(forest, |id| id == *target);
@@ -121,6 +121,33 @@ pub(crate) fn unlike_others(forest: &Forest, root: NodeId) -> Option<Departure> 
         frames,
         left_out: vec![forest.function(*missing).name.clone()],
         instead: Vec::new(),
+    })
+}
+
+/// What a frame communicates itself; `None` where it makes too many calls.
+fn way(forest: &Forest, id: NodeId, left: &mut usize) -> Option<Vec<FunctionKey>> {
+    let own = calls(forest, id, left)?.into_iter();
+    let own = own.filter_map(|it| function(forest, it));
+    Some(own.filter(|it| communicates(forest, *it)).collect())
+}
+
+/// The way that a call should have gone which is open and came so far without a send, and that send; `None` where it is on
+/// its way, or other calls waver.
+fn broken_off(
+    forest: &Forest,
+    ways: &Ways,
+    so_far: &[FunctionKey],
+) -> Option<(Vec<FunctionKey>, FunctionKey)> {
+    let is_on_its_way = ways.keys().any(|usual| usual.starts_with(so_far));
+    if is_on_its_way || ways.values().any(|(times, _)| *times < OFTEN) {
+        return None;
+    }
+    ways.keys().find_map(|usual| {
+        // Where they part it left something out.
+        let mut pairs = usual.iter().zip(so_far);
+        let at = pairs.position(|(usual, it)| usual != it)?;
+        let is_it = sends(forest, usual[at]) && usual[at + 1..].starts_with(&so_far[at..]);
+        is_it.then(|| (usual.clone(), usual[at]))
     })
 }
 
@@ -193,6 +220,25 @@ mod tests {
         let turns = "both( MPI_Send MPI_Send ) both( MPI_Recv MPI_Recv ) ".repeat(9);
         let text = format!("main( {turns} both( MPI_Send ) both( MPI_Recv MPI_Recv ) both(");
         assert!(unlike(&text).is_some_and(|it| it.1 == 19));
+    }
+
+    #[test]
+    fn the_call_that_is_open_left_a_send_out_on_its_way() {
+        let step = "swap( MPI_Irecv MPI_Send MPI_Send MPI_Wait ) ";
+        let begin = step.repeat(8);
+        let expected = Some(("swap".to_owned(), 9, vec!["MPI_Send".to_owned()]));
+        let cases = [
+            ("swap( MPI_Irecv MPI_Send MPI_Wait(", expected.clone()),
+            ("swap( MPI_Irecv MPI_Wait(", None),
+            ("swap( MPI_Irecv MPI_Send MPI_Send(", None),
+            ("swap( MPI_Irecv(", None),
+            ("swap( MPI_Wait(", None),
+        ];
+        for (rest, expected) in cases {
+            assert_eq!(unlike(&format!("main( {begin}{rest}")), expected, "{rest}");
+        }
+        let few = format!("main( {}swap( MPI_Irecv MPI_Send MPI_Wait(", step.repeat(7));
+        assert_eq!(unlike(&few), None);
     }
 
     #[test]

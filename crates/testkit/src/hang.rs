@@ -125,6 +125,16 @@ impl Named {
             false => 0.0,
         }
     }
+
+    /// Whether the function is one of those named: of MPI in C's spelling or in Fortran's.
+    #[must_use]
+    pub fn has(&self, function: &str) -> bool {
+        let plain = |name: &str| name.trim_end_matches('_').to_ascii_lowercase();
+        let is_it = |name: &String| {
+            name == function || name.starts_with("MPI_") && plain(name) == plain(function)
+        };
+        self.functions.iter().any(is_it)
+    }
 }
 
 /// What came of a trial.

@@ -78,7 +78,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
                         ranks.join(" "),
                         u8::from(precision > 0.0),
                         u8::from(named.ranks.first() == Some(&trial.rank)),
-                        u8::from(named.functions.contains(&trial.function)),
+                        u8::from(named.has(&trial.function)),
                     );
                     text.push_str(&format!("{row}\n"));
                     rows.push(row);
