@@ -454,7 +454,8 @@ impl Loader {
         let name = core::str::from_utf8(file_name(path)).unwrap_or("");
         let role = Role::of_library(name);
         // Without recording nothing needs hooks.
-        if !self.all && !(role.has_hooks() && crate::fault::records()) {
+        let is_wanted = self.all || role.has_hooks() && crate::fault::records();
+        if !is_wanted {
             return None;
         }
         let (low, high) = image.extent();
