@@ -137,17 +137,17 @@ fn place_with(group: &Group, given: &str) -> String {
     if let Some(leaf) = &group.leaf {
         text.push_str(&format!(", perhaps in its last call of {leaf}()"));
     }
-    if let Some((_, iteration)) = around(group) {
+    if let Some((_, iteration)) = around(&group.loops) {
         text.push_str(&format!(", iteration {iteration}"));
     }
     text
 }
 
 /// The loop that tells most: the outermost of the innermost function that is in one.
-fn around(group: &Group) -> Option<&(String, u64)> {
+fn around(loops: &[(String, u64)]) -> Option<&(String, u64)> {
     let function = |it: &(String, u64)| it.0.rsplit_once('/').map(|it| it.0.to_owned());
-    let innermost = function(group.loops.last()?);
-    group.loops.iter().find(|it| function(it) == innermost)
+    let innermost = function(loops.last()?);
+    loops.iter().find(|it| function(it) == innermost)
 }
 
 pub(crate) fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
@@ -285,7 +285,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
 /// So many that wait for different things are told of.
 const MOST_CLAUSES: usize = 2;
 
-/// `calling MPI_Test on and on in poll()`.
+/// `calling MPI_Test on and on at halo.c:77 in poll(), iteration 812`: of a loop around the one that asks.
 fn asks(group: &Group, name: &str) -> String {
     let own = group.stack.iter().rev().find(|it| !it.imported);
     let calls = group.stack.iter().position(|it| it.function == name);
@@ -296,6 +296,14 @@ fn asks(group: &Group, name: &str) -> String {
     }
     if let Some(own) = own {
         text.push_str(&format!(" in {}()", own.function));
+    }
+    let asking = format!("/{name}");
+    let outer = match group.loops.split_last() {
+        Some(((innermost, _), outer)) if innermost.ends_with(&asking) => outer,
+        _ => &group.loops,
+    };
+    if let Some((_, iteration)) = around(outer) {
+        text.push_str(&format!(", iteration {iteration}"));
     }
     text
 }

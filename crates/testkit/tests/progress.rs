@@ -73,7 +73,7 @@ const CASES: &[Case] = &[
         culprits: &[3],
         says: &[
             "rank 3 waits calling MPI_Iprobe on and on at standstill.c:",
-            " in ask(), for a message from rank 2 with tag 7",
+            " in ask(), iteration 21, for a message from rank 2 with tag 7",
         ],
     },
     Case {
