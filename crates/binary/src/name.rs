@@ -64,9 +64,33 @@ pub fn c_name(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// A function's name as sentences have it: `step()`, `Comm::reverse()`, without what it stands in for the linker's sake alone.
+#[must_use]
+pub fn brief(name: &str) -> String {
+    let name = name.replace("(anonymous namespace)::", "");
+    match name.contains('(') {
+        true => name,
+        false => format!("{name}()"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_in_sentences_have_one_pair_of_parentheses() {
+        let cases = [
+            ("step", "step()"),
+            ("Comm::reverse()", "Comm::reverse()"),
+            ("foo(int).constprop.0", "foo(int).constprop.0"),
+            ("(anonymous namespace)::halo(int)", "halo(int)"),
+            ("(anonymous namespace)::halo", "halo()"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(brief(name), expected);
+        }
+    }
 
     #[test]
     fn three_languages() {

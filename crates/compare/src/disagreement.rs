@@ -321,7 +321,7 @@ fn place(run: &Run, trace: TraceName, event: u64) -> String {
         at if at.is_empty() => at,
         at => format!(" at {at}"),
     };
-    format!(", in {}{at}", crate::verdict::brief(&site.caller))
+    format!(", in {}{at}", lockstep_trace::brief(&site.caller))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ pub(crate) fn phases(
     let frame = Frame::at(forest, faulty, &path)?;
     let (now, starts) = frame.phases(forest, marker, &mut known);
     let is_new = |body: &&Vec<Step>| says && !usual.contains(*body);
-    let name = |function: FunctionKey| crate::verdict::brief(&forest.function(function).name);
+    let name = |function: FunctionKey| lockstep_trace::brief(&forest.function(function).name);
     let within = event.filter(|event| (frame.start..=frame.start + frame.events).contains(event));
     Some(Phases {
         function: frame.name.map_or_else(|| "the thread".to_owned(), name),

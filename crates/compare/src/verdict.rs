@@ -3,7 +3,7 @@
 use crate::findings::Common;
 use crate::suspect::{Finding, Reason};
 use crate::{Divergence, DivergenceKind};
-use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, ranges};
+use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, ranges};
 use std::collections::BTreeMap;
 
 /// What the sentence is about.
@@ -306,15 +306,6 @@ fn place(divergence: &Divergence) -> String {
     }
     place.push_str(&at(&divergence.source));
     place
-}
-
-/// A function's name as people say it: with parentheses, without what it stands in for the linker's sake alone.
-pub(crate) fn brief(name: &str) -> String {
-    let name = name.replace("(anonymous namespace)::", "");
-    match name.ends_with(')') {
-        true => name,
-        false => format!("{name}()"),
-    }
 }
 
 /// ` at odd_even.c:41`, ` at odd_even.c:83 or 87`.

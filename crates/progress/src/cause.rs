@@ -11,6 +11,7 @@ use crate::message::CommunicatorId;
 use crate::observe::Observed;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
+use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -205,7 +206,7 @@ impl Departure {
             ),
         };
         if let Some((function, nth)) = self.frames.last() {
-            text.push_str(&format!(" in {function}()"));
+            text.push_str(&format!(" in {}", brief(function)));
             if *nth > 1 {
                 text.push_str(&format!(" (call {nth})"));
             }
@@ -218,6 +219,6 @@ impl Departure {
 fn call(name: &str) -> String {
     match name.starts_with("MPI_") {
         true => name.to_owned(),
-        false => format!("{name}()"),
+        false => brief(name),
     }
 }

@@ -1,7 +1,7 @@
 //! Loose ends, in words.
 
 use crate::loose::{Loose, LooseEnd};
-use lockstep_trace::{Site, ranges};
+use lockstep_trace::{Site, brief, ranges};
 
 impl LooseEnd {
     /// What a task did, where ` at halo.c:77`.
@@ -112,7 +112,7 @@ impl Loose {
 /// ` at halo.c:77`, ` in exchange()` where no line is known.
 pub(crate) fn called_at(site: &Site) -> String {
     match site.at() {
-        at if at.is_empty() => format!(" in {}()", site.caller),
+        at if at.is_empty() => format!(" in {}", brief(&site.caller)),
         at => format!(" at {at}"),
     }
 }

@@ -9,7 +9,7 @@ use crate::mismatch::Mismatch;
 use crate::strays;
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_trace::{EndKind, SourceLine, ranges};
+use lockstep_trace::{EndKind, SourceLine, brief, ranges};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -123,7 +123,7 @@ fn place_with(group: &Group, given: &str) -> String {
     let name = lockstep_trace::c_name(&frame.function);
     let mut text = match (group.activity, frame.imported) {
         (Activity::Communication, _) | (_, true) => format!("in {name}{given}"),
-        _ => format!("in {name}()"),
+        _ => format!("in {}", brief(&name)),
     };
     if let Some(line) = &frame.called_at {
         let called = if frame.imported { "at" } else { "called at" };
@@ -132,10 +132,10 @@ fn place_with(group: &Group, given: &str) -> String {
     if frame.imported
         && let Some(around) = index.checked_sub(1).map(|it| &group.stack[it])
     {
-        text.push_str(&format!(" in {}()", around.function));
+        text.push_str(&format!(" in {}", brief(&around.function)));
     }
     if let Some(leaf) = &group.leaf {
-        text.push_str(&format!(", perhaps in its last call of {leaf}()"));
+        text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));
     }
     if let Some((_, iteration)) = around(&group.loops) {
         text.push_str(&format!(", iteration {iteration}"));
@@ -295,7 +295,7 @@ fn asks(group: &Group, name: &str) -> String {
         text.push_str(&format!(" at {}", file(line)));
     }
     if let Some(own) = own {
-        text.push_str(&format!(" in {}()", own.function));
+        text.push_str(&format!(" in {}", brief(&own.function)));
     }
     let asking = format!("/{name}");
     let outer = match group.loops.split_last() {

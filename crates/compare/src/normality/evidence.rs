@@ -247,7 +247,7 @@ impl Words<'_> {
             }
             Key::Step(function, (after, next)) => {
                 let within = function.map_or_else(String::new, |it| {
-                    format!(" in {}", crate::verdict::brief(self.name(it)))
+                    format!(" in {}", lockstep_trace::brief(self.name(it)))
                 });
                 let after = after.map(|it| self.name(it));
                 match (after, next.map(|it| self.name(it))) {
