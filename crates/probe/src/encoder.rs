@@ -3,6 +3,7 @@
 
 use crate::syscall::{self, MADV_POPULATE_WRITE};
 use lockstep_format::codec::{AnyEncoder, Kind, Sink, Tail};
+use lockstep_format::symbol::SYMBOLS;
 
 /// Bytes that a thread's encoder takes, in whole pages.
 pub const ENCODER_ROOM: usize = size_of::<AnyEncoder>().next_multiple_of(4096);
@@ -57,4 +58,42 @@ impl<'a> Encoding<'a> {
     pub fn tail(&self) -> Tail {
         self.encoder.tail(self.kind)
     }
+}
+
+/// The symbols of staging words, those that the codec cannot express left out: how many there are,
+/// and how many of them are leaves. The words are our own: their checks are for readers.
+pub fn symbols_of(words: &[u64], largest: u32, symbols: &mut [u32]) -> (usize, u64) {
+    const SYMBOL: u32 = SYMBOLS - 1;
+    let is_leaf = |word: u32| (word / SYMBOLS) & 1;
+    if largest >= SYMBOL {
+        // By fours, as processors take them: a third less time than one after the other.
+        let (fours, rest) = words.as_chunks::<4>();
+        let mut leaves = [0; 4];
+        for (places, words) in symbols.as_chunks_mut::<4>().0.iter_mut().zip(fours) {
+            let low = words.map(|word| word as u32);
+            *places = low.map(|word| word & SYMBOL);
+            for (sum, word) in leaves.iter_mut().zip(low) {
+                *sum += is_leaf(word);
+            }
+        }
+        let mut leaves: u32 = leaves.iter().sum();
+        let places = symbols.get_mut(4 * fours.len()..).unwrap_or(&mut []);
+        for (place, word) in places.iter_mut().zip(rest) {
+            *place = *word as u32 & SYMBOL;
+            leaves += is_leaf(*word as u32);
+        }
+        return (words.len(), u64::from(leaves));
+    }
+    let (mut known, mut leaves) = (0, 0);
+    for word in words {
+        let symbol = *word as u32 & SYMBOL;
+        if symbol <= largest
+            && let Some(place) = symbols.get_mut(known)
+        {
+            *place = symbol;
+            known += 1;
+            leaves += u64::from(is_leaf(*word as u32));
+        }
+    }
+    (known, leaves)
 }

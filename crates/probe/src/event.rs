@@ -171,6 +171,7 @@ fn suspend(thread: &mut Thread) {
 
 /// Makes the thread ready to record; `None` where this event must not be.
 fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(), Stop>> {
+    let mut left = false;
     if thread.interrupted != 0 {
         // Inline code that came here in the middle of its event left its own slot there.
         let is_own = thread.interrupted == slot;
@@ -180,6 +181,7 @@ fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(),
         }
         // The routine at work was left for good.
         thread.interrupted = 0;
+        left = !is_own;
     }
     // A forked child's thread is not attached; one that runs in this memory was announced.
     if (thread.suspended || thread.hot.attached == 0) && process.is_ready() && !process.is_own() {
@@ -195,7 +197,11 @@ fn begin(thread: &mut Thread, process: &Process, slot: u64) -> Option<Result<(),
         return Some(ready.and_then(|()| thread.attach(process)));
     }
     side::seen(thread, process);
-    Some(Ok(()))
+    Some(if left {
+        thread.recover(process)
+    } else {
+        Ok(())
+    })
 }
 
 fn count_unrecorded(thread: &Thread) {

@@ -39,6 +39,7 @@ mod maps;
 mod place;
 mod planner;
 mod process;
+mod recover;
 mod ring;
 mod scratch;
 mod setup;

@@ -6,7 +6,7 @@
 //! wiped: the child returns through frames that its parent entered. The block of a thread that is
 //! gone waits for another one ([`SPARE`]), which finds the memory that its first events need.
 
-use crate::encoder::{ENCODER_ROOM, Encoding, make};
+use crate::encoder::{ENCODER_ROOM, Encoding, make, symbols_of};
 use crate::entry::{ENTRY_SIZE, Entry};
 use crate::process::{Process, Slot, Stop, populate};
 use crate::ring::Segment;
@@ -23,7 +23,7 @@ use lockstep_format::plan::block;
 use lockstep_format::process::{
     DATA_CHUNK, THREAD_CHUNK, chunk, kind, loss, state, thread as layout,
 };
-use lockstep_format::symbol::{RETURN, SYMBOLS, staging_word};
+use lockstep_format::symbol::{RETURN, staging_word};
 
 /// Value of [`Hot::busy`] in a thread that records nothing any more: every slot is below it.
 pub const STOPPED: u64 = u64::MAX;
@@ -123,6 +123,8 @@ pub struct Thread {
     index: u32,
     /// Calls at the beginning of the segment that were open before.
     inherited: u32,
+    /// Entries when nothing was staged yet: see [`crate::recover`].
+    pub settled: usize,
     row: Row,
     /// Words of the next batch.
     batch: usize,
@@ -399,6 +401,7 @@ impl Thread {
             };
             self.emit_call(process, entry.word(), entry.return_address)?;
         }
+        self.settle();
         Ok(())
     }
 
@@ -426,12 +429,12 @@ impl Thread {
         unsafe { self.end.offset_from_unsigned(self.top) }
     }
 
-    fn staging(&self) -> *mut u64 {
+    pub fn staging(&self) -> *mut u64 {
         // SAFETY: inside the chunk.
         unsafe { self.chunk.add(layout::STAGING).cast() }
     }
 
-    fn staging_end(&self) -> *mut u64 {
+    pub fn staging_end(&self) -> *mut u64 {
         // SAFETY: inside the chunk.
         unsafe { self.staging().add(layout::STAGING_WORDS) }
     }
@@ -595,6 +598,7 @@ impl Thread {
         unsafe { core::ptr::write_bytes(staging, 0, count) };
         self.set_phase(0);
         self.hot.cursor = staging;
+        self.settled = self.depth();
         // What compresses badly costs time: shorter batches keep the longest pause short.
         self.batch = if length > count / 64 {
             SMALL_BATCH
@@ -775,42 +779,4 @@ impl Thread {
             }
         }
     }
-}
-
-/// The symbols of staging words, those that the codec cannot express left out: how many there are,
-/// and how many of them are leaves. The words are our own: their checks are for readers.
-fn symbols_of(words: &[u64], largest: u32, symbols: &mut [u32]) -> (usize, u64) {
-    const SYMBOL: u32 = SYMBOLS - 1;
-    let is_leaf = |word: u32| (word / SYMBOLS) & 1;
-    if largest >= SYMBOL {
-        // By fours, as processors take them: a third less time than one after the other.
-        let (fours, rest) = words.as_chunks::<4>();
-        let mut leaves = [0; 4];
-        for (places, words) in symbols.as_chunks_mut::<4>().0.iter_mut().zip(fours) {
-            let low = words.map(|word| word as u32);
-            *places = low.map(|word| word & SYMBOL);
-            for (sum, word) in leaves.iter_mut().zip(low) {
-                *sum += is_leaf(word);
-            }
-        }
-        let mut leaves: u32 = leaves.iter().sum();
-        let places = symbols.get_mut(4 * fours.len()..).unwrap_or(&mut []);
-        for (place, word) in places.iter_mut().zip(rest) {
-            *place = *word as u32 & SYMBOL;
-            leaves += is_leaf(*word as u32);
-        }
-        return (words.len(), u64::from(leaves));
-    }
-    let (mut known, mut leaves) = (0, 0);
-    for word in words {
-        let symbol = *word as u32 & SYMBOL;
-        if symbol <= largest
-            && let Some(place) = symbols.get_mut(known)
-        {
-            *place = symbol;
-            known += 1;
-            leaves += u64::from(is_leaf(*word as u32));
-        }
-    }
-    (known, leaves)
 }

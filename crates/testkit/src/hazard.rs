@@ -8,7 +8,7 @@ use crate::command::{self, Outcome};
 use crate::recording::traced_environment;
 use crate::{Recipe, Scratch, tools};
 use lockstep_trace::{Event, Run};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -191,6 +191,25 @@ impl Unharmed {
         let open = &self.run.processes[0].threads[0].open;
         assert!(open.is_empty(), "{}: open at the end: {open:?}", self.what);
         self
+    }
+
+    /// How deep the calls of a function are, in the program's first thread.
+    #[must_use]
+    pub fn depths(&self, name: &str) -> BTreeSet<usize> {
+        let (mut depths, mut depth, mut tail) = (BTreeSet::new(), 0, false);
+        for event in self.run.processes[0].threads[0].events() {
+            match event {
+                Event::Call(id) => {
+                    depth += usize::from(!std::mem::take(&mut tail));
+                    if self.run.function(id).name == name {
+                        depths.insert(depth);
+                    }
+                }
+                Event::Return => depth -= 1,
+                Event::Tail => tail = true,
+            }
+        }
+        depths
     }
 
     /// Events that were lost, in all.

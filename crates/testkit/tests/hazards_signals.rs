@@ -65,3 +65,19 @@ fn signals_that_threads_seldom_send() {
         }
     }
 }
+
+/// A handler that jumps may cut a routine short anywhere: every attempt begins as deep as the first.
+#[test]
+fn handlers_that_jump() {
+    for signal in ["SIGALRM", "SIGSEGV"] {
+        for level in ["-O0", "-O1", "-O2"] {
+            let define = format!("-DSIGNAL={signal}");
+            let recipe = Recipe::new("c/signal_storm.c").flags(&[&define, level]);
+            let Some(unharmed) = Hazard::new(&recipe).arguments(&["jump"]).unharmed() else {
+                continue;
+            };
+            let depths = unharmed.depths("__sigsetjmp");
+            assert!(depths.len() <= 1, "{signal} {level}: {depths:?}");
+        }
+    }
+}
