@@ -1,5 +1,5 @@
 // Mistakes in the use of MPI that need not show in a run: it ends, and the next one, or a larger one, does not;
-// 4 ranks. The last seven end the job. A number behind the name: so many seconds go by before the end.
+// 4 ranks. The last ten end the job. A number behind the name: so many seconds go by before the end.
 //
 //   lapses race            a receive from anybody could have taken what the next one needs
 //   lapses heads           ranks 0 and 1 send to each other first
@@ -27,6 +27,10 @@
 //   lapses attached        a buffer is attached where there is one
 //   lapses unwaited        a read of a file that is begun and never waited for
 //   lapses readonly        a write to a file that was opened for reading
+//   lapses cancelled       a receive is cancelled, and what was meant for it comes later
+//   lapses exposed         a window is exposed, and that never ends
+//   lapses unstarted       a persistent receive is waited for and freed, never started
+//   lapses unfinalized     no MPI_Finalize
 //   lapses fine            all of these things done right
 //   lapses late            MPI_Barrier after MPI_Finalize
 //   lapses peer            rank 0 sends to rank 7
@@ -34,6 +38,9 @@
 //   lapses freed           MPI_Barrier in a communicator that was freed
 //   lapses again           MPI_Init twice
 //   lapses scattered       rank 2 has too little room for what MPI_Scatter brings
+//   lapses gathered        the root of MPI_Gather has too little room for what the others send
+//   lapses epoch           MPI_Put without an epoch
+//   lapses unlocked        MPI_Win_unlock of what was not locked
 //   lapses early           MPI_Comm_size before MPI_Init
 
 #include <mpi.h>
@@ -176,13 +183,13 @@ static void threads(void) {
 
 static void persistent(int starts) {
   MPI_Request request;
-  if (rank == 1) send(0, 3);
+  if (rank == 1 && starts) send(0, 3);
   if (rank != 0) return;
   MPI_Recv_init(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
   for (int i = 0; i < starts; i++)
     MPI_Start(&request);
   MPI_Wait(&request, &status);
-  MPI_Request_free(&request);
+  MPI_Request_free(&request); // at rest
 }
 
 static void restarted(void) { persistent(2); }
@@ -209,6 +216,52 @@ static void buffered(int attaches) {
 }
 
 static void unbuffered(void) { buffered(0); }
+
+// What was meant for a receive that was cancelled comes after it, or instead of it, or finds another receive.
+static void cancel(int waits) {
+  MPI_Request request;
+  if (rank == 0) {
+    MPI_Irecv(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, &status);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) send(0, 3);
+  if (rank == 0 && waits) receive(1, 3);
+}
+
+static void cancelled(void) { cancel(0); }
+
+// Rank 0 puts to rank 1 between MPI_Win_start and MPI_Win_complete.
+static void expose(int waits) {
+  MPI_Win window;
+  MPI_Group all, other;
+  int peer = 1 - rank, flag = 0;
+  MPI_Win_create(value, sizeof value, sizeof *value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Comm_group(MPI_COMM_WORLD, &all);
+  if (rank < 2) {
+    MPI_Group_incl(all, 1, &peer, &other);
+    for (int i = 0; i < 2; i++) {
+      if (rank == 0) {
+        MPI_Win_start(other, 0, window);
+        MPI_Put(value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
+        MPI_Win_complete(window);
+      } else {
+        MPI_Win_post(other, 0, window); // exposes
+        if (i == 0) MPI_Win_wait(window);
+        while (i == 1 && waits && !flag) MPI_Win_test(window, &flag);
+      }
+    }
+    MPI_Group_free(&other);
+  }
+  MPI_Group_free(&all);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (waits) MPI_Win_free(&window);
+}
+
+static void exposed_for_ever(void) { expose(0); }
+
+static void unstarted(void) { persistent(0); }
 
 static void meet(void) { MPI_Barrier(MPI_COMM_WORLD); }
 
@@ -499,6 +552,8 @@ static void fine(void) {
   structures();
   file(MPI_MODE_RDONLY, 1, 0);
   anybodys();
+  cancel(1);
+  expose(1);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
     // Whose message it was decides whom it asks for the rest.
@@ -545,6 +600,25 @@ static void scattered(void) {
   MPI_Scatter(all, 2, MPI_INT, value, rank == 2 ? 1 : 2, MPI_INT, 0, MPI_COMM_WORLD);
 }
 
+static void gathered(void) {
+  static int all[8];
+  MPI_Gather(value, rank == 0 ? 1 : 2, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+// Without a lock: an access, or the end of one.
+static void unlocked_window(int puts) {
+  MPI_Win window;
+  MPI_Win_create(value, sizeof value, sizeof *value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  if (rank == 0 && puts) MPI_Put(value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
+  if (rank == 0 && !puts) MPI_Win_unlock(1, window); // of no lock
+  MPI_Win_free(&window);
+}
+
+static void epoch(void) { unlocked_window(1); }
+static void unlocked(void) { unlocked_window(0); }
+
+static void unfinalized(void) { exit(0); }
+
 static void again(void) { MPI_Init(NULL, NULL); }
 
 static const struct {
@@ -569,6 +643,10 @@ static const struct {
     {"readonly", readonly},
     {"lines", lines},         {"freed", freed},
     {"again", again},         {"scattered", scattered},
+    {"cancelled", cancelled}, {"exposed", exposed_for_ever},
+    {"unstarted", unstarted}, {"unfinalized", unfinalized},
+    {"gathered", gathered},   {"epoch", epoch},
+    {"unlocked", unlocked},
 };
 
 int main(int argc, char **argv) {

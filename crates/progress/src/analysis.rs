@@ -3,9 +3,10 @@
 use crate::astray::astray;
 use crate::call_words;
 use crate::cause::{Cause, causes, deeds};
+use crate::ends::unfinalized;
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
-use crate::loose::{Loose, loose_ends, loose_ends_so_far};
+use crate::loose::{Loose, loose_ends, loose_ends_so_far, never_finalized};
 use crate::matching::Matching;
 use crate::message::CommunicatorId;
 use crate::message::Conversation;
@@ -238,6 +239,10 @@ fn conclude(
         (true, true) => loose_ends_so_far(conversations, &matching),
         (true, false) => loose_ends(conversations, &observed.membership, &matching),
     };
+    if observed.is_whole && waiting.stuck.is_empty() {
+        let unfinalized = unfinalized(&observed.tasks, conversations);
+        loose.extend(never_finalized(unfinalized));
+    }
     // A replay goes through a task's operations in one order.
     let is_threaded = conversations.values().any(Conversation::is_threaded);
     let is_free = observed.is_whole && !goes_on && !is_threaded && waiting.stuck.is_empty();

@@ -57,3 +57,16 @@ pub(crate) fn status(event: &Resolved, index: Option<usize>) -> Option<(i64, Opt
     };
     Some((tag, peer.and_then(|it| it.world)))
 }
+
+/// Whether the only status, or number `index`, says of a receive that was cancelled that it had no message, as Open MPI does.
+/// MPICH leaves in it what was there before, and nothing follows from that.
+pub(crate) fn had_none(event: &Resolved, index: Option<usize>) -> bool {
+    let tag = match (event.get("status"), event.get("array_of_statuses")) {
+        (Some((Value::Status(_, tag, _), _)), _) => Some(*tag),
+        (_, Some((Value::Statuses(_, statuses), _))) => {
+            index.and_then(|it| statuses.get(it)).map(|it| it.1)
+        }
+        _ => None,
+    };
+    tag.is_some_and(|it| it < 0)
+}

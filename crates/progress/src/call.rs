@@ -42,7 +42,7 @@ pub(crate) fn begun(
     base: &str,
     is_nonblocking: bool,
     event: &Resolved,
-    types: &Datatypes,
+    (types, me): (&Datatypes, u32),
 ) -> Option<Vec<PartKind>> {
     let send = |event, tag, mode, counted| send(event, tag, mode, size(event, counted, types));
     let receive = |event, tag, counted| receive(event, tag, size(event, counted, types));
@@ -73,7 +73,7 @@ pub(crate) fn begun(
         | "comm_idup"
         | "comm_idup_with_info" => Some(PartKind::Own),
         _ if base.starts_with("File_i") => Some(PartKind::Own),
-        _ => Some(collective(base, stem, shape(stem)?, event, types)),
+        _ => Some(collective(base, stem, shape(stem)?, event, (types, me))),
     };
     Some(part.into_iter().collect())
 }
@@ -312,21 +312,25 @@ fn collective(
     stem: &str,
     shape: Shape,
     event: &Resolved,
-    types: &Datatypes,
+    (types, me): (&Datatypes, u32),
 ) -> PartKind {
-    // Where every member has to say the same.
+    let (sent, received) = (("sendcount", "sendtype"), ("recvcount", "recvtype"));
+    let at_root = event.peer("root").and_then(|(_, peer)| peer.world);
+    // Where every member has to say the same, and what it says counts though its buffer may be in place.
     let counted = match stem {
         "bcast" | "allreduce" | "reduce" | "scan" | "exscan" => Some(SINGLE),
-        "allgather" | "alltoall" | "gather" => Some(("sendcount", "sendtype")),
-        "scatter" => Some(("recvcount", "recvtype")),
+        "allgather" | "alltoall" => Some(received),
+        "gather" if at_root == Some(me) => Some(received),
+        "gather" => Some(sent),
+        "scatter" if at_root == Some(me) => Some(sent),
+        "scatter" => Some(received),
         "reduce_scatter_block" => Some(("recvcount", "datatype")),
         _ => None,
     };
-    // With MPI_IN_PLACE the size means nothing. We do not see the buffers, but who writes that gives no size, or the one
-    // that the others have.
-    let may_be_in_place = matches!(stem, "allgather" | "alltoall" | "gather" | "scatter");
+    // Of intercommunicators, it may be the root's side that has nothing to say.
+    let may_be_nothing = at_root.is_none() && matches!(stem, "gather" | "scatter");
     let size = match counted.map(|counted| size(event, counted, types)) {
-        Some(size) if !may_be_in_place || !is_nothing(&size) => size,
+        Some(size) if !may_be_nothing || !is_nothing(&size) => size,
         _ => Size::default(),
     };
     let root = event

@@ -1,6 +1,6 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::answer::{answered, chosen, status};
+use crate::answer::{answered, chosen, had_none, status};
 use crate::call::{
     begun, everybody, freed, introduction, meets_in_a_file, probed, requests, stem, step, tells,
 };
@@ -50,8 +50,8 @@ struct Open {
     required: Option<i64>,
     /// How it opens a file.
     amode: Option<i64>,
-    /// Whether it works on a window.
-    on_window: bool,
+    /// The window that it works on.
+    window: Option<i64>,
     /// Whether it changes nothing.
     tells: bool,
 }
@@ -68,6 +68,8 @@ pub(crate) struct Said {
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
+    /// Receives that were cancelled and not waited for since, as they were begun.
+    cancelled: Vec<(usize, PartKind)>,
     /// The call of MPI that is not over, and how many calls are open within it, itself included.
     open: Option<(usize, Open)>,
     /// How things were before it, where turns are looked for.
@@ -119,6 +121,7 @@ impl Said {
             window_ids: FxHashMap::default(),
             files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
+            cancelled: Vec::new(),
             open: None,
             before: None,
             polls: Polls::default(),
@@ -173,7 +176,7 @@ impl Said {
         let event = resolver.resolve(event);
         let (_, open) = self.open.take_if(|open| depth < open.0)?;
         let stays = open.template.is_some() || open.window_of.is_some() || open.frees.is_some();
-        let is_plain = open.asked.is_none() && !stays && !open.on_window;
+        let is_plain = open.asked.is_none() && !stays && open.window.is_none();
         let (has_requests, tells) = (!open.requests.handles.is_empty(), open.tells);
         let operations = self.conversation.operations.len();
         self.returned(Some(run), &event, open);
@@ -199,6 +202,8 @@ impl Said {
             }
         }
         self.polls.leave_out(parts);
+        self.cancelled.retain(|it| it.0 >= parts);
+        self.cancelled.iter_mut().for_each(|it| it.0 -= parts);
     }
 
     /// What the thread did, and the windows that it made. Operations that nobody else could notice are
@@ -300,7 +305,7 @@ impl Said {
             },
             required: event.number("required"),
             amode: event.number("amode"),
-            on_window: event.handle("win").is_some(),
+            window: event.handle("win").map(|it| it.raw),
             tells: tells(base),
         };
         self.conversation.resources.call(base, event);
@@ -371,7 +376,13 @@ impl Said {
                 let file = event.handle("fh").and_then(|it| self.files.get(&it.raw));
                 vec![everybody(file.copied(), base)]
             }
-            _ => match begun(&stem, base, is_nonblocking, event, &self.datatypes) {
+            _ => match begun(
+                &stem,
+                base,
+                is_nonblocking,
+                event,
+                (&self.datatypes, self.trace.process.rank),
+            ) {
                 Some(kinds) => kinds,
                 None => return Waits::No,
             },
@@ -538,7 +549,20 @@ impl Said {
                 let unseen = self.requests.complete_unseen(more, &open.requests.handles);
                 self.are_over(&unseen);
             }
+            "Cancel" => self.cancel(&open.requests.handles),
+            "Win_test" if answered(event) => {
+                let usage = &mut self.conversation.usage;
+                usage.exposed(open.window);
+            }
             "Request_free" => {
+                let handles = &open.requests.handles;
+                if handles
+                    .iter()
+                    .any(|it| self.requests.is_awaited_in_vain(*it))
+                {
+                    let usage = &mut self.conversation.usage;
+                    usage.never_started(self.trace, event_of_call);
+                }
                 let freed = open.requests.handles.iter();
                 let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();
                 let parts = &self.conversation.parts;
@@ -606,8 +630,35 @@ impl Said {
         }
     }
 
+    /// Receives that wait for nothing any more, nor take a message from others, as far as the run shows.
+    /// Of sends that are cancelled the receivers know nothing: they are taken to be sent.
+    fn cancel(&mut self, handles: &[i64]) {
+        for number in self.requests.parts(handles) {
+            let Some(part) = self.conversation.parts.get_mut(number) else {
+                continue;
+            };
+            if matches!(part.kind, PartKind::Receive { .. }) {
+                let kind = std::mem::replace(&mut part.kind, PartKind::Own);
+                self.cancelled.push((number, kind));
+            }
+        }
+    }
+
+    /// A receive that was cancelled is over: it had no message, or nobody knows.
+    fn outcome(&mut self, number: usize, had_none: bool) {
+        let Some(place) = self.cancelled.iter().position(|it| it.0 == number) else {
+            return;
+        };
+        let (_, kind) = self.cancelled.swap_remove(place);
+        let unclear = &mut self.conversation.unclear;
+        if !had_none && !unclear.contains(&kind) {
+            unclear.push(kind);
+        }
+    }
+
     /// A part is complete; a status may say whose message it was: the only one, or number `index`.
     fn finish(&mut self, part: usize, event: &Resolved, index: Option<usize>) {
+        self.outcome(part, had_none(event, index));
         let Some(part) = self.conversation.parts.get_mut(part) else {
             return;
         };

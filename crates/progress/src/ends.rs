@@ -171,6 +171,20 @@ pub(crate) fn left(tasks: &BTreeMap<u32, Task>) -> Vec<u32> {
     }
 }
 
+/// Tasks that began MPI and ended as if all was well, without `MPI_Finalize`.
+pub(crate) fn unfinalized(
+    tasks: &BTreeMap<u32, Task>,
+    conversations: &BTreeMap<u32, Conversation>,
+) -> Vec<u32> {
+    let is_well = |it: &&Task| it.end.kind == EndKind::Exited && it.end.code == Some(0);
+    let well = tasks.values().filter(is_well).map(|it| it.number);
+    let has_left = |task: &u32| {
+        let it = conversations.get(task);
+        it.is_some_and(|it| it.state == State::Ended && !it.operations.is_empty())
+    };
+    well.filter(has_left).collect()
+}
+
 /// Tasks that brought their job down.
 pub(crate) fn crashed(tasks: &BTreeMap<u32, Task>) -> Vec<u32> {
     let crashed = tasks.values().filter(|task| task.crashed);

@@ -32,6 +32,7 @@ mod conversation;
 mod datatypes;
 mod departure;
 mod ends;
+mod epochs;
 #[doc(hidden)]
 pub mod fuzz;
 mod group;

@@ -69,6 +69,15 @@ pub enum LooseEnd {
         /// Whose part of it; `None` is everybody's.
         of: Option<u32>,
     },
+    /// A window was used, or an epoch on it ended, where none had begun.
+    OutsideEpoch {
+        /// The function that was called.
+        name: String,
+        /// What would have begun one.
+        opens: &'static str,
+    },
+    /// A persistent request was waited for and freed, and never started.
+    NeverStarted,
     /// Buffered sends need one.
     NoBuffer {
         /// The function that was called.
@@ -145,6 +154,13 @@ pub enum LooseEnd {
         /// Whose part of it; `None` is everybody's.
         of: Option<u32>,
     },
+    /// An epoch on a window was begun and not ended.
+    NeverEnded {
+        /// The function that began it.
+        name: String,
+    },
+    /// It ended by itself, as if all was well, after `MPI_Init`.
+    NeverFinalized,
     /// Made, and not freed.
     NeverFreed {
         /// What.
@@ -227,7 +243,10 @@ fn seen(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Found {
             {
                 let is_gone = tasks.get(to).is_some_and(|it| it.state == State::Finished);
                 match partner.and_then(|id| tasks.get(&id.task)?.parts.get(id.part)) {
-                    None if is_gone && partner.is_none() => {
+                    None if is_gone
+                        && partner.is_none()
+                        && !may_have_come(tasks, (task, *to), part) =>
+                    {
                         let (name, to, tag) = (name(), *to, *tag);
                         tell(LooseEnd::NeverReceived { name, to, tag }, first());
                     }
@@ -253,6 +272,10 @@ fn seen(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Found {
             for (of, part) in locked(conversation) {
                 tell(LooseEnd::NeverUnlocked { of }, conversation.call(part));
             }
+            for (name, trace, event) in conversation.usage.unended() {
+                let name = name.to_string();
+                tell(LooseEnd::NeverEnded { name }, Some((trace, event)));
+            }
             for held in conversation.resources.held() {
                 let (resource, name) = (held.resource, held.name.to_string());
                 let first = Some((held.trace, held.event));
@@ -261,6 +284,30 @@ fn seen(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Found {
         }
     }
     found
+}
+
+/// Whether a receive that was cancelled may have had the message.
+fn may_have_come(tasks: &BTreeMap<u32, Conversation>, (from, to): (u32, u32), sent: &Part) -> bool {
+    let PartKind::Send {
+        tag, communicator, ..
+    } = &sent.kind
+    else {
+        return false;
+    };
+    let unclear = tasks.get(&to).into_iter().flat_map(|it| &it.unclear);
+    let mut unclear = unclear.filter_map(|it| match it {
+        PartKind::Receive {
+            from,
+            tag,
+            communicator,
+            ..
+        } => Some((from, tag, communicator)),
+        _ => None,
+    });
+    unclear.any(|(sender, its_tag, its_communicator)| {
+        let is_from = matches!(sender, Peer::Any | Peer::Unknown) || *sender == Peer::Task(from);
+        is_from && its_tag.is_none_or(|it| it == *tag) && its_communicator == communicator
+    })
 }
 
 /// What went well, and need not have.
@@ -286,6 +333,17 @@ fn possible(
         };
         found.insert((conflict, it.task), (Some(it.call), 1));
     }
+}
+
+/// Those that ended without `MPI_Finalize`.
+pub(crate) fn never_finalized(tasks: Vec<u32>) -> Option<Loose> {
+    (!tasks.is_empty()).then_some(Loose {
+        tasks,
+        end: LooseEnd::NeverFinalized,
+        first: None,
+        site: None,
+        times: 1,
+    })
 }
 
 /// Those alike of several tasks.
@@ -395,6 +453,7 @@ impl LooseEnd {
                 | Self::Freed { .. }
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }
+                | Self::OutsideEpoch { .. }
                 | Self::NoBuffer { .. }
                 | Self::Argument { .. }
                 | Self::Uncommitted { .. }

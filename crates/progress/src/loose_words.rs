@@ -38,6 +38,10 @@ impl LooseEnd {
             Self::LockedTwice { of: None } => {
                 format!("locked a window{at} though it had it locked")
             }
+            Self::OutsideEpoch { name, opens } => format!("called {name}{at} without {opens}"),
+            Self::NeverStarted => {
+                format!("freed a persistent request{at} that it had waited for and never started")
+            }
             Self::NoBuffer { name } => {
                 format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
             }
@@ -73,6 +77,8 @@ impl LooseEnd {
                 format!("never unlocked the window of rank {of}, locked{at}")
             }
             Self::NeverUnlocked { of: None } => format!("never unlocked a window, locked{at}"),
+            Self::NeverEnded { name } => format!("never ended the epoch of {name}{at}"),
+            Self::NeverFinalized => "ended without MPI_Finalize".to_owned(),
             Self::NeverFreed { resource, name } => {
                 format!("never freed the {resource} of {name}{at}")
             }

@@ -258,6 +258,8 @@ pub struct Conversation {
     pub sent: BTreeSet<Envelope>,
     /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
     pub idle: Vec<(PartKind, bool)>,
+    /// Receives that were cancelled, of which it was not asked whether they had a message by then.
+    pub unclear: Vec<PartKind>,
     /// From which operation on they are of which thread.
     pub threads: Vec<(usize, TraceName)>,
     /// How it is now.
@@ -435,6 +437,7 @@ impl Conversation {
         self.usage.append(other.usage);
         self.accesses.append(other.accesses);
         self.idle.extend(other.idle);
+        self.unclear.extend(other.unclear);
         self.is_cut |= other.is_cut;
         self.sent.extend(other.sent);
         for (communicator, count) in other.settled {

@@ -39,8 +39,17 @@ struct Begun {
 enum Request {
     /// These run, the oldest first; several where all of them may share a handle.
     Active(VecDeque<Begun>),
-    /// What a start begins, what runs, and whether it was ever started.
-    Persistent(Vec<PartKind>, Option<Begun>, bool),
+    /// What a start begins, what runs, and what was done with it so far.
+    Persistent(Vec<PartKind>, Option<Begun>, Life),
+}
+
+/// How far a persistent request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Made,
+    /// Waited for, and not started before.
+    Awaited,
+    Started,
 }
 
 impl Request {
@@ -105,7 +114,7 @@ impl Requests {
 
     /// A call gave back a handle that starts begin these with. Gives the parts that are over then.
     pub fn make(&mut self, handle: i64, kinds: Vec<PartKind>) -> Vec<usize> {
-        self.replace(handle, Request::Persistent(kinds, None, false))
+        self.replace(handle, Request::Persistent(kinds, None, Life::Made))
     }
 
     fn replace(&mut self, handle: i64, request: Request) -> Vec<usize> {
@@ -129,10 +138,10 @@ impl Requests {
 
     /// A persistent request began these parts. Gives those that are over then, though that was not seen.
     pub fn start(&mut self, handle: i64, begins: Vec<usize>) -> Vec<usize> {
-        let Some(Request::Persistent(_, begun, ever)) = self.0.get_mut(&handle) else {
+        let Some(Request::Persistent(_, begun, life)) = self.0.get_mut(&handle) else {
             return Vec::new();
         };
-        *ever = true;
+        *life = Life::Started;
         let before = begun.replace(Begun {
             parts: begins,
             may_share: false,
@@ -155,9 +164,20 @@ impl Requests {
     /// A request is over: the oldest that has the handle. Gives its parts.
     pub fn complete(&mut self, handle: i64) -> Vec<usize> {
         match self.0.get_mut(&handle) {
-            Some(Request::Persistent(_, begun, _)) => parts(begun.take()),
+            Some(Request::Persistent(_, begun, life)) => {
+                if *life == Life::Made {
+                    *life = Life::Awaited;
+                }
+                parts(begun.take())
+            }
             _ => self.free(handle),
         }
+    }
+
+    /// Whether it is a persistent request that was waited for and never started.
+    pub fn is_awaited_in_vain(&self, handle: i64) -> bool {
+        let request = self.0.get(&handle);
+        matches!(request, Some(Request::Persistent(_, None, Life::Awaited)))
     }
 
     /// A request is given up, whether it runs or not. Gives the parts of what ran.
@@ -213,7 +233,9 @@ impl Requests {
     /// What starts of persistent requests that do not run would begin, and whether each was ever started.
     pub fn idle(&self) -> Vec<(PartKind, bool)> {
         let idle = self.0.iter().filter_map(|(handle, it)| match it {
-            Request::Persistent(kinds, None, ever) => Some((*handle, kinds, *ever)),
+            Request::Persistent(kinds, None, life) => {
+                Some((*handle, kinds, *life == Life::Started))
+            }
             _ => None,
         });
         let mut idle: Vec<_> = idle.collect();
@@ -310,6 +332,18 @@ mod tests {
         it.start(HANDLE, vec![1]);
         assert_eq!(it.free(HANDLE), [1]);
         assert!(it.is_empty());
+    }
+
+    #[test]
+    fn a_persistent_request_is_waited_for_in_vain() {
+        let mut it = Requests::default();
+        it.make(HANDLE, sent().to_vec());
+        assert!(!it.is_awaited_in_vain(HANDLE));
+        assert!(it.complete(HANDLE).is_empty());
+        assert!(it.is_awaited_in_vain(HANDLE));
+        it.start(HANDLE, vec![0]);
+        it.complete(HANDLE);
+        assert!(!it.is_awaited_in_vain(HANDLE));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a task does with MPI that is wrong whatever the others do: calls before `MPI_Init`, calls by a thread
 //! that may not, handles that were freed, requests that are started while they run, windows that are locked
-//! twice, buffered sends without a buffer, arguments that MPI forbids, datatypes that are not committed.
+//! twice or used without an epoch, buffered sends without a buffer, arguments that MPI forbids, datatypes that are not committed.
 //!
 //! *Guarantees*: what is told was seen, call by call. Libraries may call MPI without being recorded: that
 //! `MPI_Init` is missing, or a handle was freed and not made again, is told only of the call that the thread
@@ -9,6 +9,7 @@
 
 use crate::arguments::wrong;
 use crate::datatypes::bytes_of;
+use crate::epochs::Epochs;
 use crate::loose::LooseEnd;
 use crate::resources::Resource;
 use lockstep_trace::mpi::Kind;
@@ -29,6 +30,7 @@ pub struct Usage {
     freed: FxHashSet<(Resource, i64)>,
     /// Windows that are locked, and whose part of each; `None` is everybody's.
     locked: Vec<(i64, Option<u32>)>,
+    epochs: Epochs,
     /// Bytes of the buffer for buffered sends.
     buffer: Option<i64>,
     /// Datatypes that were made and not committed.
@@ -136,6 +138,10 @@ impl Usage {
             self.tell(LooseEnd::Argument { name, what }, trace, at);
         }
         self.datatypes(name, event, trace);
+        if let Some(opens) = self.epochs.call((name, trace), event) {
+            let name = name.to_string();
+            self.tell(LooseEnd::OutsideEpoch { name, opens }, trace, at);
+        }
         match base {
             "Win_lock" | "Win_lock_all" | "Win_unlock" | "Win_unlock_all" => {
                 self.lock(base, event, trace);
@@ -259,6 +265,21 @@ impl Usage {
         self.tell(LooseEnd::StartedTwice { name }, trace, event);
     }
 
+    /// A persistent request is freed that was waited for and never started.
+    pub(crate) fn never_started(&mut self, trace: TraceName, event: u64) {
+        self.tell(LooseEnd::NeverStarted, trace, event);
+    }
+
+    /// A test of a window that is exposed says that this is over.
+    pub(crate) fn exposed(&mut self, window: Option<i64>) {
+        window.into_iter().for_each(|it| self.epochs.over(it));
+    }
+
+    /// Epochs on windows that were begun and not ended.
+    pub(crate) fn unended(&self) -> Vec<Called> {
+        self.epochs.unended()
+    }
+
     /// A call returned.
     pub(crate) fn returned(
         &mut self,
@@ -286,6 +307,7 @@ impl Usage {
                         _ => self.uncommitted.insert(handle.raw),
                     };
                 }
+                (Kind::NewWindow, Value::Handle(handle)) => self.epochs.made(handle.raw),
                 (Kind::NewFile, Value::Handle(handle)) => {
                     self.modes.extend(amode.map(|mode| (handle.raw, mode)));
                 }
@@ -330,9 +352,11 @@ impl Usage {
                     | LooseEnd::SmallBuffer { .. }
                     | LooseEnd::Uncommitted { .. }
                     | LooseEnd::OtherWay { .. }
+                    | LooseEnd::OutsideEpoch { .. }
             )
         };
         self.mistakes.retain(|it, _| is_told(it));
+        self.epochs = Epochs::default();
         for (mistake, (trace, event, times)) in other.mistakes {
             if is_told(&mistake) {
                 let first = (trace, event, 0);

@@ -117,6 +117,15 @@ const QUIET: &[Case] = &[
         "ranks 0-3 called MPI_File_write_at at lapses.c:@MPI_File_write_at(@ on a file that it had opened with \
          MPI_MODE_RDONLY",
     ),
+    (
+        "exposed",
+        "rank 1 never ended the epoch of MPI_Win_post at lapses.c:@// exposes@",
+    ),
+    (
+        "unstarted",
+        "rank 0 freed a persistent request at lapses.c:@// at rest@ that it had waited for and \
+         never started",
+    ),
 ];
 
 /// What MPICH notices.
@@ -227,6 +236,43 @@ fn all_that_is_not_freed_and_nothing_else() {
     }
 }
 
+/// Open MPI says in the status of a receive that was cancelled that it had no message; MPICH's status does not tell, so that
+/// the send could have been received.
+#[test]
+fn what_was_meant_for_a_receive_that_was_cancelled() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses-cancelled");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let progress = run(mpi, &scratch, "cancelled").json(&["progress"]);
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        let says = match mpi {
+            Mpi::Mpich => "no task hangs: all 4 ranks came to their end",
+            Mpi::OpenMpi => "; but rank 1 sent rank 0 a message with tag 3 (MPI_Send at lapses.c:",
+        };
+        assert!(verdict.contains(says), "{mpi:?}: {progress:#}");
+        // It is no wait for the other.
+        assert!(
+            progress["potential_deadlock"].is_null(),
+            "{mpi:?}: {progress:#}"
+        );
+    }
+}
+
+/// Launchers do not agree whether that is an error.
+#[test]
+fn of_a_run_without_its_last_call() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses-unfinalized");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let progress = run(mpi, &scratch, "unfinalized").json(&["progress"]);
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        assert!(
+            verdict.contains("without MPI_Finalize"),
+            "{mpi:?}: {progress:#}"
+        );
+    }
+}
+
 #[test]
 fn of_a_run_that_mpi_ended() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
@@ -262,6 +308,18 @@ fn of_a_run_that_mpi_ended() {
         (
             "scattered",
             "rank 2 calls MPI_Scatter at lapses.c:@MPI_Scatter(@ with 1 MPI_INT where",
+        ),
+        (
+            "gathered",
+            "rank 0 calls MPI_Gather at lapses.c:@MPI_Gather(value, rank@ with 1 MPI_INT where ranks 1-3 call",
+        ),
+        (
+            "epoch",
+            "rank 0 called MPI_Put at lapses.c:@&& puts) MPI_Put@ without an epoch (MPI_Win_fence,",
+        ),
+        (
+            "unlocked",
+            "rank 0 called MPI_Win_unlock at lapses.c:@// of no lock@ without MPI_Win_lock",
         ),
         ("early", "; no process had called MPI_Init"),
     ];

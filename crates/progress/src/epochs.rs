@@ -1,0 +1,127 @@
+//! The epochs of a task on its windows: what is called without one, and those that it never ends.
+//!
+//! ```text
+//!  MPI_Win_fence              from the first on, accesses may come at any time
+//!  MPI_Win_start  ... MPI_Win_complete    MPI_Win_lock ... MPI_Win_unlock      they may come between
+//!  MPI_Win_post   ... MPI_Win_wait                                             exposes, and allows none
+//! ```
+//! *Guarantees*: only windows are judged that a recorded call of the same thread made, and of these none of which something
+//! is not known. *Not seen*: that a fence with `MPI_MODE_NOSUCCEED` ends what fences allow. *Costs*: O(epochs that are
+//! open) a call on a window.
+
+use lockstep_trace::{Resolved, TraceName};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A call that began an epoch: its function, trace and event.
+type Began = (Arc<str>, TraceName, u64);
+
+/// What is known of a window.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct State {
+    /// Whether accesses may come at any time, or that is not known.
+    is_free: bool,
+    start: Option<Began>,
+    post: Option<Began>,
+    /// Locks that are held: whose part, `None` is everybody's.
+    locks: Vec<Option<u32>>,
+}
+
+/// The epochs of a thread, by the handles of its windows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Epochs {
+    windows: FxHashMap<i64, State>,
+    /// Those of windows that are gone, and were not ended before.
+    unended: Vec<Began>,
+}
+
+/// What has to come before.
+pub(crate) type Needs = &'static str;
+
+/// What an access needs.
+const ANY: Needs = "an epoch (MPI_Win_fence, MPI_Win_start, MPI_Win_lock)";
+
+impl Epochs {
+    /// A call made a window.
+    pub(crate) fn made(&mut self, window: i64) {
+        self.windows.insert(window, State::default());
+    }
+
+    /// A call on a window begins, by its name without `MPI_`; what it lacks.
+    pub(crate) fn call(
+        &mut self,
+        (name, trace): (&Arc<str>, TraceName),
+        event: &Resolved,
+    ) -> Option<Needs> {
+        let window = event.handle("win")?.raw;
+        let state = self.windows.get_mut(&window)?;
+        let began = || Some((name.clone(), trace, event.annotated.index));
+        let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
+        match name.strip_prefix("MPI_").unwrap_or(name) {
+            "Win_fence" => state.is_free = true,
+            "Win_start" => state.start = began(),
+            "Win_complete" => return state.start.take().is_none().then_some("MPI_Win_start"),
+            "Win_post" => state.post = began(),
+            "Win_wait" => return state.post.take().is_none().then_some("MPI_Win_post"),
+            "Win_test" if state.post.is_none() => return Some("MPI_Win_post"),
+            "Win_lock_all" => state.locks.push(None),
+            "Win_lock" => match rank("rank") {
+                Some(rank) => state.locks.push(Some(rank)),
+                None => state.is_free = true,
+            },
+            "Win_unlock_all" => return state.unlock(None, "MPI_Win_lock_all"),
+            "Win_unlock" => {
+                let rank = rank("rank")?;
+                return state.unlock(Some(rank), "MPI_Win_lock");
+            }
+            "Win_flush" | "Win_flush_local" | "Win_flush_all" | "Win_flush_local_all" => {
+                let is_locked = state.is_free || !state.locks.is_empty();
+                return (!is_locked).then_some("MPI_Win_lock");
+            }
+            "Win_free" => {
+                let state = self.windows.remove(&window)?;
+                self.unended.extend(state.open());
+            }
+            "Put" | "Get" | "Accumulate" | "Get_accumulate" | "Fetch_and_op"
+            | "Compare_and_swap" | "Rput" | "Rget" | "Raccumulate" | "Rget_accumulate" => {
+                let nobody = event
+                    .get("target_rank")
+                    .is_none_or(|_| rank("target_rank").is_none());
+                let is_fine = nobody || state.is_free || state.start.is_some();
+                return (!is_fine && state.locks.is_empty()).then_some(ANY);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// A test of a window that is exposed says that this is over.
+    pub(crate) fn over(&mut self, window: i64) {
+        if let Some(state) = self.windows.get_mut(&window) {
+            state.post = None;
+        }
+    }
+
+    /// Epochs that were begun and not ended, of windows that are gone first.
+    pub(crate) fn unended(&self) -> Vec<Began> {
+        let mut open: Vec<Began> = self.windows.values().flat_map(State::open).collect();
+        open.sort_by_key(|it| it.2);
+        self.unended.iter().cloned().chain(open).collect()
+    }
+}
+
+impl State {
+    /// Ends a lock; what it lacks.
+    fn unlock(&mut self, whose: Option<u32>, needs: Needs) -> Option<Needs> {
+        match self.locks.iter().position(|it| *it == whose) {
+            Some(place) => drop(self.locks.remove(place)),
+            None => return (!self.is_free).then_some(needs),
+        }
+        None
+    }
+
+    /// What was begun, but for locks.
+    fn open(&self) -> impl Iterator<Item = Began> + use<> {
+        self.start.clone().into_iter().chain(self.post.clone())
+    }
+}
