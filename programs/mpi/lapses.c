@@ -256,7 +256,7 @@ static void expose(int waits) {
   }
   MPI_Group_free(&all);
   MPI_Barrier(MPI_COMM_WORLD);
-  if (waits) MPI_Win_free(&window);
+  MPI_Win_free(&window);
 }
 
 static void exposed_for_ever(void) { expose(0); }

@@ -2,7 +2,7 @@
 
 use crate::astray::astray;
 use crate::call_words;
-use crate::cause::{Cause, causes, deeds};
+use crate::cause::{Cause, causes, deeds, differed};
 use crate::ends::unfinalized;
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
@@ -270,7 +270,11 @@ fn conclude(
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
     let mut causes = causes(&observed, normal, &waiting, &held_up);
-    let mut deeds = deeds(astray, &groups, &order, &waiting);
+    // An operation that cannot complete for what few say of it is what the sentence tells.
+    let mut deeds = match differed(&mismatches, conversations, &waiting) {
+        few if few.is_empty() => deeds(astray, &groups, &order, &waiting),
+        few => few,
+    };
     sites.direct(&mut deeds);
     // What a normal run shows of a task says more.
     let by_normal = causes.iter().filter(|it| it.by_normal());

@@ -7,7 +7,9 @@ use crate::astray::Misdirection;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
 use crate::habit::unlike_others;
-use crate::message::CommunicatorId;
+use crate::matching::PartId;
+use crate::message::{CommunicatorId, Conversation};
+use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
@@ -41,6 +43,15 @@ pub enum Deed {
     Misdirected(Misdirection),
     /// It is past the place where most call this collective operation, and did not call it.
     Passed(Arc<str>),
+    /// It called another collective operation than most, or with another root or size.
+    Differed {
+        /// Which.
+        name: Arc<str>,
+        /// What it said of it: `called MPI_Barrier`.
+        said: String,
+        /// What most said.
+        most: String,
+    },
 }
 
 impl Cause {
@@ -57,6 +68,7 @@ impl Cause {
             Deed::Departed { departure, .. } => departure.sentence(),
             Deed::Misdirected(message) => message.sentence(),
             Deed::Passed(name) => format!("went on without calling {name}"),
+            Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
         }
     }
 
@@ -69,7 +81,7 @@ impl Cause {
                 all.map(String::as_str).collect()
             }
             Deed::Misdirected(message) => vec![&message.name],
-            Deed::Passed(name) => vec![name],
+            Deed::Passed(name) | Deed::Differed { name, .. } => vec![name],
         }
     }
 }
@@ -156,6 +168,50 @@ pub(crate) fn deeds(
         deed,
     };
     deeds.into_iter().map(cause).collect()
+}
+
+/// The few who call another collective operation than most, or with another root or size, where it cannot complete so; none
+/// where they are as many as the others.
+pub(crate) fn differed(
+    mismatches: &[Mismatch],
+    conversations: &BTreeMap<u32, Conversation>,
+    waiting: &Waiting,
+) -> Vec<Cause> {
+    let Some(mismatch) = mismatches.iter().find(|it| it.prevents()) else {
+        return Vec::new();
+    };
+    let [(most, many), rest @ ..] = mismatch.sides.as_slice() else {
+        return Vec::new();
+    };
+    if rest.iter().any(|(_, few)| few.len() >= many.len()) {
+        return Vec::new();
+    }
+    let told = |said: &str| match mismatch.aspect {
+        Aspect::Function => format!("called {said}"),
+        Aspect::Root => format!("named root {said}"),
+        Aspect::Reduction | Aspect::Size => format!("had {said}"),
+    };
+    let victims = victims(waiting);
+    let each = rest
+        .iter()
+        .flat_map(|(said, few)| few.iter().map(move |it| (said, it)));
+    let cause = |(said, id): (&String, &PartId)| {
+        let conversation = conversations.get(&id.task)?;
+        let operation = conversation.parts.get(id.part)?.operation;
+        let victims = victims.get(&id.task).into_iter().flatten();
+        Some(Cause {
+            task: id.task,
+            victims: victims.copied().collect(),
+            deed: Deed::Differed {
+                name: conversation.operations.get(operation)?.name.clone(),
+                said: told(said),
+                most: told(most),
+            },
+        })
+    };
+    let mut causes: Vec<Cause> = each.filter_map(cause).collect();
+    causes.sort_by_key(|it| it.task);
+    causes
 }
 
 /// Tasks that are further in the program than others, which wait for them in a collective operation: where they are the

@@ -13,8 +13,15 @@
 //!  rank 0   Barrier   Put  Send       Barrier
 //!  rank 2   Barrier        Recv  Put  Barrier        it did: they may be in order, and nothing is told
 //! ```
+//! Epochs of `MPI_Win_start` are those between one `MPI_Win_post` of the target and the next. The groups are not known,
+//! but who accessed a target in as many epochs as that posted was let in by every post, in order:
+//!
+//! ```text
+//!  rank 0   Start Put Complete                         Start Put Complete      2 epochs with accesses to rank 1
+//!  rank 1   Post               Wait                    Post               Wait      and 2 posts
+//! ```
 //! *Guarantees*: what is told overlaps, whatever order the messages of the program take. *Not seen*: loads and
-//! stores, datatypes of the program's own, epochs of `MPI_Win_start`, `MPI_Rget`; calls that are not recorded, which may
+//! stores, datatypes of the program's own, `MPI_Rget`; calls that are not recorded, which may
 //! order. *Costs*: of a call O(locks that the task holds), amortised; memory for the first [`MOST`] accesses of a task; O(n log n) to
 //! look for two that overlap, and at most [`MOST_PAIRS`] pairs are.
 
@@ -23,7 +30,7 @@ use crate::message::CommunicatorId;
 use crate::usage::is_always_fine;
 use lockstep_trace::{Resolved, TraceName};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Accesses that are kept of a task.
@@ -47,6 +54,8 @@ enum Epoch {
     Fence(usize),
     /// From one phase to another.
     Passive(usize, usize),
+    /// Of so many `MPI_Win_start`.
+    Started(usize),
 }
 
 /// An access to a part of a task's window.
@@ -79,8 +88,10 @@ pub struct Accesses {
     locks: Vec<(CommunicatorId, Option<u32>, bool)>,
     /// Bytes of a unit of displacement in the task's own part.
     units: FxHashMap<CommunicatorId, i64>,
-    /// Windows in an epoch of `MPI_Win_start`.
+    /// Windows in an epoch of `MPI_Win_start`, how many such epochs of each there were, and how often it was posted.
     started: Vec<CommunicatorId>,
+    starts: FxHashMap<CommunicatorId, usize>,
+    posts: FxHashMap<CommunicatorId, usize>,
     phase: usize,
     /// The last phase in which the task may have heard of others, and how many calls may have brought that.
     heard: Option<usize>,
@@ -200,13 +211,19 @@ impl Accesses {
             }
             "Win_start" => {
                 self.started.push(window);
+                *self.starts.entry(window).or_default() += 1;
                 self.hear();
             }
             "Win_complete" => {
                 self.started.retain(|it| *it != window);
+                self.over(window, None, false);
                 self.hear();
             }
-            "Win_post" | "Win_wait" | "Win_test" | "Win_sync" | "Win_shared_query" => self.hear(),
+            "Win_post" => {
+                *self.posts.entry(window).or_default() += 1;
+                self.hear();
+            }
+            "Win_wait" | "Win_test" | "Win_sync" | "Win_shared_query" => self.hear(),
             "Win_lock_all" => self.locks.push((window, None, false)),
             "Win_lock" => {
                 let kind = event.number("lock_type");
@@ -260,7 +277,7 @@ impl Accesses {
         let base = name.strip_prefix("MPI_").unwrap_or(name);
         // Its request says when it is over, and requests of windows are not followed.
         let is_over_unseen = matches!(base, "Rget" | "Rget_accumulate");
-        if is_over_unseen || self.started.contains(&window) {
+        if is_over_unseen {
             return None;
         }
         let held = |it: &&(CommunicatorId, Option<u32>, bool)| {
@@ -269,6 +286,7 @@ impl Accesses {
         let epoch = match self.locks.iter().find(held) {
             Some((_, _, true)) => return None,
             Some(_) => Epoch::Passive(self.phase, usize::MAX),
+            None if self.started.contains(&window) => Epoch::Started(*self.starts.get(&window)?),
             None => Epoch::Fence(*self.fences.get(&window)?),
         };
         let datatype = match manner {
@@ -328,6 +346,11 @@ impl Accesses {
             (window, unit)
         });
         self.units = units.collect();
+        let posts = self.posts.drain().map(|(mut window, times)| {
+            here(&mut window);
+            (window, times)
+        });
+        self.posts = posts.collect();
     }
 
     /// Adds those of another thread of the task.
@@ -340,6 +363,28 @@ impl Accesses {
         }
         self.units.extend(other.units);
     }
+
+    /// For each epoch of `MPI_Win_start` in which the task accessed this part of a window, by which `MPI_Win_post` of
+    /// the target it was let in; `None` where that is not known.
+    fn exposures(
+        &self,
+        window: CommunicatorId,
+        target: u32,
+        posts: Option<usize>,
+    ) -> Option<BTreeMap<usize, usize>> {
+        let parts = self
+            .all
+            .iter()
+            .filter(|it| (it.window, it.target) == (window, target));
+        let starts: BTreeSet<usize> = parts
+            .filter_map(|it| match it.epoch {
+                Epoch::Started(start) => Some(start),
+                Epoch::Fence(_) | Epoch::Passive(..) => None,
+            })
+            .collect();
+        let is_known = posts == Some(starts.len());
+        is_known.then(|| starts.into_iter().zip(0..).collect())
+    }
 }
 
 /// An access of a task.
@@ -351,6 +396,8 @@ struct Made<'a> {
     bytes: (i64, i64),
     /// The last phase before it in which the task may have heard of others.
     heard: Option<usize>,
+    /// In an epoch of `MPI_Win_start`, by which post of the target it was let in, where that is known.
+    exposure: Option<usize>,
     access: &'a Access,
 }
 
@@ -375,8 +422,32 @@ impl<'a> Made<'a> {
             } else {
                 access.heard
             },
+            exposure: None,
             access,
         })
+    }
+}
+
+/// Of the accesses to a part of a window, by which posts they were let in.
+fn tell_exposures(
+    tasks: &BTreeMap<u32, &Accesses>,
+    (window, target): (CommunicatorId, u32),
+    part: &mut [Made<'_>],
+) {
+    if !part
+        .iter()
+        .any(|it| matches!(it.access.epoch, Epoch::Started(_)))
+    {
+        return;
+    }
+    let posts = tasks.get(&target).and_then(|it| it.posts.get(&window));
+    let of_task = |task: &u32| tasks[task].exposures(window, target, posts.copied());
+    let who: BTreeSet<u32> = part.iter().map(|it| it.task).collect();
+    let exposures: BTreeMap<u32, _> = who.iter().map(|it| (*it, of_task(it))).collect();
+    for it in part {
+        if let (Epoch::Started(start), Some(known)) = (it.access.epoch, &exposures[&it.task]) {
+            it.exposure = known.get(&start).copied();
+        }
     }
 }
 
@@ -389,6 +460,9 @@ pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) ->
             let part = parts.entry((it.window, it.target)).or_default();
             part.extend(Made::new(&tasks, task, index, it));
         }
+    }
+    for ((window, target), part) in &mut parts {
+        tell_exposures(&tasks, (*window, *target), part);
     }
     let mut found: BTreeMap<(u32, u32, u32), Conflict> = BTreeMap::new();
     let mut left = MOST_PAIRS;
@@ -438,6 +512,8 @@ fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
     }
     match (a.access.epoch, b.access.epoch) {
         (Epoch::Fence(a), Epoch::Fence(b)) => a == b,
+        (Epoch::Started(a), Epoch::Started(b)) if is_own => a == b,
+        (Epoch::Started(_), Epoch::Started(_)) => a.exposure.is_some() && a.exposure == b.exposure,
         (Epoch::Passive(..), Epoch::Passive(..)) if is_own => true,
         (Epoch::Passive(from_a, to_a), Epoch::Passive(from_b, to_b)) => {
             let may_follow = |it: &Made<'_>, since| it.heard.is_some_and(|heard| heard >= since);

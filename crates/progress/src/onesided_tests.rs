@@ -254,3 +254,58 @@ fn threads_of_a_task_are_not_in_order() {
     none.append(one);
     assert_eq!(count(&[&none, &target, &whole]), 1);
 }
+
+/// An epoch of `MPI_Win_start`, with what was done in it to rank 1.
+fn started(it: &mut Accesses, accesses: &[(&str, i64, i64)]) {
+    it.calls("MPI_Win_start", &[]);
+    for (name, at, count) in accesses {
+        it.accesses(name, *at, *count);
+    }
+    it.calls("MPI_Win_complete", &[]);
+}
+
+#[test]
+fn what_overlaps_in_one_epoch_of_a_start() {
+    let mut target = Accesses::of_unit(4);
+    target.calls("MPI_Win_post", &[]);
+    let put = |at| ("MPI_Put", at, 2);
+    let twice = |second| {
+        let mut it = Accesses::of_unit(4);
+        started(&mut it, &[put(0), put(second)]);
+        it
+    };
+    assert_eq!(count(&[&twice(1), &target]), 1);
+    assert_eq!(count(&[&twice(2), &target]), 0);
+    // It is over at its end.
+    let mut apart = Accesses::of_unit(4);
+    started(&mut apart, &[put(0)]);
+    started(&mut apart, &[put(0)]);
+    assert_eq!(count(&[&apart, &target]), 0);
+}
+
+#[test]
+fn what_overlaps_while_one_post_lets_both_in() {
+    let (put, elsewhere) = ([("MPI_Put", 0, 2)], [("MPI_Put", 4, 2)]);
+    let posted = |times| {
+        let mut it = Accesses::of_unit(4);
+        (0..times).for_each(|_| {
+            it.calls("MPI_Win_post", &[]);
+            it.calls("MPI_Win_wait", &[]);
+        });
+        it
+    };
+    let of = |epochs: &[&[(&str, i64, i64)]]| {
+        let mut it = Accesses::of_unit(4);
+        for epoch in epochs {
+            started(&mut it, epoch);
+        }
+        it
+    };
+    let once = of(&[&put]);
+    assert_eq!(count(&[&once, &posted(1), &once]), 1);
+    // Each was let in by another post, or nobody knows by which.
+    assert_eq!(count(&[&once, &posted(2), &once]), 0);
+    let (first, second) = (of(&[&put, &elsewhere]), of(&[&elsewhere, &put]));
+    assert_eq!(count(&[&first, &posted(2), &second]), 0);
+    assert_eq!(count(&[&first, &posted(2), &first]), 1);
+}

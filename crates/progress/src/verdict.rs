@@ -82,7 +82,9 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
             format!("{who} went ahead: it {what}, unlike in a normal run; {text}")
         }
         Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
-        Deed::Misdirected(_) | Deed::Passed(_) => format!("{text}; {who} {what}"),
+        Deed::Misdirected(_) | Deed::Passed(_) | Deed::Differed { .. } => {
+            format!("{text}; {who} {what}")
+        }
     }
 }
 

@@ -162,6 +162,12 @@ fn check(mpi: Mpi) {
         for part in case.says {
             assert!(verdict.contains(part), "{part}: {told}");
         }
+        if case.bug == "order" {
+            let cause = &progress["causes"][0];
+            assert_eq!(cause["task"], 3, "{told}");
+            let what = "called MPI_Barrier where most called MPI_Allreduce";
+            assert_eq!(cause["what"], what, "{told}");
+        }
     }
 }
 
