@@ -62,6 +62,9 @@ pub(crate) fn begun(
             let received = receive(event, "recvtag", SINGLE);
             return Some(sent.into_iter().chain(received).collect());
         }
+        // A partition at a time: how much there is in all is not recorded.
+        "psend" => send(event, "tag", Mode::Standard, ("", "datatype")),
+        "precv" => receive(event, "tag", ("", "datatype")),
         // A matched probe takes the message: what receives it later waits for nothing.
         "mprobe" if !is_nonblocking => receive(event, "tag", SINGLE),
         "probe" if !is_nonblocking => receive(event, "tag", SINGLE).map(probe),

@@ -31,8 +31,6 @@ struct State {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Epochs {
     windows: FxHashMap<i64, State>,
-    /// Those of windows that are gone, and were not ended before.
-    unended: Vec<Began>,
 }
 
 /// What has to come before.
@@ -78,10 +76,6 @@ impl Epochs {
                 let is_locked = state.is_free || !state.locks.is_empty();
                 return (!is_locked).then_some("MPI_Win_lock");
             }
-            "Win_free" => {
-                let state = self.windows.remove(&window)?;
-                self.unended.extend(state.open());
-            }
             "Put" | "Get" | "Accumulate" | "Get_accumulate" | "Fetch_and_op"
             | "Compare_and_swap" | "Rput" | "Rget" | "Raccumulate" | "Rget_accumulate" => {
                 let nobody = event
@@ -102,11 +96,17 @@ impl Epochs {
         }
     }
 
-    /// Epochs that were begun and not ended, of windows that are gone first.
+    /// A window is freed: the epochs on it that were begun and not ended.
+    pub(crate) fn freed(&mut self, window: i64) -> Vec<Began> {
+        let state = self.windows.remove(&window);
+        state.iter().flat_map(State::open).collect()
+    }
+
+    /// Epochs that were begun and not ended, of windows that are there.
     pub(crate) fn unended(&self) -> Vec<Began> {
         let mut open: Vec<Began> = self.windows.values().flat_map(State::open).collect();
         open.sort_by_key(|it| it.2);
-        self.unended.iter().cloned().chain(open).collect()
+        open
     }
 }
 

@@ -454,6 +454,7 @@ impl LooseEnd {
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }
                 | Self::OutsideEpoch { .. }
+                | Self::NeverEnded { .. }
                 | Self::NoBuffer { .. }
                 | Self::Argument { .. }
                 | Self::Uncommitted { .. }

@@ -160,6 +160,14 @@ impl Usage {
             "Bsend" | "Ibsend" | "Bsend_init" if self.main.is_some() => {
                 self.buffered(name, event, trace);
             }
+            "Win_free" => {
+                let window = event.handle("win").map(|it| it.raw);
+                let open = window.map_or(Vec::new(), |it| self.epochs.freed(it));
+                for (name, trace, at) in open {
+                    let name = name.to_string();
+                    self.tell(LooseEnd::NeverEnded { name }, trace, at);
+                }
+            }
             _ if base.starts_with("File_") => self.file(name, event, trace),
             _ => {}
         }
