@@ -66,6 +66,10 @@ pub enum Command {
 impl Command {
     /// Does what was asked.
     pub fn run(self) -> Result<ExitCode> {
+        // What Go's commands start has the signal as it is.
+        if !matches!(self, Self::Go(_) | Self::Doctor(_)) {
+            lockstep_record::file_limit_is_an_error();
+        }
         match self {
             Self::Record(it) => it.run(),
             Self::Inject(it) => it.run(),

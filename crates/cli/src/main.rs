@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     };
     let failed = command.failure_status();
     command.run().unwrap_or_else(|error| {
-        output::complain(&format!("{error:#}"));
+        output::complain(&output::with_causes(&error));
         ExitCode::from(failed)
     })
 }

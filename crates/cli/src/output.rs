@@ -44,6 +44,20 @@ pub fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "lockstep: {}", printable(line.trim_end()));
 }
 
+/// An error and its causes, as far as those before do not tell them already.
+pub fn with_causes(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.ends_with(&cause) {
+            told.push_str(": ");
+            told.push_str(&cause);
+        }
+    }
+    told
+}
+
 /// What the reader should know besides the result: notes of an opened run, say. One line each.
 pub fn remark(notes: &[String]) {
     for note in notes {

@@ -385,3 +385,33 @@ fn otf2_print_shows_every_call_and_its_archive_comes_back() {
         assert!(found["verdict"].is_string() && status < 2);
     }
 }
+
+/// Devices, pipes and links stay what they are; what is written goes through them.
+#[test]
+fn an_export_into_what_is_no_file() {
+    let scratch = Scratch::new("export-stream");
+    let Some(run) = recorded(&scratch, "c/tail_calls.c", &["-U_FORTIFY_SOURCE"]) else {
+        return;
+    };
+    let export = |words: &[&str], path: &Path| {
+        let mut command = lockstep(&["export", "--to", "collapsed"]);
+        command.args(words).arg("-o").arg(path).arg(&run.directory);
+        command::run(&mut command)
+    };
+    let expected = export(&[], Path::new("-")).success().stdout;
+    assert_eq!(
+        export(&[], Path::new("/dev/stdout")).success().stdout,
+        expected
+    );
+    let (file, link) = (scratch.join("file"), scratch.join("link"));
+    std::fs::write(&file, "before").expect("scratch");
+    std::os::unix::fs::symlink(&file, &link).expect("scratch");
+    let refusal = export(&[], &link);
+    assert!(refusal.stderr.contains("--force"), "{refusal:#?}");
+    let _ = export(&["--force"], &link).success();
+    assert!(link.is_symlink());
+    assert_eq!(read(&file), expected);
+    let missing = scratch.join("no/such/directory");
+    let refusal = export(&[], &missing).stderr;
+    assert_eq!(refusal.matches("No such file").count(), 1, "{refusal}");
+}

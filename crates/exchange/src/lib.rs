@@ -48,7 +48,8 @@ use lockstep_trace::{Run, Thread};
 use lockstep_writer::Builder;
 use profile::Folded;
 use spans::Clock;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// A format to write.
@@ -71,10 +72,10 @@ pub enum Target {
 }
 
 /// Writes the traces `threads` of `run` into a new file (of OTF2: a directory) at `path`. What should be known about it comes back,
-/// in sentences.
+/// in sentences. A device or a pipe that is at `path` is written to, and stays there; a link to a file stays, and its file is replaced.
 ///
 /// # Errors
-/// Where something is at `path` (a file may be, where `replace`), or it cannot be written; then nothing is
+/// Where something else is at `path` (a file may be, where `replace`), or it cannot be written; then nothing is
 /// left behind.
 pub fn export(
     run: &Run,
@@ -83,7 +84,17 @@ pub fn export(
     path: &Path,
     replace: bool,
 ) -> Result<Vec<String>, Error> {
-    let draft = Draft::new(path, replace && target != Target::Otf2)?;
+    if target != Target::Otf2 && is_stream(path) {
+        let failed = |error| Error::write(path, error);
+        let file = File::options().write(true).open(path).map_err(failed)?;
+        let mut out = BufWriter::with_capacity(1 << 16, file);
+        let notes = write(run, threads, target, &mut out).map_err(failed)?;
+        out.flush().map_err(failed)?;
+        return Ok(notes);
+    }
+    let replace = replace && target != Target::Otf2;
+    let place = path.canonicalize().ok().filter(|_| replace);
+    let draft = Draft::new(place.as_deref().unwrap_or(path), replace)?;
     let notes = if target == Target::Otf2 {
         let clock = Clock::of(run, threads);
         draft.directory()?;
@@ -95,6 +106,11 @@ pub fn export(
     };
     draft.keep()?;
     Ok(notes)
+}
+
+/// Whether bytes that are written there go on to somebody else: to a device, a pipe, what `>(...)` of a shell stands for.
+fn is_stream(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// The same into `out`.

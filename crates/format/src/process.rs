@@ -159,8 +159,11 @@ pub mod loss {
     pub const UNEXPECTED_TEXT: usize = 8;
     /// Events for which the file could not grow: the size that the user chose.
     pub const SIZE_LIMIT: usize = 9;
+    /// Events for which there is no file to write to: the process became another user, or its directory was removed.
+    /// What a forked child loses that has no file of its own is counted in its parent's.
+    pub const NO_FILE: usize = 10;
     /// Words for people, in the order of the counters.
-    pub const NAMES: [&str; 10] = [
+    pub const NAMES: [&str; 11] = [
         "disk full or quota",
         "file size limit",
         "signal inside the recorder",
@@ -171,6 +174,7 @@ pub mod loss {
         "return address moved",
         "text not as in the file",
         "size limit (--max-size)",
+        "no file to write to",
     ];
 }
 

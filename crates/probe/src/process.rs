@@ -40,18 +40,30 @@ pub enum Stop {
     FileLimit,
     /// The run must not grow.
     SizeLimit,
-    /// There is no file.
+    /// There is no file, or none that can be opened again.
     NoFile,
+    /// It cannot be mapped.
+    NoMemory,
 }
 
 impl Stop {
+    /// All, as states of a process (see [`FAILED`]).
+    const ALL: [Self; 5] = [
+        Self::NoSpace,
+        Self::FileLimit,
+        Self::SizeLimit,
+        Self::NoFile,
+        Self::NoMemory,
+    ];
+
     /// The loss counter for it.
-    pub fn counter(self) -> Option<usize> {
+    pub fn counter(self) -> usize {
         match self {
-            Self::NoSpace => Some(loss::NO_SPACE),
-            Self::FileLimit => Some(loss::FILE_LIMIT),
-            Self::SizeLimit => Some(loss::SIZE_LIMIT),
-            Self::NoFile => None,
+            Self::NoSpace => loss::NO_SPACE,
+            Self::FileLimit => loss::FILE_LIMIT,
+            Self::SizeLimit => loss::SIZE_LIMIT,
+            Self::NoFile => loss::NO_FILE,
+            Self::NoMemory => loss::NO_MEMORY,
         }
     }
 }
@@ -81,6 +93,7 @@ pub struct Slot {
 /// No file yet: the state after a fork.
 const NEW: u32 = 0;
 const READY: u32 = 1;
+/// And above, by why.
 const FAILED: u32 = 2;
 
 /// What only the lock's owner touches.
@@ -108,6 +121,9 @@ struct File {
 unsafe impl Sync for Process {}
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+/// The header page of this process's file; in a forked child that has none, of its parent's, where its losses are
+/// counted. Never wiped.
+static LAST_HEADER: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
 impl Process {
     /// Reserves the pages; before anything is patched.
@@ -174,11 +190,19 @@ impl Process {
 
     /// Makes the file unless it is there: in the constructor, or in a forked child.
     pub fn open(&self, flags: u32) -> Result<(), Stop> {
-        match self.state.load(Ordering::Acquire) {
-            READY => return Ok(()),
-            FAILED => return Err(Stop::NoFile),
-            _ => {}
+        if self.state.load(Ordering::Acquire) == NEW {
+            self.make(flags);
         }
+        match self.state.load(Ordering::Acquire) {
+            READY => Ok(()),
+            failed => {
+                let why = Stop::ALL.get(failed.wrapping_sub(FAILED) as usize);
+                Err(why.copied().unwrap_or(Stop::NoFile))
+            }
+        }
+    }
+
+    fn make(&self, flags: u32) {
         self.locked(|file| {
             if self.state.load(Ordering::Acquire) == NEW {
                 let made = if file.extent.is_null() {
@@ -191,36 +215,35 @@ impl Process {
                         self.describe(file, flags);
                         READY
                     }
-                    Err(_) => FAILED,
+                    Err(why) => FAILED + why as u32,
                 };
                 self.state.store(state, Ordering::Release);
             }
         });
-        if self.is_ready() {
-            Ok(())
-        } else {
-            Err(Stop::NoFile)
-        }
     }
 
     fn create(&self, file: &mut File) -> Result<(), Stop> {
         let setup = Setup::get();
         let pid = syscall::pid();
         let start = start_time();
-        let mut found = None;
+        let mut found = Err(Stop::NoFile);
         // A process that replaced its program has files of the former ones.
         for count in 0..10_000u32 {
             file.path = setup.process_path(pid, start, count);
             match syscall::open(file.path.bytes(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW) {
                 Ok(fd) => {
-                    found = Some((fd, count));
+                    found = Ok((fd, count));
                     break;
                 }
                 Err(Errno::EEXIST) => {}
+                Err(Errno::ENOSPC | Errno::EDQUOT) => {
+                    found = Err(Stop::NoSpace);
+                    break;
+                }
                 Err(_) => break,
             }
         }
-        let (fd, count) = found.ok_or(Stop::NoFile)?;
+        let (fd, count) = found?;
         file.identity = fd.stat().ok();
         let end = setup.budget.grow(0, FIRST_EXTENT);
         if end < FIRST_EXTENT {
@@ -276,6 +299,7 @@ impl Process {
         // Where the first thread's events will be.
         populate(head.wrapping_add(file.next as usize), THREAD_CHUNK as usize);
         self.header.store(head, Ordering::Release);
+        LAST_HEADER.store(head, Ordering::Release);
         self.count_without_memory();
         self.count(
             loss::UNEXPECTED_TEXT,
@@ -424,12 +448,11 @@ impl Process {
 
     /// The file, if what stands at its path is still it.
     fn reopen(file: &File) -> Result<Fd, Stop> {
-        let fd =
-            syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoSpace)?;
+        let fd = syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoFile)?;
         let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
         match (fd.stat(), file.identity) {
             (Ok(now), Some(then)) if same(&now, &then) => Ok(fd),
-            _ => Err(Stop::NoSpace),
+            _ => Err(Stop::NoFile),
         }
     }
 
@@ -539,7 +562,7 @@ impl Process {
 
     /// The counter of a loss.
     pub fn loss(&self, counter: usize) -> *mut u64 {
-        let head = self.header.load(Ordering::Acquire);
+        let head = LAST_HEADER.load(Ordering::Acquire);
         if head.is_null() {
             return NO_MEMORY.as_ptr();
         }
@@ -626,7 +649,7 @@ pub fn map_extent(fd: &Fd, start: u64, length: u64) -> Result<*mut u8, Stop> {
     }
     let at = fd
         .map_shared(start, length as usize)
-        .map_err(|_| Stop::NoSpace)?;
+        .map_err(|_| Stop::NoMemory)?;
     // Else the kernel makes and clears many pages around the first one that is touched, in whose place
     // an event waits: of an extent of 1 MiB all, for 0.6 ms; one takes it 10 us.
     // SAFETY: changes nothing that is mapped.

@@ -39,7 +39,9 @@ impl Errno {
     pub const EEXIST: Self = Self(17);
     pub const EINVAL: Self = Self(22);
     pub const EFBIG: Self = Self(27);
+    pub const ENOSPC: Self = Self(28);
     pub const EOPNOTSUPP: Self = Self(95);
+    pub const EDQUOT: Self = Self(122);
 }
 
 pub const O_RDONLY: usize = 0;

@@ -695,9 +695,7 @@ impl Thread {
 
     /// Records nothing from here on; calls are counted.
     pub fn stop(&mut self, process: &Process, why: Stop) {
-        if let Some(counter) = why.counter() {
-            self.loss = process.loss(counter);
-        }
+        self.loss = process.loss(why.counter());
         self.set_stopped();
     }
 

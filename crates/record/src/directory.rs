@@ -10,7 +10,7 @@ use lockstep_format::launcher::LAUNCHERS;
 use lockstep_format::process::VERSION;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -186,16 +186,12 @@ fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Clai
         }
     }
     // New, or empty: whoever links the marker into place has won.
-    for part in PARTS {
-        match fs::create_dir(path.join(part)) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(failed("the run cannot be written", &error));
-            }
-            _ => {}
+    let won = begin(&path, options, token).map_err(|error| {
+        if token.is_none() {
+            abandon(&path, made);
         }
-    }
-    let won = write_marker(&path, options, token)
-        .map_err(|error| failed("the run cannot be written", &error))?;
+        failed("the run cannot be written", &error)
+    })?;
     if won {
         return Ok(Claim::Ours(directory(true)));
     }
@@ -203,6 +199,27 @@ fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Clai
         Ok(()) => Claim::Ours(directory(false)),
         Err(reason) => Claim::Taken(reason),
     })
+}
+
+/// Writes what each run has; false where another recorder was first.
+fn begin(path: &Path, options: &Options, token: Option<&str>) -> std::io::Result<bool> {
+    for part in PARTS {
+        match fs::create_dir(path.join(part)) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    write_marker(path, options, token)
+}
+
+/// Takes back what [`begin`] wrote until it failed: without a marker nobody would know whose it is. Only empty directories go.
+fn abandon(path: &Path, made: bool) {
+    for part in PARTS {
+        let _ = fs::remove_dir(path.join(part));
+    }
+    if made {
+        let _ = fs::remove_dir(path);
+    }
 }
 
 fn taken(text: String) -> Claim {
@@ -317,13 +334,11 @@ fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io:
         std::process::id(),
         DRAFTS.fetch_add(1, Ordering::Relaxed)
     ));
-    let mut file = fs::File::create(&draft)?;
-    serde_json::to_writer_pretty(&mut file, &marker)?;
-    file.write_all(b"\n")?;
     // A link is made or not: no reader ever sees half a marker.
-    let linked = fs::hard_link(&draft, path.join(MARKER));
-    fs::remove_file(&draft)?;
-    match linked {
+    let linked = fs::write(&draft, format!("{marker:#}\n"))
+        .and_then(|()| fs::hard_link(&draft, path.join(MARKER)));
+    let removed = fs::remove_file(&draft);
+    match linked.and(removed) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),

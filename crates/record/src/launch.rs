@@ -323,10 +323,34 @@ unsafe extern "C" {
 }
 
 const SIGPIPE: c_int = 13;
+const SIGXFSZ: c_int = 25;
+const SIG_DFL: usize = 0;
 const SIG_SETMASK: c_int = 2;
 
 /// Whether whoever started us ignores SIGPIPE.
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+/// Whether we ignore SIGXFSZ, and whoever started us does not.
+static FILE_LIMIT_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Where files must not grow beyond a limit (`ulimit -f`), whoever writes beyond it is told by an error from here on, and
+/// not ended by a signal. Commands that are started by [`start`] have the signal as it was.
+pub fn file_limit_is_an_error() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize);
+    if limit.current.is_some() && handler_of(SIGXFSZ) == Some(SIG_DFL) {
+        set_handler(SIGXFSZ, SIG_IGN);
+        FILE_LIMIT_IGNORED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Gives a signal the handler [`SIG_IGN`] or [`SIG_DFL`].
+fn set_handler(signal: c_int, handler: usize) {
+    let action = Action {
+        handler,
+        ..Action::default()
+    };
+    // SAFETY: the structure is the C library's; no code of ours is called.
+    unsafe { sigaction(signal, &raw const action, std::ptr::null_mut()) };
+}
 
 /// Runs before Rust's own start, which ignores SIGPIPE in every program.
 #[used]
@@ -351,22 +375,20 @@ fn inherit_signals(command: &mut Command) {
     let known = unsafe { sigprocmask(SIG_SETMASK, std::ptr::null(), &raw mut mask) } == 0;
     let blocked = known && mask[0] != 0;
     let pipe_ignored = PIPE_IGNORED.load(Ordering::Relaxed);
-    if !blocked && !pipe_ignored {
+    let file_limit_ignored = FILE_LIMIT_IGNORED.load(Ordering::Relaxed);
+    if !blocked && !pipe_ignored && !file_limit_ignored {
         return;
     }
     let restore = move || {
-        let ignore = Action {
-            handler: SIG_IGN,
-            ..Action::default()
-        };
-        // SAFETY: two system calls in the child, on structures of its own.
-        unsafe {
-            if pipe_ignored {
-                sigaction(SIGPIPE, &raw const ignore, std::ptr::null_mut());
-            }
-            if blocked {
-                sigprocmask(SIG_SETMASK, &raw const mask, std::ptr::null_mut());
-            }
+        if pipe_ignored {
+            set_handler(SIGPIPE, SIG_IGN);
+        }
+        if file_limit_ignored {
+            set_handler(SIGXFSZ, SIG_DFL);
+        }
+        if blocked {
+            // SAFETY: a system call in the child, on a structure of its own.
+            unsafe { sigprocmask(SIG_SETMASK, &raw const mask, std::ptr::null_mut()) };
         }
         Ok(())
     };

@@ -250,6 +250,73 @@ fn a_limit_on_file_sizes() {
     assert!(lost(&recording) > 0, "{}", recording.text(&["info"]));
 }
 
+/// Takes all room that is left.
+fn fill(file: &Path) {
+    use std::io::Write;
+    let mut file = std::fs::File::create(file).expect("a file");
+    while file.write_all(&[1; 4096]).is_ok() {}
+}
+
+/// `info` of a run that was imported before the disk was full: files have no holes, for which there would be no room when
+/// they are read.
+fn imported_to_a_full_disk(scratch: &Scratch, mount: &Path) -> Outcome {
+    let room = mount.join("run");
+    std::fs::remove_dir_all(&room).expect("the run is removed");
+    let trace = scratch.join("trace.json");
+    let call = r#"{"ph":"X","name":"work","ts":1,"dur":2,"pid":1,"tid":1}"#;
+    std::fs::write(&trace, format!("[{call}]")).expect("scratch");
+    let mut import = lockstep(&["import", "--from", "chrome"]);
+    let import = import.arg(&trace).arg("-o").arg(&room);
+    let _ = command::run(import).success();
+    fill(&mount.join("rest"));
+    command::run(lockstep(&["info"]).arg(&room))
+}
+
+/// A child without a file of its own tells by its parent's what it lost, and why.
+#[test]
+fn a_child_that_can_make_no_file() {
+    let scratch = Scratch::new("no-file");
+    let program = Recipe::new("c/forks_without_file.c").flag("-O1").build();
+    let cases = [
+        ("size", "file size limit"),
+        ("files", "no file to write to"),
+    ];
+    for (limit, reason) in cases {
+        let words = [program.as_os_str(), limit.as_ref()];
+        let recording = record(&scratch, &[], &words);
+        assert_eq!(recording.outcome.status, 0, "{:#?}", recording.outcome);
+        assert!(recording.outcome.stdout.ends_with("6\n"), "{recording:#?}");
+        let info = recording.json(&["info"]);
+        let losses = info["processes"][0]["losses"].clone();
+        assert_eq!(losses[0]["reason"], reason, "{info:#}");
+        // Those of step, and perhaps what the libraries do.
+        assert!(losses[0]["events"].as_u64() >= Some(5), "{info:#}");
+        assert_eq!(losses.as_array().map(Vec::len), Some(1), "{info:#}");
+    }
+}
+
+/// Where the recorder itself may write no file, it says so; it is not ended by a signal.
+#[test]
+fn a_limit_below_every_file() {
+    let scratch = Scratch::new("fsize-0");
+    let program = [calls_program()];
+    let refusal = under("ulimit -f 0; exec \"$@\"", &scratch, &program);
+    refused(
+        &refusal.outcome,
+        125,
+        &["cannot be written", "file too large"],
+    );
+    assert!(!refusal.directory.exists(), "nothing is left behind");
+    // The program has the signal as it is everywhere.
+    let shell = "ulimit -f 2; exec \"$@\"";
+    let words = ["sh", "-c", "head -c 100000 /dev/zero > large; echo $?"];
+    let words = words.map(str::to_owned);
+    let mut plain = command::command(&["sh", "-c", shell, "sh"]);
+    let plain = command::run(plain.args(&words).current_dir(scratch.path()));
+    let recorded = under(shell, &scratch, &words).outcome;
+    assert_eq!(plain.stdout, recorded.stdout, "{plain:#?} {recorded:#?}");
+}
+
 #[test]
 fn a_full_disk() {
     let scratch = Scratch::new("full");
@@ -270,10 +337,20 @@ fn a_full_disk() {
     } else {
         0
     };
+    let imported = imported_to_a_full_disk(&scratch, &mount);
+    // Where no run can begin, nothing of it stays.
+    fill(&mount.join("fill"));
+    let late = mount.join("late");
+    let refusal = command::run(&mut record_command(&late, &[], &[calls_program()]));
+    let is_left = late.exists();
     let _ = command::run(command::command(&["umount"]).arg(&mount));
     assert_eq!(ended.status, 0, "the program runs to its end: {ended:#?}");
     assert!(ended.stdout.trim().parse::<u64>().is_ok(), "{ended:#?}");
     assert!(missing > 0, "losses are counted: {ended:#?}");
+    refused(&refusal, 125, &["cannot be written", "no space left"]);
+    assert!(!is_left, "nothing is left behind");
+    let imported = imported.success();
+    assert!(imported.stdout.starts_with("1 process"), "{imported:#?}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use lockstep_format::bytes::put_u32;
 use lockstep_format::check;
 use lockstep_format::codec::Sink;
 use lockstep_format::process::{DATA_CHUNK, PAGE, chunk, extent_end};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -146,9 +148,10 @@ impl Pages {
         if at + length > extent_end(at) {
             at = extent_end(at);
         }
-        let end = at + length;
+        let (start, end) = (self.free, at + length);
         self.free = end;
-        self.with(|file| file.set_len(end))?;
+        // Whoever maps a hole of a file in memory needs room for it, and gets a signal where there is none.
+        self.with(|file| allocate(file, start, end))?;
         Ok(at)
     }
 
@@ -159,5 +162,14 @@ impl Pages {
     /// Closes the file until something is written again.
     pub fn close(&mut self) {
         self.file = None;
+    }
+}
+
+/// Room from `start` to `end`, which is where the file ends then.
+fn allocate(file: &File, start: u64, end: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), start, end - start) {
+        // File systems that cannot are not in memory.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(end),
+        done => Ok(done?),
     }
 }
