@@ -125,3 +125,92 @@ impl State {
         self.start.clone().into_iter().chain(self.post.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message_tests::resolved;
+    use lockstep_trace::mpi::Kind;
+    use lockstep_trace::{Argument, Handle, Meaning, Peer, Value};
+
+    /// What a call on a window lacks, that names this rank of the world, if any.
+    fn calls(it: &mut Epochs, name: &str, rank: Option<u32>) -> Option<Needs> {
+        let window = Argument {
+            name: "win",
+            kind: Kind::Window,
+            value: Value::Handle(Handle { raw: 7, name: None }),
+        };
+        let parameter = match name.starts_with("MPI_Win_") {
+            true => "rank",
+            false => "target_rank",
+        };
+        let of = Argument {
+            name: parameter,
+            kind: Kind::Peer,
+            value: Value::Number(0),
+        };
+        let mut event = resolved(vec![window, of]);
+        event.meanings[1] = Meaning::Peer(Peer {
+            communicator: None,
+            world: rank,
+            size: None,
+        });
+        it.call((&name.into(), TraceName::new(0, 0)), &event)
+    }
+
+    fn window() -> Epochs {
+        let mut it = Epochs::default();
+        it.made(7);
+        it
+    }
+
+    #[test]
+    fn an_access_needs_an_epoch() {
+        assert_eq!(calls(&mut window(), "MPI_Put", Some(1)), Some(ANY));
+        // To nobody, or who knows to whom.
+        assert_eq!(calls(&mut window(), "MPI_Put", None), None);
+        assert_eq!(calls(&mut Epochs::default(), "MPI_Put", Some(1)), None);
+        for begins in ["fence", "start", "lock", "lock_all"] {
+            let mut it = window();
+            calls(&mut it, &format!("MPI_Win_{begins}"), Some(1));
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None, "{begins}");
+        }
+        let mut exposed = window();
+        calls(&mut exposed, "MPI_Win_post", None);
+        assert_eq!(calls(&mut exposed, "MPI_Get", Some(1)), Some(ANY));
+    }
+
+    #[test]
+    fn what_ends_has_begun() {
+        let ends = [
+            ("start", "complete", "MPI_Win_start"),
+            ("post", "wait", "MPI_Win_post"),
+            ("lock", "unlock", "MPI_Win_lock"),
+            ("lock_all", "unlock_all", "MPI_Win_lock_all"),
+        ];
+        for (begins, ends, needs) in ends {
+            let [begins, ends] = [begins, ends].map(|it| format!("MPI_Win_{it}"));
+            let mut it = window();
+            assert_eq!(calls(&mut it, &ends, Some(1)), Some(needs));
+            assert_eq!(calls(&mut it, &begins, Some(1)), None);
+            assert_eq!(calls(&mut it, &ends, Some(1)), None);
+            assert_eq!(calls(&mut it, &ends, Some(1)), Some(needs));
+        }
+        assert_eq!(
+            calls(&mut window(), "MPI_Win_flush", Some(1)),
+            Some("MPI_Win_lock")
+        );
+    }
+
+    #[test]
+    fn what_began_and_did_not_end() {
+        let mut it = window();
+        calls(&mut it, "MPI_Win_post", None);
+        assert_eq!(it.unended().len(), 1);
+        it.over(7);
+        assert!(it.unended().is_empty());
+        calls(&mut it, "MPI_Win_start", None);
+        assert_eq!(it.freed(7).len(), 1);
+        assert!(it.unended().is_empty());
+    }
+}
