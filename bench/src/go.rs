@@ -157,6 +157,7 @@ impl Sieve {
             limit: Duration::from_secs(120),
             most: 2 << 30,
             shows: false,
+            interrupted: || None,
             is_over: None,
         }
         .run()?;

@@ -15,12 +15,13 @@ use crate::capture;
 use crate::coverage::Coverage;
 use crate::execution::{End, Execution, Output};
 use crate::foresight::Foresight;
-use crate::launch::{IsOver, Launch, LaunchError, Outcome};
+use crate::launch::{Interrupted, IsOver, Launch, LaunchError, Outcome};
 use crate::output;
 use crate::prediction::{Delay, predict};
+use crate::race;
 use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
-use crate::symbols::{Symbols, USER};
+use crate::symbols::{Symbols, USER, package};
 use crate::verdict::{Judgement, Verdict, is_own_word, judge};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -75,6 +76,8 @@ pub struct Options {
     pub most: u64,
     /// Whether the program's output is shown as it comes.
     pub shows: bool,
+    /// Whether somebody asked us to end: what was found so far is all, then.
+    pub interrupted: Interrupted,
 }
 
 /// A run.
@@ -135,6 +138,7 @@ impl Subject<'_> {
             most: options.most,
             shows: options.shows,
             is_over: Some(IsOver(&|ring| is_over(ring, self.symbols))),
+            interrupted: options.interrupted,
         }
         .run()?;
         let execution = read(&outcome, self.symbols);
@@ -179,6 +183,9 @@ impl Subject<'_> {
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
         let mut foresight = Foresight::default();
         'runs: for number in 1..=options.runs {
+            if (options.interrupted)().is_some() {
+                break;
+            }
             found.runs = number;
             let mut first = plan(self.seed(options.seed), number, options.delays);
             if number % 2 == 0 && !suspicions.is_empty() && options.delays != Some(0) {
@@ -199,7 +206,13 @@ impl Subject<'_> {
             };
             while let Some(plan) = next.take() {
                 let is_first = plan.script.is_empty();
-                let run = self.run(number, plan, options)?;
+                let run = match self.run(number, plan, options) {
+                    Err(LaunchError::Interrupted(_)) => {
+                        found.runs -= u32::from(is_first);
+                        break 'runs;
+                    }
+                    run => run?,
+                };
                 let is_new = is_new(&run.judgement, options);
                 each(&run)?;
                 if calm == 1 && is_own_word(&run.judgement, &run.execution) {
@@ -215,7 +228,7 @@ impl Subject<'_> {
                     break 'runs;
                 }
                 let enough = |percent: f64| found.coverage.totals().percent() >= percent;
-                if options.coverage.is_some_and(enough) {
+                if options.coverage.is_some_and(enough) || (options.interrupted)().is_some() {
                     break 'runs;
                 }
                 if number == 1 && is_first {
@@ -338,7 +351,12 @@ fn is_over(ring: &[u8], symbols: &Symbols<'_>) -> bool {
 pub fn read(outcome: &Outcome, symbols: &Symbols<'_>) -> Execution {
     // A program that ended before its runtime began has a ring without records.
     let ring = Ring::read(&outcome.ring).unwrap_or_default();
-    let said = output::read(&outcome.text, &outcome.end);
+    let mut said = output::read(&outcome.text, &outcome.end);
+    let functions = said.races.iter().flat_map(|it| race::functions(it));
+    let own = functions
+        .filter(|it| symbols.is_user(it))
+        .filter_map(package);
+    said.own = own.collect::<BTreeSet<_>>().into_iter().collect();
     capture::execution(&ring, symbols, outcome.end.clone(), said)
 }
 
@@ -367,6 +385,7 @@ pub fn tests(
         most: 1 << 20,
         shows: false,
         is_over: None,
+        interrupted: || None,
     }
     .run()?;
     if outcome.end != End::Exited(0) {

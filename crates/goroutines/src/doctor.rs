@@ -95,6 +95,7 @@ pub fn check(place: &Path) -> Result<Health, BuildError> {
         coverage: None,
         most: 16 << 20,
         shows: false,
+        interrupted: || None,
     };
     let run = subject
         .run(1, plan(1, 1, Some(0)), &options)

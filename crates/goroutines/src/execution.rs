@@ -307,6 +307,9 @@ pub struct Output {
     /// What these tests said of it, each with its place: `x_test.go:31: no result`.
     #[serde(default)]
     pub failures: Vec<String>,
+    /// Packages in the reports that are the program's.
+    #[serde(default)]
+    pub own: Vec<String>,
 }
 
 /// One execution of a program.

@@ -8,12 +8,15 @@
 //! The file has no name and is gone with the two processes. What was committed to it is there whatever ended the
 //! program.
 //!
+//! A signal that asks us to end ends what runs; a program whose output is shown gets it instead, and ends as it likes.
+//!
 //! *Guarantees*: no longer than the limit and a second; nothing that was committed is lost. *Costs*: a header read
 //! every two milliseconds. *Not for*: programs that replace themselves (`exec`).
 
 use crate::execution::End;
 use crate::ring::{self, ASKED_AT, HEADER, Policy};
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -84,6 +87,22 @@ pub struct Launch<'a> {
     pub shows: bool,
     /// Says of a ring, with states just told, whether there is anything left to wait for.
     pub is_over: Option<IsOver<'a>>,
+    /// Whether somebody asked us to end.
+    pub interrupted: Interrupted,
+}
+
+/// Asks for the last signal that asked us to end, if any did.
+pub type Interrupted = fn() -> Option<Interrupt>;
+
+/// A signal that asked us to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Its number.
+    pub signal: i32,
+    /// Whether the program has it, too: the terminal sends to all.
+    pub is_shared: bool,
+    /// How many there were.
+    pub count: u32,
 }
 
 /// How it went.
@@ -114,6 +133,9 @@ pub enum LaunchError {
         /// Why not.
         reason: String,
     },
+    /// A signal asked us to end, and what ran was ended. Where its output is shown it is passed on instead.
+    #[error("interrupted by signal {0}")]
+    Interrupted(i32),
     /// The program was not started.
     #[error("{} was not started: {source}", program.display())]
     Start {
@@ -183,6 +205,9 @@ impl Launch<'_> {
         ];
         let end = self.watch(&mut child, &file, started);
         let took = started.elapsed();
+        if let (Some(interrupt), false) = ((self.interrupted)(), self.shows) {
+            return Err(LaunchError::Interrupted(interrupt.signal));
+        }
         let drained = Instant::now();
         for reader in readers.into_iter().flatten() {
             while !reader.is_finished() && drained.elapsed() < DRAIN {
@@ -209,10 +234,19 @@ impl Launch<'_> {
     fn watch(&self, child: &mut Child, file: &File, started: Instant) -> io::Result<End> {
         let (mut asked, mut was_over) = (0, false);
         let mut calm = Calm::new(started);
-        let mut ready = 0;
+        let (mut ready, mut passed_on) = (0, 0);
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(end_of(status));
+            }
+            if let Some(interrupt) = (self.interrupted)() {
+                if !self.shows {
+                    return stop(child, End::TimedOut);
+                }
+                if interrupt.count > passed_on && !interrupt.is_shared {
+                    pass_on(child, interrupt.signal);
+                }
+                passed_on = interrupt.count;
             }
             let header = header(file);
             make_ready(file, &header, &mut ready);
@@ -240,6 +274,14 @@ impl Launch<'_> {
             }
             thread::sleep(LOOK);
         }
+    }
+}
+
+/// Sends a signal to the child, which was not waited for yet.
+fn pass_on(child: &Child, signal: i32) {
+    let pid = Pid::from_raw(child.id().cast_signed());
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
     }
 }
 

@@ -28,14 +28,64 @@ pub fn read(text: &str, end: &End) -> Output {
     }
     let failures = match failed_tests.is_empty() {
         true => Vec::new(),
-        false => text.lines().filter_map(failure).collect(),
+        false => failures(text),
     };
     Output {
         races: races(text),
         fatal,
         failed_tests,
         failures,
+        own: Vec::new(),
     }
+}
+
+/// Lines of a message that has none on its own line, at most.
+const MOST_LINES: usize = 3;
+
+/// What failed tests said, each with its place, in one line. A message that begins with a line break (those of testify)
+/// stands on the lines below, which are indented further.
+fn failures(text: &str) -> Vec<String> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(mut said) = failure(line) else {
+            continue;
+        };
+        if said.ends_with(": ") {
+            let below = lines[at + 1..].iter().map_while(|it| {
+                let is_of_it = indent(it) > indent(line) && failure(it).is_none();
+                is_of_it.then(|| it.trim())
+            });
+            said.push_str(&message(&below.collect::<Vec<_>>()));
+        }
+        found.push(said);
+    }
+    found
+}
+
+/// The first lines of a message; of one with labels (`Error Trace:`, `Error:`, `Test:`), those of its error.
+fn message(lines: &[&str]) -> String {
+    let label = |it: &&str| {
+        let (label, rest) = it.split_once(':').unwrap_or((it, ""));
+        let is_label = rest.trim_start_matches(' ').starts_with('\t');
+        is_label.then(|| label.to_owned())
+    };
+    let error = lines
+        .iter()
+        .position(|it| label(it).as_deref() == Some("Error"));
+    let from = error.unwrap_or(0);
+    let wanted = lines[from..]
+        .iter()
+        .enumerate()
+        .take_while(|(at, it)| error.is_none() || *at == 0 || label(it).is_none());
+    let words = wanted.map(|(_, it)| match error {
+        Some(_) => it.strip_prefix("Error:").unwrap_or(it),
+        None => it,
+    });
+    let words = words.filter(|it| !it.trim().is_empty()).take(MOST_LINES);
+    let words: Vec<&str> = words.flat_map(str::split_whitespace).collect();
+    words.join(" ")
 }
 
 /// `    x_test.go:31: no result`, as the testing package prints what a test logs.
@@ -98,6 +148,30 @@ mod tests {
         assert_eq!(output.failed_tests, ["TestA", "TestA/b"]);
         assert_eq!(output.races, ["WARNING: DATA RACE\nRead at\n"]);
         assert_eq!(output.failures, [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_message_may_begin_on_the_next_line() {
+        let text = "\
+--- FAIL: TestA (0.00s)
+    a_test.go:31: 
+        \tError Trace:\t/src/a_test.go:31
+        \tError:      \tNot equal: 
+        \t            \texpected: 1
+        \t            \tactual  : 2
+        \tTest:       \tTestA
+    b_test.go:4: 
+        first
+        second
+    c_test.go:5: last
+FAIL
+";
+        let said = [
+            "a_test.go:31: Not equal: expected: 1 actual : 2",
+            "b_test.go:4: first second",
+            "c_test.go:5: last",
+        ];
+        assert_eq!(read(text, &End::Exited(1)).failures, said);
     }
 
     #[test]

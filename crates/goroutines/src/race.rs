@@ -13,14 +13,17 @@ pub struct Access {
     pub goroutine: Option<u64>,
     /// Where that goroutine was made, innermost frame first; empty for the main one.
     pub created: Vec<Place>,
+    /// The function of the standard library that made it, where one did.
+    pub maker: Option<String>,
     /// The program's innermost frame; where there is none, that of the standard library; else the innermost.
     pub place: Option<Place>,
     /// Whether package `sync` made it, to have the misuse of a wait group found: `Wait` writes, `Add` from 0 reads.
     pub of_wait_group: bool,
 }
 
-/// The accesses in a report: two, unless it is cut short.
-pub fn accesses(report: &str) -> Vec<Access> {
+/// The accesses in a report: two, unless it is cut short. `own` are packages that are known to be the program's:
+/// built with `-trimpath`, those of a module whose name has no dot look like the standard library's.
+pub fn accesses(report: &str, own: &[String]) -> Vec<Access> {
     let root = root_of_go(report);
     let mut found: Vec<Access> = Vec::new();
     let mut taken = false;
@@ -39,6 +42,7 @@ pub fn accesses(report: &str) -> Vec<Access> {
                 kind,
                 goroutine,
                 created: Vec::new(),
+                maker: None,
                 place: None,
                 of_wait_group: false,
             });
@@ -49,8 +53,16 @@ pub fn accesses(report: &str) -> Vec<Access> {
         } else if text.starts_with("===") {
             (taken, made) = (false, None);
         } else if made.is_some() {
-            let Some(place) = frame(text) else { continue };
+            let Some(place) = frame(text) else {
+                function = text.strip_suffix("()").unwrap_or(text);
+                continue;
+            };
+            let maker = (owner(function, &place.file, root.as_deref(), own) != Owner::Program)
+                .then(|| function.to_owned());
             for access in found.iter_mut().filter(|it| it.goroutine == made) {
+                if access.created.is_empty() {
+                    access.maker.clone_from(&maker);
+                }
                 access.created.push(place.clone());
             }
         } else if taken && let Some(access) = found.last_mut() {
@@ -59,7 +71,7 @@ pub fn accesses(report: &str) -> Vec<Access> {
                 function = text.strip_suffix("()").unwrap_or(function);
                 continue;
             };
-            let owner = Some(owner(function, &place.file, root.as_deref()));
+            let owner = Some(owner(function, &place.file, root.as_deref(), own));
             if owner > best {
                 best = owner;
                 access.place = Some(place);
@@ -67,6 +79,12 @@ pub fn accesses(report: &str) -> Vec<Access> {
         }
     }
     found
+}
+
+/// The functions that a report names.
+pub(crate) fn functions(report: &str) -> impl Iterator<Item = &str> {
+    let lines = report.lines().map(str::trim);
+    lines.filter_map(|it| it.strip_suffix("()"))
 }
 
 /// An access that a standard package announces itself, with `internal/race`; the only one is `sync.WaitGroup`.
@@ -94,13 +112,16 @@ fn root_of_go(report: &str) -> Option<String> {
 }
 
 /// Go's own sources lie in `GOROOT/src`, or, built with `-trimpath`, at their import paths, whose first part has no dot. Nor has
-/// that of some programs, and theirs may lie in another folder `src`.
-fn owner(function: &str, file: &str, root: Option<&str>) -> Owner {
+/// that of some programs (`own`, where one was asked), and theirs may lie in another folder `src`.
+fn owner(function: &str, file: &str, root: Option<&str>, own: &[String]) -> Owner {
     const PRIMITIVES: [&str; 5] = ["runtime", "sync", "internal", "reflect", "sort"];
     let directory = file.rsplit_once('/').map_or("", |it| it.0);
     let Some(package) = package(function) else {
         return Owner::Runtime;
     };
+    if own.contains(&package) {
+        return Owner::Program;
+    }
     let first = package.split('/').next().unwrap_or(&package);
     let is_root = |it: &str| match root {
         Some(root) => it == root,
@@ -159,7 +180,7 @@ Goroutine 8 (running) created at:
   zoo.main()
       /zoo/cache/kernel_test.go:18 +0x7a
 ==================";
-        let found = accesses(report);
+        let found = accesses(report, &[]);
         let made: Vec<Vec<u32>> = found
             .iter()
             .map(|it| it.created.iter().map(|it| it.line).collect())
@@ -180,7 +201,7 @@ Goroutine 8 (running) created at:
 
     fn lines(report: &str) -> Vec<Option<(String, u32)>> {
         let of = |it: Access| it.place.map(|it| (it.file, it.line));
-        accesses(report).into_iter().map(of).collect()
+        accesses(report, &[]).into_iter().map(of).collect()
     }
 
     #[test]
@@ -241,6 +262,29 @@ Goroutine 8 (running) created at:
         assert_eq!(lines(&report(program)), [Some((own.to_owned(), 5))]);
     }
 
+    /// Built with `-trimpath`, a module without a dot lies where the standard library does.
+    #[test]
+    fn what_is_known_to_be_the_program_s_is_told_at_its_line() {
+        let report = "\
+Write at 0x00c000012345 by goroutine 8:
+  bytes.(*Buffer).Write()
+      bytes/buffer.go:194 +0x44
+  server/api.(*handler).serve()
+      server/api/handler.go:31 +0x9c
+
+Goroutine 8 (running) created at:
+  testing.(*T).Run()
+      testing/testing.go:1997 +0x9d2
+";
+        let at = |own: &[String]| {
+            let access = accesses(report, own).remove(0);
+            access.place.map(|it| it.file)
+        };
+        assert_eq!(at(&[]).as_deref(), Some("bytes/buffer.go"));
+        let own = ["server/api".to_owned()];
+        assert_eq!(at(&own).as_deref(), Some("server/api/handler.go"));
+    }
+
     #[test]
     fn the_misuse_of_a_wait_group_is_told_apart() {
         let report = "\
@@ -256,12 +300,15 @@ Previous read at 0x00c00001aa08 by goroutine 9:
   runtime.racewrite()
       <autogenerated>:1 +0x1e
 ";
-        let found: Vec<bool> = accesses(report).iter().map(|it| it.of_wait_group).collect();
+        let found: Vec<bool> = accesses(report, &[])
+            .iter()
+            .map(|it| it.of_wait_group)
+            .collect();
         assert_eq!(found, [true, false]);
     }
 
     #[test]
     fn what_is_no_report_has_no_accesses() {
-        assert_eq!(accesses("PASS\nok x 0.1s\nat 0x12 by"), []);
+        assert_eq!(accesses("PASS\nok x 0.1s\nat 0x12 by", &[]), []);
     }
 }

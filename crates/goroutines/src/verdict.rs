@@ -20,11 +20,12 @@
 //! a pool in a variable of the package, too) waits for what comes next, and is not left behind: see `Judge::is_background`.
 //!
 //! ```text
-//! verdict (the order)    ended: crash, race, fail    stuck: deadlocks, leaks    livelock, late: here
+//! verdict (the order)    ended: crash, race, fail    stuck: deadlocks, leaks    unheard: lost signals    livelock, late: here
 //! ```
 
 mod ended;
 mod stuck;
+mod unheard;
 
 use crate::execution::{End, Execution, GoroutineId, SiteId, State, WaitReason};
 use crate::livelock;

@@ -563,6 +563,28 @@ fn who_races_is_told_by_where_it_was_made() {
     insta::assert_snapshot!(judgement.sentence, @"data race: write by goroutine 20 at main.go:5 and read by main at main.go:7");
 }
 
+/// What only the standard library made is told by which of its packages.
+#[test]
+fn who_races_may_be_the_standard_library_s() {
+    let mut it = Sample::new();
+    it.exits();
+    let access = "at 0x00c00001aa08 by goroutine";
+    let made = |by: &str, at: &str| {
+        format!(
+            "WARNING: DATA RACE\nWrite {access} 8:\n  main.f()\n      /src/main.go:5 +0x1e\n\n\
+             Previous read {access} 9:\n  main.f()\n      /src/main.go:7 +0x1e\n\n\
+             Goroutine 8 (running) created at:\n  {by}()\n      /go/src/{at} +0x1e\n\n\
+             Goroutine 9 (running) created at:\n  {by}()\n      /go/src/{at} +0x1e\n"
+        )
+    };
+    let mut said = |report: String| {
+        it.execution.output.races = vec![report];
+        judge(&it.execution).sentence
+    };
+    insta::assert_snapshot!(said(made("net/http.(*Server).Serve", "net/http/server.go:3464")), @"data race: write by a goroutine of net/http (made at server.go:3464) at main.go:5 and read by another goroutine made there at main.go:7");
+    insta::assert_snapshot!(said(made("time.goFunc", "time/sleep.go:215")), @"data race: write by the function of a timer at main.go:5 and read by the function of a timer at main.go:7");
+}
+
 /// Who waits to be signalled has signalled before, and has not ended.
 #[test]
 fn who_waits_itself_is_not_said_to_have_ended() {

@@ -81,6 +81,7 @@ impl Built {
             limit,
             most: 64 << 20,
             shows: false,
+            interrupted: || None,
             is_over: None,
         }
         .run()
@@ -391,6 +392,7 @@ impl Built {
             limit,
             most: 1 << 20,
             shows: false,
+            interrupted: || None,
             is_over: None,
         }
         .run()

@@ -420,18 +420,64 @@ fn send(child: i32, signal: c_int) {
 /// From here on signals are for the command. What is ignored stays so.
 pub(crate) fn catch_signals() {
     for signal in PASSED_ON {
-        let number = signal.as_raw();
-        let new = Action {
-            handler: pass_on as *const () as usize,
-            flags: SA_SIGINFO | SA_RESTART,
-            ..Action::default()
-        };
-        if handler_of(number).is_some_and(|handler| handler != SIG_IGN) {
-            // SAFETY: the structure is the C library's; the handler does nothing but atomics and a
-            // system call.
-            unsafe { sigaction(number, &raw const new, std::ptr::null_mut()) };
-        }
+        catch(signal, pass_on);
     }
+}
+
+fn catch(signal: Signal, handler: extern "C" fn(c_int, *const c_int, *mut c_void)) {
+    let number = signal.as_raw();
+    let new = Action {
+        handler: handler as *const () as usize,
+        flags: SA_SIGINFO | SA_RESTART,
+        ..Action::default()
+    };
+    if handler_of(number).is_some_and(|handler| handler != SIG_IGN) {
+        // SAFETY: the structure is the C library's; the handlers do nothing but atomics and a system call.
+        unsafe { sigaction(number, &raw const new, std::ptr::null_mut()) };
+    }
+}
+
+/// A signal that asked this process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked {
+    /// Its number.
+    pub signal: i32,
+    /// Whether others have it, too: the terminal sends to all of the foreground.
+    pub is_shared: bool,
+    /// How many there were.
+    pub count: u32,
+}
+
+/// The last one: `count << 32 | shared << 8 | signal`.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+const SHARED: u64 = 1 << 8;
+
+extern "C" fn remember(signal: c_int, information: *const c_int, _: *mut c_void) {
+    // SAFETY: the kernel gives a `siginfo_t`, whose third field is the code.
+    let code = unsafe { *information.add(2) };
+    let count = (ASKED.load(Ordering::Relaxed) >> 32) + 1;
+    let shared = if code > 0 { SHARED } else { 0 };
+    let signal = u64::from(signal.unsigned_abs());
+    ASKED.store(count << 32 | shared | signal, Ordering::Release);
+}
+
+/// From here on SIGINT, SIGTERM and SIGHUP do not end this process: [`asked`] tells of them. What is ignored stays so.
+/// Not for a process that passes signals on, as [`run`](crate::run) does.
+pub fn remember_signals() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        catch(signal, remember);
+    }
+}
+
+/// The last signal that was remembered.
+#[must_use]
+pub fn asked() -> Option<Asked> {
+    let word = ASKED.load(Ordering::Acquire);
+    (word != 0).then_some(Asked {
+        signal: (word & 0xff) as i32,
+        is_shared: word & SHARED != 0,
+        count: (word >> 32) as u32,
+    })
 }
 
 /// Starts it.

@@ -35,6 +35,7 @@ pub use directory::{check_run, remove_run};
 pub use error::Error;
 pub use inject::{Injection, inject};
 pub use launch::file_limit_is_an_error;
+pub use launch::{Asked, asked, remember_signals};
 pub use look::Watcher;
 pub use plan::plan_command;
 

@@ -223,6 +223,7 @@ impl Built {
             coverage: None,
             most: 64 << 20,
             shows: false,
+            interrupted: || None,
         };
         subject.campaign(&options, |run| {
             each(run);
@@ -266,6 +267,7 @@ impl Built {
             limit,
             most: 256 << 20,
             shows: false,
+            interrupted: || None,
             is_over: None,
         }
         .run()?;

@@ -6,8 +6,8 @@ use lockstep_testkit::tools;
 use lockstep_testkit::zoo::{self, Built, Kernel};
 
 /// One of each class whose bug many schedules show; pools: one that the package keeps and one that a test forgets; and
-/// one that only delays at functions of `sync/atomic` show.
-const SAMPLE: [&str; 15] = [
+/// one that only delays at functions of `sync/atomic` show, and one that hangs on who goes on behind a message.
+const SAMPLE: [&str; 16] = [
     "abba_three",
     "anon_shared_error",
     "chan_first_of_many",
@@ -20,6 +20,7 @@ const SAMPLE: [&str; 15] = [
     "lock_group_wait",
     "misuse_reopened",
     "order_listener_late",
+    "order_log_after_test",
     "order_ticket_by_functions",
     "rwr_visitor",
     "wg_early_return",

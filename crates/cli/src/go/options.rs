@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::build::{BuildError, Builder};
 use lockstep_goroutines::campaign;
+use lockstep_goroutines::launch::Interrupt;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,15 @@ pub struct Schedule {
 
 const UNTIL_FAILURE: u32 = 10_000;
 
+/// What of signals a campaign has to know; they end this process at once until `remember_signals` is called.
+pub fn interrupted() -> Option<Interrupt> {
+    lockstep_record::asked().map(|it| Interrupt {
+        signal: it.signal,
+        is_shared: it.is_shared,
+        count: it.count,
+    })
+}
+
 impl Schedule {
     /// For campaigns that make `usual` runs where nothing is said.
     pub fn options(&self, usual: u32, flags: &Flags, shows: bool) -> campaign::Options {
@@ -69,6 +79,7 @@ impl Schedule {
             coverage: self.coverage,
             most: self.max_size,
             shows,
+            interrupted,
         }
     }
 

@@ -67,6 +67,7 @@ impl Replay {
             coverage: None,
             most: 512 << 20,
             shows: false,
+            interrupted: || None,
         };
         for attempt in 1..=self.tries.max(1) {
             let run = subject.run(attempt, row.plan.clone(), &options)?;

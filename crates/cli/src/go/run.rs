@@ -16,7 +16,8 @@ use std::process::ExitCode;
 /// Run a main package, once or under many schedules, and judge what its goroutines did
 ///
 /// The program's input and output are its own; the verdict goes to stderr (with --json too). Ends with the program's
-/// status, 128 + n when signal n ended it, 137 where it was ended because nothing could move any more.
+/// status, 128 + n when signal n ended it, 137 where it was ended because nothing could move any more. SIGINT, SIGTERM
+/// and SIGHUP are passed on: a server ends as it likes, and is judged by how it did.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep go run ./cmd/pipeline input.txt
@@ -70,6 +71,7 @@ impl Run {
             runs: Vec::new(),
         };
         let mut last = End::Exited(0);
+        lockstep_record::remember_signals();
         let found = subject.campaign(&options, |run| {
             last = run.outcome.end.clone();
             if let Some(place) = &place {

@@ -1,6 +1,6 @@
 //! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
 
-use super::options::{Flags, Schedule, arguments, built};
+use super::options::{Flags, Schedule, arguments, built, interrupted};
 use super::words;
 use crate::output;
 use anyhow::{Context, Result, bail};
@@ -26,7 +26,7 @@ use std::time::Instant;
 ///
 /// Every test function is run in a process of its own, so that what is left behind is its own. Packages run side by
 /// side, tests of a package one after another, as with go test. Stops a test at its first bug. Ends with 1 where
-/// there is a bug or a failing test.
+/// there is a bug or a failing test. SIGINT, SIGTERM and SIGHUP end it with what was found so far and 128 + n.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep go test ./...
@@ -74,6 +74,8 @@ struct Tested {
     test: String,
     found: Found,
     is_known: bool,
+    /// Whether it came to its end before somebody asked us to end.
+    is_over: bool,
 }
 
 /// What came of a package.
@@ -157,6 +159,7 @@ impl Test {
                 runs: Vec::new(),
             }),
         });
+        lockstep_record::remember_signals();
         let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref())?;
         outcomes.extend(broken);
         if let Some(keeper) = &keeper
@@ -169,12 +172,26 @@ impl Test {
             .map(Outcome::verdict)
             .max()
             .unwrap_or(Verdict::Pass);
-        let status = match &self.write_baseline {
-            Some(path) => {
+        let broken_off = interrupted();
+        if let Some(interrupt) = broken_off {
+            let count = |it: &Outcome| it.tests.iter().filter(|it| it.is_over).count();
+            output::complain(&format!(
+                "interrupted by signal {} when {} of {} tests were over: what was found so far",
+                interrupt.signal,
+                outcomes.iter().map(count).sum::<usize>(),
+                all.iter().map(|it| it.tests.len()).sum::<usize>()
+            ));
+        }
+        let status = match (&self.write_baseline, broken_off) {
+            // A list of a part would make the rest look new.
+            (_, Some(interrupt)) => {
+                ExitCode::from(u8::try_from(128 + interrupt.signal).unwrap_or(1))
+            }
+            (Some(path), None) => {
                 write_baseline(path, &outcomes)?;
                 ExitCode::SUCCESS
             }
-            None => output::found(worst.is_bug()),
+            (None, None) => output::found(worst.is_bug()),
         };
         if flags.events {
             return Ok(status);
@@ -281,7 +298,9 @@ fn run_all(
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(built) = all.get(index) else { return };
+                    let Some(built) = all.get(index).filter(|_| interrupted().is_none()) else {
+                        return;
+                    };
                     let outcome = run_package(built, options, flags, keeper);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[index] = Some(outcome);
@@ -311,6 +330,9 @@ fn run_package(
     let began = Instant::now();
     events.start()?;
     for test in &built.tests {
+        if interrupted().is_some() {
+            break;
+        }
         let test = test.as_deref();
         let name = test.unwrap_or(WHOLE);
         let test_began = Instant::now();
@@ -326,7 +348,11 @@ fn run_package(
             Some(keeper) => keeper.keep(built.number, test, &subject.arguments, options, run),
             None => Ok(()),
         })?;
+        if found.runs == 0 {
+            break;
+        }
         outcome.coverage.merge(&found.coverage);
+        let is_over = interrupted().is_none() || found.is_new;
         let is_known = found
             .worst
             .as_ref()
@@ -336,6 +362,7 @@ fn run_package(
             test: name.to_owned(),
             found,
             is_known,
+            is_over,
         };
         let mut said = Vec::new();
         tested.text(&mut said)?;

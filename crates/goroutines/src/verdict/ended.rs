@@ -5,6 +5,7 @@ use crate::clock::{is_out_of_place, is_out_of_step};
 use crate::execution::{Action, End, GoroutineId, ObjectId, Site, SiteId, What};
 use crate::race::{self, Access};
 use crate::replay::Open;
+use crate::symbols::package;
 use crate::tree::Place;
 use crate::words::short;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,25 +131,18 @@ impl<'a> Judge<'_, 'a> {
     }
 
     pub(super) fn race(&self, report: &str) -> Judgement {
-        let accesses = race::accesses(report);
+        let accesses = race::accesses(report, &self.execution.output.own);
         if let Some(misuse) = self.late_add(&accesses) {
             return misuse;
         }
         let places: Vec<Place> = accesses.iter().filter_map(|it| it.place.clone()).collect();
         let who: Vec<Vec<GoroutineId>> = accesses.iter().map(|it| self.candidates(it)).collect();
+        let mut others: Vec<String> = Vec::new();
         let told: Vec<String> = accesses
             .iter()
             .zip(&who)
             .filter_map(|(it, who)| {
-                let by = match (&who[..], it.created.first()) {
-                    ([one], _) => format!(" by {}", self.words.who(*one)),
-                    ([], None) => String::new(),
-                    ([], Some(made)) => format!(" by a goroutine made at {}", short(made)),
-                    (several, _) => match self.made_together(several) {
-                        Some(made) => format!(" by a goroutine made at {}", self.words.at(made)),
-                        None => " by a goroutine".to_owned(),
-                    },
-                };
+                let by = self.racer(it, who, &mut others);
                 Some(format!("{}{by} at {}", it.kind, short(it.place.as_ref()?)))
             })
             .collect();
@@ -165,6 +159,37 @@ impl<'a> Judge<'_, 'a> {
             false => sure.collect(),
         };
         self.race_of(concerned, sentence, places)
+    }
+
+    /// ` by goroutine 7`, or by what is known of it; `others` are words of those that have been told.
+    fn racer(
+        &self,
+        access: &Access,
+        candidates: &[GoroutineId],
+        others: &mut Vec<String>,
+    ) -> String {
+        let made = match (candidates, access.created.first()) {
+            ([one], _) => return format!(" by {}", self.words.who(*one)),
+            ([], None) => return String::new(),
+            ([], Some(made)) => match access.maker.as_deref() {
+                Some("time.goFunc") => return " by the function of a timer".to_owned(),
+                Some(maker) => match package(maker) {
+                    Some(package) => format!("goroutine of {package} (made at {})", short(made)),
+                    None => format!("goroutine made at {}", short(made)),
+                },
+                None => format!("goroutine made at {}", short(made)),
+            },
+            (several, _) => match self.made_together(several) {
+                Some(made) => format!("goroutine made at {}", self.words.at(made)),
+                None => return " by a goroutine".to_owned(),
+            },
+        };
+        if others.contains(&made) {
+            return " by another goroutine made there".to_owned();
+        }
+        let by = format!(" by a {made}");
+        others.push(made);
+        by
     }
 
     /// Who may have made an access. The detector numbers goroutines in a way of its own, and gives numbers again; where

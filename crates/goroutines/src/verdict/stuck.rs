@@ -168,7 +168,10 @@ impl Judge<'_, '_> {
             all if all == stuck.len() => ", proven unreachable".to_owned(),
             some => format!(", {some} of them proven unreachable"),
         };
-        let mut related: Vec<Place> = Vec::new();
+        let (lost, lost_at) = self
+            .unheard(root.iter())
+            .map_or_else(Default::default, |(text, at)| (text, self.place(Some(at))));
+        let mut related: Vec<Place> = lost_at.into_iter().collect();
         for id in root.iter().chain(stuck) {
             let wait = self.waiting.of(*id);
             let held = self.replay.held_by(*id);
@@ -181,7 +184,7 @@ impl Judge<'_, '_> {
         }
         Judgement {
             verdict,
-            sentence: format!("{head}{proof}: {story}"),
+            sentence: format!("{head}{proof}: {story}{lost}"),
             cause: self.place(cause),
             related,
             goroutines: stuck.iter().map(|it| self.concerned(*it)).collect(),
