@@ -17,6 +17,7 @@ struct Options {
     twins: u64,
     standard: u64,
     beside: bool,
+    campaigns: u64,
     only: Vec<String>,
 }
 
@@ -96,6 +97,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
         twins: 10,
         standard: 0,
         beside: false,
+        campaigns: 1,
         only: Vec::new(),
     };
     let mut rest = words.iter();
@@ -112,6 +114,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
             "--twins" => options.twins = number()?,
             "--standard" => options.standard = number()?,
             "--beside" => options.beside = true,
+            "--campaigns" => options.campaigns = number()?,
             name => options.only.push(name.to_owned()),
         }
     }
@@ -119,7 +122,12 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     if options.beside {
-        return beside::run(options.runs, options.seed, &options.only);
+        return beside::run(&beside::Options {
+            runs: options.runs,
+            seed: options.seed,
+            campaigns: options.campaigns,
+            only: options.only,
+        });
     }
     if options.standard > 0 {
         return standard(&options);

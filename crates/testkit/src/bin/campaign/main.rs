@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
-       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --beside] [KERNEL]...
+       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --beside [--campaigns N]] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
 
 kill: SIGKILL at random moments
@@ -25,6 +25,7 @@ go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --standard N  instead: N runs of the tests of some standard packages, for false verdicts
   --beside   instead: the bugs under other detectors, too, and in which run each is found; they come through the
              Go module proxy
+  --campaigns N  with --beside: so many campaigns, of seeds one after the other (1)
   KERNEL     only kernels whose names contain this
 progress: faults at random calls of MPI programs, and who is named by our analysis and the published methods
   --loops N  so many endless loops a program (10)
