@@ -273,6 +273,25 @@ fn what_cannot_be_done_is_said() {
     assert!(complaint(&nothing).contains("expected the go command on PATH"));
 }
 
+#[test]
+fn a_test_that_needs_a_network_is_said_to() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let test = "package x\n\nimport (\"net\"; \"testing\")\n\nfunc TestFetch(t *testing.T) {\n\tt.Fatal(&net.DNSError{Err: \"no such host\", Name: \"x.invalid\"})\n}\n";
+    let scratch = place(&[("x_test.go", test)]);
+    let found = lockstep(scratch.path(), &["go", "test", "--json", "x_test.go"]);
+    assert_eq!(found.status.code(), Some(2));
+    let said = complaint(&found);
+    assert!(
+        said.contains("expected a network, found none: TestFetch of"),
+        "{said}"
+    );
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(found["verdict"], "inconclusive");
+    assert_eq!(found["packages"][0]["runs"], 1);
+}
+
 /// Files in a place of their own, by name.
 fn place(files: &[(&str, &str)]) -> Scratch {
     let scratch = Scratch::new("go");

@@ -224,7 +224,8 @@ impl Subject<'_> {
                 }
                 found.take(&run, is_new);
                 let is_bug = run.judgement.verdict.is_bug();
-                if is_new && !options.goes_on {
+                // No schedule brings a network.
+                if is_new && !options.goes_on || run.judgement.lacks_network {
                     break 'runs;
                 }
                 let enough = |percent: f64| found.coverage.totals().percent() >= percent;

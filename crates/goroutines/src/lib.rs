@@ -26,6 +26,7 @@ pub mod foresight;
 mod known;
 pub mod launch;
 mod livelock;
+mod network;
 pub mod output;
 pub mod overlay;
 pub mod prediction;

@@ -146,6 +146,8 @@ pub struct Judgement {
     pub goroutines: Vec<Concerned>,
     /// Whether a run without any disturbance would tell more.
     pub asks_for_calm: bool,
+    /// Whether it failed for want of a network.
+    pub lacks_network: bool,
 }
 
 impl Judgement {
@@ -270,6 +272,7 @@ impl<'a> Judge<'_, 'a> {
             related: Vec::new(),
             goroutines: Vec::new(),
             asks_for_calm: false,
+            lacks_network: false,
         }
     }
 
@@ -313,6 +316,7 @@ impl<'a> Judge<'_, 'a> {
                 .map(|it| self.concerned(*it))
                 .collect(),
             asks_for_calm: false,
+            lacks_network: false,
         }
     }
 

@@ -654,6 +654,23 @@ fn a_test_that_looks_at_goroutines_may_fail_for_the_delays() {
     assert_eq!(judge(&it.execution).verdict, Verdict::Fail);
 }
 
+#[test]
+fn a_test_that_needs_a_network_is_no_bug() {
+    let mut it = Sample::new();
+    it.ends(MAIN, 5);
+    it.exits();
+    it.execution.end = End::Exited(1);
+    it.execution.output.failed_tests = vec!["TestFetch".to_owned()];
+    it.execution.output.failures = vec!["a_test.go:3: lookup example.com: no such host".to_owned()];
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::Inconclusive);
+    assert!(judgement.lacks_network);
+    assert_eq!(
+        judgement.sentence,
+        "TestFetch failed, at a_test.go:3: lookup example.com: no such host; it needs a network, and found none"
+    );
+}
+
 /// The line of the loop, not of what a round of it calls.
 #[test]
 fn a_livelock_is_said_where_the_loop_is() {

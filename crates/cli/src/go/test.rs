@@ -191,7 +191,14 @@ impl Test {
                 write_baseline(path, &outcomes)?;
                 ExitCode::SUCCESS
             }
-            (None, None) => output::found(worst.is_bug()),
+            (None, None) if worst.is_bug() => output::found(true),
+            (None, None) => match without_network(&outcomes) {
+                Some(who) => {
+                    output::complain(&format!("expected a network, found none: {who}"));
+                    ExitCode::from(2)
+                }
+                None => output::found(false),
+            },
         };
         if flags.events {
             return Ok(status);
@@ -232,6 +239,17 @@ impl Test {
             .map(str::to_owned)
             .collect())
     }
+}
+
+/// The tests that failed for want of a network: `TestFetch of example.com/fetch`.
+fn without_network(outcomes: &[Outcome]) -> Option<String> {
+    let each = outcomes.iter().flat_map(|outcome| {
+        let lacks = |it: &&Tested| matches!(&it.found.worst, Some(it) if it.0.lacks_network);
+        let tests = outcome.tests.iter().filter(lacks);
+        tests.map(|it| format!("{} of {}", it.test, outcome.package))
+    });
+    let all: Vec<String> = each.collect();
+    (!all.is_empty()).then(|| output::printable(&all.join(", ")))
 }
 
 /// The list of what was found, each with the tests that show it.

@@ -99,6 +99,7 @@ impl<'a> Judge<'_, 'a> {
             related,
             goroutines: who.map(|it| self.concerned(it)).into_iter().collect(),
             asks_for_calm: false,
+            lacks_network: false,
         };
         if is_assertion(&message) {
             self.is_of_the_schedule(&mut judgement);
@@ -249,6 +250,7 @@ impl<'a> Judge<'_, 'a> {
             related: places.into_iter().skip(1).collect(),
             goroutines,
             asks_for_calm: false,
+            lacks_network: false,
         }
     }
 
@@ -324,6 +326,15 @@ impl<'a> Judge<'_, 'a> {
             let said = format!(", at {}: {message}", short(&place));
             judgement.sentence.push_str(&said);
             judgement.cause = Some(place);
+        }
+        let mut failures = self.execution.output.failures.iter();
+        if failures.any(|it| crate::network::is_missing(it)) {
+            judgement.verdict = Verdict::Inconclusive;
+            judgement
+                .sentence
+                .push_str("; it needs a network, and found none");
+            judgement.lacks_network = true;
+            return Some(judgement);
         }
         if self.is_of_the_schedule(&mut judgement) {
             return Some(judgement);

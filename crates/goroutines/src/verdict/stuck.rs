@@ -189,6 +189,7 @@ impl Judge<'_, '_> {
             related,
             goroutines: stuck.iter().map(|it| self.concerned(*it)).collect(),
             asks_for_calm: false,
+            lacks_network: false,
         }
     }
 
