@@ -21,9 +21,28 @@ const TIMING: &str = r"(?x)
   | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$
   | ^MPI_(Probe|Iprobe|Mprobe|Improbe|Test(all|any|some)?|Wait(any|some))$";
 
+/// Calls that are made, inside a loop, only while something is not ready yet: there or not by timing alone.
+const PAUSE: &str = r"(?x)
+    ^((__)?pthread_cond_(timed|clock)?wait|cnd_(timed)?wait)$
+  | ^std::condition_variable\w*::\w*wait";
+
+/// Calls in which a thread runs tasks that somebody made.
+const RUNS_TASKS: &str = r"(?x)
+    ^GOMP_(task|taskwait|taskwait_depend|taskyield|taskgroup_end|taskloop\w*|barrier)$
+  | ^__kmpc_(omp_task\w*|end_taskgroup|barrier)$";
+
+/// Calls that end with a barrier, in which tasks may be run behind whatever else they call.
+const ENDS_WITH_TASKS: &str = r"^(GOMP_(parallel\w*|loop_end|sections_end)|__kmpc_fork_call)$";
+
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timing {
+    /// Functions that are called only while something is not ready.
+    pauses: FxHashSet<FunctionKey>,
+    /// Functions in which tasks are run: which ones is a matter of timing, but what their callers do is not.
+    runs_tasks: FxHashSet<FunctionKey>,
+    /// Functions that are run as tasks.
+    tasks: FxHashSet<FunctionKey>,
     /// Functions that wait.
     pub(crate) waits: FxHashSet<FunctionKey>,
     /// Those of them that do so only through a small function: the order of their calls is more than a matter of timing.
@@ -33,14 +52,13 @@ pub(crate) struct Timing {
 impl Timing {
     /// From the trees below these roots. O(nodes).
     pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
-        let pattern = Regex::new(TIMING).ok();
-        let is_timing: Vec<bool> = (forest.functions().iter())
-            .map(|function| {
-                pattern
-                    .as_ref()
-                    .is_some_and(|it| it.is_match(&c_name(&function.name)))
-            })
-            .collect();
+        let named = |pattern: &str| -> Vec<bool> {
+            let pattern = Regex::new(pattern).ok();
+            let is_match = |name: &str| pattern.as_ref().is_some_and(|it| it.is_match(name));
+            let functions = forest.functions().iter();
+            functions.map(|it| is_match(&c_name(&it.name))).collect()
+        };
+        let is_timing = named(TIMING);
         if !is_timing.contains(&true) {
             return Self::default();
         }
@@ -59,12 +77,43 @@ impl Timing {
                 && !is_timing(function)
                 && callees[&function].iter().all(|callee| is_leaf(*callee))
         };
-        let waits: FxHashSet<FunctionKey> = (callees.keys().copied())
+        let mut waits: FxHashSet<FunctionKey> = (callees.keys().copied())
             .filter(|function| direct.contains(function) || calls(function, &is_small))
             .filter(|function| !is_leaf(*function))
             .collect();
         let through = waits.difference(&direct).copied().collect();
-        Self { waits, through }
+        let of_name = |pattern: &str| -> FxHashSet<FunctionKey> {
+            let named = named(pattern).into_iter().zip(0..);
+            named
+                .filter(|(it, _)| *it)
+                .map(|(_, key)| FunctionKey(key))
+                .collect()
+        };
+        let mut runs_tasks = of_name(RUNS_TASKS);
+        let tasks: FxHashSet<FunctionKey> = (runs_tasks.iter())
+            .filter_map(|it| callees.get(it))
+            .flatten()
+            .copied()
+            .collect();
+        if tasks.is_empty() {
+            runs_tasks.clear();
+        } else {
+            runs_tasks.extend(of_name(ENDS_WITH_TASKS));
+            waits.extend(&runs_tasks);
+        }
+        Self {
+            waits,
+            through,
+            pauses: of_name(PAUSE),
+            runs_tasks,
+            tasks,
+        }
+    }
+
+    /// Whether a function may make this call or not, as it happens.
+    pub(crate) fn passes(&self, caller: FunctionKey, callee: FunctionKey) -> bool {
+        self.pauses.contains(&callee)
+            || (self.runs_tasks.contains(&caller) && self.tasks.contains(&callee))
     }
 }
 
@@ -142,5 +191,8 @@ mod tests {
         ];
         let taken: Vec<&str> = others.into_iter().filter(is_timing).collect();
         assert!(taken.is_empty(), "{taken:?}");
+        for pattern in [PAUSE, RUNS_TASKS, ENDS_WITH_TASKS] {
+            assert!(Regex::new(pattern).is_ok(), "{pattern}");
+        }
     }
 }

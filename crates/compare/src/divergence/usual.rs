@@ -10,6 +10,10 @@
 //!  faulty   take( lock wait unlock )   explained;   take( unlock )   not: nowhere is it the first step
 //! ```
 //!
+//! Calls that are there or not by timing alone (`pthread_cond_wait`, a task in a barrier: [`Timing::passes`]) may come anywhere in such a
+//! call, though no normal one has them; behind them comes what may come without, or once more what comes behind the lock around (the condition
+//! that is asked again).
+//!
 //! A function that waits only through others (`send(); receive();`) may go as it goes in traces of the same name: whether one sends first
 //! is a matter of who it is.
 
@@ -112,10 +116,14 @@ impl Usual {
         let Some(own) = function(forest, frame).filter(|it| self.waits(*it)) else {
             return;
         };
-        self.steps
-            .entry(own)
-            .or_default()
-            .extend(steps(forest, frame));
+        let mut without = Without::new(&self.timing, own);
+        let found = steps(forest, frame);
+        let passed_over: Vec<Step> = (found.iter())
+            .flat_map(|(after, next)| without.before(*after).map(|it| (it, *next)))
+            .collect();
+        let steps = self.steps.entry(own).or_default();
+        steps.extend(found);
+        steps.extend(passed_over);
         let mut calls: Vec<NodeId> = Vec::new();
         walk(forest, frame, &mut |at: At| {
             calls.extend(at.call);
@@ -150,6 +158,7 @@ impl Usual {
             Some(it) => self.steps.get(&it).into_iter().collect(),
             None => Vec::new(),
         };
+        let mut without = function(forest, frame).map(|it| Without::new(&self.timing, it));
         let mut result = Ok(());
         walk(forest, frame, &mut |at: At| {
             let unusual = |event, faulty, within| Unusual {
@@ -159,9 +168,12 @@ impl Usual {
                 within,
                 loops: at.loops.to_vec(),
             };
-            let is_usual = usual
-                .iter()
-                .any(|steps| steps.contains(&(at.after, at.next)));
+            let is_known = |after| usual.iter().any(|it| it.contains(&(after, at.next)));
+            let passes = without.as_mut().is_some_and(|without| {
+                let before = without.before(at.after);
+                without.passes(at.next) || before.into_iter().any(is_known)
+            });
+            let is_usual = passes || is_known(at.after);
             // Where a trace ends is no step.
             let ends = at.call.is_none() && last(forest, frame) == Next::End;
             if ends || !is_usual {
@@ -180,6 +192,40 @@ impl Usual {
             true
         });
         result
+    }
+}
+
+/// The steps of a function as they are without calls that are there by timing alone.
+struct Without<'a> {
+    timing: &'a Timing,
+    function: FunctionKey,
+    /// The last call that is no such one, and the first of all.
+    last: Option<FunctionKey>,
+    first: Option<FunctionKey>,
+}
+
+impl<'a> Without<'a> {
+    fn new(timing: &'a Timing, function: FunctionKey) -> Self {
+        Self {
+            timing,
+            function,
+            last: None,
+            first: None,
+        }
+    }
+
+    fn passes(&self, call: Option<FunctionKey>) -> bool {
+        call.is_some_and(|it| self.timing.passes(self.function, it))
+    }
+
+    /// Behind which calls a step may be taken to be, in place of the one before it. To be asked for each step in order.
+    fn before(&mut self, after: Option<FunctionKey>) -> [Option<FunctionKey>; 2] {
+        if self.passes(after) {
+            return [self.last, self.first];
+        }
+        self.last = after;
+        self.first = self.first.or(after);
+        [after; 2]
     }
 }
 

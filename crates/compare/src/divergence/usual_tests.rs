@@ -69,8 +69,71 @@ const WAITS: &str =
 fn who_waits_is_no_difference_where_somebody_waited() {
     assert_eq!(kind(&[FREE, WAITS], WAITS), Some(DivergenceKind::Timing));
     assert_eq!(kind(&[WAITS, FREE], FREE), Some(DivergenceKind::Timing));
-    // Where nobody did, it is.
-    assert_eq!(kind(&[FREE], WAITS), Some(DivergenceKind::OtherCall));
+    // Who finds something ready does not wait, and that may be everybody in one of the runs.
+    assert_eq!(kind(&[FREE], WAITS), Some(DivergenceKind::Timing));
+    assert_eq!(kind(&[WAITS], FREE), Some(DivergenceKind::Timing));
+    let twice = WAITS.replace("wait ", "wait pthread_cond_wait ");
+    assert_eq!(kind(&[FREE], &twice), Some(DivergenceKind::Timing));
+}
+
+#[test]
+fn a_condition_is_asked_again_behind_a_wait() {
+    let take = |inner: &str| {
+        format!("work( take( pthread_mutex_lock {inner} pop pthread_mutex_unlock ) )")
+    };
+    let (free, waits) = (
+        take("is_empty"),
+        take("is_empty pthread_cond_wait is_empty"),
+    );
+    assert_eq!(kind(&[&free], &waits), Some(DivergenceKind::Timing));
+    assert_eq!(kind(&[&waits], &free), Some(DivergenceKind::Timing));
+    let two = take("is_empty is_closed");
+    let again = take("is_empty is_closed pthread_cond_wait is_empty is_closed");
+    assert_eq!(kind(&[&two], &again), Some(DivergenceKind::Timing));
+    // Nothing else is excused by it: neither what it does behind a wait nor what it leaves out.
+    let forgets =
+        "work( take( pthread_mutex_lock is_empty pthread_cond_wait pthread_mutex_unlock ) )";
+    let found = compare(&[&free], forgets).structure.unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("pthread_mutex_unlock"));
+    let other = take("is_empty pthread_cond_wait give_up");
+    let found = compare(&[&free], &other).structure.unwrap();
+    assert_eq!(found.faulty.as_deref(), Some("give_up"));
+}
+
+#[test]
+fn a_wait_that_nobody_made_and_that_does_not_end_is_an_end() {
+    let stuck = "work( take( pthread_mutex_lock pthread_cond_wait(";
+    let found = compare(&[FREE], stuck).structure.unwrap();
+    assert_eq!(found.kind, DivergenceKind::EndsEarly);
+    assert_eq!(found.stack, ["work", "take"]);
+}
+
+#[test]
+fn tasks_are_run_by_whom_they_are_run() {
+    let run = |inside: &str, behind: &str| {
+        format!(
+            "main( GOMP_parallel( region( GOMP_task GOMP_task GOMP_barrier( {inside} ) ) {behind} ) GOMP_parallel( region( tidy ) ) )"
+        )
+    };
+    let task = "task( solve )";
+    let (all, none) = (run(&format!("{task} {task}"), ""), run("", ""));
+    let late = run("", task);
+    let other = run(task, "");
+    assert_eq!(kind(&[&none, &all], &other), Some(DivergenceKind::Timing));
+    // At the end of the region, though in no normal run one was.
+    assert_eq!(kind(&[&all], &late), Some(DivergenceKind::Timing));
+    assert_eq!(kind(&[&late, &all], &none), Some(DivergenceKind::Timing));
+    // Not what a task does, nor what is no task, nor what a region does.
+    let wrong = compare(&[&all], &run("", "task( give_up )"))
+        .structure
+        .unwrap();
+    assert_eq!(wrong.faulty.as_deref(), Some("give_up"));
+    let stray = compare(&[&all], &run("", "stray")).structure.unwrap();
+    assert_eq!(stray.faulty.as_deref(), Some("stray"));
+    let untidy = compare(&[&all], &late.replace("tidy", ""))
+        .structure
+        .unwrap();
+    assert_eq!(untidy.normal.as_deref(), Some("tidy"));
 }
 
 #[test]

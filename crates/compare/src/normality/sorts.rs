@@ -23,8 +23,8 @@ pub(super) struct Null {
 }
 
 impl Null {
-    /// How often a normal run has a trace as unusual: in one sort of families and one stratum (Bonferroni), or in any. That it may be
-    /// either makes false alarms a little more frequent than p.
+    /// How often a normal run has a trace as unusual: in one sort of families and one stratum (Bonferroni over all of these), or in any.
+    /// That it may be either makes false alarms a little more frequent than p.
     ///
     /// Of steps in functions that wait no more is said than how likely all that are new would be in this one of all runs, were they as
     /// likely in each: which way such a function takes now and then, few normal runs cannot know.
@@ -54,7 +54,7 @@ impl Null {
 
     pub(super) fn of_sort(&self, sort: Sort, scores: &[f64; SORTS], stratum: usize) -> f64 {
         let strata = &self.by_sort[sort as usize];
-        let panels = 2 * strata.len();
+        let panels = SORTS * strata.len();
         (tail::p_value(&strata[stratum], scores[sort as usize]) * panels as f64).min(1.0)
     }
 
