@@ -94,8 +94,8 @@ fn next_directory(scratch: &Scratch) -> PathBuf {
 }
 
 impl Recording {
-    /// Records a command that will hang: ends it with SIGTERM one second after some thread has an
-    /// open call of `function`.
+    /// Records a command that will hang: ends it with SIGTERM when some thread has an open call of
+    /// `function` and nobody has made an event for a second.
     ///
     /// # Panics
     /// If that has not come within [`command::LIMIT`].
@@ -133,10 +133,10 @@ impl Recording {
     ) -> Self {
         let deadline = Instant::now() + command::LIMIT;
         let wanted = format!("\"{function}\"");
+        let told = || command::run(lockstep(&["info", "--json"]).arg(&directory)).stdout;
         loop {
             std::thread::sleep(Duration::from_millis(300));
-            let mut info = lockstep(&["info", "--json"]);
-            if command::run(info.arg(&directory)).stdout.contains(&wanted) {
+            if told().contains(&wanted) {
                 break;
             }
             if Instant::now() > deadline {
@@ -144,8 +144,16 @@ impl Recording {
                 panic!("{function} was never open: {outcome:#?}");
             }
         }
-        // The others come to where they wait.
-        std::thread::sleep(Duration::from_secs(1));
+        // The others come to where they wait, the sooner the less the machine has to do; those that ask again and
+        // again never come to rest.
+        let mut before = None;
+        for _ in 0..MOST_LOOKS {
+            std::thread::sleep(Duration::from_secs(1));
+            let events = events(&told());
+            if before.replace(events) == Some(events) && events > 0 {
+                break;
+            }
+        }
         Self {
             directory,
             outcome: end(running),
@@ -207,4 +215,15 @@ impl Recording {
             .filter_map(|thread| thread["trace"].as_str().map(str::to_owned))
             .collect()
     }
+}
+
+/// Seconds after which a run is ended though its ranks make events yet.
+const MOST_LOOKS: u32 = 5;
+
+/// Events of all threads that `lockstep info --json` tells of.
+fn events(info: &str) -> u64 {
+    let info: Value = serde_json::from_str(info).unwrap_or_default();
+    let processes = info["processes"].as_array().into_iter().flatten();
+    let threads = processes.flat_map(|it| it["threads"].as_array().into_iter().flatten());
+    threads.filter_map(|it| it["events"].as_u64()).sum()
 }
