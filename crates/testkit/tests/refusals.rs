@@ -309,10 +309,11 @@ fn a_limit_below_every_file() {
     assert!(!refusal.directory.exists(), "nothing is left behind");
     // The program has the signal as it is everywhere.
     let shell = "ulimit -f 2; exec \"$@\"";
-    let words = ["sh", "-c", "head -c 100000 /dev/zero > large; echo $?"];
-    let words = words.map(str::to_owned);
+    let large = scratch.join("large").display().to_string();
+    let write = r#"head -c 100000 /dev/zero > "$0"; echo $?"#;
+    let words = ["sh", "-c", write, &large].map(str::to_owned);
     let mut plain = command::command(&["sh", "-c", shell, "sh"]);
-    let plain = command::run(plain.args(&words).current_dir(scratch.path()));
+    let plain = command::run(plain.args(&words));
     let recorded = under(shell, &scratch, &words).outcome;
     assert_eq!(plain.stdout, recorded.stdout, "{plain:#?} {recorded:#?}");
 }
