@@ -48,7 +48,7 @@ const HEADS: [&str; 7] = [
 ];
 
 /// Most bytes of a ring of which all records are counted.
-const COUNTED: u64 = 256 << 20;
+const COUNTED: u64 = 1 << 30;
 /// Kernels of the campaign, and most runs of each.
 const KERNELS: usize = 60;
 const RUNS: u32 = 10;
