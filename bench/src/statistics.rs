@@ -1,5 +1,7 @@
 //! Ratios of pairs, and how sure they are.
 
+use lockstep_testkit::statistics::interval;
+
 /// A ratio with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ratio {
@@ -22,22 +24,13 @@ impl Ratio {
             .filter(|ratio| ratio.is_finite() && **ratio > 0.0)
             .map(|ratio| ratio.ln())
             .collect();
-        let pairs = logs.len();
-        if pairs == 0 {
-            return None;
-        }
-        let mean = logs.iter().sum::<f64>() / pairs as f64;
-        let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-        let half = if pairs < 2 {
-            f64::NAN
-        } else {
-            student(pairs - 1) * (squares / (pairs - 1) as f64 / pairs as f64).sqrt()
-        };
+        let (mean, half) = interval(&logs)?;
+        let half = half.unwrap_or(f64::NAN);
         Some(Self {
             mean: mean.exp(),
             low: (mean - half).exp(),
             high: (mean + half).exp(),
-            pairs,
+            pairs: logs.len(),
         })
     }
 }
@@ -50,18 +43,6 @@ impl std::fmt::Display for Ratio {
             write!(f, "{:.3} [{:.3}, {:.3}]", self.mean, self.low, self.high)
         }
     }
-}
-
-/// The 97.5 % point of Student's distribution.
-fn student(freedom: usize) -> f64 {
-    const POINTS: [f64; 12] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179,
-    ];
-    POINTS
-        .get(freedom.saturating_sub(1))
-        .copied()
-        // Within 0.5 % from 13 on.
-        .unwrap_or(1.96 + 2.4 / freedom as f64 + 3.0 / (freedom * freedom) as f64)
 }
 
 /// Geometric mean.

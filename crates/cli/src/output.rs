@@ -44,7 +44,8 @@ pub fn complain(message: &str) {
     let _ = writeln!(io::stderr(), "lockstep: {}", printable(line.trim_end()));
 }
 
-/// An error and its causes, as far as those before do not tell them already.
+/// An error and its causes, as far as those before do not tell them already: some errors of ours and of libraries end
+/// with their cause's words and give it as their source as well.
 pub fn with_causes(error: &anyhow::Error) -> String {
     let mut told = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,5 +1,7 @@
 //! Whether a test failed because there is no network here: by what the `net` package says, which is what it prints.
 
+use std::net::SocketAddr;
+
 /// What `net` and the resolver say where nothing answers for a name, or no way leads to an address.
 const MISSING: [&str; 5] = [
     ": no such host",
@@ -9,32 +11,27 @@ const MISSING: [&str; 5] = [
     ": no route to host",
 ];
 
-/// What they say of a server for names that does not answer.
-const SILENT: [&str; 2] = [": i/o timeout", ": connection refused"];
-
 /// Whether this was said of a network that is not there.
 #[must_use]
 pub fn is_missing(said: &str) -> bool {
-    let any = |these: &[&str]| these.iter().any(|it| said.contains(it));
-    any(&MISSING)
-        || said.contains("lookup ") && any(&SILENT)
-        || dialled(said).is_some_and(is_elsewhere)
+    MISSING.iter().any(|it| said.contains(it))
+        || said.contains("lookup ") && is_of_names(said)
+        || dialled(said).is_some_and(|it| !it.ip().is_loopback())
 }
 
-/// The address that nothing was heard from: `dial tcp 142.250.1.1:443: i/o timeout`.
-fn dialled(said: &str) -> Option<&str> {
+/// Of a server for names (port 53) that does not answer: `lookup db on 10.0.0.2:53: read udp ...: i/o timeout`.
+fn is_of_names(said: &str) -> bool {
+    let silent = [": i/o timeout", ": connection refused"];
+    said.contains(":53: ") && silent.iter().any(|it| said.contains(it))
+}
+
+/// The address that nothing was heard from: `dial tcp 142.250.1.1:443: i/o timeout`. Who does not answer on this
+/// machine itself is part of the test.
+fn dialled(said: &str) -> Option<SocketAddr> {
     let (_, rest) = said.split_once("dial tcp ")?;
     let (address, why) = rest.split_once(": ")?;
-    why.starts_with("i/o timeout").then_some(address)
-}
-
-/// Not this machine itself: who does not answer there is part of the test.
-fn is_elsewhere(address: &str) -> bool {
-    let is_here = |it: &str| {
-        let it = it.trim_matches(['[', ']']);
-        it.is_empty() || it == "localhost" || it == "::1" || it.starts_with("127.")
-    };
-    address.rsplit_once(':').is_some_and(|it| !is_here(it.0))
+    let is_silent = why.starts_with("i/o timeout");
+    is_silent.then(|| address.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -60,6 +57,8 @@ mod tests {
             "dial tcp 127.0.0.1:8080: connect: connection refused",
             "dial tcp 127.0.0.1:8080: i/o timeout",
             "dial tcp [::1]:8080: i/o timeout",
+            "dial tcp localhost:8080: i/o timeout",
+            "a_test.go:9: lookup of a key: connection refused",
             "read tcp 192.0.2.1:1->192.0.2.2:2: i/o timeout",
         ];
         assert!(!said.into_iter().any(is_missing));

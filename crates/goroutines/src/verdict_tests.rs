@@ -669,6 +669,9 @@ fn a_test_that_needs_a_network_is_no_bug() {
         judgement.sentence,
         "TestFetch failed, at a_test.go:3: lookup example.com: no such host; it needs a network, and found none"
     );
+    let failures = &mut it.execution.output.failures;
+    failures.insert(0, "a_test.go:2: 3 is not 4".to_owned());
+    assert_eq!(judge(&it.execution).verdict, Verdict::Fail);
 }
 
 /// The line of the loop, not of what a round of it calls.

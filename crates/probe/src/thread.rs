@@ -598,7 +598,7 @@ impl Thread {
         unsafe { core::ptr::write_bytes(staging, 0, count) };
         self.set_phase(0);
         self.hot.cursor = staging;
-        self.settled = self.depth();
+        self.settle();
         // What compresses badly costs time: shorter batches keep the longest pause short.
         self.batch = if length > count / 64 {
             SMALL_BATCH

@@ -327,8 +327,9 @@ impl<'a> Judge<'_, 'a> {
             judgement.sentence.push_str(&said);
             judgement.cause = Some(place);
         }
-        let mut failures = self.execution.output.failures.iter();
-        if failures.any(|it| crate::network::is_missing(it)) {
+        // What a test says first is why; what it says behind follows from it, and what it logs later says nothing.
+        let first = self.execution.output.failures.first();
+        if first.is_some_and(|it| crate::network::is_missing(it)) {
             judgement.verdict = Verdict::Inconclusive;
             judgement
                 .sentence

@@ -16,6 +16,7 @@ use detector::{DETECTORS, Detector};
 use lockstep_goroutines::judge;
 use lockstep_goroutines::ring::Mode;
 use lockstep_testkit::artifacts;
+use lockstep_testkit::statistics;
 use lockstep_testkit::zoo::{self, Built, Kernel};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -300,22 +301,11 @@ fn summary(rows: &[Row], runs: u64) -> String {
     text
 }
 
-/// Mean and 95 % interval of the mean, by Student's distribution.
+/// Mean and 95 % interval of the mean.
 fn interval(values: &[f64]) -> String {
-    // Its 97.5 % point by degrees of freedom; from 11 on it is within 0.2 of the normal one's.
-    const POINTS: [f64; 10] = [
-        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    ];
-    if values.is_empty() {
-        return "-".to_owned();
+    match statistics::interval(values) {
+        None => "-".to_owned(),
+        Some((mean, None)) => format!("{mean:.1}"),
+        Some((mean, Some(half))) => format!("{mean:.1} +- {half:.1}"),
     }
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    if values.len() < 2 {
-        return format!("{mean:.1}");
-    }
-    let squares: f64 = values.iter().map(|it| (it - mean).powi(2)).sum();
-    let point = POINTS.get(values.len() - 2).copied().unwrap_or(2.2);
-    let half = point * (squares / (count - 1.0) / count).sqrt();
-    format!("{mean:.1} +- {half:.1}")
 }
