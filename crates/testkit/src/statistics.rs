@@ -34,9 +34,9 @@ mod tests {
     fn an_interval_is_students() {
         assert_eq!(interval(&[]), None);
         assert_eq!(interval(&[3.0]), Some((3.0, None)));
-        let (mean, half) = interval(&[1.0, 3.0]).unwrap();
+        let (mean, half) = interval(&[1.0, 3.0]).expect("two values");
         assert_eq!(mean, 2.0);
-        assert!((half.unwrap() - 12.706).abs() < 1e-9);
+        assert!(half.is_some_and(|it| (it - 12.706).abs() < 1e-9));
         assert!((student(13) - 2.160).abs() < 0.01 && (student(1000) - 1.962).abs() < 0.01);
     }
 }
