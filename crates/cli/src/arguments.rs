@@ -129,10 +129,9 @@ pub fn command() -> clap::Command {
 /// The command line of this process, or the status to end with (help, version, a mistake).
 pub fn parse() -> Result<Command, ExitCode> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    let wraps = arguments
-        .get(1)
-        .is_some_and(|word| word == "record" || word == "inject");
-    let failed = ExitCode::from(if wraps { WRAPPER_FAILED } else { FAILED });
+    let name: Vec<_> = arguments.iter().skip(1).take(2).collect();
+    let failed = ExitCode::from(if wraps(&name) { WRAPPER_FAILED } else { FAILED });
+    let is_go_test = name == ["go", "test"];
     let command = command();
     if let Some(line) = std::env::var_os(VARIABLE) {
         let words = line.to_str().and_then(words::split);
@@ -166,7 +165,13 @@ pub fn parse() -> Result<Command, ExitCode> {
             Err(ExitCode::SUCCESS)
         }
         Err(error) => {
-            output::complain(&in_one_line(&error));
+            let mut message = in_one_line(&error);
+            if is_go_test && error.kind() == ErrorKind::UnknownArgument {
+                message.push_str(
+                    "; flags of go test stand behind --: lockstep go test ./... -- -run TestX",
+                );
+            }
+            output::complain(&message);
             Err(failed)
         }
     }
@@ -220,6 +225,15 @@ fn supplied(
         }
     }
     Ok(chosen)
+}
+
+/// Whether a subcommand ends as a command that it starts.
+fn wraps(name: &[&OsString]) -> bool {
+    match name {
+        [go, what] if *go == "go" => *what == "run" || *what == "replay",
+        [name, ..] => *name == "record" || *name == "inject",
+        [] => false,
+    }
 }
 
 /// What clap has to say, without its usage block.

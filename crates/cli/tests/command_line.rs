@@ -87,7 +87,7 @@ fn what_is_not_a_run_is_said() {
 }
 
 #[test]
-fn failures_of_record_itself_have_the_statuses_of_timeout() {
+fn failures_of_wrappers_themselves_have_the_statuses_of_timeout() {
     refused(&run(&["record"]), 125, "<COMMAND>");
     refused(
         &run(&["record", "--hang", "soon", "--", "true"]),
@@ -99,6 +99,9 @@ fn failures_of_record_itself_have_the_statuses_of_timeout() {
         125,
         "'(lib'",
     );
+    refused(&run(&["go", "run", "--fast", "."]), 125, "'--fast'");
+    refused(&run(&["go", "replay", "found"]), 125, "--run <N>");
+    refused(&run(&["go", "test", "-run", "TestX"]), 2, "-- -run TestX");
 }
 
 #[test]

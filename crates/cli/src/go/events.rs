@@ -1,6 +1,6 @@
 //! Events as `go test -json` prints them (`go doc test2json`), for what reads those: a line each, as tests come to
 //! their ends. A test is what was found of it in all its runs; its output is that of the run that decides, and behind
-//! it the verdict. Subtests that this output names have events of their own: without `-v` those that failed.
+//! it the verdict. Subtests that this output names have events of their own.
 
 use crate::output;
 use anyhow::Result;

@@ -287,6 +287,10 @@ pub fn arguments(flags: &Flags, test: Option<&str>) -> Vec<OsString> {
         "-test.timeout=0".into(),
         "-test.paniconexit0".into(),
     ];
+    // As `go test -json` does: what names all subtests is what `-v` prints.
+    if flags.events {
+        arguments.push("-test.v".into());
+    }
     arguments.extend(flags.test.iter().cloned());
     arguments
 }
@@ -350,7 +354,8 @@ mod tests {
         );
         assert_eq!(flags.test, ["-test.short", "y"].map(OsString::from));
         assert_eq!(arguments(&flags, Some("TestA"))[0], "-test.run=^TestA$/b");
-        assert!(Flags::of(&["-json".into()]).unwrap().events);
+        let events = Flags::of(&["-json".into()]).unwrap();
+        assert!(arguments(&events, None).contains(&"-test.v".into()));
         assert!(Flags::of(&["-exec".into()]).is_err());
     }
 
