@@ -3,6 +3,7 @@
 mod coverage;
 mod events;
 mod options;
+mod outcome;
 mod replay;
 mod run;
 pub(crate) mod standing;

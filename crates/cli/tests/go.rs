@@ -228,6 +228,45 @@ fn subtests_have_events_of_their_own() {
 }
 
 #[test]
+fn what_is_suspicious_and_never_happens_is_said_to_be_unconfirmed() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let zoo = sources().join("../zoo");
+    let words = "go test --runs 1 ./misuse_stopped_queue -- -run TestRepaired";
+    let words: Vec<&str> = words.split(' ').collect();
+    let output = lockstep(&zoo, &words);
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let part = "not confirmed by any:\n    TestRepaired: close-and-send: the test sends at kernel_test.go:";
+    assert!(said.contains(part), "{said}");
+    let output = lockstep(&zoo, &[&["go", "test", "--json"], &words[2..]].concat());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let suspicion = &found["packages"][0]["suspicions"][0];
+    assert_eq!(suspicion["kind"], "close-and-send", "{found:#}");
+    assert_eq!(suspicion["places"].as_array().unwrap().len(), 2);
+}
+
+/// A bug that was found is told once.
+#[test]
+fn what_is_confirmed_is_no_suspicion() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let zoo = sources().join("../zoo");
+    let words = "go test --json --runs 10 ./abba_callback -- -run TestBug";
+    let output = lockstep(&zoo, &words.split(' ').collect::<Vec<_>>());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let package = &found["packages"][0];
+    assert_eq!(package["verdict"], "global-deadlock", "{found:#}");
+    let suspicions = package["suspicions"].as_array().unwrap();
+    assert!(
+        suspicions.iter().all(|it| it["kind"] != "lock-order"),
+        "{found:#}"
+    );
+}
+
+#[test]
 fn a_program_ends_with_its_own_status() {
     if !tools::require(&["go"]) {
         return;

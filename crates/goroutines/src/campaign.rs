@@ -17,11 +17,12 @@ use crate::execution::{End, Execution, Output};
 use crate::foresight::Foresight;
 use crate::launch::{Interrupted, IsOver, Launch, LaunchError, Outcome};
 use crate::output;
-use crate::prediction::{Delay, predict};
+use crate::prediction::{Delay, Finding, predict};
 use crate::race;
 use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
 use crate::symbols::{Symbols, USER, package};
+use crate::tree::Place;
 use crate::verdict::{Judgement, Verdict, is_own_word, judge};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -110,6 +111,8 @@ pub struct Found {
     pub output: String,
     /// What all runs together covered.
     pub coverage: Coverage,
+    /// What was suspicious in the first run, where that was healthy, and no run came to.
+    pub suspected: Vec<Finding>,
 }
 
 impl Subject<'_> {
@@ -179,6 +182,7 @@ impl Subject<'_> {
             is_new: false,
             output: String::new(),
             coverage: Coverage::new(),
+            suspected: Vec::new(),
         };
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
         let mut foresight = Foresight::default();
@@ -233,7 +237,11 @@ impl Subject<'_> {
                     break 'runs;
                 }
                 if number == 1 && is_first {
-                    suspicions = self.suspicions(&run);
+                    let findings = predict(&run.execution);
+                    suspicions = self.steering(&findings, &run);
+                    if run.judgement.verdict == Verdict::Pass {
+                        found.suspected = findings;
+                    }
                 }
                 if run.judgement.asks_for_calm && calm == 0 {
                     // Whether it fails by itself.
@@ -252,17 +260,18 @@ impl Subject<'_> {
                 }
             }
         }
+        found.confirm();
         Ok(found)
     }
 
-    /// Where each suspicion of a healthy run says that delays may show it.
-    fn suspicions(&self, run: &Run) -> Vec<Vec<u32>> {
+    /// Where each suspicion of a run says that delays may show it.
+    fn steering(&self, findings: &[Finding], run: &Run) -> Vec<Vec<u32>> {
         let Ok(ring) = Ring::read(&run.outcome.ring) else {
             return Vec::new();
         };
         let mut wanted: Vec<BTreeSet<Delay>> = Vec::new();
-        for finding in predict(&run.execution) {
-            let steer: BTreeSet<Delay> = finding.steer.into_iter().collect();
+        for finding in findings {
+            let steer: BTreeSet<Delay> = finding.steer.iter().cloned().collect();
             if !steer.is_empty() && !wanted.contains(&steer) {
                 wanted.push(steer);
             }
@@ -316,6 +325,18 @@ impl Found {
             self.is_new = is_new;
             self.worst = Some((run.judgement.clone(), run.number, run.plan.clone()));
             self.output.clone_from(&run.outcome.text);
+        }
+    }
+
+    /// What a bug came of is no suspicion any more.
+    fn confirm(&mut self) {
+        let Some((judgement, ..)) = &self.worst else {
+            return;
+        };
+        if judgement.verdict.is_bug() {
+            let told: Vec<&Place> = judgement.cause.iter().chain(&judgement.related).collect();
+            let is_open = |it: &Finding| !it.places.iter().any(|place| told.contains(&place));
+            self.suspected.retain(is_open);
         }
     }
 }

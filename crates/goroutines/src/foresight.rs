@@ -43,7 +43,7 @@ pub struct Scenario {
     /// The order of turns that leads there, for `schedule::Plan::script`.
     pub script: Vec<u64>,
     /// Where it ends badly.
-    places: Vec<Place>,
+    pub places: Vec<Place>,
     pairs: BTreeSet<Pair>,
 }
 

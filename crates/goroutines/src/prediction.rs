@@ -56,6 +56,24 @@ pub enum Suspicion {
     LateAdd,
 }
 
+impl Suspicion {
+    /// `lock-order`, `close-and-send`, ...
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LockOrder => "lock-order",
+            Self::DoubleLock => "double-lock",
+            Self::ReadTwice => "read-twice",
+            Self::MissedUnlock => "missed-unlock",
+            Self::LockAndWait => "lock-and-wait",
+            Self::NoReceiver => "no-receiver",
+            Self::NoSender => "no-sender",
+            Self::CloseAndSend => "close-and-send",
+            Self::LateAdd => "late-add",
+        }
+    }
+}
+
 /// A place to delay at, before what is done there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Delay {

@@ -282,6 +282,26 @@ fn a_test_that_goes_by_the_clock_may_fail_for_the_delays() {
     assert!(judge(&it.execution).asks_for_calm);
 }
 
+/// Of delays a test by itself can see the time they took, and nothing else.
+#[test]
+fn a_test_without_others_fails_for_no_schedule() {
+    let mut it = Sample::new();
+    let lock = it.mutex(3);
+    it.does(MAIN, 3, Action::Lock, lock);
+    it.does(MAIN, 4, Action::Unlock, lock);
+    it.ends(MAIN, 5);
+    it.exits();
+    it.execution.test = Some(MAIN);
+    it.execution.end = End::Exited(1);
+    it.execution.output.failed_tests = vec!["TestQuick".to_owned()];
+    assert_eq!(judge(&it.execution).verdict, Verdict::Fail);
+    it.execution.stretched = 10;
+    assert!(judge(&it.execution).asks_for_calm);
+    let friend = it.go(MAIN, 3);
+    it.ends(friend, 5);
+    assert_eq!(judge(&it.execution).verdict, Verdict::Fail);
+}
+
 #[test]
 fn main_may_wait_for_the_runtime() {
     let mut it = Sample::new();

@@ -102,6 +102,7 @@ impl Run {
                     "sentence": judgement.sentence,
                     "goroutines": words::goroutines(judgement),
                     "coverage": {"covered": totals.covered, "total": totals.total},
+                    "suspicions": found.suspected.iter().map(|it| words::suspicion("main", it)).collect::<Vec<_>>(),
                 });
                 writeln!(text, "{value}")?;
             } else {
@@ -111,6 +112,8 @@ impl Run {
                     judgement.verdict, found.runs, plan.policy.seed
                 )?;
                 words::explain(&mut text, judgement)?;
+                let suspected: Vec<_> = found.suspected.iter().map(|it| ("main", it)).collect();
+                words::suspicions(&mut text, &suspected)?;
             }
             // A closed stderr takes the verdict, not the status.
             let _ = std::io::stderr().write_all(&text);

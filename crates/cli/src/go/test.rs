@@ -1,17 +1,17 @@
 //! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
 
 use super::options::{Flags, Schedule, arguments, built, interrupted};
-use super::words;
+use super::outcome::{Outcome, Tested};
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::build::{Builder, Package};
-use lockstep_goroutines::campaign::{self, Found, Subject, tests};
+use lockstep_goroutines::campaign::{self, Subject, tests};
 use lockstep_goroutines::coverage::Coverage;
 use lockstep_goroutines::launch::LaunchError;
 use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
-use lockstep_goroutines::verdict::{Judgement, Verdict};
+use lockstep_goroutines::verdict::Verdict;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -67,24 +67,6 @@ struct Built {
     classes: Vec<u8>,
     /// Its tests; none where it does not list them (it hangs or fails before), and is run as a whole.
     tests: Vec<Option<String>>,
-}
-
-/// What came of a test.
-struct Tested {
-    test: String,
-    found: Found,
-    is_known: bool,
-    /// Whether it came to its end before somebody asked us to end.
-    is_over: bool,
-}
-
-/// What came of a package.
-struct Outcome {
-    package: String,
-    /// Whether there was something to run.
-    builds: bool,
-    tests: Vec<Tested>,
-    coverage: Coverage,
 }
 
 /// Runs that are kept.
@@ -461,133 +443,6 @@ pub fn row(
         verdict: run.judgement.verdict,
         sentence: run.judgement.sentence.clone(),
         seconds: run.outcome.took.as_secs_f64(),
-    }
-}
-
-impl Outcome {
-    /// Of a package that does not build.
-    fn broken(package: String) -> Self {
-        Self {
-            package,
-            builds: false,
-            tests: Vec::new(),
-            coverage: Coverage::new(),
-        }
-    }
-
-    /// The test that is worst.
-    fn worst(&self) -> Option<&Tested> {
-        // The first of several.
-        self.tests.iter().rev().max_by_key(|it| it.verdict())
-    }
-
-    fn verdict(&self) -> Verdict {
-        if !self.builds {
-            return Verdict::Fail;
-        }
-        self.worst().map_or(Verdict::Pass, Tested::verdict)
-    }
-
-    fn json(&self) -> Value {
-        let worst = self.worst();
-        let first = worst.and_then(Tested::bug);
-        let totals = self.coverage.totals();
-        json!({
-            "package": self.package,
-            "verdict": self.verdict().name(),
-            "builds": self.builds,
-            "runs": worst.map_or(0, |it| it.found.runs),
-            "executions": self.tests.iter().map(|it| it.found.executions).sum::<u32>(),
-            "first_run": first.map(|it| it.1),
-            "seed": first.map(|it| it.2.policy.seed),
-            "goroutines": first.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
-            "coverage": {"covered": totals.covered, "total": totals.total},
-            "test": worst.map(|it| it.test.as_str()),
-            "sentence": first.map(|it| it.0.sentence.as_str()),
-            "cause": first.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
-            "tests": self.tests.iter().map(Tested::json).collect::<Vec<_>>(),
-        })
-    }
-
-    fn text(&self, out: &mut output::Out<'_>) -> std::io::Result<()> {
-        if !self.builds {
-            let package = output::printable(&self.package);
-            return writeln!(out, "fail  {package}  does not build (above)");
-        }
-        let totals = self.coverage.totals();
-        let runs: u32 = self.tests.iter().map(|it| it.found.runs).sum();
-        let executions: u32 = self.tests.iter().map(|it| it.found.executions).sum();
-        let verdict = self.verdict();
-        writeln!(
-            out,
-            "{}  {}  {} tests, {runs} runs in {executions} executions, {} of {} requirements covered",
-            if verdict == Verdict::Pass {
-                "ok  "
-            } else {
-                verdict.name()
-            },
-            output::printable(&self.package),
-            self.tests.len(),
-            totals.covered,
-            totals.total
-        )?;
-        self.tests.iter().try_for_each(|it| it.text(out))
-    }
-}
-
-impl Tested {
-    fn verdict(&self) -> Verdict {
-        match &self.found.worst {
-            Some(worst) if !self.is_known => worst.0.verdict,
-            _ => Verdict::Pass,
-        }
-    }
-
-    /// The verdict and what it rests on; nothing of one that passes.
-    fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let Some((judgement, number, plan)) = &self.found.worst else {
-            return Ok(());
-        };
-        if judgement.verdict == Verdict::Pass {
-            return Ok(());
-        }
-        let known = if self.is_known { " (known)" } else { "" };
-        writeln!(
-            out,
-            "  {}: {}{known} in run {number} of {}, seed {}",
-            output::printable(&self.test),
-            judgement.label(),
-            self.found.runs,
-            plan.policy.seed
-        )?;
-        if !self.is_known {
-            words::explain(out, judgement)?;
-        }
-        Ok(())
-    }
-
-    /// The run that showed it.
-    fn bug(&self) -> Option<&(Judgement, u32, lockstep_goroutines::schedule::Plan)> {
-        self.found
-            .worst
-            .as_ref()
-            .filter(|it| it.0.verdict != Verdict::Pass && !self.is_known)
-    }
-
-    fn json(&self) -> Value {
-        let bug = self.bug();
-        json!({
-            "test": self.test,
-            "verdict": self.verdict().name(),
-            "runs": self.found.runs,
-            "executions": self.found.executions,
-            "first_run": bug.map(|it| it.1),
-            "seed": bug.map(|it| it.2.policy.seed),
-            "sentence": bug.map(|it| it.0.sentence.as_str()),
-            "cause": bug.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
-            "known": self.is_known,
-            "goroutines": bug.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
-        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::options::from_here;
 use crate::output;
+use lockstep_goroutines::Place;
+use lockstep_goroutines::prediction::Finding;
 use lockstep_goroutines::verdict::Judgement;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -51,6 +53,40 @@ pub fn explain(out: &mut impl Write, judgement: &Judgement) -> io::Result<()> {
             };
             writeln!(out, "      {}{whom}", output::printable(&wait.why))?;
         }
+    }
+    Ok(())
+}
+
+/// One suspicion as JSON, with the test that shows it.
+pub fn suspicion(test: &str, it: &Finding) -> Value {
+    let place = |it: &Place| format!("{}:{}", it.file, it.line);
+    json!({
+        "test": test,
+        "kind": it.suspicion.name(),
+        "sentence": it.sentence,
+        "places": it.places.iter().map(place).collect::<Vec<_>>(),
+        "goroutines": it.goroutines,
+    })
+}
+
+/// More suspicions than this are only counted.
+const MOST: usize = 3;
+
+/// What healthy runs make suspicious, each with the test that shows it.
+pub fn suspicions(out: &mut impl Write, all: &[(&str, &Finding)]) -> io::Result<()> {
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "  suspicious in a run that passed, and not confirmed by any:"
+    )?;
+    for (test, finding) in all.iter().take(MOST) {
+        let line = format!("{test}: {}: {}", finding.suspicion.name(), finding.sentence);
+        writeln!(out, "    {}", output::wrapped(&output::printable(&line), 4))?;
+    }
+    if all.len() > MOST {
+        writeln!(out, "    and {} more, with --json", all.len() - MOST)?;
     }
     Ok(())
 }

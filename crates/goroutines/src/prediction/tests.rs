@@ -142,6 +142,26 @@ fn a_send_with_the_lock_that_its_receiver_needs() {
     assert_eq!(lines, [11, 10, 20]);
 }
 
+/// A channel of one place that is used as a second lock, below the first one.
+#[test]
+fn a_channel_that_everybody_leaves_as_he_found_it_is_no_danger() {
+    let mut it = Sample::new();
+    let lock = it.mutex(10);
+    let channel = it.channel(MAIN, 2, 1);
+    let other = it.go(MAIN, 3);
+    for (who, line) in [(MAIN, 10), (other, 20)] {
+        it.does(who, line, Action::Lock, lock);
+        it.does(who, line + 1, Action::Send, channel);
+        it.does(who, line + 2, Action::Receive, channel);
+        it.does(who, line + 3, Action::Unlock, lock);
+    }
+    assert_eq!(suspicions(&it), []);
+    it.does(other, 30, Action::Lock, lock);
+    it.does(other, 31, Action::Send, channel);
+    it.does(other, 32, Action::Unlock, lock);
+    assert_ne!(suspicions(&it), []);
+}
+
 #[test]
 fn a_lock_that_was_needed_only_before_is_no_danger() {
     let mut it = Sample::new();

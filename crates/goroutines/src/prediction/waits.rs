@@ -90,7 +90,7 @@ pub(super) fn findings(context: &Context<'_, '_>, found: &mut Vec<Finding>) {
             // What came before the lock was taken cannot be kept out by it.
             let asked = needs.asked.get(&(who, hold.object, site));
             let over = asked.is_some_and(|it| kept.step.clock.has(who, *it));
-            if !over {
+            if !over && !is_left_as_found(context, kept.object, hold.object) {
                 found.push(finding(context, kept, hold, who, site));
             }
         }
@@ -114,6 +114,48 @@ fn can_wait(context: &Context<'_, '_>, kept: &Kept) -> bool {
         .map(|(_, it)| it.completed)
         .sum();
     kept.step.action != Action::Send || sends > capacity
+}
+
+/// Whether a channel is used under this lock alone, and everybody takes out as much as he put in before he gives the lock
+/// back: whoever has the lock finds it as it was at first.
+fn is_left_as_found(context: &Context<'_, '_>, channel: ObjectId, lock: ObjectId) -> bool {
+    let execution = context.execution;
+    let mut replay = Replay::new(execution);
+    let mut inside: BTreeMap<GoroutineId, i64> = BTreeMap::new();
+    for (index, event) in execution.events.iter().enumerate() {
+        if let (
+            Some(id),
+            What::Request {
+                action,
+                object,
+                cases,
+                ..
+            },
+        ) = (event.goroutine, &event.what)
+        {
+            let step = match action {
+                Action::Send => 1,
+                Action::Receive => -1,
+                _ => 0,
+            };
+            if *object == Some(channel) {
+                let held = replay.held_by(id);
+                let is_kept_out = held.iter().any(|it| it.object == lock && !it.reading);
+                if step == 0 || !is_kept_out {
+                    return false;
+                }
+                *inside.entry(id).or_default() += step;
+            }
+            let is_left = *action == Action::Unlock && *object == Some(lock);
+            if is_left && inside.get(&id).is_some_and(|it| *it != 0)
+                || crate::replay::channels(cases).any(|it| it.0 == channel)
+            {
+                return false;
+            }
+        }
+        replay.step(index);
+    }
+    inside.values().all(|it| *it == 0)
 }
 
 /// Who needs which lock before what.

@@ -359,7 +359,7 @@ impl<'a> Judge<'_, 'a> {
     /// it is without.
     fn is_of_the_schedule(&self, judgement: &mut Judgement) -> bool {
         let goes_by = match (
-            is_out_of_step(self.execution),
+            is_out_of_step(self.execution) || self.is_held_up_alone(),
             is_out_of_place(self.execution),
         ) {
             (true, _) => "the clock",
@@ -372,6 +372,21 @@ impl<'a> Judge<'_, 'a> {
         judgement.verdict = Verdict::Inconclusive;
         judgement.asks_for_calm = true;
         true
+    }
+
+    /// Whether delays met a test that has nothing to do with other goroutines: of a schedule it can see the clock only.
+    fn is_held_up_alone(&self) -> bool {
+        let Some(test) = self.execution.test.filter(|_| self.execution.stretched > 0) else {
+            return false;
+        };
+        let is_shared = |object: u32| {
+            let uses = self.replay.uses(ObjectId(object));
+            let by_test = uses.keys().filter(|it| it.0 == test).count();
+            by_test > 0 && by_test < uses.len()
+        };
+        let goroutines = &self.execution.goroutines;
+        !goroutines.iter().any(|it| it.parent == Some(test))
+            && !(0..self.execution.objects.len() as u32).any(is_shared)
     }
 
     /// Where a test says that it fails, and what it says: `x_test.go:31: no result`.

@@ -1,6 +1,6 @@
 //! The zoo: each kernel is run under delays until its bug is found, its twin a fixed number of times.
 
-use crate::beside;
+use crate::{beside, healthy};
 use anyhow::{Context, Result};
 use lockstep_goroutines::{Verdict, judge, predict};
 use lockstep_testkit::zoo::{self, Built, Kernel};
@@ -17,6 +17,7 @@ struct Options {
     twins: u64,
     standard: u64,
     beside: bool,
+    healthy: bool,
     campaigns: u64,
     only: Vec<String>,
 }
@@ -97,6 +98,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
         twins: 10,
         standard: 0,
         beside: false,
+        healthy: false,
         campaigns: 1,
         only: Vec::new(),
     };
@@ -114,6 +116,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
             "--twins" => options.twins = number()?,
             "--standard" => options.standard = number()?,
             "--beside" => options.beside = true,
+            "--healthy" => options.healthy = true,
             "--campaigns" => options.campaigns = number()?,
             name => options.only.push(name.to_owned()),
         }
@@ -131,6 +134,13 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     }
     if options.standard > 0 {
         return standard(&options);
+    }
+    let mut kernels = zoo::kernels()?;
+    let is_asked = |name: &str| options.only.iter().any(|it| name.contains(it));
+    kernels.retain(|it| options.only.is_empty() || is_asked(&it.name));
+    if options.healthy {
+        healthy::run(&kernels, options.seed, options.runs)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let directory = artifacts::target().join("campaign");
     std::fs::create_dir_all(&directory)?;
@@ -152,12 +162,7 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     if before.is_empty() && options.only.is_empty() {
         writeln!(table, "{}", Row::HEADS)?;
     }
-    let mut kernels = zoo::kernels()?;
-    kernels.retain(|kernel| {
-        let chosen =
-            options.only.is_empty() || options.only.iter().any(|it| kernel.name.contains(it));
-        chosen && !rows.iter().any(|it| it.name == kernel.name)
-    });
+    kernels.retain(|kernel| !rows.iter().any(|it| it.name == kernel.name));
     let started = Instant::now();
     let built = Built::all(&kernels)?;
     let built_for = started.elapsed();

@@ -4,6 +4,7 @@
 
 mod beside;
 mod go;
+mod healthy;
 mod progress;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [COUNT] [--seed N]
-       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --beside [--campaigns N]] [KERNEL]...
+       cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --healthy | --beside [--campaigns N]] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
 
 kill: SIGKILL at random moments
@@ -23,6 +24,7 @@ go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --runs N   at most so many runs of the bug (30)
   --twins N  so many runs of the repaired twin (10)
   --standard N  instead: N runs of the tests of some standard packages, for false verdicts
+  --healthy  instead: what one undisturbed run that passes (of --runs) foretells, of bugs and of twins
   --beside   instead: the bugs under other detectors, too, and in which run each is found; they come through the
              Go module proxy
   --campaigns N  with --beside: so many campaigns, of seeds one after the other (1)

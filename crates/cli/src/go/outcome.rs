@@ -1,0 +1,173 @@
+//! What came of tests under many schedules, as text and JSON.
+
+use super::words;
+use crate::output;
+use lockstep_goroutines::campaign::Found;
+use lockstep_goroutines::coverage::Coverage;
+use lockstep_goroutines::prediction::Finding;
+use lockstep_goroutines::schedule::Plan;
+use lockstep_goroutines::verdict::{Judgement, Verdict};
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// What came of a test.
+pub struct Tested {
+    pub test: String,
+    pub found: Found,
+    pub is_known: bool,
+    /// Whether it came to its end before somebody asked us to end.
+    pub is_over: bool,
+}
+
+/// What came of a package.
+pub struct Outcome {
+    pub package: String,
+    /// Whether there was something to run.
+    pub builds: bool,
+    pub tests: Vec<Tested>,
+    pub coverage: Coverage,
+}
+
+impl Outcome {
+    /// Of a package that does not build.
+    pub fn broken(package: String) -> Self {
+        Self {
+            package,
+            builds: false,
+            tests: Vec::new(),
+            coverage: Coverage::new(),
+        }
+    }
+
+    /// The test that is worst.
+    fn worst(&self) -> Option<&Tested> {
+        // The first of several.
+        self.tests.iter().rev().max_by_key(|it| it.verdict())
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        if !self.builds {
+            return Verdict::Fail;
+        }
+        self.worst().map_or(Verdict::Pass, Tested::verdict)
+    }
+
+    pub fn json(&self) -> Value {
+        let worst = self.worst();
+        let first = worst.and_then(Tested::bug);
+        let totals = self.coverage.totals();
+        json!({
+            "package": self.package,
+            "verdict": self.verdict().name(),
+            "builds": self.builds,
+            "runs": worst.map_or(0, |it| it.found.runs),
+            "executions": self.tests.iter().map(|it| it.found.executions).sum::<u32>(),
+            "first_run": first.map(|it| it.1),
+            "seed": first.map(|it| it.2.policy.seed),
+            "goroutines": first.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
+            "coverage": {"covered": totals.covered, "total": totals.total},
+            "test": worst.map(|it| it.test.as_str()),
+            "sentence": first.map(|it| it.0.sentence.as_str()),
+            "cause": first.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
+            "tests": self.tests.iter().map(Tested::json).collect::<Vec<_>>(),
+            "suspicions": self.suspicions().iter().map(|it| words::suspicion(it.0, it.1)).collect::<Vec<_>>(),
+        })
+    }
+
+    pub fn text(&self, out: &mut output::Out<'_>) -> std::io::Result<()> {
+        if !self.builds {
+            let package = output::printable(&self.package);
+            return writeln!(out, "fail  {package}  does not build (above)");
+        }
+        let totals = self.coverage.totals();
+        let runs: u32 = self.tests.iter().map(|it| it.found.runs).sum();
+        let executions: u32 = self.tests.iter().map(|it| it.found.executions).sum();
+        let verdict = self.verdict();
+        writeln!(
+            out,
+            "{}  {}  {} tests, {runs} runs in {executions} executions, {} of {} requirements covered",
+            if verdict == Verdict::Pass {
+                "ok  "
+            } else {
+                verdict.name()
+            },
+            output::printable(&self.package),
+            self.tests.len(),
+            totals.covered,
+            totals.total
+        )?;
+        self.tests.iter().try_for_each(|it| it.text(out))?;
+        words::suspicions(out, &self.suspicions())
+    }
+
+    /// What is suspicious in healthy runs and no run came to, with the first test that shows it.
+    fn suspicions(&self) -> Vec<(&str, &Finding)> {
+        let mut all: Vec<(&str, &Finding)> = Vec::new();
+        for tested in &self.tests {
+            for it in &tested.found.suspected {
+                let is_same =
+                    |known: &Finding| known.suspicion == it.suspicion && known.places == it.places;
+                if !all.iter().any(|known| is_same(known.1)) {
+                    all.push((&tested.test, it));
+                }
+            }
+        }
+        all
+    }
+}
+
+impl Tested {
+    pub fn verdict(&self) -> Verdict {
+        match &self.found.worst {
+            Some(worst) if !self.is_known => worst.0.verdict,
+            _ => Verdict::Pass,
+        }
+    }
+
+    /// The verdict and what it rests on; nothing of one that passes.
+    pub fn text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Some((judgement, number, plan)) = &self.found.worst else {
+            return Ok(());
+        };
+        if judgement.verdict == Verdict::Pass {
+            return Ok(());
+        }
+        let known = if self.is_known { " (known)" } else { "" };
+        writeln!(
+            out,
+            "  {}: {}{known} in run {number} of {}, seed {}",
+            output::printable(&self.test),
+            judgement.label(),
+            self.found.runs,
+            plan.policy.seed
+        )?;
+        if !self.is_known {
+            words::explain(out, judgement)?;
+        }
+        Ok(())
+    }
+
+    /// The run that showed it.
+    pub fn bug(&self) -> Option<&(Judgement, u32, Plan)> {
+        self.found
+            .worst
+            .as_ref()
+            .filter(|it| it.0.verdict != Verdict::Pass && !self.is_known)
+    }
+
+    pub fn json(&self) -> Value {
+        let bug = self.bug();
+        json!({
+            "test": self.test,
+            "verdict": self.verdict().name(),
+            "runs": self.found.runs,
+            "executions": self.found.executions,
+            "first_run": bug.map(|it| it.1),
+            "seed": bug.map(|it| it.2.policy.seed),
+            "sentence": bug.map(|it| it.0.sentence.as_str()),
+            "cause": bug.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
+            "known": self.is_known,
+            "goroutines": bug.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
+        })
+    }
+}
