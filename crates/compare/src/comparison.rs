@@ -10,6 +10,7 @@ use crate::phases::phases;
 use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Suspect, rank, weigh};
 use crate::sweep::{self, Pair, Top};
+use crate::timing::Timing;
 use crate::verdict::Case;
 use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
 use lockstep_calltree::{NodeId, Trace};
@@ -153,7 +154,8 @@ pub fn compare_in_order(
     // What all traces do otherwise is no sign of one of them, and all that there is if there is no other.
     let left_out: Vec<String> = commons.iter().map(|it| it.left_out.clone()).collect();
     let left_out = if some_alone { left_out.as_slice() } else { &[] };
-    let normality = Normality::new(&mut trees, &runs, options, left_out);
+    let shared = shared_work(&findings, &trees);
+    let normality = Normality::new(&mut trees, &runs, options, left_out, shared);
     if let Some(normality) = &normality {
         weigh(&mut findings, normality, &trees, faulty, options.level);
     }
@@ -220,6 +222,29 @@ pub fn compare_in_order(
         extra,
         view,
     })
+}
+
+/// Traces that go as normal ones go but for the share that they have in the work of a team: how large it is, timing says.
+fn shared_work(findings: &[Finding], trees: &Trees) -> Vec<TraceName> {
+    let alike = || findings.iter().filter(|it| it.reason.is_alike());
+    if trees.runs.len() < 3 || alike().next().is_none() {
+        return Vec::new();
+    }
+    let roots: Vec<NodeId> = trees.runs.iter().flatten().map(|it| it.root).collect();
+    let timing = Timing::of(&trees.forest, &roots);
+    let last = trees.runs.last().map_or(&[][..], Vec::as_slice);
+    let has_share = |finding: &&Finding| {
+        let place = last.binary_search_by_key(&finding.trace, |it| it.name);
+        let is_timed = match &finding.divergence {
+            // How often it goes round elsewhere is its own.
+            Some(it) if finding.reason == Reason::Counts => it
+                .caller()
+                .is_none_or(|caller| timing.waits.contains(&caller)),
+            _ => true,
+        };
+        is_timed && place.is_ok_and(|it| timing.shares_work(&trees.forest, last[it].root))
+    };
+    alike().filter(has_share).map(|it| it.trace).collect()
 }
 
 /// Adds what is wrong in the arguments of MPI calls; gives whether ranks disagree within one call.

@@ -174,8 +174,9 @@ pub(crate) fn beside(
         return Divergences::default();
     };
     // A call beside other normal ones than that in its place is not novel as soon as this one fails.
-    let in_waiting =
-        usual.is_some_and(|(it, _)| exact.mismatch.stack.iter().any(|frame| it.waits(*frame)));
+    let in_waiting = usual.is_some_and(|(it, _)| {
+        it.waits_at(forest, a) || exact.mismatch.stack.iter().any(|frame| it.waits(*frame))
+    });
     let mut alike = None;
     let mismatch = if forest.same_shape(a, b) {
         alike = Some(DivergenceKind::Counts);
@@ -301,6 +302,11 @@ impl Divergence {
             }
         }
         lines
+    }
+
+    /// The innermost call around it; none at the root of the trace.
+    pub(crate) fn caller(&self) -> Option<FunctionKey> {
+        self.caller
     }
 
     /// How many calls are around it.

@@ -13,7 +13,8 @@
 //! likely to have the greatest score as any other.
 //!
 //! Families are of three sorts ([`Sort`]), each beside its own like, so that what differs in every run hides nothing of what never
-//! does. Where normal runs waver in a family, no more is said than they can tell by their number.
+//! does. Where normal runs waver in a family, no more is said than they can tell by their number; nor is it of a trace that differs
+//! only in its share of the work of a team (tasks, pieces of loops): that may be any from nothing to all of it.
 
 use crate::sequence::Trees;
 use crate::{Error, ObjectName, Options};
@@ -73,16 +74,19 @@ pub(crate) struct Normality {
     stability: Vec<f64>,
     pub(crate) roles: Vec<Role>,
     role_of: Vec<usize>,
+    /// Traces that differ only in their share of the work of a team.
+    shared: Vec<TraceName>,
 }
 
 impl Normality {
     /// Of the last run of `trees` against those before it, without functions of these names; `None` with
-    /// fewer than two of these.
+    /// fewer than two of these. `shared` are the traces that differ only in their share of the work of a team.
     pub(crate) fn new(
         trees: &mut Trees,
         runs: &[&Run],
         options: &Options,
         left_out: &[String],
+        shared: Vec<TraceName>,
     ) -> Option<Self> {
         let normals = runs.len().checked_sub(1).filter(|count| *count >= 2)?;
         let features = Features::new(trees, runs, options, left_out);
@@ -116,15 +120,8 @@ impl Normality {
         let faulty = of_run(normals);
         let scores = by_sort(&faulty, &sorts, &strata);
         let new = new_steps(&features, &object_of, &faulty, population.objects.len());
-        let of_object = |object: usize| null.p(&scores[object], strata[object], new[object]);
-        let smallest = (0..scores.len()).map(of_object).fold(1.0, f64::min);
-        let stability = if smallest >= options.level {
-            vec![0.0; population.objects.len()]
-        } else {
-            stability(&population, &features, normals)
-        };
         let names: Vec<TraceName> = features.names.iter().map(|name| name.trace).collect();
-        Some(Self {
+        let mut normality = Self {
             roles: roles::named(&names, &role_of),
             features,
             population,
@@ -134,9 +131,17 @@ impl Normality {
             faulty,
             scores,
             new,
-            stability,
+            stability: Vec::new(),
             role_of,
-        })
+            shared,
+        };
+        let objects = normality.population.objects.len();
+        normality.stability = if normality.smallest() >= options.level {
+            vec![0.0; objects]
+        } else {
+            stability(&normality.population, &normality.features, normals)
+        };
+        Some(normality)
     }
 
     fn place(&self, object: ObjectName) -> Option<usize> {
@@ -156,11 +161,20 @@ impl Normality {
 
     /// The p-value of a trace: how often a normal run has a trace as unusual. 1 for one that is not
     /// compared.
-    pub(crate) fn p(&self, object: ObjectName) -> f64 {
-        self.object(object).map_or(1.0, |object| {
+    pub(crate) fn p(&self, name: ObjectName) -> f64 {
+        self.object(name).map_or(1.0, |object| {
             let (scores, stratum) = (&self.scores[object], self.strata[object]);
-            self.normals.p(scores, stratum, self.new[object])
+            let p = self.normals.p(scores, stratum, self.new[object]);
+            p.max(self.least(name.trace))
         })
+    }
+
+    /// What may be said of a trace at the least: by the number of normal runs, where it differs in its share of work alone.
+    fn least(&self, trace: TraceName) -> f64 {
+        match self.shared.contains(&trace) {
+            true => 1.0 / self.population.runs as f64,
+            false => 0.0,
+        }
     }
 
     /// That of the most unusual trace.
@@ -170,17 +184,18 @@ impl Normality {
     }
 
     /// Whether the order of its calls says that a trace is unusual, at this level.
-    pub(crate) fn is_out_of_order(&self, object: ObjectName, level: f64) -> bool {
-        self.object(object).is_some_and(|object| {
-            let steps = self.features.meanings.iter().zip(&self.faulty);
-            let mut steps = steps.filter(|(it, _)| [STEPS, WAITING_STEPS].contains(&it.name));
-            steps.any(|(_, scores)| scores[object].is_some_and(|it| it > 0.0))
-                && self.normals.by_order(
-                    &self.scores[object],
-                    self.strata[object],
-                    self.new[object],
-                ) < level
-        })
+    pub(crate) fn is_out_of_order(&self, name: ObjectName, level: f64) -> bool {
+        self.least(name.trace) < level
+            && self.object(name).is_some_and(|object| {
+                let steps = self.features.meanings.iter().zip(&self.faulty);
+                let mut steps = steps.filter(|(it, _)| [STEPS, WAITING_STEPS].contains(&it.name));
+                steps.any(|(_, scores)| scores[object].is_some_and(|it| it > 0.0))
+                    && self.normals.by_order(
+                        &self.scores[object],
+                        self.strata[object],
+                        self.new[object],
+                    ) < level
+            })
     }
 
     /// The share of resamples of the normal runs in which a trace is among the first.

@@ -31,8 +31,22 @@ const RUNS_TASKS: &str = r"(?x)
     ^GOMP_(task|taskwait|taskwait_depend|taskyield|taskgroup_end|taskloop\w*|barrier)$
   | ^__kmpc_(omp_task\w*|end_taskgroup|barrier)$";
 
+/// Calls that give a thread its next piece of a work that a team shares.
+const TAKES_WORK: &str = r"(?x)
+    ^GOMP_(sections\w*_(start|next)|loop_(ull_)?(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
+  | ^GOMP_parallel_loop_\w*(dynamic|guided|runtime)\w*$ | ^__kmpc_dispatch_\w+$";
+
 /// Calls that end with a barrier, in which tasks may be run behind whatever else they call.
 const ENDS_WITH_TASKS: &str = r"^(GOMP_(parallel\w*|loop_end|sections_end)|__kmpc_fork_call)$";
+
+/// Those of them that begin with a region.
+const BEGINS_REGION: &str = r"^(GOMP_parallel\w*|__kmpc_fork_call)$";
+
+/// Calls that make tasks.
+const MAKES_TASKS: &str = r"^(GOMP_task(loop\w*)?|__kmpc_omp_task(_alloc|_with_deps)?)$";
+
+/// What compilers call the bodies of regions and tasks.
+const OUTLINED: &str = r"(\._omp_fn\.\d+|^\.omp_(task_entry|outlined)\.\S*|\.omp_outlined\S*)$";
 
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +57,10 @@ pub(crate) struct Timing {
     runs_tasks: FxHashSet<FunctionKey>,
     /// Functions that are run as tasks.
     tasks: FxHashSet<FunctionKey>,
+    /// Functions that are run as regions, by all threads of a team.
+    regions: FxHashSet<FunctionKey>,
+    /// Functions that give a thread its next piece of work.
+    takes_work: FxHashSet<FunctionKey>,
     /// Functions that wait.
     pub(crate) waits: FxHashSet<FunctionKey>,
     /// Those of them that do so only through a small function: the order of their calls is more than a matter of timing.
@@ -82,39 +100,117 @@ impl Timing {
             .filter(|function| !is_leaf(*function))
             .collect();
         let through = waits.difference(&direct).copied().collect();
-        let of_name = |pattern: &str| -> FxHashSet<FunctionKey> {
-            let named = named(pattern).into_iter().zip(0..);
-            named
-                .filter(|(it, _)| *it)
-                .map(|(_, key)| FunctionKey(key))
-                .collect()
-        };
-        let mut runs_tasks = of_name(RUNS_TASKS);
-        let tasks: FxHashSet<FunctionKey> = (runs_tasks.iter())
-            .filter_map(|it| callees.get(it))
-            .flatten()
-            .copied()
-            .collect();
+        let mut runs_tasks = functions(forest, RUNS_TASKS);
+        let (tasks, regions) = outlined(forest, roots, &callees, &runs_tasks);
         if tasks.is_empty() {
             runs_tasks.clear();
         } else {
-            runs_tasks.extend(of_name(ENDS_WITH_TASKS));
+            runs_tasks.extend(functions(forest, ENDS_WITH_TASKS));
             waits.extend(&runs_tasks);
         }
         Self {
             waits,
             through,
-            pauses: of_name(PAUSE),
+            pauses: functions(forest, PAUSE),
             runs_tasks,
             tasks,
+            regions,
+            takes_work: functions(forest, TAKES_WORK),
         }
     }
 
     /// Whether a function may make this call or not, as it happens.
-    pub(crate) fn passes(&self, caller: FunctionKey, callee: FunctionKey) -> bool {
-        self.pauses.contains(&callee)
-            || (self.runs_tasks.contains(&caller) && self.tasks.contains(&callee))
+    /// Without a caller it stands at the root of a trace.
+    pub(crate) fn passes(&self, caller: Option<FunctionKey>, callee: FunctionKey) -> bool {
+        let runs_tasks = || caller.is_none_or(|it| self.runs_tasks.contains(&it));
+        self.pauses.contains(&callee) || (self.tasks.contains(&callee) && runs_tasks())
     }
+
+    /// Whether this is the root of a thread of a team that runs tasks: it does so between regions and behind the last one, too.
+    pub(crate) fn is_team(&self, forest: &Forest, root: NodeId) -> bool {
+        let is_own = |it| self.tasks.contains(&it) || self.regions.contains(&it);
+        !self.tasks.is_empty()
+            && forest.node(root).label == Label::Trace
+            && called(forest, root).into_iter().any(is_own)
+    }
+
+    /// Whether a trace has a share in the work of a team, which may be any from nothing to all of it: it runs tasks, or takes pieces of loops.
+    pub(crate) fn shares_work(&self, forest: &Forest, root: NodeId) -> bool {
+        if self.tasks.is_empty() && self.takes_work.is_empty() {
+            return false;
+        }
+        let is_share = |it: FunctionKey| {
+            self.tasks.contains(&it)
+                || self.takes_work.contains(&it)
+                || self.runs_tasks.contains(&it)
+        };
+        self.is_team(forest, root)
+            || (forest.occurrences(&[root]).into_iter()).any(|(id, _)| {
+                matches!(forest.node(id).label, Label::Call(call) if is_share(call.function))
+            })
+    }
+}
+
+/// Functions whose names match a pattern.
+fn functions(forest: &Forest, pattern: &str) -> FxHashSet<FunctionKey> {
+    let pattern = Regex::new(pattern).ok();
+    let is_match = |name: &str| pattern.as_ref().is_some_and(|it| it.is_match(name));
+    let each = forest.functions().iter().zip(0..);
+    each.filter(|(it, _)| is_match(&it.name) || is_match(&c_name(&it.name)))
+        .map(|(_, number)| FunctionKey(number))
+        .collect()
+}
+
+/// The functions that are run as tasks, and as regions. What a team runs behind the body of its region is a task; so is, where tasks are
+/// made, what stands at the root of a thread and is the body of no region.
+fn outlined(
+    forest: &Forest,
+    roots: &[NodeId],
+    callees: &FxHashMap<FunctionKey, FxHashSet<FunctionKey>>,
+    runs_tasks: &FxHashSet<FunctionKey>,
+) -> (FxHashSet<FunctionKey>, FxHashSet<FunctionKey>) {
+    let of = |function| callees.get(function).into_iter().flatten().copied();
+    let mut tasks: FxHashSet<FunctionKey> = runs_tasks.iter().flat_map(of).collect();
+    let begins = functions(forest, BEGINS_REGION);
+    let mut regions: FxHashSet<FunctionKey> = FxHashSet::default();
+    for (id, _) in forest.occurrences(roots) {
+        if let Label::Call(call) = forest.node(id).label
+            && begins.contains(&call.function)
+        {
+            regions.extend(called(forest, id).first());
+        }
+    }
+    let makes = functions(forest, MAKES_TASKS);
+    if makes.iter().any(|it| callees.contains_key(it)) {
+        let outlined = functions(forest, OUTLINED);
+        let behind = begins.iter().flat_map(of);
+        let at_roots = roots.iter().flat_map(|root| called(forest, *root));
+        let is_task = |it: &FunctionKey| outlined.contains(it) && !regions.contains(it);
+        tasks.extend(behind.chain(at_roots).filter(is_task));
+    }
+    (tasks, regions)
+}
+
+/// The functions that a frame calls itself, in the order of their first calls.
+fn called(forest: &Forest, frame: NodeId) -> Vec<FunctionKey> {
+    let mut found = Vec::new();
+    let mut seen = FxHashSet::default();
+    let mut open = vec![frame];
+    while let Some(id) = open.pop() {
+        let inner = |it: NodeId| match forest.node(it).label {
+            Label::Call(call) => Some(call.function),
+            _ => None,
+        };
+        match inner(id).filter(|_| id != frame) {
+            Some(function) if !found.contains(&function) => found.push(function),
+            Some(_) => {}
+            None if seen.insert(id) => {
+                open.extend(forest.node(id).items.iter().rev().map(|item| item.node));
+            }
+            None => {}
+        }
+    }
+    found
 }
 
 /// What each function calls itself.
@@ -191,7 +287,15 @@ mod tests {
         ];
         let taken: Vec<&str> = others.into_iter().filter(is_timing).collect();
         assert!(taken.is_empty(), "{taken:?}");
-        for pattern in [PAUSE, RUNS_TASKS, ENDS_WITH_TASKS] {
+        for pattern in [
+            TAKES_WORK,
+            PAUSE,
+            RUNS_TASKS,
+            ENDS_WITH_TASKS,
+            BEGINS_REGION,
+            MAKES_TASKS,
+            OUTLINED,
+        ] {
             assert!(Regex::new(pattern).is_ok(), "{pattern}");
         }
     }

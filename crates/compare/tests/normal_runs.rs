@@ -9,7 +9,7 @@ use lockstep_compare::{Comparison, Options, compare};
 use lockstep_trace::{Function, Run, Thread, TraceName};
 use made::{Made, Random};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 20] = [
     "main",
     "MPI_Init",
     "worker",
@@ -24,6 +24,12 @@ const NAMES: [&str; 14] = [
     "try",
     "swap",
     "GOMP_parallel",
+    "main._omp_fn.0",
+    "main._omp_fn.1",
+    "GOMP_single_start",
+    "GOMP_task",
+    "solve",
+    "give_up",
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -39,21 +45,66 @@ enum Bug {
     MissingEverywhere,
 }
 
+/// So many ranks without a trace.
+fn model(ranks: usize) -> Run {
+    let mut model = odd_even::run(&["main"], vec![Vec::new(); ranks]);
+    let functions = NAMES.iter().map(|name| Function {
+        name: (*name).into(),
+        linkage: (*name).into(),
+        image: "search".into(),
+        imported: false,
+        source: None,
+        calls: Vec::new(),
+    });
+    model.functions = functions.collect();
+    model
+}
+
+/// A team that runs so many tasks each in three regions; of one thread the last may be another one.
+fn team(shares: [usize; 4], gives_up: Option<usize>) -> Run {
+    let mut run = model(1);
+    let thread = |(thread, share): (usize, usize)| {
+        let mut trace = Made::new(&NAMES);
+        let tasks = |trace: &mut Made, region: usize| {
+            for task in 0..share {
+                let is_odd = (gives_up, region, task + 1) == (Some(thread), 2, share);
+                let inner = if is_odd { "give_up" } else { "solve" };
+                trace.call("main._omp_fn.1", |trace| trace.leaf(inner));
+            }
+        };
+        let region = |trace: &mut Made| {
+            trace.call("main._omp_fn.0", |trace| {
+                trace.leaf("GOMP_single_start");
+                if thread == 1 {
+                    (0..12).for_each(|_| trace.leaf("GOMP_task"));
+                }
+            });
+        };
+        if thread == 0 {
+            trace.call("main", |trace| {
+                for number in 0..3 {
+                    trace.call("GOMP_parallel", |trace| {
+                        region(trace);
+                        tasks(trace, number);
+                    });
+                }
+            });
+        } else {
+            for number in 0..3 {
+                region(&mut trace);
+                tasks(&mut trace, number);
+            }
+        }
+        Thread::from_events(TraceName::new(0, thread as u32), trace.events)
+    };
+    run.processes[0].threads = shares.into_iter().enumerate().map(thread).collect();
+    run
+}
+
 /// One iterative local champion search: 8 ranks of a master and 4 workers.
 fn search(seed: u64, bug: Bug) -> Run {
     let mut random = Random::new(seed);
-    let mut model = odd_even::run(&["main"], vec![Vec::new(); 8]);
-    model.functions = NAMES
-        .iter()
-        .map(|name| Function {
-            name: (*name).into(),
-            linkage: (*name).into(),
-            image: "search".into(),
-            imported: false,
-            source: None,
-            calls: Vec::new(),
-        })
-        .collect();
+    let mut model = model(8);
     for (rank, process) in model.processes.iter_mut().enumerate() {
         process.threads = (0..5)
             .map(|thread| {
@@ -224,6 +275,31 @@ fn healthy_runs_are_seldom_called_different() {
     }
     // At the level of 5 % three or more have a chance of 2 %.
     assert!(alarms <= 2, "{alarms} of {trials}");
+}
+
+#[test]
+fn how_large_a_share_of_the_work_is_says_nothing() {
+    let normals: Vec<Run> = (0..5)
+        .map(|run| team([2 + run % 2, 4 - run % 2, 3, 3], None))
+        .collect();
+    let normals: Vec<&Run> = normals.iter().collect();
+    let of = |faulty: &Run| compare(&normals, faulty, &Options::default(), &|_, _| {}).unwrap();
+    for shares in [[12, 0, 0, 0], [0, 0, 12, 0], [0, 4, 4, 4]] {
+        let found = of(&team(shares, None));
+        assert!(!found.differs, "{shares:?}: {}", found.verdict);
+        assert!(found.p.unwrap() >= 1.0 / 6.0, "{:?}", found.p);
+        let alone = compare(
+            &normals[..1],
+            &team(shares, None),
+            &Options::default(),
+            &|_, _| {},
+        );
+        assert!(!alone.unwrap().differs);
+    }
+    let found = of(&team([1, 3, 4, 4], Some(2)));
+    assert!(found.differs, "{:?} {}", found.p, found.verdict);
+    assert_eq!(found.suspects[0].trace, TraceName::new(0, 2));
+    assert!(found.verdict.contains("give_up"), "{}", found.verdict);
 }
 
 #[test]

@@ -409,8 +409,7 @@ impl<'f> Explainer<'f> {
         let Some((usual, own)) = self.usual else {
             return Err(failure);
         };
-        let waits = function(self.forest, pair.1).is_some_and(|it| usual.waits(it));
-        if !waits || self.depth == DEPTH {
+        if !usual.waits_at(self.forest, pair.1) || self.depth == DEPTH {
             return Err(failure);
         }
         let found = match self.beside.get(&pair.1) {

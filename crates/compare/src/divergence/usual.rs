@@ -15,7 +15,7 @@
 //! that is asked again).
 //!
 //! A function that waits only through others (`send(); receive();`) may go as it goes in traces of the same name: whether one sends first
-//! is a matter of who it is.
+//! is a matter of who it is. So may the root of a trace where tasks stand, between the regions of its team.
 
 use super::list::{List, Next, first, last, own};
 use super::pattern::function;
@@ -33,9 +33,13 @@ pub(crate) type Step = (Option<FunctionKey>, Option<FunctionKey>);
 /// The steps of a call or of a trace, a few times each; without its end where it is open. Costs: see [`walk`].
 pub(crate) fn steps(forest: &Forest, frame: NodeId) -> Vec<Step> {
     let is_open = last(forest, frame) == Next::End;
+    steps_and_end(forest, frame, !is_open)
+}
+
+fn steps_and_end(forest: &Forest, frame: NodeId, has_end: bool) -> Vec<Step> {
     let mut found = Vec::new();
     walk(forest, frame, &mut |at: At| {
-        if at.call.is_some() || !is_open {
+        if at.call.is_some() || has_end {
             found.push((at.after, at.next));
         }
         true
@@ -43,15 +47,15 @@ pub(crate) fn steps(forest: &Forest, frame: NodeId) -> Vec<Step> {
     found
 }
 
-/// By function.
-type Steps = FxHashMap<FunctionKey, FxHashSet<Step>>;
+/// By function; without one, at the root of a trace.
+type Steps = FxHashMap<Option<FunctionKey>, FxHashSet<Step>>;
 
 /// What functions that wait do in normal runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usual {
     timing: Timing,
     steps: Steps,
-    /// Those of functions that wait through others, by the root of the trace.
+    /// Those of functions that wait through others, and of roots of threads that run tasks, by the root of the trace.
     own: FxHashMap<NodeId, Steps>,
     /// Different calls that they make, by function.
     frames: FxHashMap<FunctionKey, Vec<NodeId>>,
@@ -84,19 +88,23 @@ impl Usual {
         for root in roots {
             usual.own.entry(*root).or_default();
         }
-        let each: Vec<NodeId> = match usual.timing.through.is_empty() {
-            true => Vec::new(),
-            false => usual.own.keys().copied().collect(),
-        };
+        let each: Vec<NodeId> = usual.own.keys().copied().collect();
         below(forest, roots.to_vec(), &mut |id| usual.learn(forest, id));
         for root in each {
             let mut own = Steps::default();
-            below(forest, vec![root], &mut |id| {
-                let through = function(forest, id).filter(|it| usual.timing.through.contains(it));
-                if let Some(through) = through {
-                    own.entry(through).or_default().extend(steps(forest, id));
-                }
-            });
+            if usual.timing.is_team(forest, root) {
+                own.insert(None, usual.known(forest, root));
+            }
+            if !usual.timing.through.is_empty() {
+                below(forest, vec![root], &mut |id| {
+                    let through =
+                        function(forest, id).filter(|it| usual.timing.through.contains(it));
+                    if through.is_some() {
+                        let known = usual.known(forest, id);
+                        own.entry(through).or_default().extend(known);
+                    }
+                });
+            }
             usual.own.insert(root, own);
         }
         usual
@@ -107,23 +115,38 @@ impl Usual {
         self.timing.waits.contains(&function)
     }
 
+    /// Whether that of a call, or of the root of a trace, is.
+    pub(super) fn waits_at(&self, forest: &Forest, frame: NodeId) -> bool {
+        match function(forest, frame) {
+            Some(it) => self.waits(it),
+            None => self.timing.is_team(forest, frame),
+        }
+    }
+
     /// Different calls of a function that functions that wait make.
     pub(super) fn frames(&self, function: FunctionKey) -> &[NodeId] {
         self.frames.get(&function).map_or(&[], Vec::as_slice)
     }
 
-    fn learn(&mut self, forest: &Forest, frame: NodeId) {
-        let Some(own) = function(forest, frame).filter(|it| self.waits(*it)) else {
-            return;
-        };
-        let mut without = Without::new(&self.timing, own);
-        let found = steps(forest, frame);
+    /// The steps of a frame, and those that it has without calls that are there by timing alone.
+    fn known(&self, forest: &Forest, frame: NodeId) -> FxHashSet<Step> {
+        let mut without = Without::new(&self.timing, function(forest, frame));
+        let is_open = matches!(forest.node(frame).label, Label::Call(call) if call.open);
+        let found = steps_and_end(forest, frame, !is_open);
         let passed_over: Vec<Step> = (found.iter())
             .flat_map(|(after, next)| without.before(*after).map(|it| (it, *next)))
             .collect();
-        let steps = self.steps.entry(own).or_default();
-        steps.extend(found);
-        steps.extend(passed_over);
+        found.into_iter().chain(passed_over).collect()
+    }
+
+    fn learn(&mut self, forest: &Forest, frame: NodeId) {
+        if !self.waits_at(forest, frame) {
+            return;
+        }
+        if let Some(own) = function(forest, frame) {
+            let known = self.known(forest, frame);
+            self.steps.entry(Some(own)).or_default().extend(known);
+        }
         let mut calls: Vec<NodeId> = Vec::new();
         walk(forest, frame, &mut |at: At| {
             calls.extend(at.call);
@@ -151,14 +174,16 @@ impl Usual {
         explain: &mut dyn FnMut(NodeId) -> Option<(NodeId, u64, Next)>,
     ) -> Result<(), Unusual> {
         let usual: Vec<&FxHashSet<Step>> = match function(forest, frame) {
-            Some(it) if self.timing.through.contains(&it) => {
+            Some(it) if !self.timing.through.contains(&it) => {
+                self.steps.get(&Some(it)).into_iter().collect()
+            }
+            it => {
                 let of_name = own.iter().filter_map(|root| self.own.get(root));
                 of_name.filter_map(|steps| steps.get(&it)).collect()
             }
-            Some(it) => self.steps.get(&it).into_iter().collect(),
-            None => Vec::new(),
         };
-        let mut without = function(forest, frame).map(|it| Without::new(&self.timing, it));
+        let is_root = function(forest, frame).is_none();
+        let mut without = Without::new(&self.timing, function(forest, frame));
         let mut result = Ok(());
         walk(forest, frame, &mut |at: At| {
             let unusual = |event, faulty, within| Unusual {
@@ -169,13 +194,11 @@ impl Usual {
                 loops: at.loops.to_vec(),
             };
             let is_known = |after| usual.iter().any(|it| it.contains(&(after, at.next)));
-            let passes = without.as_mut().is_some_and(|without| {
-                let before = without.before(at.after);
-                without.passes(at.next) || before.into_iter().any(is_known)
-            });
+            let before = without.before(at.after);
+            let passes = without.passes(at.next) || before.into_iter().any(is_known);
             let is_usual = passes || is_known(at.after);
-            // Where a trace ends is no step.
-            let ends = at.call.is_none() && last(forest, frame) == Next::End;
+            // Where a call that is open ends is no step.
+            let ends = at.call.is_none() && !is_root && last(forest, frame) == Next::End;
             if ends || !is_usual {
                 let faulty = at
                     .call
@@ -198,14 +221,14 @@ impl Usual {
 /// The steps of a function as they are without calls that are there by timing alone.
 struct Without<'a> {
     timing: &'a Timing,
-    function: FunctionKey,
+    function: Option<FunctionKey>,
     /// The last call that is no such one, and the first of all.
     last: Option<FunctionKey>,
     first: Option<FunctionKey>,
 }
 
 impl<'a> Without<'a> {
-    fn new(timing: &'a Timing, function: FunctionKey) -> Self {
+    fn new(timing: &'a Timing, function: Option<FunctionKey>) -> Self {
         Self {
             timing,
             function,

@@ -137,6 +137,71 @@ fn tasks_are_run_by_whom_they_are_run() {
 }
 
 #[test]
+fn tasks_at_the_root_of_a_thread_are_run_by_whom_they_are_run() {
+    let region = "main._omp_fn.0( setup )";
+    let task = "main._omp_fn.1( solve )";
+    let other_task = "main._omp_fn.1( solve solve )";
+    let main = format!(
+        "main( GOMP_parallel( main._omp_fn.0( setup GOMP_task GOMP_task ) {other_task} ) finish )"
+    );
+    let worker = |first: &str, second: &str| format!("{region} {first} {region} {second}");
+    let (all, none) = (worker(task, task), worker("", ""));
+    let beside = |normal: &str, faulty: &str| {
+        let mut forest = Forest::new();
+        let roots = [normal, &main].map(|it| tree(&mut forest, it));
+        let faulty = tree(&mut forest, faulty);
+        let usual = Usual::of(&forest, &roots);
+        let sides = (Side::whole(roots[0]), Side::whole(faulty));
+        let own = Some((&usual, &roots[..1]));
+        super::super::beside(
+            &forest,
+            TraceName::new(0, 1),
+            sides,
+            None,
+            &Names::new(),
+            own,
+        )
+    };
+    let timing = |normal: &str, faulty: &str| {
+        let found = beside(normal, faulty);
+        assert_eq!(
+            found.counts.map(|it| it.kind),
+            Some(DivergenceKind::Timing),
+            "{faulty}"
+        );
+    };
+    timing(&all, &none);
+    timing(&none, &all);
+    timing(&none, &worker(&format!("{task} {other_task}"), ""));
+    timing(&worker("", task), &worker(other_task, ""));
+    // Not what a task does, nor what is none, nor what a region does, nor where a thread is stuck.
+    let wrong = |faulty: &str| beside(&all, faulty).structure.unwrap();
+    let other = wrong(&worker(task, "main._omp_fn.1( give_up )"));
+    assert_eq!(other.faulty.as_deref(), Some("give_up"));
+    assert_eq!(
+        wrong(&worker("stray", task)).faulty.as_deref(),
+        Some("stray")
+    );
+    let untidy = wrong(&none.replacen("( setup )", "( )", 1));
+    assert_eq!(untidy.normal.as_deref(), Some("setup"));
+    let stuck = wrong(&format!("{region} main._omp_fn.1( solve("));
+    assert_eq!(stuck.kind, DivergenceKind::EndsEarly);
+}
+
+#[test]
+fn a_region_behind_which_a_team_always_ran_tasks_may_be_without() {
+    let task = "main._omp_fn.1( solve )";
+    let region = "main._omp_fn.0( GOMP_single_start )";
+    let main = |first: &str, tasks: &str| {
+        format!("main( GOMP_parallel( {first} {tasks} ) GOMP_parallel( {region} {tasks} ) )")
+    };
+    let makes = "main._omp_fn.0( GOMP_single_start GOMP_task GOMP_task )";
+    let normals = [&main(region, task), makes, &main(makes, task)];
+    let none = main(region, "");
+    assert_eq!(kind(&normals, &none), Some(DivergenceKind::Timing));
+}
+
+#[test]
 fn a_lock_that_is_not_taken_is_a_difference() {
     let without = "work( take( pthread_mutex_unlock ) crunch )";
     let found = compare(&[FREE, WAITS], without).structure.unwrap();

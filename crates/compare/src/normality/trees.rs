@@ -41,9 +41,11 @@ impl Steps {
                 Label::Trace => None,
                 Label::Loop(_) | Label::Iteration | Label::Return => continue,
             };
-            let to = match function
-                .is_some_and(|it| timing.waits.contains(&it) && !timing.through.contains(&it))
-            {
+            let waits = match function {
+                Some(it) => timing.waits.contains(&it) && !timing.through.contains(&it),
+                None => timing.is_team(forest, id),
+            };
+            let to = match waits {
                 true => &mut steps.waiting,
                 false => &mut steps.others,
             };
