@@ -18,15 +18,14 @@ pub(crate) fn is_out_of_place(execution: &Execution) -> bool {
     execution.stretched > 0 && execution.looked
 }
 
-/// Nanoseconds of the shortest wait that the clock ended, be it the deadline of a context.
+/// Nanoseconds of the shortest wait that the clock ended, be it the deadline of a context, or the function of a timer
+/// (`time.AfterFunc`), which was set no earlier than the test began.
 fn shortest(execution: &Execution) -> Option<u64> {
     let mut at = Replay::new(execution);
     let mut least: Option<u64> = None;
+    let mut began = 0;
     for (index, event) in execution.events.iter().enumerate() {
-        let own = event.goroutine.filter(|id| {
-            let goroutine = execution.goroutines.get(id.0 as usize);
-            goroutine.is_some_and(|it| !it.is_system)
-        });
+        let own = event.goroutine.filter(|id| is_own(execution, *id));
         if let Some(id) = own
             && let Some(open) = at.open(id)
             && (open.action == Action::Sleep && matches!(event.what, What::Complete { .. })
@@ -46,9 +45,23 @@ fn shortest(execution: &Execution) -> Option<u64> {
             let took = event.time.saturating_sub(execution.events[made].time);
             least = Some(least.map_or(took, |it| it.min(took)));
         }
+        if let What::Create(id) = event.what {
+            if Some(id) == execution.test {
+                began = event.time;
+            } else if event.goroutine.is_none() && id != GoroutineId(0) && is_own(execution, id) {
+                let took = event.time.saturating_sub(began);
+                least = Some(least.map_or(took, |it| it.min(took)));
+            }
+        }
         at.step(index);
     }
     least
+}
+
+/// Whether a goroutine is the program's.
+fn is_own(execution: &Execution, id: GoroutineId) -> bool {
+    let goroutine = execution.goroutines.get(id.0 as usize);
+    goroutine.is_some_and(|it| !it.is_system)
 }
 
 /// Whether a goroutine is the runtime's for a deadline of a context that has come.

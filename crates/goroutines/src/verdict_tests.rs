@@ -282,6 +282,25 @@ fn a_test_that_goes_by_the_clock_may_fail_for_the_delays() {
     assert!(judge(&it.execution).asks_for_calm);
 }
 
+#[test]
+fn the_function_of_a_timer_goes_by_the_clock() {
+    let mut it = Sample::new();
+    let timer = it.go(MAIN, 3);
+    it.ends(timer, 4);
+    it.ends(MAIN, 5);
+    it.exits();
+    it.execution.end = End::Exited(1);
+    it.execution.output.failed_tests = vec!["TestAck".to_owned()];
+    it.execution.stretched = 1_000_000;
+    assert_eq!(judge(&it.execution).verdict, Verdict::Fail);
+    for event in &mut it.execution.events {
+        if matches!(event.what, What::Create(_)) {
+            event.goroutine = None;
+        }
+    }
+    assert!(judge(&it.execution).asks_for_calm);
+}
+
 /// Of delays a test by itself can see the time they took, and nothing else.
 #[test]
 fn a_test_without_others_fails_for_no_schedule() {
