@@ -394,7 +394,10 @@ impl Search<'_, '_> {
             return true;
         };
         let ObjectKind::Channel { capacity } = it.kind else {
-            return it.kind == ObjectKind::Timer && execution.clock;
+            // Whether timers run is a look at one moment, in which one may just have fired; a program that was found
+            // quiet was looked at several times.
+            let may_run = execution.clock || execution.end == End::TimedOut;
+            return it.kind == ObjectKind::Timer && may_run;
         };
         let fed = self
             .replay
