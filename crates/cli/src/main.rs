@@ -47,9 +47,28 @@ mod similarity;
 mod stack;
 mod tree;
 
+use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 
+/// Bytes of stack below which a thread with a stack of its own does the work: a small limit is meant for the
+/// program that is recorded, which inherits it from us, as what makes its plans does from it.
+const ENOUGH_STACK: u64 = 1 << 20;
+
 fn main() -> ExitCode {
+    let is_small = |limit: u64| limit < ENOUGH_STACK;
+    if !getrlimit(Resource::Stack).current.is_some_and(is_small) {
+        return perform();
+    }
+    let builder = std::thread::Builder::new().stack_size(8 * ENOUGH_STACK as usize);
+    match builder.spawn(perform).map(std::thread::JoinHandle::join) {
+        Ok(Ok(status)) => status,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        // No memory for another thread.
+        Err(_) => perform(),
+    }
+}
+
+fn perform() -> ExitCode {
     let command = match arguments::parse() {
         Ok(command) => command,
         Err(status) => return status,

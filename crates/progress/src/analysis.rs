@@ -78,6 +78,8 @@ pub struct Task {
     pub crashed: bool,
     /// Events recorded of it; of a rank, those of all its threads.
     pub events: u64,
+    /// Whether it is there to start others only, as `mpirun` is.
+    pub is_launcher: bool,
 }
 
 /// How a task waits that asks again and again.

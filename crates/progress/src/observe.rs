@@ -116,6 +116,7 @@ impl Observed {
                     true => process.threads.iter().map(|it| it.events).sum(),
                     false => thread.events,
                 },
+                is_launcher: process.is_launcher(),
             };
             tasks.insert(*number, task);
         }

@@ -162,7 +162,7 @@ impl Watch {
     /// Whether nothing has happened for too long, though a task is there that should do something.
     fn silence(&self, found: &Progress, now: Duration) -> Standing {
         let quiet = now.saturating_sub(self.silent);
-        let is_there = |task: &Task| task.end.kind == EndKind::Running && !is_launcher(task);
+        let is_there = |task: &Task| task.end.kind == EndKind::Running && !waits_for_others(task);
         match quiet >= self.patience && found.tasks.values().any(is_there) {
             true => Standing::Silent(quiet),
             false => Standing::No,
@@ -170,8 +170,9 @@ impl Watch {
     }
 }
 
-/// Whether a task without MPI waits for its children: it has called what does so.
-fn is_launcher(task: &Task) -> bool {
+/// Whether a task without MPI waits for its children: it is there for nothing else (before there are any,
+/// `mpirun` on a busy machine is silent for seconds), or has called what does so.
+fn waits_for_others(task: &Task) -> bool {
     const WAITS: [&str; 8] = [
         "wait",
         "waitpid",
@@ -183,7 +184,7 @@ fn is_launcher(task: &Task) -> bool {
         "event_base_loop",
     ];
     let waits = |name: &str| WAITS.contains(&name);
-    task.stack.iter().any(|it| waits(it.function.as_str()))
+    task.is_launcher || task.stack.iter().any(|it| waits(it.function.as_str()))
 }
 
 /// Where a group stands, but for the iteration of its innermost loop and what it calls in that.

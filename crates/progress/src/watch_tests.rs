@@ -57,6 +57,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         polls: None,
         crashed: false,
         events,
+        is_launcher: false,
     };
     Progress {
         verdict: "ranks 0 waits; rank 1 is still in compute()".to_owned(),
@@ -182,6 +183,17 @@ fn silence_takes_patience_and_somebody_there() {
         found
     };
     assert_eq!(last(vec![(1, launcher()), (11, launcher())]), Standing::No);
+    // `mpirun` that has not come to its children yet.
+    let starting = || {
+        let mut found = quiet(70);
+        found.tasks.remove(&0);
+        found
+            .tasks
+            .values_mut()
+            .for_each(|it| it.is_launcher = true);
+        found
+    };
+    assert_eq!(last(vec![(1, starting()), (11, starting())]), Standing::No);
 }
 
 #[test]

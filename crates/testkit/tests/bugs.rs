@@ -327,6 +327,9 @@ fn check_with(mpi: Mpi, source: &str, flags: &[&str], patience: &str, cases: &[C
 
 const C: &[&str] = &["-g", "-O1", "-fopenmp"];
 
+/// Where patience has to run out: longer than ranks are silent in `MPI_Init` on a busy machine.
+const PATIENCE: &str = "12";
+
 #[test]
 fn messages() {
     check("bugs.c", C, "60", MESSAGES);
@@ -342,18 +345,18 @@ fn with_mpich() {
     if Mpi::Mpich.is_here() {
         check_with(Mpi::Mpich, "bugs.c", C, "60", MESSAGES);
         check_with(Mpi::Mpich, "bugs.c", C, "60", &COLLECTIVES[..4]);
-        check_with(Mpi::Mpich, "bugs.c", C, "5", &THREADS[..3]);
+        check_with(Mpi::Mpich, "bugs.c", C, PATIENCE, &THREADS[..3]);
     }
 }
 
 #[test]
 fn threads_within_a_rank() {
-    check("bugs.c", C, "5", THREADS);
+    check("bugs.c", C, PATIENCE, THREADS);
 }
 
 #[test]
 fn polling() {
-    check("bugs.c", C, "4", POLLS);
+    check("bugs.c", C, PATIENCE, POLLS);
 }
 
 #[test]
@@ -390,7 +393,7 @@ fn a_rank_that_was_stopped_is_told() {
     let mut words = mpi.launch(4);
     let program = mpi.recipe("bugs.c").flags(C).build();
     words.extend([program.display().to_string(), "stopped".to_owned()]);
-    let options = ["--hang", "4", "--on-hang", "stop"];
+    let options = ["--hang", PATIENCE, "--on-hang", "stop"];
     let outcome = record(&scratch, &options, &words).outcome;
     assert_eq!(outcome.status, 1, "{outcome:#?}");
     let told = &outcome.stderr;

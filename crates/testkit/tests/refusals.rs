@@ -318,6 +318,33 @@ fn a_limit_below_every_file() {
     assert_eq!(plain.stdout, recorded.stdout, "{plain:#?} {recorded:#?}");
 }
 
+/// A small stack is the program's: neither the recorder around it nor what makes its plans dies of it.
+#[test]
+fn a_small_stack() {
+    let scratch = Scratch::new("small-stack");
+    let shell = "ulimit -s 64; exec \"$@\"";
+    let program = calls_program();
+    let around = under(shell, &scratch, std::slice::from_ref(&program));
+    let words = ["sh", "-c", shell, "sh", &program].map(str::to_owned);
+    let inside = record(&scratch, &[], &words);
+    for recording in [around, inside] {
+        assert_eq!(recording.outcome.status, 0, "{:#?}", recording.outcome);
+        let told = recording.outcome.stderr.contains("overflow");
+        assert!(!told, "{:#?}", recording.outcome);
+        let info = recording.json(&["info"]);
+        let process = &info["processes"][0];
+        assert_eq!(
+            process["untraced_images"],
+            serde_json::json!([]),
+            "{info:#}"
+        );
+        assert!(
+            process["threads"][0]["events"].as_u64() > Some(0),
+            "{info:#}"
+        );
+    }
+}
+
 #[test]
 fn a_full_disk() {
     let scratch = Scratch::new("full");

@@ -9,6 +9,7 @@ use crate::sealed::SealedTree;
 use crate::stream::{Bookmark, Events, Stream, StreamId};
 use crate::times::Times;
 use lockstep_format::codec::Kind;
+use lockstep_format::launcher::STARTERS;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -199,6 +200,15 @@ pub struct Process {
     pub losses: Vec<(String, u64)>,
     /// Its threads in the order of their names.
     pub threads: Vec<Thread>,
+}
+
+impl Process {
+    /// Whether its program starts the ranks of a job and is none of them.
+    #[must_use]
+    pub fn is_launcher(&self) -> bool {
+        let name = self.program.rsplit('/').next();
+        self.rank.is_none() && name.is_some_and(|it| STARTERS.contains(&it))
+    }
 }
 
 /// An open call at the end of a trace.
