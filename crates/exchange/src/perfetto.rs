@@ -183,7 +183,7 @@ impl<W: Write> Writer<'_, W> {
                 }
             };
             let told = arguments.unwrap_or_default().iter();
-            for argument in told.filter(|it| it.value != Value::Omitted) {
+            for argument in told.filter(|it| it.value.is_shown()) {
                 let annotation = self.annotation(argument, &mut interned);
                 event.message(field::EVENT_ANNOTATION, &annotation);
             }

@@ -10,7 +10,8 @@
 //! Behind the code of an import's stub: what to take at the entry, [`op::END`], what to take at the
 //! return, [`op::END`]. An instruction is two bytes: in the first, the operation (low 4 bits) and the
 //! parameter that counts an array (high 4 bits); in the second, the parameter. Each gives one value,
-//! but arrays: a number of elements, then the first [`MOST_ELEMENTS`] of them.
+//! but arrays: a number of elements, then the first [`MOST_ELEMENTS`] of them. Buffers come behind all else that is
+//! taken at the entry, so that tuples from before they were taken are the same without them.
 
 mod table;
 
@@ -53,13 +54,45 @@ pub mod op {
     pub const STATUSES_COUNTED_AT: u8 = 12;
     /// A 64-bit integer at the address.
     pub const LONG_AT: u8 = 13;
+    /// The address itself: 0 is null or `MPI_BOTTOM`, 1 `MPI_IN_PLACE`.
+    pub const BUFFER: u8 = 14;
+    /// One of [`super::wide`], which the high 4 bits of the second byte say.
+    pub const WIDE: u8 = 15;
+}
+
+/// Instructions behind [`op::WIDE`].
+pub mod wide {
+    /// 64-bit integers at the address, counted by an `int`.
+    pub const LONGS_AT: u8 = 0;
+    /// The same, counted by the `int` at an address.
+    pub const LONGS_COUNTED_AT: u8 = 1;
+    /// `int`s at the address, one for each rank of the communicator that the first byte's parameter is a handle of. Only of
+    /// `MPI_COMM_WORLD`, once its size was asked for; and none where the parameter before says `MPI_IN_PLACE`: then the address
+    /// need not be one.
+    pub const INTS_OF_RANKS: u8 = 2;
+    /// The same, where that parameter is the address of an `int`.
+    pub const INTS_OF_RANKS_AT: u8 = 3;
+    /// The same at the root, which the parameter before the communicator says: for others the address need not be one.
+    pub const INTS_AT_ROOT: u8 = 4;
+    /// The same, where both are addresses of an `int`.
+    pub const INTS_AT_ROOT_AT: u8 = 5;
+    /// No value: the `int` at the address is the size of that communicator.
+    pub const SIZE: u8 = 6;
+    /// The same, where that parameter is the address of an `int`.
+    pub const SIZE_AT: u8 = 7;
+    /// No value: the `int` at the address is the rank in that communicator.
+    pub const RANK: u8 = 8;
+    /// The same, where that parameter is the address of an `int`.
+    pub const RANK_AT: u8 = 9;
 }
 
 /// What a parameter is. The letters are those of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `.`: not recorded: a buffer, an array, an info object.
+    /// `.`: not recorded: an array, an info object.
     Ignored,
+    /// `B`: a buffer. Not recorded of Fortran's interface that passes descriptors (`_f08ts`).
+    Buffer,
     /// `i`: an integer.
     Int,
     /// `l`: an integer of the size of an address (`MPI_Aint`).
@@ -112,6 +145,14 @@ pub enum Kind {
     Datatypes,
     /// `Y`: integers, as many as the integer before them says.
     Ints,
+    /// `X`: integers, as many as the first integer says.
+    Places,
+    /// `Z`: integers of the size of an address, likewise.
+    Displacements,
+    /// `L`: an integer of the size of an address.
+    Distance,
+    /// `M`: integers, one for each rank of the communicator of the call.
+    Shares,
     /// `q`: a request, given back.
     NewRequest,
     /// `c`: a communicator, given back.
@@ -151,6 +192,7 @@ pub enum Kind {
 impl Kind {
     const fn of(letter: u8) -> Self {
         match letter {
+            b'B' => Self::Buffer,
             b'i' => Self::Int,
             b'l' => Self::Long,
             b'p' => Self::Peer,
@@ -177,6 +219,10 @@ impl Kind {
             b'A' => Self::Requests,
             b'z' => Self::Datatypes,
             b'Y' => Self::Ints,
+            b'X' => Self::Places,
+            b'Z' => Self::Displacements,
+            b'L' => Self::Distance,
+            b'M' => Self::Shares,
             b'q' => Self::NewRequest,
             b'c' => Self::NewComm,
             b't' => Self::NewDatatype,
@@ -196,6 +242,15 @@ impl Kind {
             b'S' => Self::Statuses,
             _ => Self::Ignored,
         }
+    }
+
+    /// Whether its value comes behind those of all others.
+    #[must_use]
+    pub const fn is_behind(self) -> bool {
+        matches!(
+            self,
+            Self::Buffer | Self::Places | Self::Displacements | Self::Distance | Self::Shares
+        )
     }
 
     /// Whether its value is known at the return only.
@@ -258,6 +313,8 @@ pub struct Function {
     more: &'static str,
     /// Counts have 64 bits.
     is_large: bool,
+    /// Buffers are passed as descriptors.
+    describes: bool,
 }
 
 impl Function {
@@ -277,11 +334,16 @@ impl Function {
             let large = rest.strip_suffix(b"_c");
             return find(large.unwrap_or(rest), Language::C, large.is_some());
         }
+        let describes = rest.windows(6).any(|it| it == b"_f08ts");
         let mut rest = rest;
         for suffix in [&b"_"[..], b"_", b"_f08ts", b"_f08", b"_f"] {
             rest = rest.strip_suffix(suffix).unwrap_or(rest);
         }
-        find(rest, Language::Fortran, false)
+        let function = find(rest, Language::Fortran, false)?;
+        Some(Self {
+            describes,
+            ..function
+        })
     }
 
     /// Its parameters, in order; Fortran's error code left out.
@@ -292,13 +354,17 @@ impl Function {
             _ => 0,
         };
         let words = self.parameters.split(' ').chain(self.more.split(' '));
+        let describes = self.describes;
         words
             .filter_map(|word| word.split_once(':'))
             .skip(skipped)
             .enumerate()
-            .map(|(position, (name, kind))| Parameter {
+            .map(move |(position, (name, kind))| Parameter {
                 name,
-                kind: Kind::of(kind.bytes().next().unwrap_or(b'.')),
+                kind: match Kind::of(kind.bytes().next().unwrap_or(b'.')) {
+                    Kind::Buffer if describes => Kind::Ignored,
+                    kind => kind,
+                },
                 position,
             })
     }
@@ -315,6 +381,7 @@ impl Function {
         for parameter in self.parameters().filter(|it| !it.kind.is_result()) {
             let code = match parameter.kind {
                 Kind::Ignored => continue,
+                behind if behind.is_behind() => continue,
                 Kind::Int | Kind::Peer | Kind::Tag | Kind::Root => {
                     counts.see(parameter.position);
                     match (is_c, self.is_large && parameter.name.ends_with("count")) {
@@ -351,6 +418,27 @@ impl Function {
             };
             capture.put(code, parameter.position);
         }
+        let comm = self.parameters().find(|it| it.kind == Kind::Comm);
+        let comm = comm.map_or(0, |it| (it.position as u8) << 4);
+        let has_root = self.parameters().any(|it| it.kind == Kind::Root);
+        let second = |which: u8, position: usize| (which + u8::from(!is_c)) << 4 | position as u8;
+        for parameter in self.parameters().filter(|it| it.kind.is_behind()) {
+            let position = parameter.position;
+            let (code, place) = match parameter.kind {
+                Kind::Places if is_c => (op::INTS_AT | counts.first << 4, position as u8),
+                Kind::Places => (op::INTS_COUNTED_AT | counts.first << 4, position as u8),
+                Kind::Displacements => (
+                    op::WIDE | counts.first << 4,
+                    second(wide::LONGS_AT, position),
+                ),
+                Kind::Shares if has_root => (op::WIDE | comm, second(wide::INTS_AT_ROOT, position)),
+                Kind::Shares => (op::WIDE | comm, second(wide::INTS_OF_RANKS, position)),
+                Kind::Distance if is_c => (op::LONG, position as u8),
+                Kind::Distance => (op::LONG_AT, position as u8),
+                _ => (op::BUFFER, position as u8),
+            };
+            capture.put(code, place.into());
+        }
         capture.end();
         let mut given = None;
         for parameter in self.parameters().filter(|it| it.kind.is_result()) {
@@ -373,6 +461,12 @@ impl Function {
                 _ => op::INT_AT,
             };
             capture.put(code, parameter.position);
+            let learns = match self.base {
+                "Comm_size" => wide::SIZE,
+                "Comm_rank" => wide::RANK,
+                _ => continue,
+            };
+            capture.put(op::WIDE | comm, second(learns, parameter.position).into());
         }
         capture.end();
         Some(capture)
@@ -442,6 +536,7 @@ fn find(name: &[u8], language: Language, is_large: bool) -> Option<Function> {
         parameters,
         more,
         is_large,
+        describes: false,
     };
     if let Some(row) = row(name) {
         return Some(make(row, ""));
@@ -490,10 +585,14 @@ mod tests {
             "MPI_SEND",
             "pmpi_send_",
             "mpi_send_f08_",
-            "mpi_send_f08ts_",
         ] {
             assert_eq!(Function::of(name.as_bytes()), Some(fortran), "{name}");
         }
+        // Its buffer is a descriptor.
+        let described = Function::of(b"mpi_send_f08ts_").unwrap();
+        let kinds = [described, fortran].map(|it| it.parameters().next().unwrap().kind);
+        assert_eq!(described.base, fortran.base);
+        assert_eq!(kinds, [Kind::Ignored, Kind::Buffer]);
         for name in ["MPI_Wtime", "MPI_Pcontrol", "send", "mpi_"] {
             assert_eq!(Function::of(name.as_bytes()), None, "{name}");
         }
@@ -534,12 +633,15 @@ mod tests {
         use op::*;
         assert_eq!(
             capture("MPI_Send"),
-            [INT, 1, HANDLE, 2, INT, 3, INT, 4, HANDLE, 5, END, END]
+            [
+                INT, 1, HANDLE, 2, INT, 3, INT, 4, HANDLE, 5, BUFFER, 0, END, END
+            ]
         );
         assert_eq!(
             capture("mpi_isend_"),
             [
-                INT_AT, 1, INT_AT, 2, INT_AT, 3, INT_AT, 4, INT_AT, 5, END, INT_AT, 6, END
+                INT_AT, 1, INT_AT, 2, INT_AT, 3, INT_AT, 4, INT_AT, 5, BUFFER, 0, END, INT_AT, 6,
+                END
             ]
         );
         assert_eq!(
@@ -565,6 +667,38 @@ mod tests {
         );
         assert_eq!(capture("MPI_Send_c")[..2], [LONG, 1]);
         assert_eq!(
+            capture("mpi_type_create_struct_"),
+            [
+                INT_AT,
+                0,
+                INTS_COUNTED_AT,
+                1,
+                INTS_COUNTED_AT,
+                3,
+                WIDE,
+                wide::LONGS_COUNTED_AT << 4 | 2,
+                END,
+                INT_AT,
+                4,
+                END
+            ]
+        );
+        assert_eq!(
+            capture("MPI_Comm_size"),
+            [HANDLE, 0, END, INT_AT, 1, WIDE, wide::SIZE << 4 | 1, END]
+        );
+        let scattered = capture("MPI_Scatterv");
+        assert!(scattered.ends_with(&[
+            BUFFER,
+            0,
+            WIDE | 8 << 4,
+            wide::INTS_AT_ROOT << 4 | 1,
+            BUFFER,
+            4,
+            END,
+            END
+        ]));
+        assert_eq!(
             capture("mpi_init_thread_"),
             [INT_AT, 0, END, INT_AT, 1, END]
         );
@@ -585,6 +719,9 @@ mod tests {
                     .parameters()
                     .filter(|it| it.kind != Kind::Ignored)
                     .count();
+                // These are learnt from besides.
+                let learns = ["Comm_size", "Comm_rank"].contains(&function.base);
+                let captured = captured + usize::from(learns);
                 assert_eq!(program.bytes().len(), 2 * captured + 2, "{name}");
             }
         }

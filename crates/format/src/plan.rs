@@ -120,7 +120,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {

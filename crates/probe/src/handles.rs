@@ -14,6 +14,17 @@ static IS_HERE: AtomicBool = AtomicBool::new(false);
 /// Where Fortran programs have the statuses that stand for none.
 static IGNORED: [[AtomicU64; 2]; 8] = [const { [AtomicU64::new(0), AtomicU64::new(0)] }; 8];
 static IGNORED_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Where they have what stands for a buffer that is in place.
+static IN_PLACES: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+static IN_PLACE_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Where objects lie that are `MPI_COMM_WORLD`: the library's, and the main program's copy.
+static WORLD: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// How many ranks that has, and which one this is plus one; 0 until the program asked.
+static RANKS: AtomicU64 = AtomicU64::new(0);
+static RANK: AtomicU64 = AtomicU64::new(0);
+/// What stands for a buffer that is in place.
+pub const IN_PLACE: i64 = 1;
 
 /// Looks at the main program, which has copies of what it names where it is not position-independent. In
 /// the constructor only; `tell` gets facts.
@@ -50,6 +61,12 @@ fn look(bias: u64, dynamic: *const [u64; 2], mut tell: impl FnMut(&str, &[&[u8]]
         }
         let at = bias.wrapping_add(symbol.value);
         let any = |prefixes: &[&[u8]]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        if any(&[b"mpi_fortran_in_place", b"MPI_FORTRAN_IN_PLACE"]) {
+            keep_in_place(at);
+        } else if any(&[b"mpipriv1", b"MPIPRIV1"]) {
+            // MPI_BOTTOM comes before it.
+            keep_in_place(at + 4);
+        }
         if any(&[
             b"mpi_fortran_status",
             b"MPI_FORTRAN_STATUS",
@@ -66,10 +83,22 @@ fn look(bias: u64, dynamic: *const [u64; 2], mut tell: impl FnMut(&str, &[&[u8]]
             && !name.ends_with(b"_addr")
         {
             POINTERS.store(true, Ordering::Relaxed);
+            let free = WORLD.iter().find(|it| it.load(Ordering::Relaxed) == 0);
+            if let (true, Some(place)) = (name == b"ompi_mpi_comm_world", free) {
+                place.store(at, Ordering::Relaxed);
+            }
             let mut number = Text::<24>::new();
             number.push_hexadecimal(at);
             tell(fact::HANDLE, &[name, number.bytes()]);
         }
+    }
+}
+
+fn keep_in_place(at: u64) {
+    let next = IN_PLACE_COUNT.load(Ordering::Relaxed);
+    if let Some(place) = IN_PLACES.get(next) {
+        place.store(at, Ordering::Relaxed);
+        IN_PLACE_COUNT.store(next + 1, Ordering::Relaxed);
     }
 }
 
@@ -189,6 +218,58 @@ pub fn status_size() -> u64 {
         24
     } else {
         20
+    }
+}
+
+/// Whether it is `MPI_COMM_WORLD`, of C or of Fortran.
+fn is_world((is_c, comm): (bool, i64)) -> bool {
+    if !POINTERS.load(Ordering::Relaxed) {
+        comm == 0x4400_0000
+    } else if is_c {
+        let mut places = WORLD.iter();
+        comm != 0 && places.any(|it| it.load(Ordering::Relaxed) as i64 == comm)
+    } else {
+        comm == 0
+    }
+}
+
+/// How many ranks a communicator has, where that is known for good; else 0.
+pub fn ranks(comm: (bool, i64)) -> i64 {
+    if is_world(comm) {
+        RANKS.load(Ordering::Relaxed) as i64
+    } else {
+        0
+    }
+}
+
+/// The library said how many ranks a communicator has.
+pub fn learn_ranks(comm: (bool, i64), ranks: i64) {
+    if is_world(comm) && ranks > 0 {
+        RANKS.store(ranks as u64, Ordering::Relaxed);
+    }
+}
+
+/// The library said which rank this is.
+pub fn learn_rank(comm: (bool, i64), rank: i64) {
+    if is_world(comm) && rank >= 0 {
+        RANK.store(rank as u64 + 1, Ordering::Relaxed);
+    }
+}
+
+/// Whether this is a rank of the world, as far as is known.
+pub fn is_rank(rank: i64) -> bool {
+    rank >= 0 && RANK.load(Ordering::Relaxed) == rank as u64 + 1
+}
+
+/// A buffer from its register: its address, or [`IN_PLACE`] for one that is in place (1 in C with Open MPI, -1 with MPICH).
+pub fn buffer(register: u64) -> i64 {
+    let count = IN_PLACE_COUNT.load(Ordering::Relaxed);
+    let mut places = IN_PLACES.iter().take(count);
+    let mut is_in_place = || places.any(|place| place.load(Ordering::Relaxed) == register);
+    match register {
+        u64::MAX => IN_PLACE,
+        _ if is_in_place() => IN_PLACE,
+        at => at as i64,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::x86_64::arguments::Call;
 use core::ptr::null_mut;
 use core::sync::atomic::{Ordering, compiler_fence};
 use lockstep_format::codec::Sink;
-use lockstep_format::mpi::{MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op};
+use lockstep_format::mpi::{MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op, wide};
 use lockstep_format::process::{clock, kind, thread as layout};
 use lockstep_format::side::{Encoder, MOST_BYTES, MOST_VALUES, put_varint, segment, word};
 use lockstep_format::symbol::from_staging_word;
@@ -566,12 +566,14 @@ unsafe fn take(
             if code == op::END {
                 break;
             }
-            let value = argument(*at.add(1));
+            let second = *at.add(1);
+            let value = argument(second & 15);
             let counter = argument(code >> 4);
             at = at.add(2);
             match code & 15 {
                 op::INT => values.push(i64::from(value as i32)),
                 op::LONG => values.push(value as i64),
+                op::BUFFER => values.push(handles::buffer(value)),
                 op::HANDLE => values.push(handles::value(value)),
                 op::INT_AT => values.push(int_at(value)),
                 op::LONG_AT => values.push(long_at(value)),
@@ -617,12 +619,59 @@ unsafe fn take(
                         }
                     }
                 }
+                op::WIDE => match second >> 4 {
+                    wide::LONGS_AT | wide::LONGS_COUNTED_AT => {
+                        let count = if second >> 4 == wide::LONGS_AT {
+                            i64::from(counter as i32)
+                        } else {
+                            int_at(counter)
+                        };
+                        let count = elements(count, value, values);
+                        (0..count).for_each(|index| values.push(long_at(value + index * 8)));
+                    }
+                    which @ (wide::INTS_OF_RANKS
+                    | wide::INTS_OF_RANKS_AT
+                    | wide::INTS_AT_ROOT
+                    | wide::INTS_AT_ROOT_AT) => {
+                        let buffer = argument((second & 15).wrapping_sub(1));
+                        let root = argument((code >> 4).wrapping_sub(1));
+                        let is_read = handles::buffer(buffer) != handles::IN_PLACE
+                            && match which {
+                                wide::INTS_AT_ROOT => handles::is_rank(i64::from(root as i32)),
+                                wide::INTS_AT_ROOT_AT => handles::is_rank(int_at(root)),
+                                _ => true,
+                            };
+                        let ranks = handles::ranks(communicator(which, counter));
+                        let count = elements(if is_read { ranks } else { 0 }, value, values);
+                        (0..count).for_each(|index| values.push(int_at(value + index * 4)));
+                    }
+                    which @ (wide::SIZE | wide::SIZE_AT) => {
+                        handles::learn_ranks(communicator(which, counter), int_at(value));
+                    }
+                    which @ (wide::RANK | wide::RANK_AT) => {
+                        handles::learn_rank(communicator(which, counter), int_at(value));
+                    }
+                    _ => break,
+                },
                 _ => break,
             }
         }
     }
     // SAFETY: at the END.
     unsafe { at.add(1) }
+}
+
+/// A communicator from its register, or from where Fortran passes it (the odd instructions); and whether it is one of C.
+///
+/// # Safety
+/// As of [`take`].
+unsafe fn communicator(which: u8, value: u64) -> (bool, i64) {
+    if which & 1 == 0 {
+        (true, handles::value(value))
+    } else {
+        // SAFETY: the caller's promise.
+        (false, unsafe { int_at(value) })
+    }
 }
 
 /// Stores the number of elements; how many of them are taken.

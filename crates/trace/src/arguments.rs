@@ -40,11 +40,24 @@ pub struct Handle {
     pub name: Option<String>,
 }
 
+/// Where a buffer lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Buffer {
+    /// Null, or `MPI_BOTTOM`.
+    Null,
+    /// `MPI_IN_PLACE`.
+    InPlace,
+    /// Its address.
+    At(u64),
+}
+
 /// What an argument is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Not recorded: a buffer, an array.
+    /// Not recorded: an array.
     Omitted,
+    /// A buffer.
+    Buffer(Buffer),
     /// A number.
     Number(i64),
     /// A rank in the communicator of the call, or a special value for one.
@@ -80,10 +93,21 @@ impl fmt::Display for Handle {
     }
 }
 
+impl Value {
+    /// Whether its text says something of it.
+    #[must_use]
+    pub const fn is_shown(&self) -> bool {
+        !matches!(self, Self::Omitted | Self::Buffer(Buffer::At(_)))
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Omitted => f.write_str(".."),
+            // Addresses are others in each run, and say nothing to a reader.
+            Self::Omitted | Self::Buffer(Buffer::At(_)) => f.write_str(".."),
+            Self::Buffer(Buffer::Null) => f.write_str("NULL"),
+            Self::Buffer(Buffer::InPlace) => f.write_str("MPI_IN_PLACE"),
             Self::Number(number) => write!(f, "{number}"),
             Self::Rank { rank, name } => match name {
                 Some(name) => f.write_str(name),
@@ -329,8 +353,8 @@ impl Source {
         values: &[i64],
     ) -> Vec<Argument> {
         let mut left = values.iter().copied();
-        function
-            .parameters()
+        let parameters = function.parameters();
+        let mut arguments: Vec<Argument> = parameters
             .filter(|parameter| parameter.kind.is_result() == is_result)
             .filter_map(|parameter| {
                 let value = self.value(function, parameter.kind, parameter.name, &mut left)?;
@@ -340,7 +364,12 @@ impl Source {
                     value,
                 })
             })
-            .collect()
+            .collect();
+        // These come last; older recordings have none.
+        for it in arguments.iter_mut().filter(|it| it.kind.is_behind()) {
+            it.value = behind(it.kind, &mut left).unwrap_or(Value::Omitted);
+        }
+        arguments
     }
 
     /// `None` where the tuple has no value for it: a status that was ignored, or not there.
@@ -360,6 +389,7 @@ impl Source {
         };
         Some(match kind {
             Kind::Ignored => Value::Omitted,
+            kind if kind.is_behind() => Value::Omitted,
             Kind::Peer | Kind::Root => rank(&self.library, values.next()?),
             Kind::Tag => Value::Tag(values.next().map(|tag| (tag != -1).then_some(tag))?),
             // Ranks that MPI_Cart_shift gives back may be none.
@@ -397,6 +427,22 @@ impl Source {
             other => Value::Handle(handle(Class::of(other)?, values.next()?)),
         })
     }
+}
+
+/// What comes behind all else.
+fn behind(kind: Kind, values: &mut impl ExactSizeIterator<Item = i64>) -> Option<Value> {
+    let first = values.next()?;
+    Some(match kind {
+        Kind::Buffer => Value::Buffer(match first {
+            0 => Buffer::Null,
+            1 => Buffer::InPlace,
+            at => Buffer::At(at as u64),
+        }),
+        Kind::Distance => Value::Number(first),
+        // Not those of every communicator are recorded.
+        Kind::Shares if first == 0 => Value::Omitted,
+        _ => Value::Numbers(first, elements(first, values, 1).collect()),
+    })
 }
 
 fn rank(library: &Library, rank: i64) -> Value {

@@ -63,7 +63,7 @@ mod pack_tests;
 #[cfg(test)]
 mod writer;
 
-pub use arguments::{Annotated, Argument, Arguments, Handle, Value};
+pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Value};
 pub use communicators::{
     Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, HandlesMark,
     Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver, Shown,

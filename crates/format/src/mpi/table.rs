@@ -1,43 +1,50 @@
 //! The functions of MPI: each with its parameters, `NAME:LETTER`, by the letters of [`Kind`](super::Kind).
 
-const SEND: &str = "buf:. count:i datatype:T dest:p tag:g comm:C";
-const RECEIVE: &str = "buf:. count:i datatype:T source:p tag:g comm:C request:q";
-const REDUCE_ALL: &str = "sendbuf:. recvbuf:. count:i datatype:T op:O comm:C";
+const SEND: &str = "buf:B count:i datatype:T dest:p tag:g comm:C";
+const RECEIVE: &str = "buf:B count:i datatype:T source:p tag:g comm:C request:q";
+const REDUCE_ALL: &str = "sendbuf:B recvbuf:B count:i datatype:T op:O comm:C";
 const ROOTED: &str =
-    "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcount:i recvtype:T root:r comm:C";
-const TO_ALL: &str = "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcount:i recvtype:T comm:C";
+    "sendbuf:B sendcount:i sendtype:T recvbuf:B recvcount:i recvtype:T root:r comm:C";
+const TO_ALL: &str = "sendbuf:B sendcount:i sendtype:T recvbuf:B recvcount:i recvtype:T comm:C";
 const GATHER_ALL: &str =
-    "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcounts:. displs:. recvtype:T comm:C";
-const TO_ALL_V: &str = "sendbuf:. sendcounts:. sdispls:. sendtype:T recvbuf:. recvcounts:. rdispls:. \
+    "sendbuf:B sendcount:i sendtype:T recvbuf:B recvcounts:M displs:. recvtype:T comm:C";
+const TO_ALL_V: &str = "sendbuf:B sendcounts:M sdispls:. sendtype:T recvbuf:B recvcounts:M rdispls:. \
      recvtype:T comm:C";
-const TO_ALL_W: &str = "sendbuf:. sendcounts:. sdispls:. sendtypes:. recvbuf:. recvcounts:. \
+// As many counts as there are neighbours.
+const GATHER_NEIGHBOURS: &str =
+    "sendbuf:B sendcount:i sendtype:T recvbuf:B recvcounts:. displs:. recvtype:T comm:C";
+const TO_NEIGHBOURS: &str = "sendbuf:B sendcounts:. sdispls:. sendtype:T recvbuf:B recvcounts:. \
+     rdispls:. recvtype:T comm:C";
+const TO_ALL_W: &str = "sendbuf:B sendcounts:. sdispls:. sendtypes:. recvbuf:B recvcounts:. \
      rdispls:. recvtypes:. comm:C";
 const SOME: &str =
     "incount:i array_of_requests:A outcount:k array_of_indices:x array_of_statuses:S";
-const PUT: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p target_disp:l \
+const PUT: &str = "origin_addr:B origin_count:i origin_datatype:T target_rank:p target_disp:l \
      target_count:i target_datatype:T win:W";
-const PUT_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
+const PUT_REQUEST: &str = "origin_addr:B origin_count:i origin_datatype:T target_rank:p \
      target_disp:l target_count:i target_datatype:T win:W request:q";
 const ERRHANDLER: &str = "function:. errhandler:h";
 const KEYVAL: &str = "copy_fn:. delete_fn:. keyval:y extra_state:.";
-const ACCUMULATE: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
+const ACCUMULATE: &str = "origin_addr:B origin_count:i origin_datatype:T target_rank:p \
      target_disp:l target_count:i target_datatype:T op:O win:W";
-const ACCUMULATE_REQUEST: &str = "origin_addr:. origin_count:i origin_datatype:T target_rank:p \
+const ACCUMULATE_REQUEST: &str = "origin_addr:B origin_count:i origin_datatype:T target_rank:p \
      target_disp:l target_count:i target_datatype:T op:O win:W request:q";
 const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
-const IN_FILE: &str = "fh:D buf:. count:i datatype:T status:s";
-const IN_FILE_LATER: &str = "fh:D buf:. count:i datatype:T request:q";
-const IN_FILE_BEGUN: &str = "fh:D buf:. count:i datatype:T";
-const IN_FILE_ENDED: &str = "fh:D buf:. status:s";
-const AT_OFFSET: &str = "fh:D offset:. buf:. count:i datatype:T status:s";
-const AT_OFFSET_LATER: &str = "fh:D offset:. buf:. count:i datatype:T request:q";
-const AT_OFFSET_BEGUN: &str = "fh:D offset:. buf:. count:i datatype:T";
+const IN_FILE: &str = "fh:D buf:B count:i datatype:T status:s";
+const IN_FILE_LATER: &str = "fh:D buf:B count:i datatype:T request:q";
+const IN_FILE_BEGUN: &str = "fh:D buf:B count:i datatype:T";
+const IN_FILE_ENDED: &str = "fh:D buf:B status:s";
+const AT_OFFSET: &str = "fh:D offset:. buf:B count:i datatype:T status:s";
+const AT_OFFSET_LATER: &str = "fh:D offset:. buf:B count:i datatype:T request:q";
+const AT_OFFSET_BEGUN: &str = "fh:D offset:. buf:B count:i datatype:T";
 const GROUP_OF_RANGES: &str = "group:G n:i ranges:. newgroup:u";
 const CONNECT: &str = "port_name:. info:. root:r comm:C newcomm:c";
 const GROUPS: &str = "group1:G group2:G newgroup:u";
-const HVECTOR: &str = "count:i blocklength:i stride:. oldtype:T newtype:t";
-const INDEXED: &str = "count:i blocklengths:Y displacements:. oldtype:T newtype:t";
-const BLOCKS: &str = "count:i blocklength:i displacements:. oldtype:T newtype:t";
+const HVECTOR: &str = "count:i blocklength:i stride:L oldtype:T newtype:t";
+const INDEXED: &str = "count:i blocklengths:Y displacements:X oldtype:T newtype:t";
+const HINDEXED: &str = "count:i blocklengths:Y displacements:Z oldtype:T newtype:t";
+const BLOCKS: &str = "count:i blocklength:i displacements:X oldtype:T newtype:t";
+const HBLOCKS: &str = "count:i blocklength:i displacements:Z oldtype:T newtype:t";
 
 /// Names without `MPI_`, and parameters. Nonblocking and persistent collectives follow from the
 /// blocking ones, as do `Isend` and `Send_init` and their kin.
@@ -49,41 +56,41 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("Rsend", SEND),
     (
         "Recv",
-        "buf:. count:i datatype:T source:p tag:g comm:C status:s",
+        "buf:B count:i datatype:T source:p tag:g comm:C status:s",
     ),
     ("Irecv", RECEIVE),
     ("Recv_init", RECEIVE),
     (
         "Sendrecv",
-        "sendbuf:. sendcount:i sendtype:T dest:p sendtag:g recvbuf:. recvcount:i recvtype:T \
+        "sendbuf:B sendcount:i sendtype:T dest:p sendtag:g recvbuf:B recvcount:i recvtype:T \
          source:p recvtag:g comm:C status:s",
     ),
     (
         "Isendrecv",
-        "sendbuf:. sendcount:i sendtype:T dest:p sendtag:g recvbuf:. recvcount:i recvtype:T \
+        "sendbuf:B sendcount:i sendtype:T dest:p sendtag:g recvbuf:B recvcount:i recvtype:T \
          source:p recvtag:g comm:C request:q",
     ),
     (
         "Sendrecv_replace",
-        "buf:. count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C status:s",
+        "buf:B count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C status:s",
     ),
     (
         "Isendrecv_replace",
-        "buf:. count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C request:q",
+        "buf:B count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C request:q",
     ),
     ("Probe", "source:p tag:g comm:C status:s"),
     ("Iprobe", "source:p tag:g comm:C flag:f status:s"),
     ("Mprobe", "source:p tag:g comm:C message:m status:s"),
     ("Improbe", "source:p tag:g comm:C flag:f message:m status:s"),
-    ("Mrecv", "buf:. count:i datatype:T message:N status:s"),
-    ("Imrecv", "buf:. count:i datatype:T message:N request:q"),
+    ("Mrecv", "buf:B count:i datatype:T message:N status:s"),
+    ("Imrecv", "buf:B count:i datatype:T message:N request:q"),
     (
         "Psend_init",
-        "buf:. partitions:i count:. datatype:T dest:p tag:g comm:C info:. request:q",
+        "buf:B partitions:i count:. datatype:T dest:p tag:g comm:C info:. request:q",
     ),
     (
         "Precv_init",
-        "buf:. partitions:i count:. datatype:T source:p tag:g comm:C info:. request:q",
+        "buf:B partitions:i count:. datatype:T source:p tag:g comm:C info:. request:q",
     ),
     ("Pready", "partition:i request:R"),
     ("Parrived", "request:R partition:i flag:f"),
@@ -111,32 +118,32 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("Test_cancelled", "status:. flag:f"),
     // Collectives.
     ("Barrier", "comm:C"),
-    ("Bcast", "buffer:. count:i datatype:T root:r comm:C"),
+    ("Bcast", "buffer:B count:i datatype:T root:r comm:C"),
     (
         "Reduce",
-        "sendbuf:. recvbuf:. count:i datatype:T op:O root:r comm:C",
+        "sendbuf:B recvbuf:B count:i datatype:T op:O root:r comm:C",
     ),
     ("Allreduce", REDUCE_ALL),
     ("Scan", REDUCE_ALL),
     ("Exscan", REDUCE_ALL),
     (
         "Reduce_scatter",
-        "sendbuf:. recvbuf:. recvcounts:. datatype:T op:O comm:C",
+        "sendbuf:B recvbuf:B recvcounts:M datatype:T op:O comm:C",
     ),
     (
         "Reduce_scatter_block",
-        "sendbuf:. recvbuf:. recvcount:i datatype:T op:O comm:C",
+        "sendbuf:B recvbuf:B recvcount:i datatype:T op:O comm:C",
     ),
-    ("Reduce_local", "inbuf:. inoutbuf:. count:i datatype:T op:O"),
+    ("Reduce_local", "inbuf:B inoutbuf:B count:i datatype:T op:O"),
     ("Gather", ROOTED),
     ("Scatter", ROOTED),
     (
         "Gatherv",
-        "sendbuf:. sendcount:i sendtype:T recvbuf:. recvcounts:. displs:. recvtype:T root:r comm:C",
+        "sendbuf:B sendcount:i sendtype:T recvbuf:B recvcounts:M displs:. recvtype:T root:r comm:C",
     ),
     (
         "Scatterv",
-        "sendbuf:. sendcounts:. displs:. sendtype:T recvbuf:. recvcount:i recvtype:T root:r comm:C",
+        "sendbuf:B sendcounts:M displs:. sendtype:T recvbuf:B recvcount:i recvtype:T root:r comm:C",
     ),
     ("Allgather", TO_ALL),
     ("Alltoall", TO_ALL),
@@ -145,8 +152,8 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("Alltoallw", TO_ALL_W),
     ("Neighbor_allgather", TO_ALL),
     ("Neighbor_alltoall", TO_ALL),
-    ("Neighbor_allgatherv", GATHER_ALL),
-    ("Neighbor_alltoallv", TO_ALL_V),
+    ("Neighbor_allgatherv", GATHER_NEIGHBOURS),
+    ("Neighbor_alltoallv", TO_NEIGHBOURS),
     ("Neighbor_alltoallw", TO_ALL_W),
     // Communicators and groups.
     ("Comm_rank", "comm:C rank:n"),
@@ -235,7 +242,7 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("Finalized", "flag:f"),
     ("Query_thread", "provided:n"),
     ("Abort", "comm:C errorcode:i"),
-    ("Buffer_attach", "buffer:. size:i"),
+    ("Buffer_attach", "buffer:B size:i"),
     ("Buffer_detach", "buffer_addr:. size:n"),
     // Info objects, error handlers, attributes.
     ("Info_create", "info:j"),
@@ -259,18 +266,18 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ),
     ("Type_create_hvector", HVECTOR),
     ("Type_indexed", INDEXED),
-    ("Type_create_hindexed", INDEXED),
+    ("Type_create_hindexed", HINDEXED),
     ("Type_create_indexed_block", BLOCKS),
-    ("Type_create_hindexed_block", BLOCKS),
+    ("Type_create_hindexed_block", HBLOCKS),
     (
         "Type_create_struct",
-        "count:i blocklengths:Y displacements:. types:z newtype:t",
+        "count:i blocklengths:Y displacements:Z types:z newtype:t",
     ),
     (
         "Type_create_subarray",
         "ndims:i sizes:Y subsizes:Y starts:Y order:i oldtype:T newtype:t",
     ),
-    ("Type_create_resized", "oldtype:T lb:. extent:. newtype:t"),
+    ("Type_create_resized", "oldtype:T lb:L extent:L newtype:t"),
     ("Type_dup", "oldtype:T newtype:t"),
     ("Type_commit", "datatype:d"),
     ("Type_free", "datatype:d"),
@@ -280,7 +287,7 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     // One-sided.
     (
         "Win_create",
-        "base:. size:. disp_unit:i info:. comm:C win:w",
+        "base:B size:. disp_unit:i info:. comm:C win:w",
     ),
     (
         "Win_allocate",
@@ -315,15 +322,15 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("Raccumulate", ACCUMULATE_REQUEST),
     (
         "Fetch_and_op",
-        "origin_addr:. result_addr:. datatype:T target_rank:p target_disp:l op:O win:W",
+        "origin_addr:B result_addr:B datatype:T target_rank:p target_disp:l op:O win:W",
     ),
     (
         "Compare_and_swap",
-        "origin_addr:. compare_addr:. result_addr:. datatype:T target_rank:p target_disp:l win:W",
+        "origin_addr:B compare_addr:B result_addr:B datatype:T target_rank:p target_disp:l win:W",
     ),
     (
         "Get_accumulate",
-        "origin_addr:. origin_count:i origin_datatype:T result_addr:. result_count:i \
+        "origin_addr:B origin_count:i origin_datatype:T result_addr:B result_count:i \
          result_datatype:T target_rank:p target_disp:l target_count:i target_datatype:T op:O win:W",
     ),
     // Files.

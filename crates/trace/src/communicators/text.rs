@@ -106,7 +106,7 @@ impl Shown<'_> {
     /// The arguments that were recorded, without buffers and arrays: `(count=1, dest=3)`.
     #[must_use]
     pub fn in_short(&self) -> String {
-        let recorded = self.arguments.iter().map(|it| it.value != Value::Omitted);
+        let recorded = self.arguments.iter().map(|it| it.value.is_shown());
         let texts = self.texts().zip(recorded).filter(|(_, is_there)| *is_there);
         let texts: Vec<String> = texts
             .map(|((name, text), _)| format!("{name}={text}"))
