@@ -128,7 +128,8 @@ static void make(int frees) {
   MPI_Type_commit(&type);
   MPI_Comm_group(MPI_COMM_WORLD, &group);
   MPI_Op_create(add, 1, &op);
-  MPI_Send_init(value, 1, MPI_INT, (rank + 1) % 4, 6, MPI_COMM_WORLD, &request);
+  int sent = rank;
+  MPI_Send_init(&sent, 1, MPI_INT, (rank + 1) % 4, 6, MPI_COMM_WORLD, &request);
   MPI_Start(&request);
   receive((rank + 3) % 4, 6);
   MPI_Wait(&request, &status);
@@ -356,12 +357,13 @@ static void shared(void) {
 // A ready send, whose receive has begun before where a message says so.
 static void ready(int waits) {
   MPI_Request request;
+  int got;
   if (rank == 0) {
     if (waits) receive(1, 6);
     MPI_Rsend(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
   }
   if (rank == 1) {
-    MPI_Irecv(value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &request);
+    MPI_Irecv(&got, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &request);
     if (waits) send(0, 6);
     MPI_Wait(&request, &status);
   }

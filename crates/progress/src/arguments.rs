@@ -47,6 +47,8 @@ fn argument(base: &str, it: &Argument, meaning: &Meaning) -> Option<String> {
             let is_amiss = match it.name {
                 // One way of access, no more and no less: both libraries have these numbers.
                 "amode" => (count & (2 | 4 | 8)).count_ones() != 1,
+                // MPI_UNDEFINED has a name.
+                "color" => *count < 0,
                 _ => counts && *count < 0,
             };
             is_amiss.then(|| format!("{} {count}", it.name))

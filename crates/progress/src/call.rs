@@ -1,12 +1,12 @@
 //! From the name and the recorded arguments of one MPI call to the parts that it begins, and what else it is.
 
-use crate::datatypes::{Datatypes, Unit};
+use crate::datatypes::{Datatypes, Unit, whole};
 use crate::message::{
-    Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Step, Wildcard,
+    Amount, Amounts, Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Step, Wildcard,
 };
 use crate::requests::Named;
 use crate::resources::Resource;
-use lockstep_trace::{Argument, Meaning, Resolved, Value};
+use lockstep_trace::{Argument, Buffer, Meaning, Resolved, Value};
 use std::sync::Arc;
 
 /// Arguments that say how much.
@@ -90,6 +90,7 @@ pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> Par
         root: None,
         reduction: None,
         size: Size::default(),
+        amounts: None,
     })
 }
 
@@ -350,7 +351,97 @@ fn collective(
             .and_then(|it| it.name.as_deref())
             .map(Arc::from),
         size,
+        amounts: amounts(stem, event, types, me).map(Arc::new),
     })
+}
+
+/// How much for whom, of operations in which that is in arrays: of the world only.
+fn amounts(stem: &str, event: &Resolved, types: &Datatypes, me: u32) -> Option<Amounts> {
+    let is_there = |buffer| {
+        matches!(
+            event.get(buffer),
+            Some((Value::Buffer(Buffer::At(_) | Buffer::Null), _))
+        )
+    };
+    let elements = |datatype| types.elements(event.handle(datatype)?);
+    let each = |counts, datatype| {
+        let elements = elements(datatype)?;
+        let counts = whole(event, counts)?.iter();
+        let counts: Option<Arc<[i64]>> = counts.map(|it| it.checked_mul(elements.count)).collect();
+        Some(Amount::Each(counts?, elements.unit))
+    };
+    let same = |count, datatype| {
+        let size = size(event, (count, datatype), types);
+        Some(Amount::Same(size.count?, size.datatype?))
+    };
+    let found = match stem {
+        "alltoallv" => Amounts {
+            sent: is_there("sendbuf")
+                .then(|| each("sendcounts", "sendtype"))
+                .flatten(),
+            expected: each("recvcounts", "recvtype"),
+        },
+        "allgatherv" | "gatherv" => Amounts {
+            sent: is_there("sendbuf")
+                .then(|| same("sendcount", "sendtype"))
+                .flatten(),
+            expected: each("recvcounts", "recvtype"),
+        },
+        "scatterv" => Amounts {
+            sent: each("sendcounts", "sendtype"),
+            expected: is_there("recvbuf")
+                .then(|| same("recvcount", "recvtype"))
+                .flatten(),
+        },
+        "reduce_scatter" => {
+            let sent = each("recvcounts", "datatype");
+            let own = sent.as_ref().and_then(|it| it.of(me));
+            let expected = own.map(|(count, unit)| Amount::Same(count, unit.clone()));
+            Amounts { sent, expected }
+        }
+        _ => return None,
+    };
+    (found != Amounts::default()).then_some(found)
+}
+
+/// What is wrong with a task's share of an operation between itself and itself, not in place: as many elements are sent as are
+/// expected.
+pub(crate) fn own_share(
+    base: &str,
+    event: &Resolved,
+    (types, me): (&Datatypes, u32),
+) -> Option<String> {
+    let at_root = || event.peer("root").and_then(|(_, peer)| peer.world) == Some(me);
+    let counts = match stem(base).0.as_str() {
+        "allgather" | "alltoall" => true,
+        "gather" | "scatter" => at_root(),
+        _ => false,
+    };
+    let is_there = |buffer| matches!(event.get(buffer), Some((Value::Buffer(Buffer::At(_)), _)));
+    if !counts || !is_there("sendbuf") || !is_there("recvbuf") {
+        return None;
+    }
+    let sent = size(event, ("sendcount", "sendtype"), types);
+    let expected = size(event, ("recvcount", "recvtype"), types);
+    let (unit, other) = (sent.datatype?, expected.datatype?);
+    let (sent, expected) = (sent.count?, expected.count?);
+    let differ = unit == other && sent != expected;
+    differ.then(|| format!("{sent} {unit} to send and {expected} {unit} to receive"))
+}
+
+/// Whether a call may give an intercommunicator, whose sides need not send each other as much.
+pub(crate) fn opens_between(base: &str) -> bool {
+    matches!(
+        base,
+        "Intercomm_create"
+            | "Intercomm_create_from_groups"
+            | "Comm_spawn"
+            | "Comm_spawn_multiple"
+            | "Comm_get_parent"
+            | "Comm_accept"
+            | "Comm_connect"
+            | "Comm_join"
+    )
 }
 
 /// No elements, or of no type.

@@ -1,6 +1,7 @@
 //! Calls that do not fit each other, or fit by luck, in words.
 
 use crate::analysis::Facts;
+use crate::message::{PartKind, Shape};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::races::Race;
 use crate::verdict::{file, group_of, telling, who};
@@ -21,8 +22,20 @@ pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
         .collect();
     let mut sorted = tasks;
     sorted.sort_unstable();
+    let waits_for_some = |(task, at): &(u32, usize)| {
+        let parts = facts.conversations.get(task).map(|it| &it.parts);
+        let mut parts = parts.into_iter().flatten().filter(|it| it.operation == *at);
+        parts.any(|it| match &it.kind {
+            PartKind::Collective(share) => !matches!(share.shape, Shape::All | Shape::Neighbours),
+            _ => false,
+        })
+    };
+    let also = match circle.iter().any(waits_for_some) {
+        true => " and collective operations waited for all",
+        false => "",
+    };
     format!(
-        "{} would wait for each other if messages were not buffered: {}",
+        "{} would wait for each other if messages were not buffered{also}: {}",
         who(facts.progress, &sorted),
         clauses.join(", ")
     )

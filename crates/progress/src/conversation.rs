@@ -1,10 +1,14 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
 use crate::answer::{answered, chosen, had_none, status};
+use crate::buffers::{Begun, Buffers, Touch, has_buffers, overlap, synchronises, touches, wrong};
 use crate::call::{
-    begun, everybody, freed, introduction, meets_in_a_file, probed, requests, stem, step, tells,
+    begun, everybody, freed, introduction, meets_in_a_file, opens_between, own_share, probed,
+    requests, stem, step, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
+use crate::layout::{Layout, Layouts};
+use crate::loose::LooseEnd;
 use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
 use crate::onesided::is_quiet;
 use crate::poll::Polls;
@@ -46,6 +50,9 @@ struct Open {
     frees: Option<(Resource, Vec<i64>)>,
     /// The datatype that it makes.
     recipe: Recipe,
+    layout: Option<Layout>,
+    /// The memory that it uses.
+    touches: Vec<Touch>,
     /// The level of thread support that it asks for.
     required: Option<i64>,
     /// How it opens a file.
@@ -61,6 +68,10 @@ struct Open {
 pub(crate) struct Said {
     windows: Windows,
     datatypes: Datatypes,
+    layouts: Layouts,
+    buffers: Buffers,
+    /// Whether there may be intercommunicators.
+    meets_others: bool,
     world: Option<CommunicatorId>,
     trace: TraceName,
     pub conversation: Conversation,
@@ -114,6 +125,9 @@ impl Said {
         Self {
             windows,
             datatypes: Datatypes::default(),
+            layouts: Layouts::default(),
+            buffers: Buffers::default(),
+            meets_others: false,
             world,
             trace,
             conversation,
@@ -194,6 +208,7 @@ impl Said {
         self.before = None;
         let parts = self.conversation.leave_out(operations);
         self.requests.leave_out(parts);
+        self.buffers.leave_out(parts);
         if let Some((_, open)) = &mut self.open {
             open.operation = open.operation.and_then(|it| it.checked_sub(operations));
             left(&mut open.begun, parts);
@@ -303,6 +318,14 @@ impl Said {
                 true => self.datatypes.recipe(base, event),
                 false => None,
             },
+            layout: match base.starts_with("Type_") {
+                true => self.layouts.recipe(base, event),
+                false => None,
+            },
+            touches: match has_buffers(event) {
+                true => touches(base, event, &self.layouts, self.trace.process.rank),
+                false => Vec::new(),
+            },
             required: event.number("required"),
             amode: event.number("amode"),
             window: event.handle("win").map(|it| it.raw),
@@ -310,6 +333,7 @@ impl Said {
         };
         self.conversation.resources.call(base, event);
         self.conversation.usage.call(&name, event, self.trace);
+        self.given((&name, base), event, &open);
         let window = event.handle("win").map(|it| it.raw);
         let window = window.and_then(|it| self.window_ids.get(&it)).copied();
         if self.conversation.finalized && !is_always_fine(base) {
@@ -333,6 +357,7 @@ impl Said {
         if let Some(window) = window {
             accesses.call((&name, self.trace), event, window);
         }
+        self.uses((&name, base), event.annotated.index, &mut open);
         if open.asked.is_none() && !open.tells {
             self.polls.doubt();
         }
@@ -345,6 +370,64 @@ impl Said {
         });
         open.operation = Some(operation);
         self.open = Some((depth, open));
+    }
+
+    /// A call is given buffers: what is wrong with these by themselves.
+    fn given(&mut self, (name, base): (&Arc<str>, &str), event: &Resolved, open: &Open) {
+        self.meets_others |= opens_between(base);
+        if !has_buffers(event) {
+            return;
+        }
+        let at = event.annotated.index;
+        let what = wrong(base, event, self.trace.process.rank).or_else(|| {
+            let is_between = self.meets_others;
+            let own = || own_share(base, event, (&self.datatypes, self.trace.process.rank));
+            (!is_between).then(own).flatten()
+        });
+        let told = &mut self.conversation.usage;
+        if let Some(what) = what {
+            let name = name.to_string();
+            told.tell(LooseEnd::Argument { name, what }, self.trace, at);
+        } else if overlap(&open.touches) {
+            let name = name.to_string();
+            told.tell(LooseEnd::Aliased { name }, self.trace, at);
+        }
+    }
+
+    /// A call that gives no request back uses its buffers.
+    fn uses(&mut self, (name, base): (&Arc<str>, &str), event: u64, open: &mut Open) {
+        if let Some(window) = open.window.filter(|_| synchronises(base)) {
+            self.buffers.synchronise(window);
+        }
+        if open.template.is_some() || !open.begun.is_empty() {
+            return;
+        }
+        let touches = std::mem::take(&mut open.touches);
+        self.clash(name, &touches, event);
+        if open.window.is_some() {
+            let begun = Begun {
+                name: name.clone(),
+                line: open.line.clone(),
+            };
+            let parts = &self.conversation.parts;
+            self.buffers
+                .begin(&begun, touches, (&[], open.window), parts);
+        }
+    }
+
+    /// Tells of an operation that runs and uses the same memory.
+    fn clash(&mut self, name: &Arc<str>, touches: &[Touch], event: u64) {
+        let is_unsure = |part| self.requests.unsure().any(|it| it == part);
+        let parts = &self.conversation.parts;
+        let Some(clash) = self.buffers.clash(touches, parts, is_unsure) else {
+            return;
+        };
+        let mistake = LooseEnd::Overlap {
+            name: name.to_string(),
+            writes: clash.writes,
+            other: clash.other.to_string(),
+        };
+        self.conversation.usage.tell(mistake, self.trace, event);
     }
 
     /// Begins what a call begins; what it waits for.
@@ -451,8 +534,16 @@ impl Said {
                 usage.started_twice(base, self.trace, event);
             }
             let parts = self.add(kinds);
-            let over = self.requests.start(*handle, parts);
+            let over = self.requests.start(*handle, parts.clone());
             self.are_over(&over);
+            let Some((begun, touches)) = self.buffers.template(*handle) else {
+                continue;
+            };
+            if !runs {
+                self.clash(&format!("MPI_{base}").into(), &touches, event);
+            }
+            let all = &self.conversation.parts;
+            self.buffers.begin(&begun, touches, (&parts, None), all);
         }
     }
 
@@ -511,6 +602,7 @@ impl Said {
         usage.returned(base, event, (open.required, open.amode), self.trace);
         if base.starts_with("Type_") {
             self.datatypes.made(open.recipe.take(), event);
+            self.layouts.made(open.layout.take(), event);
         }
         if let Some((resource, handles)) = &open.frees {
             usage.freed(*resource, handles);
@@ -527,14 +619,28 @@ impl Said {
         if gives.iter().any(given)
             && let Some(handle) = event.handle("request")
         {
-            let over = match open.template {
-                Some(template) => self.requests.make(handle.raw, template),
-                None => {
-                    let (kinds, parts) = (&open.kinds, open.begun);
-                    self.requests.begin(handle.raw, kinds, parts)
-                }
+            let touches = std::mem::take(&mut open.touches);
+            let line = open.line.clone();
+            let call = Begun {
+                name: name.clone(),
+                line,
             };
+            let Some(template) = open.template else {
+                let (kinds, parts) = (&open.kinds, open.begun.clone());
+                let over = self.requests.begin(handle.raw, kinds, parts);
+                self.are_over(&over);
+                self.buffers.make(handle.raw, None);
+                if !open.begun.is_empty() {
+                    self.clash(&name, &touches, event_of_call);
+                    let all = &self.conversation.parts;
+                    let own = (&*open.begun, open.window);
+                    self.buffers.begin(&call, touches, own, all);
+                }
+                return;
+            };
+            let over = self.requests.make(handle.raw, template);
             self.are_over(&over);
+            self.buffers.make(handle.raw, Some((call, touches)));
             return;
         }
         match base {
@@ -549,12 +655,17 @@ impl Said {
                 let unseen = self.requests.complete_unseen(more, &open.requests.handles);
                 self.are_over(&unseen);
             }
-            "Cancel" => self.cancel(&open.requests.handles),
+            "Cancel" => {
+                self.let_go(&open.requests);
+                self.cancel(&open.requests.handles);
+            }
+            "Request_get_status" if answered(event) => self.let_go(&open.requests),
             "Win_test" if answered(event) => {
                 let usage = &mut self.conversation.usage;
                 usage.exposed(open.window);
             }
             "Request_free" => {
+                self.let_go(&open.requests);
                 let handles = &open.requests.handles;
                 if handles
                     .iter()
@@ -598,6 +709,12 @@ impl Said {
             }
         }
         self.forget(operation);
+    }
+
+    /// The buffers of these requests may be used, though the requests are not complete.
+    fn let_go(&mut self, named: &Named) {
+        let parts = self.requests.parts(&named.handles);
+        self.buffers.let_go(&parts);
     }
 
     /// Leaves out what nobody could notice: a program may ask its rank a billion times.

@@ -232,7 +232,7 @@ impl Datatypes {
 }
 
 /// All of an array of numbers.
-fn whole<'a>(event: &'a Resolved, name: &str) -> Option<&'a [i64]> {
+pub(crate) fn whole<'a>(event: &'a Resolved, name: &str) -> Option<&'a [i64]> {
     match event.get(name)?.0 {
         Value::Numbers(count, numbers) if usize::try_from(*count) == Ok(numbers.len()) => {
             Some(numbers)

@@ -73,16 +73,14 @@ impl Epochs {
                 return state.unlock(Some(rank), "MPI_Win_lock");
             }
             "Win_flush" | "Win_flush_local" | "Win_flush_all" | "Win_flush_local_all" => {
-                let is_locked = state.is_free || !state.locks.is_empty();
-                return (!is_locked).then_some("MPI_Win_lock");
+                return (!state.is_free && !state.has_locked(rank("rank")))
+                    .then_some("MPI_Win_lock");
             }
             "Put" | "Get" | "Accumulate" | "Get_accumulate" | "Fetch_and_op"
             | "Compare_and_swap" | "Rput" | "Rget" | "Raccumulate" | "Rget_accumulate" => {
-                let nobody = event
-                    .get("target_rank")
-                    .is_none_or(|_| rank("target_rank").is_none());
-                let is_fine = nobody || state.is_free || state.start.is_some();
-                return (!is_fine && state.locks.is_empty()).then_some(ANY);
+                let target = rank("target_rank")?;
+                let is_fine = state.is_free || state.start.is_some();
+                return (!is_fine && !state.has_locked(Some(target))).then_some(ANY);
             }
             _ => {}
         }
@@ -118,6 +116,12 @@ impl State {
             None => return (!self.is_free).then_some(needs),
         }
         None
+    }
+
+    /// Whether it has locked the part of a rank; of one that is not known, any.
+    fn has_locked(&self, whose: Option<u32>) -> bool {
+        let is_it = |it: &Option<u32>| it.is_none() || whose.is_none() || *it == whose;
+        self.locks.iter().any(is_it)
     }
 
     /// What was begun, but for locks.
@@ -175,6 +179,14 @@ mod tests {
             calls(&mut it, &format!("MPI_Win_{begins}"), Some(1));
             assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None, "{begins}");
         }
+        let mut other = window();
+        calls(&mut other, "MPI_Win_lock", Some(2));
+        assert_eq!(calls(&mut other, "MPI_Put", Some(1)), Some(ANY));
+        assert_eq!(
+            calls(&mut other, "MPI_Win_flush", Some(1)),
+            Some("MPI_Win_lock")
+        );
+        assert_eq!(calls(&mut other, "MPI_Win_flush_all", None), None);
         let mut exposed = window();
         calls(&mut exposed, "MPI_Win_post", None);
         assert_eq!(calls(&mut exposed, "MPI_Get", Some(1)), Some(ANY));

@@ -9,7 +9,8 @@ use crate::windows::Windows;
 use crate::{Matching, Waiting, loose_ends, mismatches, without_buffers};
 use lockstep_trace::mpi::{Function, Kind};
 use lockstep_trace::{
-    Annotated, Argument, Event, FunctionId, Handle, Meaning, Peer, Resolved, TraceName, Value,
+    Annotated, Argument, Buffer, Event, FunctionId, Handle, Meaning, Peer, Resolved, TraceName,
+    Value,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -131,6 +132,11 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
     let plain = |value| (value, Meaning::Plain);
     Some(match kind {
         Kind::Ignored => plain(Value::Omitted),
+        Kind::Buffer => plain(match bytes.number()? {
+            0 => Value::Buffer(Buffer::Null),
+            1 => Value::Buffer(Buffer::InPlace),
+            at => Value::Buffer(Buffer::At(at as u64)),
+        }),
         Kind::Peer | Kind::Root => {
             let rank = bytes.number()?;
             let name = match rank {
@@ -156,7 +162,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
                 handles.into_iter().map(handle).collect(),
             ))
         }
-        Kind::Ints | Kind::Results => {
+        Kind::Ints | Kind::Results | Kind::Places | Kind::Displacements | Kind::Shares => {
             let (count, numbers) = bytes.numbers()?;
             plain(Value::Numbers(count, numbers))
         }
@@ -175,6 +181,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
         }
         Kind::Int
         | Kind::Long
+        | Kind::Distance
         | Kind::NewKeyval
         | Kind::KeyvalAt
         | Kind::Result

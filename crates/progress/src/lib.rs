@@ -25,6 +25,7 @@ mod analysis;
 mod answer;
 mod arguments;
 mod astray;
+mod buffers;
 mod call;
 mod call_words;
 mod cause;
@@ -39,6 +40,7 @@ mod group;
 mod habit;
 mod inside;
 mod judgement;
+mod layout;
 mod loose;
 mod loose_words;
 mod matching;
@@ -83,8 +85,8 @@ pub use inside::{Inside, InsideWait};
 pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
-    Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
-    Shape, Size, State, Step, Waits, Wildcard,
+    Amount, Amounts, Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part,
+    PartKind, Peer, Shape, Size, State, Step, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
 pub use replay::{Circle, without_buffers};

@@ -4,7 +4,9 @@
 
 use crate::datatypes::{Unit, agree};
 use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, Membership, Part, PartKind, Peer, Size, State, Step};
+use crate::message::{
+    CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
+};
 use crate::onesided::conflicts;
 use crate::replay::is_reached;
 use crate::resources::Resource;
@@ -39,6 +41,20 @@ pub enum LooseEnd {
         name: String,
         /// What it was given: `count -1`.
         what: String,
+    },
+    /// Two buffers of one call overlap, and one of them is written.
+    Aliased {
+        /// The function that was called.
+        name: String,
+    },
+    /// A call was given memory that an operation uses which runs, and one of the two writes it.
+    Overlap {
+        /// The function that was called.
+        name: String,
+        /// Whether it writes there.
+        writes: bool,
+        /// The function that began what runs, and where: `MPI_Isend at halo.c:70`.
+        other: String,
     },
     /// A datatype was used that was not committed.
     Uncommitted {
@@ -268,14 +284,19 @@ fn seen(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Found {
             let name = name.to_string();
             tell(LooseEnd::AfterFinalize { name }, Some((*trace, *event)));
         }
-        if is_over {
-            for (of, part) in locked(conversation) {
-                tell(LooseEnd::NeverUnlocked { of }, conversation.call(part));
+        for (window, of, by) in locked(conversation) {
+            if is_over || frees(conversation, window) {
+                tell(LooseEnd::NeverUnlocked { of }, conversation.call(by));
             }
+        }
+        if is_over {
             for (name, trace, event) in conversation.usage.unended() {
                 let name = name.to_string();
                 tell(LooseEnd::NeverEnded { name }, Some((trace, event)));
             }
+        }
+        // Some libraries end a job for what is not freed.
+        if is_over || ended_in_finalize(conversation) {
             for held in conversation.resources.held() {
                 let (resource, name) = (held.resource, held.name.to_string());
                 let first = Some((held.trace, held.event));
@@ -392,8 +413,28 @@ fn unready(
 /// Ready sends that are looked at.
 const MOST_READY: usize = 16;
 
-/// Locks of windows that were taken and not given back, and the operations that took them.
-fn locked(conversation: &Conversation) -> Vec<(Option<u32>, usize)> {
+/// Whether a task is in the call that frees a window.
+fn frees(conversation: &Conversation, window: CommunicatorId) -> bool {
+    let is_it = |part: &&Part| match &part.kind {
+        PartKind::Collective(share) => {
+            share.communicator == Some(window) && *share.name == *"MPI_Win_free"
+        }
+        _ => false,
+    };
+    let parts = conversation.parts.iter().rev().filter(is_it);
+    let mut pending = parts.map(|it| conversation.pending.contains(&it.operation));
+    pending.next().unwrap_or(false)
+}
+
+/// Whether a task did not survive `MPI_Finalize`.
+fn ended_in_finalize(conversation: &Conversation) -> bool {
+    let mut pending = conversation.pending.iter();
+    conversation.state == State::Ended
+        && pending.any(|it| &*conversation.operations[*it].name == "MPI_Finalize")
+}
+
+/// Locks of windows that were taken and not given back: the window, whose part, and the operation that took it.
+fn locked(conversation: &Conversation) -> Vec<(CommunicatorId, Option<u32>, usize)> {
     let mut held = Vec::new();
     for part in &conversation.parts {
         match part.kind {
@@ -408,7 +449,7 @@ fn locked(conversation: &Conversation) -> Vec<(Option<u32>, usize)> {
             _ => {}
         }
     }
-    held.into_iter().map(|(_, of, by)| (of, by)).collect()
+    held
 }
 
 /// What of a send does not fit a receive.
@@ -457,6 +498,7 @@ impl LooseEnd {
                 | Self::NeverEnded { .. }
                 | Self::NoBuffer { .. }
                 | Self::Argument { .. }
+                | Self::Aliased { .. }
                 | Self::Uncommitted { .. }
                 | Self::AttachedTwice
                 | Self::SmallBuffer { .. }

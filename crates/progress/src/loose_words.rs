@@ -46,6 +46,17 @@ impl LooseEnd {
                 format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
             }
             Self::Argument { name, what } => format!("called {name}{at} with {what}"),
+            Self::Aliased { name } => {
+                format!("called {name}{at}, whose send and receive buffers overlap")
+            }
+            Self::Overlap {
+                name,
+                writes,
+                other,
+            } => {
+                let does = if *writes { "writes into" } else { "reads from" };
+                format!("called {name}{at}, which {does} the buffer of {other} while that runs")
+            }
             Self::Uncommitted { name } => {
                 format!("called {name}{at} with a datatype that it had not committed")
             }

@@ -179,6 +179,35 @@ pub struct Size {
     pub datatype: Option<Unit>,
 }
 
+/// Elements for each rank of a communicator, or from each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Amount {
+    /// As many for all.
+    Same(i64, Unit),
+    /// By rank.
+    Each(Arc<[i64]>, Unit),
+}
+
+impl Amount {
+    /// That of a rank, and of what.
+    #[must_use]
+    pub fn of(&self, rank: u32) -> Option<(i64, &Unit)> {
+        match self {
+            Self::Same(count, unit) => Some((*count, unit)),
+            Self::Each(counts, unit) => Some((*counts.get(rank as usize)?, unit)),
+        }
+    }
+}
+
+/// What a task sends to each rank of the world in a collective operation, and what it expects of each, where that is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Amounts {
+    /// To each.
+    pub sent: Option<Amount>,
+    /// From each.
+    pub expected: Option<Amount>,
+}
+
 /// A task's share of a collective operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collective {
@@ -194,6 +223,8 @@ pub struct Collective {
     pub reduction: Option<Arc<str>>,
     /// How much, where all members have to say the same.
     pub size: Size,
+    /// How much for whom, where they need not.
+    pub amounts: Option<Arc<Amounts>>,
 }
 
 /// A call of an MPI function.

@@ -40,6 +40,7 @@ pub fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
         root,
         reduction: None,
         size: Size::default(),
+        amounts: None,
     })
 }
 

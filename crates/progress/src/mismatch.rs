@@ -62,9 +62,11 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
             })
             .collect();
         // Mostly all say the same.
-        if let Some((_, first)) = shares.first()
-            && shares.iter().all(|(_, it)| is_same(first, it))
-        {
+        let first = shares.first();
+        let are_same =
+            first.is_none_or(|(_, first)| shares.iter().all(|(_, it)| is_same(first, it)));
+        let has_amounts = |(_, it): &(PartId, &Collective)| it.amounts.is_some();
+        if are_same && !shares.iter().any(has_amounts) {
             continue;
         }
         let aspects: [(Aspect, Say); 4] = [
@@ -82,6 +84,7 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
             let sides = sides(&shares, say);
             (sides.len() > 1).then_some((aspect, sides))
         });
+        let differing = differing.or_else(|| Some((Aspect::Size, unequal(&shares)?)));
         if let Some((aspect, sides)) = differing {
             found.push(Mismatch {
                 communicator,
@@ -98,6 +101,32 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
 fn is_same(one: &Collective, other: &Collective) -> bool {
     (&one.name, one.root, &one.reduction, &one.size)
         == (&other.name, other.root, &other.reduction, &other.size)
+}
+
+/// The first who sends another amount than its receiver expects, and that one. O(members^2) where amounts are known.
+fn unequal(shares: &[(PartId, &Collective)]) -> Option<Vec<(String, Vec<PartId>)>> {
+    let senders = shares
+        .iter()
+        .filter_map(|(id, it)| Some((id, it.amounts.as_ref()?.sent.as_ref()?)));
+    let mut pairs = senders.flat_map(|(from, sent)| {
+        let receivers = shares
+            .iter()
+            .filter_map(|(id, it)| Some((id, it.amounts.as_ref()?.expected.as_ref()?)));
+        receivers.map(move |(to, expected)| ((from, sent), (to, expected)))
+    });
+    pairs.find_map(|((from, sent), (to, expected))| {
+        let ((sent, unit), (expected, other)) = (sent.of(to.task)?, expected.of(from.task)?);
+        let differ = unit == other && sent != expected;
+        differ.then(|| {
+            vec![
+                (
+                    format!("{expected} {unit} from rank {}", from.task),
+                    vec![*to],
+                ),
+                (format!("{sent} {unit} for rank {}", to.task), vec![*from]),
+            ]
+        })
+    })
 }
 
 /// What was said, and by whom; most first. Who said nothing is on no side.

@@ -4,7 +4,8 @@
 //!
 //! Every task steps through its operations; a step is taken when the parts that it waits for can
 //! complete, given how far the others are. What is left when nobody can step is stuck. Collective
-//! operations make members wait for what they need and no more. Where it is uncertain who took which message, nobody
+//! operations make members wait for what they need and no more; then, where that shows nothing, for all others: a program must
+//! not rely on either (MPI 4.1, 6.14). Where it is uncertain who took which message, nobody
 //! waits for it, so that a circle has certain ones only; but whoever receives it goes no further where the question is
 //! what is reached for sure. *Costs*: O(parts + waits).
 
@@ -24,6 +25,8 @@ struct Replay<'a> {
     at: BTreeMap<u32, usize>,
     /// A task that does not get past this operation.
     held: Option<(u32, usize)>,
+    /// Whether who comes to a collective operation waits for all others.
+    is_strict: bool,
 }
 
 /// Looks for a deadlock that only buffering prevented. `None` where there is none.
@@ -33,9 +36,13 @@ pub fn without_buffers(
     members: &Membership,
     matching: &Matching,
 ) -> Option<Circle> {
-    let mut replay = Replay::new(tasks, members, matching);
-    replay.run();
-    replay.circle()
+    let circle = |is_strict| {
+        let mut replay = Replay::new(tasks, members, matching);
+        replay.is_strict = is_strict;
+        replay.run();
+        replay.circle()
+    };
+    circle(false).or_else(|| circle(true))
 }
 
 /// Whether the operation that begins a part is reached though another task does not get past an
@@ -53,13 +60,14 @@ pub(crate) fn is_reached(
     replay.has_begun(part)
 }
 
-/// The operation that each task would come to if no send were buffered.
+/// The operation that each task would come to if no send were buffered, and collective operations waited for all.
 pub(crate) fn reached(
     tasks: &BTreeMap<u32, Conversation>,
     members: &Membership,
     matching: &Matching,
 ) -> BTreeMap<u32, usize> {
     let mut replay = Replay::new(tasks, members, matching);
+    replay.is_strict = true;
     replay.run();
     replay.at
 }
@@ -82,6 +90,7 @@ impl<'a> Replay<'a> {
             matching,
             at: tasks.keys().map(|task| (*task, 0)).collect(),
             held: None,
+            is_strict: false,
         }
     }
 
@@ -208,8 +217,9 @@ impl<'a> Replay<'a> {
                     .and_then(|root| members?.get(usize::try_from(root).ok()?))
                     .copied();
                 let is_needed = |other: u32| match share.shape {
-                    Shape::All => true,
                     Shape::Neighbours => false,
+                    _ if self.is_strict => true,
+                    Shape::All => true,
                     Shape::FromRoot => root == Some(other),
                     Shape::ToRoot => root == Some(task),
                     Shape::Prefix => other < task,

@@ -255,7 +255,8 @@ impl Play<'_> {
         }
         self.link(at, part, Link::Together(number as u32));
         let together = &mut self.together[number];
-        together.is_wrong |= together.share != *share;
+        // Whether amounts fit is not looked at here.
+        together.is_wrong |= together.share != *share || share.amounts.is_some();
         together.shares.push(share_of);
         let is_whole = (self.sizes)(communicator) == Some(together.shares.len());
         if is_whole && !together.is_wrong {

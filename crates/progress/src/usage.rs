@@ -90,7 +90,8 @@ fn used(kind: Kind) -> Option<Resource> {
 }
 
 impl Usage {
-    fn tell(&mut self, mistake: LooseEnd, trace: TraceName, event: u64) {
+    /// A call is wrong.
+    pub(crate) fn tell(&mut self, mistake: LooseEnd, trace: TraceName, event: u64) {
         let first = (trace, event, 0);
         self.changes += 1;
         self.mistakes.entry(mistake).or_insert(first).2 += 1;
@@ -361,6 +362,7 @@ impl Usage {
                     | LooseEnd::Uncommitted { .. }
                     | LooseEnd::OtherWay { .. }
                     | LooseEnd::OutsideEpoch { .. }
+                    | LooseEnd::Overlap { .. }
             )
         };
         self.mistakes.retain(|it, _| is_told(it));
