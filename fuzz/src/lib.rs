@@ -10,6 +10,7 @@ mod seeds;
 
 use directory::Directory;
 use lockstep_binary::{Image, check_program};
+use lockstep_concepts::Context;
 use lockstep_exchange::fuzz as exchange;
 use lockstep_format::bytes::{put_u32, u32_at, u64_at};
 use lockstep_format::check::crc32c;
@@ -20,6 +21,8 @@ use lockstep_format::process::{PAGE, SUFFIX, chunk, header, state, thread};
 use lockstep_format::{pack, sealed, side};
 use lockstep_patch::{Options, Scope};
 use lockstep_trace::{Run, Selection};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Symbols or events that a body takes at most.
 const MOST: usize = 100_000;
@@ -36,7 +39,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 19] = [
     reader("codecs", codecs, seeds::streams),
     reader("side", side_stream, seeds::arguments),
     reader("plan", plan, seeds::plans),
@@ -45,12 +48,17 @@ pub const TARGETS: [Target; 14] = [
     reader("sealed", sealed_run, seeds::sealed),
     reader("elf", elf, seeds::programs),
     reader("context", context, seeds::contexts),
+    reader("csv", csv, seeds::tables),
+    reader("attributes", attributes, seeds::attributes),
     reader("selection", selection, seeds::selections),
     reader("progress", lockstep_progress::fuzz::calls, seeds::calls),
-    reader("parlot", parlot, Vec::new),
-    reader("uftrace", uftrace, Vec::new),
+    reader("ring", ring, seeds::rings),
+    reader("execution", execution, seeds::executions),
+    reader("run", run_files, seeds::beside_processes),
+    reader("parlot", parlot, seeds::parlot),
+    reader("uftrace", uftrace, seeds::uftrace),
     reader("chrome", chrome, seeds::chrome),
-    reader("otf2", otf2, Vec::new),
+    reader("otf2", otf2, seeds::otf2),
 ];
 
 const fn reader(name: &'static str, body: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>) -> Target {
@@ -262,6 +270,65 @@ fn context(input: &[u8]) {
         let again = lockstep_concepts::cxt::read(&lockstep_concepts::cxt::write(&context));
         assert!(again.is_ok(), "what was written cannot be read");
     }
+}
+
+/// A formal context as comma-separated values.
+fn csv(input: &[u8]) {
+    if let Ok(text) = str::from_utf8(input)
+        && let Ok(context) = lockstep_concepts::csv::read(text)
+    {
+        let again = lockstep_concepts::csv::read(&lockstep_concepts::csv::write(&context));
+        assert!(again.is_ok(), "what was written cannot be read");
+    }
+}
+
+/// Attributes of objects, as JSON.
+fn attributes(input: &[u8]) {
+    if let Ok(sets) = serde_json::from_slice::<BTreeMap<String, Vec<String>>>(input) {
+        let objects = sets.len();
+        let context = Context::from_sets(sets);
+        assert_eq!(context.objects().len(), objects);
+    }
+}
+
+/// What a Go program wrote into the ring that it shares with us.
+fn ring(input: &[u8]) {
+    lockstep_goroutines::fuzz::ring(input, Directory::empty().path());
+}
+
+/// What was kept of an execution of a Go program.
+fn execution(input: &[u8]) {
+    lockstep_goroutines::fuzz::execution(input, Directory::empty().path());
+}
+
+/// What lies beside the process file of a run, one file after the other; those that are not told are as they should be.
+fn run_files(input: &[u8]) {
+    static FILES: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(seeds::files_of_a_run);
+    let directory = Directory::new("lockstep");
+    let mut rest = Some(input);
+    for (index, (path, content)) in FILES.iter().enumerate() {
+        let told = (index > 0).then(|| divided(&mut rest)).flatten();
+        let mut bytes = told.unwrap_or(content).to_vec();
+        if path.ends_with(".plan") {
+            seal(
+                &mut bytes,
+                lockstep_format::plan::header::ROLE..,
+                lockstep_format::plan::header::CHECK,
+            );
+        }
+        directory.write(path, &bytes);
+    }
+    read(&directory);
+}
+
+/// What stands before the next divider, which is gone then.
+fn divided<'a>(rest: &mut Option<&'a [u8]>) -> Option<&'a [u8]> {
+    let text = rest.take()?;
+    let divider = exchange::DIVIDER;
+    let at = text.windows(divider.len()).position(|it| it == divider);
+    let Some(at) = at else { return Some(text) };
+    *rest = text.get(at + divider.len()..);
+    text.get(..at)
 }
 
 /// A choice of traces, as on the command line.

@@ -2,14 +2,17 @@
 
 use crate::directory::Directory;
 use lockstep_calltree::trees;
+use lockstep_exchange::Target::Otf2;
+use lockstep_exchange::export;
+use lockstep_exchange::fuzz::DIVIDER;
 use lockstep_format::check::crc32c;
 use lockstep_format::codec::{AnyEncoder, Kind};
 use lockstep_format::plan::Role;
 use lockstep_format::process::SUFFIX;
 use lockstep_format::{pack, sealed, side};
 use lockstep_patch::{Options, Scope};
-use lockstep_trace::Sealable;
 use lockstep_trace::sealed::seal;
+use lockstep_trace::{Run, Sealable};
 use lockstep_writer::{Builder, Named, ProcessFacts};
 use std::fs;
 
@@ -29,15 +32,16 @@ fn symbols() -> Vec<u32> {
 }
 
 pub(crate) fn streams() -> Vec<Vec<u8>> {
-    let encoded = |kind| {
-        let mut encoder = Box::<AnyEncoder<crate::Words, crate::Words>>::default();
-        let mut bytes = crate::Bytes::default();
-        encoder.push_batch(kind, &symbols(), &mut bytes);
-        let tail = encoder.tail(kind);
-        bytes.0.extend_from_slice(&tail.bytes[..tail.length]);
-        bytes.0
-    };
     Kind::ALL.map(encoded).into()
+}
+
+fn encoded(kind: Kind) -> Vec<u8> {
+    let mut encoder = Box::<AnyEncoder<crate::Words, crate::Words>>::default();
+    let mut bytes = crate::Bytes::default();
+    encoder.push_batch(kind, &symbols(), &mut bytes);
+    let tail = encoder.tail(kind);
+    bytes.0.extend_from_slice(&tail.bytes[..tail.length]);
+    bytes.0
 }
 
 pub(crate) fn arguments() -> Vec<Vec<u8>> {
@@ -103,8 +107,8 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
     both.into_iter().flatten().collect()
 }
 
-/// A run of two threads in a directory of its own.
-fn run() -> Option<Directory> {
+/// A run of so many threads in a directory of its own.
+fn run(threads: u32) -> Option<Directory> {
     let directory = Directory::empty();
     let mut builder = Builder::new(directory.path()).ok()?;
     let names = ["main", "step", "MPI_Send", "MPI_Recv"];
@@ -117,7 +121,7 @@ fn run() -> Option<Directory> {
         })
     });
     let process = builder.process(ProcessFacts::default()).ok()?;
-    for thread in 0..2 {
+    for thread in 0..threads {
         builder.begin(process, thread).ok()?;
         let [main, step, send, receive] = &functions;
         builder.call(*main.as_ref().ok()?, Some(1)).ok()?;
@@ -137,7 +141,7 @@ fn run() -> Option<Directory> {
 }
 
 pub(crate) fn processes() -> Vec<Vec<u8>> {
-    let Some(run) = run() else { return Vec::new() };
+    let Some(run) = run(2) else { return Vec::new() };
     let files = fs::read_dir(run.path().join("processes"))
         .into_iter()
         .flatten();
@@ -145,6 +149,42 @@ pub(crate) fn processes() -> Vec<Vec<u8>> {
         .flatten()
         .filter_map(|file| fs::read(file.path()).ok())
         .collect()
+}
+
+/// The files of a run, by their paths below it; its process file first.
+pub(crate) fn files_of_a_run() -> Vec<(String, Vec<u8>)> {
+    let Some(run) = run(2) else { return Vec::new() };
+    let process = fs::read_dir(run.path().join("processes"));
+    let process = process.into_iter().flatten().flatten().next();
+    let Some(process) = process.and_then(|it| it.file_name().into_string().ok()) else {
+        return Vec::new();
+    };
+    let end = format!("ends/{}.json", process.trim_end_matches("-0.lockstep"));
+    run.write(&end, br#"{"kind":"exited","code":0}"#);
+    let mut files = Vec::new();
+    for folder in ["processes", ".", "plans", "lines", "ends"] {
+        let entries = fs::read_dir(run.path().join(folder));
+        let names = entries.into_iter().flatten().flatten();
+        let mut names: Vec<String> = names
+            .filter(|it| it.path().is_file())
+            .filter_map(|it| it.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        for name in names {
+            let path = format!("{folder}/{name}");
+            if let Ok(content) = fs::read(run.path().join(&path)) {
+                files.push((path, content));
+            }
+        }
+    }
+    files
+}
+
+/// What lies beside the process file, as one text.
+pub(crate) fn beside_processes() -> Vec<Vec<u8>> {
+    let files = files_of_a_run().into_iter().skip(1);
+    let contents: Vec<Vec<u8>> = files.map(|it| it.1).collect();
+    vec![contents.join(DIVIDER)]
 }
 
 pub(crate) fn packs() -> Vec<Vec<u8>> {
@@ -173,7 +213,7 @@ pub(crate) fn packs() -> Vec<Vec<u8>> {
 
 pub(crate) fn sealed() -> Vec<Vec<u8>> {
     let file = || {
-        let run = run()?;
+        let run = run(2)?;
         let sealable = Sealable::open(run.path()).ok()?;
         let trees = trees(&[&sealable.run], None).ok()?;
         seal(&[&sealable], &trees, None, false).ok()?;
@@ -192,6 +232,79 @@ pub(crate) fn selections() -> Vec<Vec<u8>> {
     ["6.4", "6.*", "*.0", "0-3.1-4", "5~1.0", "1:6.4", "6.h1"]
         .map(|text| text.as_bytes().to_vec())
         .into()
+}
+
+pub(crate) fn tables() -> Vec<Vec<u8>> {
+    vec![b"object,swims,\"flies, \"\"high\"\"\"\nduck,1,X\n\"carp\",true,\nreed,0,.\n".to_vec()]
+}
+
+pub(crate) fn attributes() -> Vec<Vec<u8>> {
+    vec![br#"{"6.4": ["holds lock a", "region heap"], "6.5": []}"#.to_vec()]
+}
+
+pub(crate) fn rings() -> Vec<Vec<u8>> {
+    vec![lockstep_goroutines::fuzz::records()]
+}
+
+pub(crate) fn executions() -> Vec<Vec<u8>> {
+    vec![lockstep_goroutines::fuzz::kept()]
+}
+
+/// Names, and a thread that calls them.
+pub(crate) fn parlot() -> Vec<Vec<u8>> {
+    let names: Vec<String> = (1..24).map(|number| format!("f{number}\n")).collect();
+    let names = format!("+\n/opt/app\n{}", names.concat());
+    let stream = encoded(Kind::SeedParlot);
+    vec![[names.into_bytes(), stream].join(DIVIDER)]
+}
+
+/// Two functions of one image: the first calls the second thirty times.
+pub(crate) fn uftrace() -> Vec<Vec<u8>> {
+    let mut info = b"Ftrace!\0\x04\0\0\0\x28\0\x01\x02".to_vec();
+    info.extend(0x363u64.to_le_bytes());
+    info.extend([0; 16]);
+    info.extend(b"exename:/opt/app\nexit_status:768\nosinfo:hostname=node\n");
+    let task = "SESS timestamp=0.000000001 pid=7 sid=1 exename=\"/opt/app\"\nTASK timestamp=0.000000002 tid=7 pid=7\n";
+    let map = "00400000-00500000 r-xp 00000000 00:00 0     /opt/app\n";
+    let symbols =
+        "# symbols: 2\n# path name: /opt/app\n0000000000000100 T main\n0000000000000200 T step\n";
+    let mut records = Vec::new();
+    let mut time = 100u64;
+    let mut put = |kind: u64, depth: u64, address: u64| {
+        let word = kind | 5 << 3 | depth << 6 | (0x40_0000 + address) << 16;
+        records.extend([time, word].into_iter().flat_map(u64::to_le_bytes));
+        time += 1;
+    };
+    put(0, 0, 0x104);
+    for _ in 0..30 {
+        put(0, 1, 0x204);
+        put(1, 1, 0x204);
+    }
+    put(1, 0, 0x104);
+    let texts = [task, map, symbols].map(|text| text.as_bytes().to_vec());
+    let files: Vec<Vec<u8>> = [info].into_iter().chain(texts).chain([records]).collect();
+    vec![files.join(DIVIDER)]
+}
+
+/// A run of one thread, as we write it.
+pub(crate) fn otf2() -> Vec<Vec<u8>> {
+    let files = || {
+        let directory = run(1)?;
+        let run = Run::open(directory.path()).ok()?;
+        let threads: Vec<_> = run.traces().collect();
+        let archive = directory.path().join("archive");
+        export(&run, &threads, Otf2, &archive, false).ok()?;
+        let read = |name: &str| fs::read(archive.join(name)).ok();
+        Some(
+            [
+                read("traces.otf2")?,
+                read("traces.def")?,
+                read("traces/0.evt")?,
+            ]
+            .join(DIVIDER),
+        )
+    };
+    files().into_iter().collect()
 }
 
 pub(crate) fn chrome() -> Vec<Vec<u8>> {

@@ -89,8 +89,16 @@ fn seeds_are_accepted() {
         "pack",
         "sealed",
         "context",
+        "csv",
+        "attributes",
         "selection",
+        "ring",
+        "execution",
+        "run",
+        "parlot",
+        "uftrace",
         "chrome",
+        "otf2",
         "progress",
     ];
     for name in needed.iter().chain(

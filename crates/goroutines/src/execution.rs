@@ -12,6 +12,10 @@
 //! * Usages that standard packages make on behalf of the program (`context`, `io.Pipe`, ...) are there, too, at the
 //!   program's line that called, or without a site: whether a wait can end hangs on them.
 
+mod read;
+
+pub use read::ExecutionError;
+
 use serde::{Deserialize, Serialize};
 
 /// Index into [`Execution::sites`].

@@ -23,6 +23,7 @@ pub mod doctor;
 pub mod dot;
 pub mod execution;
 pub mod foresight;
+pub mod fuzz;
 mod known;
 pub mod launch;
 mod livelock;

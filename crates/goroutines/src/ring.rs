@@ -216,6 +216,22 @@ pub fn prepare(policy: &Policy, classes: &[u8], script: &[u64], most: u64) -> (V
     (bytes, size)
 }
 
+/// The bytes of a ring whose chunks hold these records, as many as there are chunks for.
+pub(crate) fn holding(policy: &Policy, records: &[u8]) -> Vec<u8> {
+    let (mut bytes, _) = prepare(policy, &[], &[], 0);
+    let chunks_at = word(&bytes, at::CHUNKS) as usize;
+    let count = word(&bytes, at::CHUNK_COUNT) as usize;
+    let claimed = records.chunks(CHUNK - SLOT).take(count);
+    bytes[at::CLAIMED * 8..][..8].copy_from_slice(&(claimed.len() as u64).to_le_bytes());
+    bytes.resize(chunks_at, 0);
+    for part in claimed {
+        // The first slot of each chunk is the chunk's own.
+        bytes.extend([0; SLOT]);
+        bytes.extend(part);
+    }
+    bytes
+}
+
 /// Where in the file the parent writes a number to ask for states, and reads it back when they are there.
 pub const ASKED_AT: u64 = at::ASKED as u64 * 8;
 

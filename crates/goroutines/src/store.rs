@@ -162,7 +162,9 @@ impl Campaign {
     /// # Errors
     /// Where it is no such directory.
     pub fn read(directory: &Path) -> Result<Self, StoreError> {
-        parse(&directory.join(MARKER), directory)
+        parse(&directory.join(MARKER), directory, |it| {
+            serde_json::from_slice(it)
+        })
     }
 }
 
@@ -171,14 +173,19 @@ impl Campaign {
 /// # Errors
 /// Where it is not there.
 pub fn execution(directory: &Path, number: usize) -> Result<Execution, StoreError> {
-    parse(&run(directory, number).join(EXECUTION), directory)
+    let path = run(directory, number).join(EXECUTION);
+    parse(&path, directory, Execution::read)
 }
 
-fn parse<T: serde::de::DeserializeOwned>(path: &Path, directory: &Path) -> Result<T, StoreError> {
+fn parse<T, E: std::fmt::Display>(
+    path: &Path,
+    directory: &Path,
+    read: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<T, StoreError> {
     let other = |reason: String| StoreError::Other {
         path: directory.to_owned(),
-        reason,
+        reason: format!("{}: {reason}", path.display()),
     };
-    let bytes = fs::read(path).map_err(|error| other(format!("{}: {error}", path.display())))?;
-    serde_json::from_slice(&bytes).map_err(|error| other(format!("{}: {error}", path.display())))
+    let bytes = fs::read(path).map_err(|error| other(error.to_string()))?;
+    read(&bytes).map_err(|error| other(error.to_string()))
 }

@@ -17,7 +17,7 @@ pub(crate) fn judged(run: &Path) -> Result<Option<Judgement>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).context(format!("{} cannot be read", path.display())),
     };
-    let execution: Execution = serde_json::from_slice(&bytes)
+    let execution = Execution::read(&bytes)
         .with_context(|| format!("{}: expected what a Go program did", path.display()))?;
     Ok(Some(judge(&execution)))
 }
