@@ -143,17 +143,22 @@ impl<'a> Imports<'a> {
 /// A statically linked unwinder finds frame descriptions by asking the loader, and imports none of
 /// the unwinder's functions. That some other program does so too costs it nothing but exactness of
 /// the last returns of a thread.
+///
+/// The collector of OCaml's native programs looks up each return address on the stack in a table of the compiler's: it
+/// unwinds by itself as well.
 pub(crate) fn has_own_unwinder(image: &Image<'_>, imports: &[Import<'_>]) -> bool {
     let imported: FxHashSet<&[u8]> = imports.iter().map(|import| import.name).collect();
     let imports_unwinder = imported.iter().any(|name| name.starts_with(b"_Unwind_"));
     let asks_loader = [&b"dl_iterate_phdr"[..], b"_dl_find_object"]
         .iter()
         .any(|name| imported.contains(name));
+    let unwinders = [
+        &b"_Unwind_RaiseException"[..],
+        b"caml_init_frame_descriptors",
+    ];
     let defines_unwinder = || {
         let symbols = image.function_symbols();
-        symbols
-            .iter()
-            .any(|symbol| symbol.name == b"_Unwind_RaiseException")
+        symbols.iter().any(|it| unwinders.contains(&it.name))
     };
     (asks_loader && !imports_unwinder) || defines_unwinder()
 }

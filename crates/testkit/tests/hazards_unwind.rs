@@ -159,3 +159,15 @@ fn a_walk_along_frame_pointers() {
         }
     }
 }
+
+/// As the collector of OCaml's native programs does.
+#[test]
+fn who_looks_up_return_addresses_finds_the_program_s() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    for level in ["-O0", "-O2"] {
+        let program = Hazard::new(&Recipe::new("c/frame_table.c").flag(level));
+        ended(program.unharmed(), &[("work", 2), ("collect", 2)]);
+    }
+}
