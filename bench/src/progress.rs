@@ -105,6 +105,7 @@ fn waiting_tasks(count: u32) -> BTreeMap<u32, Conversation> {
                     root: None,
                     reduction: None,
                     size: Size::default(),
+                    amounts: None,
                 }),
             ),
         };
