@@ -6,7 +6,7 @@
 use crate::capture;
 use crate::execution::{End, Execution, Output};
 use crate::foresight::Foresight;
-use crate::ring::{self, Mode, Policy, Ring, Turns, kind};
+use crate::ring::{self, Policy, Ring, kind};
 use crate::symbols::{Program, Symbols};
 use crate::{Coverage, Tree, dot, judge, predict, trace, waits};
 use std::path::Path;
@@ -69,17 +69,7 @@ fn analyse(execution: &Execution, directory: &Path) {
 
 /// A ring with these records in its first chunks.
 fn whole(records: &[u8]) -> Vec<u8> {
-    let policy = Policy {
-        seed: 1,
-        mode: Mode::None,
-        chance: 0,
-        longest: 0,
-        bound: 0,
-        settle: 0,
-        steady: false,
-        turns: Turns::default(),
-    };
-    ring::holding(&policy, records)
+    ring::holding(&Policy::undisturbed(1), records)
 }
 
 /// Records that [`ring`] accepts: main makes a channel and a goroutine, which sends, locks and waits.

@@ -158,6 +158,7 @@ struct Record<'a> {
     steps: Vec<Vec<channels::Touch>>,
     /// Waits with locks held.
     waits: Vec<waits::Kept>,
+    guards: waits::Guards,
 }
 
 impl<'a> Record<'a> {
@@ -168,11 +169,13 @@ impl<'a> Record<'a> {
             locks: locks::Steps::default(),
             steps: vec![Vec::new(); execution.objects.len()],
             waits: Vec::new(),
+            guards: waits::Guards::default(),
         };
         for index in 0..execution.events.len() {
             order.step(&record.replay, index);
             record.locks.see(&record.replay, &order, index);
             waits::see(&mut record.waits, &record.replay, &order, index);
+            record.guards.see(&record.replay, index);
             channels::see(&mut record.steps, &record.replay, &order, index);
             record.replay.step(index);
         }

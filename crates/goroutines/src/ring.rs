@@ -174,6 +174,23 @@ pub struct Policy {
     pub turns: Turns,
 }
 
+impl Policy {
+    /// Nothing is disturbed, and nobody waited for at the end.
+    #[must_use]
+    pub fn undisturbed(seed: u64) -> Self {
+        Self {
+            seed,
+            mode: Mode::None,
+            chance: 0,
+            longest: 0,
+            bound: 0,
+            settle: 0,
+            steady: false,
+            turns: Turns::default(),
+        }
+    }
+}
+
 /// The first bytes of a new ring, and how large the whole file is. `script`: the order of turns that is asked for.
 #[must_use]
 pub fn prepare(policy: &Policy, classes: &[u8], script: &[u64], most: u64) -> (Vec<u8>, u64) {
@@ -466,21 +483,8 @@ fn read_chunk<'a>(chunk: &'a [u8], records: &mut Vec<Record<'a>>) {
 mod tests {
     use super::*;
 
-    fn policy() -> Policy {
-        Policy {
-            seed: 1,
-            mode: Mode::None,
-            chance: 0,
-            longest: 0,
-            bound: 0,
-            settle: 0,
-            steady: false,
-            turns: Turns::default(),
-        }
-    }
-
     fn sample() -> Vec<u8> {
-        let (mut bytes, size) = prepare(&policy(), &[0; 100], &[], 0);
+        let (mut bytes, size) = prepare(&Policy::undisturbed(1), &[0; 100], &[], 0);
         bytes.resize(size as usize, 0);
         let mut put = |index: usize, value: u64| {
             bytes[index * 8..index * 8 + 8].copy_from_slice(&value.to_le_bytes());

@@ -14,10 +14,10 @@
 use crate::call::stem;
 use crate::layout::{Footprint, Layouts};
 use crate::message::{Part, left};
+use crate::verdict::file;
 use lockstep_trace::{Buffer, Resolved, SourceLine, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A buffer of a call: what MPI does with it.
@@ -239,12 +239,10 @@ pub(crate) struct Begun {
 impl Begun {
     /// `MPI_Isend at halo.c:70`
     fn told(&self) -> String {
-        let Some(line) = &self.line else {
-            return self.name.to_string();
-        };
-        let file = Path::new(&line.file).file_name();
-        let file = file.and_then(|it| it.to_str()).unwrap_or(&line.file);
-        format!("{} at {file}:{}", self.name, line.line)
+        match &self.line {
+            Some(line) => format!("{} at {}", self.name, file(line)),
+            None => self.name.to_string(),
+        }
     }
 }
 

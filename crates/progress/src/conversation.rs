@@ -425,7 +425,7 @@ impl Said {
         let mistake = LooseEnd::Overlap {
             name: name.to_string(),
             writes: clash.writes,
-            other: clash.other.to_string(),
+            other: clash.other,
         };
         self.conversation.usage.tell(mistake, self.trace, event);
     }

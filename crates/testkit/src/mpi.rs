@@ -1,8 +1,28 @@
 //! The MPI libraries of this machine, side by side.
 
+use crate::artifacts::repository;
 use crate::recipe::Recipe;
+use crate::recording::{Recording, record};
+use crate::scratch::Scratch;
 use crate::tools;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A text in which `@...@` stands for the number of the line of a program of `programs/mpi` that has what is between.
+#[must_use]
+pub fn with_lines(source: &str, text: &str) -> String {
+    let source = repository().join("programs/mpi").join(source);
+    let source = std::fs::read_to_string(source).expect("the source is there");
+    let line_of = |text: &str| {
+        let index = source.lines().position(|line| line.contains(text));
+        index.unwrap_or_else(|| panic!("no line has {text}")) + 1
+    };
+    let parts = text.split('@').enumerate();
+    let parts = parts.map(|(index, part)| match index % 2 {
+        1 => line_of(part).to_string(),
+        _ => part.to_owned(),
+    });
+    parts.collect()
+}
 
 /// One MPI library with its compilers and its launcher, under the names that Debian gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +72,15 @@ impl Mpi {
     #[must_use]
     pub fn launch(self, ranks: usize) -> Vec<String> {
         vec![self.launcher(), "-n".to_owned(), ranks.to_string()]
+    }
+
+    /// A run of so many ranks of a program of `programs/mpi`, which does what the word says.
+    #[must_use]
+    pub fn record(self, scratch: &Scratch, source: &str, ranks: usize, word: &str) -> Recording {
+        let program = self.recipe(source).flags(&["-g", "-O1"]).build();
+        let mut words = self.launch(ranks);
+        words.extend([program.display().to_string(), word.to_owned()]);
+        record(scratch, &[], &words)
     }
 
     /// Whether it is installed; said aloud if not.

@@ -1,7 +1,7 @@
 //! Who says in a collective operation how much it has for each other, and who expects something else: `progress` tells of both.
 
+use lockstep_testkit::Scratch;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Recording, Scratch, record};
 
 /// What is wrong, and the parts of the sentence.
 const CASES: [(&str, [&str; 2]); 6] = [
@@ -37,20 +37,15 @@ const CASES: [(&str, [&str; 2]); 6] = [
     ),
 ];
 
-fn run(mpi: Mpi, scratch: &Scratch, lapse: &str) -> Recording {
-    let program = mpi.recipe("amounts.c").flags(&["-g", "-O1"]).build();
-    let mut words = mpi.launch(3);
-    words.extend([program.display().to_string(), lapse.to_owned()]);
-    record(scratch, &[], &words)
-}
-
 #[test]
 fn who_expects_something_else() {
     let _one = one_at_a_time();
     let scratch = Scratch::new("amounts");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (lapse, says) in CASES {
-            let progress = run(mpi, &scratch, lapse).json(&["progress"]);
+            let progress = mpi
+                .record(&scratch, "amounts.c", 3, lapse)
+                .json(&["progress"]);
             let verdict = progress["verdict"].as_str().expect("a sentence");
             for says in says {
                 assert!(
@@ -68,7 +63,7 @@ fn who_agree_are_not_told() {
     let _one = one_at_a_time();
     let scratch = Scratch::new("amounts-fine");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
-        let recording = run(mpi, &scratch, "fine");
+        let recording = mpi.record(&scratch, "amounts.c", 3, "fine");
         assert_eq!(recording.outcome.status, 0, "{:#?}", recording.outcome);
         let fine = recording.json(&["progress"]);
         let verdict = "no task hangs: all 3 ranks came to their end";

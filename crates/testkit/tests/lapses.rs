@@ -1,9 +1,8 @@
 //! Mistakes in the use of MPI that need not stop a program: `progress` tells of them, with the line, after a
 //! run that came to its end; and of a run that MPI ended, with what was given to the call.
 
-use lockstep_testkit::artifacts::repository;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Recording, Scratch, record};
+use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
+use lockstep_testkit::{Recording, Scratch};
 
 /// A mistake, and what the sentence says, where `@text@` is the line of the source with that text.
 type Case = (&'static str, &'static str);
@@ -139,29 +138,12 @@ const NOTICED: [&str; 6] = [
 ];
 
 fn run(mpi: Mpi, scratch: &Scratch, lapse: &str) -> Recording {
-    let program = mpi.recipe("lapses.c").flags(&["-g", "-O1"]).build();
-    let mut words = mpi.launch(4);
-    words.extend([program.display().to_string(), lapse.to_owned()]);
-    record(scratch, &[], &words)
-}
-
-/// The number of the line of the source that has this text.
-fn line_of(text: &str) -> usize {
-    let source = repository().join("programs/mpi/lapses.c");
-    let source = std::fs::read_to_string(source).expect("the source is there");
-    let index = source.lines().position(|line| line.contains(text));
-    index.unwrap_or_else(|| panic!("no line has {text}")) + 1
+    mpi.record(scratch, "lapses.c", 4, lapse)
 }
 
 /// With the numbers of the lines.
 fn expected(text: &str) -> String {
-    let mut parts = text.split('@');
-    let mut all = parts.next().unwrap_or_default().to_owned();
-    while let (Some(marked), Some(rest)) = (parts.next(), parts.next()) {
-        all.push_str(&line_of(marked).to_string());
-        all.push_str(rest);
-    }
-    all
+    with_lines("lapses.c", text)
 }
 
 #[test]
@@ -209,7 +191,7 @@ fn the_lines_of_an_order_that_differs() {
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let progress = run(mpi, &scratch, "order").json(&["progress"]);
         let verdict = progress["verdict"].as_str().expect("a sentence");
-        let reduce = line_of("MPI_Reduce(");
+        let reduce = expected("@MPI_Reduce(@");
         let says = format!("where ranks 1-3 call MPI_Reduce at lapses.c:{reduce}: operation 1");
         assert!(
             verdict.contains("rank 0 calls MPI_Bcast at lapses.c:") && verdict.contains(&says),

@@ -1,8 +1,7 @@
 //! Memory that MPI uses while others use it, and buffers that it cannot have: `progress` tells of them, with both lines.
 
-use lockstep_testkit::artifacts::repository;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Recording, Scratch, record};
+use lockstep_testkit::Scratch;
+use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
 
 /// What is wrong, and what the sentence says, where `@text@` is the line of the source with that text.
 const CASES: [(&str, &str); 12] = [
@@ -61,29 +60,6 @@ const CASES: [(&str, &str); 12] = [
     ),
 ];
 
-fn run(mpi: Mpi, scratch: &Scratch, lapse: &str) -> Recording {
-    let program = mpi.recipe("overlaps.c").flags(&["-g", "-O1"]).build();
-    let mut words = mpi.launch(2);
-    words.extend([program.display().to_string(), lapse.to_owned()]);
-    record(scratch, &[], &words)
-}
-
-/// With the numbers of the lines.
-fn expected(text: &str) -> String {
-    let source = repository().join("programs/mpi/overlaps.c");
-    let source = std::fs::read_to_string(source).expect("the source is there");
-    let line_of = |text: &str| {
-        let index = source.lines().position(|line| line.contains(text));
-        index.unwrap_or_else(|| panic!("no line has {text}")) + 1
-    };
-    let parts = text.split('@').enumerate();
-    let parts = parts.map(|(index, part)| match index % 2 {
-        1 => line_of(part).to_string(),
-        _ => part.to_owned(),
-    });
-    parts.collect()
-}
-
 #[test]
 fn memory_that_two_use() {
     let _one = one_at_a_time();
@@ -91,9 +67,11 @@ fn memory_that_two_use() {
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (lapse, says) in CASES {
             // A library that refuses the call may end the job.
-            let progress = run(mpi, &scratch, lapse).json(&["progress"]);
+            let progress = mpi
+                .record(&scratch, "overlaps.c", 2, lapse)
+                .json(&["progress"]);
             let verdict = progress["verdict"].as_str().expect("a sentence");
-            let says = expected(says);
+            let says = with_lines("overlaps.c", says);
             assert!(
                 verdict.contains(&says),
                 "{mpi:?} {lapse}: {says}\n{progress:#}"
@@ -107,7 +85,9 @@ fn memory_that_is_used_in_turn() {
     let _one = one_at_a_time();
     let scratch = Scratch::new("overlaps-fine");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
-        let fine = run(mpi, &scratch, "fine").json(&["progress"]);
+        let fine = mpi
+            .record(&scratch, "overlaps.c", 2, "fine")
+            .json(&["progress"]);
         let verdict = "no task hangs: all 2 ranks came to their end";
         assert_eq!(fine["verdict"], verdict, "{mpi:?}: {fine:#}");
         assert_eq!(fine["loose_ends"], serde_json::json!([]));

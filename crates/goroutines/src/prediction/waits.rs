@@ -90,7 +90,7 @@ pub(super) fn findings(context: &Context<'_, '_>, found: &mut Vec<Finding>) {
             // What came before the lock was taken cannot be kept out by it.
             let asked = needs.asked.get(&(who, hold.object, site));
             let over = asked.is_some_and(|it| kept.step.clock.has(who, *it));
-            if !over && !is_left_as_found(context, kept.object, hold.object) {
+            if !over && !context.record.guards.guards(hold.object, kept.object) {
                 found.push(finding(context, kept, hold, who, site));
             }
         }
@@ -116,14 +116,21 @@ fn can_wait(context: &Context<'_, '_>, kept: &Kept) -> bool {
     kept.step.action != Action::Send || sends > capacity
 }
 
-/// Whether a channel is used under this lock alone, and everybody takes out as much as he put in before he gives the lock
-/// back: whoever has the lock finds it as it was at first.
-fn is_left_as_found(context: &Context<'_, '_>, channel: ObjectId, lock: ObjectId) -> bool {
-    let execution = context.execution;
-    let mut replay = Replay::new(execution);
-    let mut inside: BTreeMap<GoroutineId, i64> = BTreeMap::new();
-    for (index, event) in execution.events.iter().enumerate() {
-        if let (
+/// Channels that are used under a lock alone, where everybody takes out as much as he put in before he gives the lock back:
+/// whoever has the lock finds such a channel as it was at first.
+#[derive(Default)]
+pub(super) struct Guards {
+    /// By channel.
+    locks: BTreeMap<ObjectId, BTreeSet<ObjectId>>,
+    /// What a goroutine put into channels more than it took out, where that is not 0.
+    inside: BTreeMap<(GoroutineId, ObjectId), i64>,
+}
+
+impl Guards {
+    /// Takes down what the event shows; `replay` is the state before it.
+    pub(super) fn see(&mut self, replay: &Replay<'_>, index: usize) {
+        let event = &replay.execution.events[index];
+        let (
             Some(id),
             What::Request {
                 action,
@@ -132,30 +139,42 @@ fn is_left_as_found(context: &Context<'_, '_>, channel: ObjectId, lock: ObjectId
                 ..
             },
         ) = (event.goroutine, &event.what)
-        {
-            let step = match action {
-                Action::Send => 1,
-                Action::Receive => -1,
-                _ => 0,
-            };
-            if *object == Some(channel) {
-                let held = replay.held_by(id);
-                let is_kept_out = held.iter().any(|it| it.object == lock && !it.reading);
-                if step == 0 || !is_kept_out {
-                    return false;
+        else {
+            return;
+        };
+        match (action, object) {
+            (Action::Send | Action::Receive, Some(channel)) => {
+                let held = replay.held_by(id).iter().filter(|it| !it.reading);
+                let held: BTreeSet<ObjectId> = held.map(|it| it.object).collect();
+                let locks = self.locks.entry(*channel).or_insert_with(|| held.clone());
+                locks.retain(|it| held.contains(it));
+                let inside = self.inside.entry((id, *channel)).or_default();
+                *inside += if *action == Action::Send { 1 } else { -1 };
+                if *inside == 0 {
+                    self.inside.remove(&(id, *channel));
                 }
-                *inside.entry(id).or_default() += step;
             }
-            let is_left = *action == Action::Unlock && *object == Some(lock);
-            if is_left && inside.get(&id).is_some_and(|it| *it != 0)
-                || crate::replay::channels(cases).any(|it| it.0 == channel)
-            {
-                return false;
+            (Action::Close, Some(channel)) => drop(self.locks.insert(*channel, BTreeSet::new())),
+            (Action::Unlock, Some(lock)) => {
+                let own = (id, ObjectId(0))..=(id, ObjectId(u32::MAX));
+                for ((_, channel), _) in self.inside.range(own) {
+                    self.locks.entry(*channel).or_default().remove(lock);
+                }
             }
+            _ => {}
         }
-        replay.step(index);
+        for (channel, _) in crate::replay::channels(cases) {
+            self.locks.insert(channel, BTreeSet::new());
+        }
     }
-    inside.values().all(|it| *it == 0)
+
+    /// Whether whoever has the lock finds the channel as it was at first.
+    fn guards(&self, lock: ObjectId, channel: ObjectId) -> bool {
+        self.locks
+            .get(&channel)
+            .is_some_and(|it| it.contains(&lock))
+            && !self.inside.keys().any(|it| it.1 == channel)
+    }
 }
 
 /// Who needs which lock before what.
