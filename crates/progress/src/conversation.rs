@@ -1,14 +1,15 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
-use crate::answer::{answered, chosen, had_none, status};
-use crate::buffers::{Begun, Buffers, Touch, has_buffers, overlap, synchronises, touches, wrong};
+mod completion;
+mod memory;
+
+use crate::answer::{answered, chosen};
+use crate::buffers::{Begun, Buffers, Touch, has_buffers, touches};
 use crate::call::{
-    begun, everybody, freed, introduction, meets_in_a_file, opens_between, own_share, probed,
-    requests, stem, step, tells,
+    begun, everybody, freed, introduction, meets_in_a_file, probed, requests, stem, step, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
 use crate::layout::{Layout, Layouts};
-use crate::loose::LooseEnd;
 use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
 use crate::onesided::is_quiet;
 use crate::poll::Polls;
@@ -372,64 +373,6 @@ impl Said {
         self.open = Some((depth, open));
     }
 
-    /// A call is given buffers: what is wrong with these by themselves.
-    fn given(&mut self, (name, base): (&Arc<str>, &str), event: &Resolved, open: &Open) {
-        self.meets_others |= opens_between(base);
-        if !has_buffers(event) {
-            return;
-        }
-        let at = event.annotated.index;
-        let what = wrong(base, event, self.trace.process.rank).or_else(|| {
-            let is_between = self.meets_others;
-            let own = || own_share(base, event, (&self.datatypes, self.trace.process.rank));
-            (!is_between).then(own).flatten()
-        });
-        let told = &mut self.conversation.usage;
-        if let Some(what) = what {
-            let name = name.to_string();
-            told.tell(LooseEnd::Argument { name, what }, self.trace, at);
-        } else if overlap(&open.touches) {
-            let name = name.to_string();
-            told.tell(LooseEnd::Aliased { name }, self.trace, at);
-        }
-    }
-
-    /// A call that gives no request back uses its buffers.
-    fn uses(&mut self, (name, base): (&Arc<str>, &str), event: u64, open: &mut Open) {
-        if let Some(window) = open.window.filter(|_| synchronises(base)) {
-            self.buffers.synchronise(window);
-        }
-        if open.template.is_some() || !open.begun.is_empty() {
-            return;
-        }
-        let touches = std::mem::take(&mut open.touches);
-        self.clash(name, &touches, event);
-        if open.window.is_some() {
-            let begun = Begun {
-                name: name.clone(),
-                line: open.line.clone(),
-            };
-            let parts = &self.conversation.parts;
-            self.buffers
-                .begin(&begun, touches, (&[], open.window), parts);
-        }
-    }
-
-    /// Tells of an operation that runs and uses the same memory.
-    fn clash(&mut self, name: &Arc<str>, touches: &[Touch], event: u64) {
-        let is_unsure = |part| self.requests.unsure().any(|it| it == part);
-        let parts = &self.conversation.parts;
-        let Some(clash) = self.buffers.clash(touches, parts, is_unsure) else {
-            return;
-        };
-        let mistake = LooseEnd::Overlap {
-            name: name.to_string(),
-            writes: clash.writes,
-            other: clash.other,
-        };
-        self.conversation.usage.tell(mistake, self.trace, event);
-    }
-
     /// Begins what a call begins; what it waits for.
     fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
         let (stem, is_nonblocking) = stem(base);
@@ -544,15 +487,6 @@ impl Said {
             }
             let all = &self.conversation.parts;
             self.buffers.begin(&begun, touches, (&parts, None), all);
-        }
-    }
-
-    /// These are over, though nobody saw when.
-    fn are_over(&mut self, parts: &[usize]) {
-        for part in parts {
-            if let Some(part) = self.conversation.parts.get_mut(*part) {
-                part.complete = true;
-            }
         }
     }
 
@@ -711,12 +645,6 @@ impl Said {
         self.forget(operation);
     }
 
-    /// The buffers of these requests may be used, though the requests are not complete.
-    fn let_go(&mut self, named: &Named) {
-        let parts = self.requests.parts(&named.handles);
-        self.buffers.let_go(&parts);
-    }
-
     /// Leaves out what nobody could notice: a program may ask its rank a billion times.
     fn forget(&mut self, operation: usize) {
         let is_last = operation + 1 == self.conversation.operations.len();
@@ -729,67 +657,6 @@ impl Said {
             self.conversation.operations.pop();
         } else {
             self.polls.forget();
-        }
-    }
-
-    fn complete_all(&mut self, named: &Named, event: &Resolved) {
-        self.complete(named.handles.iter().copied().enumerate(), event);
-        let unseen = self.requests.complete_unseen(named.more, &[]);
-        self.are_over(&unseen);
-    }
-
-    /// These requests are over, each with the place of its status.
-    fn complete(&mut self, seen: impl IntoIterator<Item = (usize, i64)>, event: &Resolved) {
-        for (place, handle) in seen {
-            for part in self.requests.complete(handle) {
-                self.finish(part, event, Some(place));
-            }
-        }
-    }
-
-    /// Receives that wait for nothing any more, nor take a message from others, as far as the run shows.
-    /// Of sends that are cancelled the receivers know nothing: they are taken to be sent.
-    fn cancel(&mut self, handles: &[i64]) {
-        for number in self.requests.parts(handles) {
-            let Some(part) = self.conversation.parts.get_mut(number) else {
-                continue;
-            };
-            if matches!(part.kind, PartKind::Receive { .. }) {
-                let kind = std::mem::replace(&mut part.kind, PartKind::Own);
-                self.cancelled.push((number, kind));
-            }
-        }
-    }
-
-    /// A receive that was cancelled is over: it had no message, or nobody knows.
-    fn outcome(&mut self, number: usize, had_none: bool) {
-        let Some(place) = self.cancelled.iter().position(|it| it.0 == number) else {
-            return;
-        };
-        let (_, kind) = self.cancelled.swap_remove(place);
-        let unclear = &mut self.conversation.unclear;
-        if !had_none && !unclear.contains(&kind) {
-            unclear.push(kind);
-        }
-    }
-
-    /// A part is complete; a status may say whose message it was: the only one, or number `index`.
-    fn finish(&mut self, part: usize, event: &Resolved, index: Option<usize>) {
-        self.outcome(part, had_none(event, index));
-        let Some(part) = self.conversation.parts.get_mut(part) else {
-            return;
-        };
-        part.complete = true;
-        let PartKind::Receive { from, tag, .. } = &mut part.kind else {
-            return;
-        };
-        if let Some((said, sender)) = status(event, index) {
-            if let (Peer::Any, Some(sender)) = (*from, sender) {
-                *from = Peer::Task(sender);
-            }
-            if tag.is_none() && said >= 0 {
-                *tag = Some(said);
-            }
         }
     }
 }

@@ -1,0 +1,83 @@
+//! How what was begun comes to an end.
+
+use super::Said;
+use crate::answer::{had_none, status};
+use crate::message::{PartKind, Peer};
+use crate::requests::Named;
+use lockstep_trace::Resolved;
+
+impl Said {
+    /// These are over, though nobody saw when.
+    pub(super) fn are_over(&mut self, parts: &[usize]) {
+        for part in parts {
+            if let Some(part) = self.conversation.parts.get_mut(*part) {
+                part.complete = true;
+            }
+        }
+    }
+
+    pub(super) fn complete_all(&mut self, named: &Named, event: &Resolved) {
+        self.complete(named.handles.iter().copied().enumerate(), event);
+        let unseen = self.requests.complete_unseen(named.more, &[]);
+        self.are_over(&unseen);
+    }
+
+    /// These requests are over, each with the place of its status.
+    pub(super) fn complete(
+        &mut self,
+        seen: impl IntoIterator<Item = (usize, i64)>,
+        event: &Resolved,
+    ) {
+        for (place, handle) in seen {
+            for part in self.requests.complete(handle) {
+                self.finish(part, event, Some(place));
+            }
+        }
+    }
+
+    /// Receives that wait for nothing any more, nor take a message from others, as far as the run shows.
+    /// Of sends that are cancelled the receivers know nothing: they are taken to be sent.
+    pub(super) fn cancel(&mut self, handles: &[i64]) {
+        for number in self.requests.parts(handles) {
+            let Some(part) = self.conversation.parts.get_mut(number) else {
+                continue;
+            };
+            if matches!(part.kind, PartKind::Receive { .. }) {
+                let kind = std::mem::replace(&mut part.kind, PartKind::Own);
+                self.cancelled.push((number, kind));
+            }
+        }
+    }
+
+    /// A receive that was cancelled is over: it had no message, or nobody knows.
+    pub(super) fn outcome(&mut self, number: usize, had_none: bool) {
+        let Some(place) = self.cancelled.iter().position(|it| it.0 == number) else {
+            return;
+        };
+        let (_, kind) = self.cancelled.swap_remove(place);
+        let unclear = &mut self.conversation.unclear;
+        if !had_none && !unclear.contains(&kind) {
+            unclear.push(kind);
+        }
+    }
+
+    /// A part is complete; a status may say whose message it was: the only one, or number `index`.
+    pub(super) fn finish(&mut self, part: usize, event: &Resolved, index: Option<usize>) {
+        self.outcome(part, had_none(event, index));
+        let Some(part) = self.conversation.parts.get_mut(part) else {
+            return;
+        };
+        part.complete = true;
+        let PartKind::Receive { from, tag, .. } = &mut part.kind else {
+            return;
+        };
+        if let Some((said, sender)) = status(event, index) {
+            if let (Peer::Any, Some(sender)) = (*from, sender) {
+                *from = Peer::Task(sender);
+            }
+            if tag.is_none() && said >= 0 {
+                *tag = Some(said);
+            }
+        }
+    }
+}

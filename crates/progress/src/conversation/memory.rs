@@ -1,0 +1,75 @@
+//! What calls do to the memory of the program.
+
+use super::{Open, Said};
+use crate::buffers::{Begun, Touch, has_buffers, overlap, synchronises, wrong};
+use crate::call::{opens_between, own_share};
+use crate::loose::LooseEnd;
+use crate::requests::Named;
+use lockstep_trace::Resolved;
+use std::sync::Arc;
+
+impl Said {
+    /// A call is given buffers: what is wrong with these by themselves.
+    pub(super) fn given(&mut self, (name, base): (&Arc<str>, &str), event: &Resolved, open: &Open) {
+        self.meets_others |= opens_between(base);
+        if !has_buffers(event) {
+            return;
+        }
+        let at = event.annotated.index;
+        let what = wrong(base, event, self.trace.process.rank).or_else(|| {
+            let is_between = self.meets_others;
+            let own = || own_share(base, event, (&self.datatypes, self.trace.process.rank));
+            (!is_between).then(own).flatten()
+        });
+        let told = &mut self.conversation.usage;
+        if let Some(what) = what {
+            let name = name.to_string();
+            told.tell(LooseEnd::Argument { name, what }, self.trace, at);
+        } else if overlap(&open.touches) {
+            let name = name.to_string();
+            told.tell(LooseEnd::Aliased { name }, self.trace, at);
+        }
+    }
+
+    /// A call that gives no request back uses its buffers.
+    pub(super) fn uses(&mut self, (name, base): (&Arc<str>, &str), event: u64, open: &mut Open) {
+        if let Some(window) = open.window.filter(|_| synchronises(base)) {
+            self.buffers.synchronise(window);
+        }
+        if open.template.is_some() || !open.begun.is_empty() {
+            return;
+        }
+        let touches = std::mem::take(&mut open.touches);
+        self.clash(name, &touches, event);
+        if open.window.is_some() {
+            let begun = Begun {
+                name: name.clone(),
+                line: open.line.clone(),
+            };
+            let parts = &self.conversation.parts;
+            self.buffers
+                .begin(&begun, touches, (&[], open.window), parts);
+        }
+    }
+
+    /// Tells of an operation that runs and uses the same memory.
+    pub(super) fn clash(&mut self, name: &Arc<str>, touches: &[Touch], event: u64) {
+        let is_unsure = |part| self.requests.unsure().any(|it| it == part);
+        let parts = &self.conversation.parts;
+        let Some(clash) = self.buffers.clash(touches, parts, is_unsure) else {
+            return;
+        };
+        let mistake = LooseEnd::Overlap {
+            name: name.to_string(),
+            writes: clash.writes,
+            other: clash.other,
+        };
+        self.conversation.usage.tell(mistake, self.trace, event);
+    }
+
+    /// The buffers of these requests may be used, though the requests are not complete.
+    pub(super) fn let_go(&mut self, named: &Named) {
+        let parts = self.requests.parts(&named.handles);
+        self.buffers.let_go(&parts);
+    }
+}
