@@ -4,6 +4,7 @@
 
 use lockstep_testkit::{Scratch, tools};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -264,6 +265,34 @@ fn what_is_confirmed_is_no_suspicion() {
         suspicions.iter().all(|it| it["kind"] != "lock-order"),
         "{found:#}"
     );
+}
+
+/// What a healthy run says nothing of, and the source does.
+#[test]
+fn ways_that_no_run_went_are_suspicious() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let words = "go test --json --runs 1 --delays 0 ./paths";
+    let output = lockstep(&sources(), &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let package = &found["packages"][0];
+    let suspicions = package["suspicions"].as_array().unwrap().iter();
+    let told: BTreeSet<(u64, String)> = suspicions
+        .map(|it| {
+            let line = it["places"][0].as_str().unwrap().rsplit(':').next();
+            let kind = it["kind"].as_str().unwrap().to_owned();
+            (line.unwrap().parse().unwrap(), kind)
+        })
+        .collect();
+    let source = std::fs::read_to_string(sources().join("paths/paths_test.go")).unwrap();
+    let kinds = ["missed-unlock", "double-lock", "lock-order"];
+    let expected = source.lines().zip(1..).filter_map(|(line, number)| {
+        let kind = line.split("// ").nth(1).filter(|it| kinds.contains(it))?;
+        Some((number, kind.to_owned()))
+    });
+    assert_eq!(told, expected.collect(), "{found:#}");
 }
 
 #[test]

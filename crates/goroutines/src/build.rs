@@ -1,8 +1,10 @@
 //! Builds programs and test binaries with the overlay.
 
 use crate::overlay::{Class, Overlay, OverlayError, prepare, read_overlay};
+use crate::paths::Paths;
 use crate::sources;
 use crate::toolchain::{Toolchain, ToolchainError};
+use crate::usages;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -258,6 +260,18 @@ impl Builder {
         let built = packages.iter().enumerate().map(one).collect();
         let _ = std::fs::remove_dir_all(&together);
         built
+    }
+
+    /// What the sources of packages do with locks: of those that `words` name, and of others of their module.
+    ///
+    /// # Errors
+    /// What the go command said.
+    pub fn paths(&self, words: &[String]) -> Result<Paths, BuildError> {
+        // What was built is in the cache under this overlay.
+        let mut flags = vec!["-overlay".into(), self.overlay.file.clone().into()];
+        flags.extend(self.flags.iter().cloned());
+        let functions = usages::locks(&self.directory, &self.toolchain.version, &flags, words)?;
+        Ok(Paths::of(&functions))
     }
 
     /// The packages that patterns name, in the order of the go command.

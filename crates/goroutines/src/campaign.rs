@@ -17,7 +17,8 @@ use crate::execution::{End, Execution, Output};
 use crate::foresight::Foresight;
 use crate::launch::{Interrupted, IsOver, Launch, LaunchError, Outcome};
 use crate::output;
-use crate::prediction::{Delay, Finding, predict};
+use crate::paths::Paths;
+use crate::prediction::{Delay, Finding, predict_with};
 use crate::race;
 use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
@@ -50,6 +51,8 @@ pub struct Subject<'a> {
     pub symbols: &'a Symbols<'a>,
     /// Whose code is where: `Program::classes`.
     pub classes: &'a [u8],
+    /// What its source does with locks; empty where nobody looked.
+    pub paths: &'a Paths,
     /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Where it runs.
@@ -237,7 +240,7 @@ impl Subject<'_> {
                     break 'runs;
                 }
                 if number == 1 && is_first {
-                    let findings = predict(&run.execution);
+                    let findings = predict_with(&run.execution, self.paths);
                     suspicions = self.steering(&findings, &run);
                     if run.judgement.verdict == Verdict::Pass {
                         found.suspected = findings;

@@ -3,6 +3,7 @@
 use crate::build::{BuildError, Builder};
 use crate::campaign::{Options, Subject};
 use crate::execution::{Action, End, What};
+use crate::paths::Paths;
 use crate::schedule::plan;
 use crate::symbols::{Program, Symbols};
 use std::fs;
@@ -82,6 +83,7 @@ pub fn check(place: &Path) -> Result<Health, BuildError> {
         file: &file,
         symbols: &symbols,
         classes: &program.classes(),
+        paths: &Paths::default(),
         arguments: Vec::new(),
         directory: place,
     };

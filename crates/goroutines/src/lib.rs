@@ -30,6 +30,7 @@ mod livelock;
 mod network;
 pub mod output;
 pub mod overlay;
+pub mod paths;
 pub mod prediction;
 mod race;
 mod replay;
@@ -48,7 +49,7 @@ mod words;
 
 pub use coverage::Coverage;
 pub use execution::Execution;
-pub use prediction::predict;
+pub use prediction::{predict, predict_with};
 pub use race::{Access, accesses};
 pub use replay::Hold;
 pub use tree::{Node, NodeId, Place, Tree};

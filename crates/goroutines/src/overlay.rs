@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 /// What a ring begins with.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LSGORING");
 /// The version of what lies between the overlaid runtime and the reader.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 
 /// What stands beside the runtime's own files.
 const RUNTIME_FILES: [(&str, &str); 4] = [

@@ -11,6 +11,7 @@
 //! | no sender | a plain receive relies on sends that have a `default` |
 //! | close and send | nothing orders a send before the close |
 //! | late add | nothing orders an `Add` before the `Wait` |
+//! | lock order, double lock, missed unlock | it took a lock, and the source has a path from there, not gone in this execution, that does it ([`crate::paths`]) |
 //!
 //! What is ordered is decided by `go` statements, channels, wait groups, conditions and `Once`, as they went in this
 //! execution, and not by locks (module `order`). A finding says what would have to be delayed to make it happen:
@@ -20,9 +21,11 @@
 mod channels;
 mod locks;
 mod order;
+mod source;
 mod waits;
 
 use crate::execution::{Action, Execution, GoroutineId, SiteId};
+use crate::paths::Paths;
 use crate::replay::Replay;
 use crate::tree::Place;
 use crate::words::Words;
@@ -98,8 +101,13 @@ pub struct Finding {
     pub steer: Vec<Delay>,
 }
 
-/// All that is suspicious in an execution.
+/// All that is suspicious in an execution by itself.
 pub fn predict(execution: &Execution) -> Vec<Finding> {
+    predict_with(execution, &Paths::default())
+}
+
+/// All that is suspicious in an execution of a program whose source has these paths.
+pub fn predict_with(execution: &Execution, paths: &Paths) -> Vec<Finding> {
     let record = Record::of(execution);
     let words = Words {
         replay: &record.replay,
@@ -113,6 +121,7 @@ pub fn predict(execution: &Execution) -> Vec<Finding> {
     locks::findings(&context, &mut findings);
     waits::findings(&context, &mut findings);
     channels::findings(&context, &mut findings);
+    source::findings(&context, paths, &mut findings);
     let mut kept: Vec<Finding> = Vec::new();
     for finding in findings {
         let same = |it: &&Finding| it.suspicion == finding.suspicion;
@@ -202,8 +211,26 @@ impl Context<'_, '_> {
         goroutines: &[GoroutineId],
         steer: &[(Option<SiteId>, Action)],
     ) -> Finding {
+        let places = sites.iter().filter_map(|it| self.place(*it)).collect();
+        let steer = steer.iter().filter_map(|(site, action)| {
+            Some(Delay {
+                place: self.place(*site)?,
+                action: *action,
+            })
+        });
+        self.finding_at(suspicion, sentence, places, goroutines, steer.collect())
+    }
+
+    fn finding_at(
+        &self,
+        suspicion: Suspicion,
+        sentence: String,
+        all: Vec<Place>,
+        goroutines: &[GoroutineId],
+        steer: Vec<Delay>,
+    ) -> Finding {
         let mut places: Vec<Place> = Vec::new();
-        for place in sites.iter().filter_map(|it| self.place(*it)) {
+        for place in all {
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -220,15 +247,7 @@ impl Context<'_, '_> {
             sentence,
             places,
             goroutines: numbers,
-            steer: steer
-                .iter()
-                .filter_map(|(site, action)| {
-                    Some(Delay {
-                        place: self.place(*site)?,
-                        action: *action,
-                    })
-                })
-                .collect(),
+            steer,
         }
     }
 }

@@ -2,16 +2,21 @@
 //!
 //! ```text
 //! 0      words that we write: sizes, seed, policy     256  words that the program writes: chunks taken, state, clock
-//! 4096   class of each 32 bytes of text               then the script, then chunks of 512 slots, each of one thread
-//! slot   time | text offset << 32, goroutine | value << 16, extra << 8, kind        (time 0: not committed)
+//! 4096   class of each 32 bytes of text               then the script, then chunks of 12 KiB, each of one thread
+//! record time | text offset << 32, goroutine | value << 16, extra << 8, kind        (time 0: not committed)
+//! short  time, top bit set | goroutine << 32, value << 16, extra << 8, kind         (no place, a value of 16 bits)
 //! ```
 //! *Guarantees*: the reader is total: any bytes give records or none, never a panic, and never more memory than a
-//! small multiple of the file. *Costs*: 24 bytes a record.
+//! small multiple of the file. *Costs*: 24 bytes a usage, 16 for how it ended and for each park and each ready.
 
 use crate::overlay::{MAGIC, VERSION};
 
-/// Bytes of a slot.
+/// Bytes of a record, of what belongs to it in each further slot, and of what a chunk says of itself.
 pub const SLOT: usize = 24;
+/// Bytes of a short record.
+const SHORT: usize = 16;
+/// The bit of a time that says that the record is short.
+const IS_SHORT: u64 = 1 << 63;
 /// Bytes of a chunk.
 pub const CHUNK: usize = 512 * SLOT;
 /// Where the classes begin.
@@ -445,12 +450,29 @@ impl<'a> Ring<'a> {
 
 fn read_chunk<'a>(chunk: &'a [u8], records: &mut Vec<Record<'a>>) {
     let mut from = SLOT;
-    while let Some(slot) = chunk.get(from..from + SLOT) {
+    while let Some(slot) = chunk.get(from..from + SHORT) {
         let time = word(slot, 0);
         // Not committed: nothing behind it in this chunk is.
         if time == 0 {
             return;
         }
+        if time & IS_SHORT != 0 {
+            let what = word(slot, 1);
+            from += SHORT;
+            records.push(Record {
+                time: time & !IS_SHORT,
+                kind: what as u8 & !WIDE,
+                extra: (what >> 8) as u8,
+                goroutine: (what >> 32) as u32,
+                place: 0,
+                value: what >> 16 & 0xffff,
+                more: &[],
+            });
+            continue;
+        }
+        let Some(slot) = chunk.get(from..from + SLOT) else {
+            return;
+        };
         let (who, what) = (word(slot, 1), word(slot, 2));
         let (number, value) = (what as u8, what >> 16);
         let more = if number & WIDE == 0 {
@@ -532,6 +554,61 @@ mod tests {
             whole.records.first().map(|it| (it.goroutine, it.value)),
             Some((7, 0xabc))
         );
+    }
+
+    #[test]
+    fn short_records_and_others_are_told_apart_wherever_they_are_cut() {
+        let (mut bytes, size) = prepare(&Policy::undisturbed(1), &[0; 100], &[], 0);
+        bytes.resize(size as usize, 0);
+        bytes[at::CLAIMED * 8] = 1;
+        let mut from = 8192 + SLOT;
+        let mut ends = Vec::new();
+        // A usage, how it ended, and a wide record, until no more fit.
+        let rounds = (CHUNK - SLOT) / (3 * SLOT + SHORT);
+        for round in 1..=rounds as u64 {
+            let usage = 7 | 5 << 32;
+            let records: [&[u64]; 3] = [
+                &[round * 10, usage, 0xabc << 16 | u64::from(kind::LOCK)],
+                &[
+                    (round * 10 + 1) | IS_SHORT,
+                    7 << 32 | 0xffff << 16 | 3 << 8 | u64::from(kind::COMPLETE),
+                ],
+                &[
+                    round * 10 + 2,
+                    usage,
+                    0xabc << 16 | u64::from(kind::ADD | WIDE),
+                    40,
+                    41,
+                    42,
+                ],
+            ];
+            for record in records {
+                for value in record {
+                    bytes[from..from + 8].copy_from_slice(&value.to_le_bytes());
+                    from += 8;
+                }
+                ends.push(from);
+            }
+        }
+        for cut in 8192..8192 + CHUNK {
+            let ring = Ring::read(&bytes[..cut]).unwrap_or_default();
+            let whole = ends.iter().filter(|it| **it <= cut).count();
+            assert_eq!(ring.records.len(), whole, "at {cut}");
+        }
+        let ring = Ring::read(&bytes).unwrap_or_default();
+        let Some([usage, end, add]) = ring.records.last_chunk() else {
+            panic!("{} records", ring.records.len())
+        };
+        assert_eq!(
+            (usage.kind, usage.place, usage.value),
+            (kind::LOCK, 5, 0xabc)
+        );
+        assert_eq!(
+            (end.kind, end.extra, end.goroutine, end.place, end.value),
+            (kind::COMPLETE, 3, 7, 0, 0xffff)
+        );
+        assert_eq!(end.time, usage.time + 1);
+        assert_eq!((add.kind, add.word(0), add.word(2)), (kind::ADD, 40, 42));
     }
 
     #[test]

@@ -1,16 +1,21 @@
-//! The static table of concurrency usages, by a helper in Go that the user's own toolchain builds and runs: it knows
-//! build tags, cgo, generics, vendoring and test variants as the compiler does.
+//! The static table of concurrency usages, and what functions do with locks, by a helper in Go that the user's own
+//! toolchain builds and runs: it knows build tags, cgo, generics, vendoring and test variants as the compiler does.
 //!
 //! *Costs*: the helper is compiled once for a toolchain; `go list -export` compiles what is not in the build cache.
 
 use crate::build::BuildError;
+use crate::paths::Function;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const SOURCE: &str = include_str!("usages/main.go.txt");
+const SOURCES: [(&str, &str); 2] = [
+    ("main.go", include_str!("usages/main.go.txt")),
+    ("locks.go", include_str!("usages/locks.go.txt")),
+];
 
 /// A case of a `select`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,8 +66,36 @@ pub fn usages(
     flags: &[OsString],
     packages: &[String],
 ) -> Result<Vec<Usage>, BuildError> {
-    let helper = helper(version)?;
-    let output = Command::new(&helper)
+    let mut found: Vec<Usage> = ask(directory, version, &[], flags, packages)?;
+    found.sort_by(|a, b| {
+        (&a.file, a.line, a.column, &a.kind).cmp(&(&b.file, b.line, b.column, &b.kind))
+    });
+    Ok(found)
+}
+
+/// What functions of packages, and of others of their module that they use, do with locks.
+///
+/// # Errors
+/// What the go command said.
+pub fn locks(
+    directory: &Path,
+    version: &str,
+    flags: &[OsString],
+    packages: &[String],
+) -> Result<Vec<Function>, BuildError> {
+    ask(directory, version, &["locks"], flags, packages)
+}
+
+/// What the helper says, one object a line.
+fn ask<T: DeserializeOwned>(
+    directory: &Path,
+    version: &str,
+    what: &[&str],
+    flags: &[OsString],
+    packages: &[String],
+) -> Result<Vec<T>, BuildError> {
+    let output = Command::new(helper(version)?)
+        .args(what)
         .args(flags)
         .arg("--")
         .args(packages)
@@ -74,28 +107,20 @@ pub fn usages(
         said,
     };
     if !output.status.success() {
-        return Err(failed(
-            String::from_utf8_lossy(&output.stderr)
-                .trim_end()
-                .to_owned(),
-        ));
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(said.trim_end().to_owned()));
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut found = text
+    String::from_utf8_lossy(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str(line).map_err(|error| failed(error.to_string())))
-        .collect::<Result<Vec<Usage>, _>>()?;
-    found.sort_by(|a, b| {
-        (&a.file, a.line, a.column, &a.kind).cmp(&(&b.file, b.line, b.column, &b.kind))
-    });
-    Ok(found)
+        .collect()
 }
 
 /// The helper of this toolchain, built where it was not.
 fn helper(version: &str) -> Result<PathBuf, BuildError> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
-    (SOURCE, version).hash(&mut hasher);
+    (SOURCES, version).hash(&mut hasher);
     let place = crate::build::cache()?.join(format!("usages-{:016x}", hasher.finish()));
     let file = place.join("usages");
     if file.is_file() {
@@ -106,10 +131,8 @@ fn helper(version: &str) -> Result<PathBuf, BuildError> {
         reason: error.to_string(),
     };
     fs::create_dir_all(&place).map_err(|error| failed(&place, error))?;
-    for (name, text) in [
-        ("main.go", SOURCE),
-        ("go.mod", "module lockstep/usages\n\ngo 1.25\n"),
-    ] {
+    let module = ("go.mod", "module lockstep/usages\n\ngo 1.25\n");
+    for (name, text) in SOURCES.into_iter().chain([module]) {
         let path = place.join(name);
         fs::write(&path, text).map_err(|error| failed(&path, error))?;
     }

@@ -9,6 +9,7 @@ use lockstep_goroutines::build::Builder;
 use lockstep_goroutines::campaign::{self, Found, Run, Subject};
 use lockstep_goroutines::execution::Execution;
 use lockstep_goroutines::launch::{Launch, LaunchError};
+use lockstep_goroutines::paths::Paths;
 use lockstep_goroutines::ring::Ring;
 use lockstep_goroutines::schedule::{self, Plan};
 use lockstep_goroutines::symbols::{Program, Symbols};
@@ -116,6 +117,7 @@ pub struct Built {
     file: PathBuf,
     directory: PathBuf,
     classes: Vec<u8>,
+    paths: Arc<Paths>,
     _scratch: Arc<Scratch>,
 }
 
@@ -152,6 +154,8 @@ impl Built {
             let names = members.iter().map(|it| format!("./{}", kernels[*it].name));
             let packages = builder.packages(&names.collect::<Vec<_>>())?;
             builder.tests(&packages, scratch.path())?;
+            let words: Vec<String> = packages.iter().map(|it| it.path.clone()).collect();
+            let paths = Arc::new(builder.paths(&words)?);
             for (number, package) in packages.iter().enumerate() {
                 let is_it = |index: &&usize| package.directory.ends_with(&kernels[**index].name);
                 let index = members.iter().find(is_it).context("another package")?;
@@ -159,6 +163,7 @@ impl Built {
                 let program = Program::open(&file, &builder.toolchain.root, None)?;
                 built[*index] = Some(Self {
                     classes: program.classes(),
+                    paths: paths.clone(),
                     program,
                     file,
                     directory: package.directory.clone(),
@@ -183,11 +188,18 @@ impl Built {
         let program = Program::open(&file, root, Some(package))?;
         Ok(Self {
             classes: program.classes(),
+            paths: Arc::default(),
             program,
             file,
             directory: root.join("src").join(package),
             _scratch: Arc::new(scratch),
         })
+    }
+
+    /// What its source does with locks.
+    #[must_use]
+    pub fn paths(&self) -> &Paths {
+        &self.paths
     }
 
     /// Runs one of its tests as `lockstep go test` does, until something is found or `runs` are over; `each` sees
@@ -207,6 +219,7 @@ impl Built {
             file: &self.file,
             symbols: &symbols,
             classes: &self.classes,
+            paths: &self.paths,
             arguments: vec![
                 format!("-test.run=^{test}$").into(),
                 "-test.timeout=0".into(),

@@ -7,6 +7,7 @@ use clap::Args;
 use lockstep_goroutines::build::{BuildError, Builder};
 use lockstep_goroutines::campaign;
 use lockstep_goroutines::launch::Interrupt;
+use lockstep_goroutines::paths::Paths;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -251,6 +252,16 @@ impl Flags {
         }
         Ok(flags)
     }
+}
+
+/// What the sources do with locks; nothing, and a line on stderr, where they do not say.
+pub fn paths(builder: &Builder, packages: &[String]) -> Paths {
+    builder.paths(packages).unwrap_or_else(|error| {
+        output::complain(&format!(
+            "paths to locks are not looked at in the source: {error}"
+        ));
+        Paths::default()
+    })
 }
 
 /// The go command's own words on stderr, before the line that says that nothing was built.

@@ -7,6 +7,7 @@ use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::campaign::{Options, Subject};
+use lockstep_goroutines::paths::Paths;
 use lockstep_goroutines::store::Campaign;
 use lockstep_goroutines::symbols::{Program, Symbols};
 use std::io::Write;
@@ -54,6 +55,7 @@ impl Replay {
             file: &file,
             symbols: &symbols,
             classes: &classes,
+            paths: &Paths::default(),
             arguments: row.arguments.iter().map(Into::into).collect(),
             directory: &stored.directory,
         };

@@ -1,6 +1,6 @@
 //! `lockstep go run`: a Go program under many schedules.
 
-use super::options::{Flags, Schedule, built};
+use super::options::{Flags, Schedule, built, paths};
 use super::test::{Scratch, Stopped, row};
 use super::words;
 use anyhow::Result;
@@ -47,6 +47,7 @@ impl Run {
             .as_ref()
             .map_or_else(|| scratch.0.join("0"), |it| it.join("bin/0"));
         built(builder.program(&self.package, &file))?;
+        let paths = paths(&builder, std::slice::from_ref(&self.package));
         let program = Program::open(&file, &builder.toolchain.root, None)?;
         let symbols = Symbols::of(&program);
         let classes = program.classes();
@@ -55,6 +56,7 @@ impl Run {
             file: &file,
             symbols: &symbols,
             classes: &classes,
+            paths: &paths,
             arguments: self.arguments.clone(),
             directory: &here,
         };

@@ -1,6 +1,6 @@
 //! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
 
-use super::options::{Flags, Schedule, arguments, built, interrupted};
+use super::options::{Flags, Schedule, arguments, built, interrupted, paths};
 use super::outcome::{Outcome, Tested};
 use crate::output;
 use anyhow::{Context, Result, bail};
@@ -9,6 +9,7 @@ use lockstep_goroutines::build::{Builder, Package};
 use lockstep_goroutines::campaign::{self, Subject, tests};
 use lockstep_goroutines::coverage::Coverage;
 use lockstep_goroutines::launch::LaunchError;
+use lockstep_goroutines::paths::Paths;
 use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::verdict::Verdict;
@@ -106,6 +107,7 @@ impl Test {
             return built(binaries.into_iter().collect::<Result<(), _>>())
                 .map(|()| ExitCode::SUCCESS);
         }
+        let paths = paths(&builder, &self.packages);
         let programs = with
             .iter()
             .map(|it| Stored {
@@ -142,7 +144,7 @@ impl Test {
             }),
         });
         lockstep_record::remember_signals();
-        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref())?;
+        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &paths)?;
         outcomes.extend(broken);
         if let Some(keeper) = &keeper
             && let Ok(campaign) = keeper.campaign.lock()
@@ -286,6 +288,7 @@ fn run_all(
     options: &campaign::Options,
     flags: &Flags,
     keeper: Option<&Keeper<'_>>,
+    paths: &Paths,
 ) -> Result<Vec<Outcome>> {
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
@@ -301,7 +304,7 @@ fn run_all(
                     let Some(built) = all.get(index).filter(|_| interrupted().is_none()) else {
                         return;
                     };
-                    let outcome = run_package(built, options, flags, keeper);
+                    let outcome = run_package(built, options, flags, keeper, paths);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[index] = Some(outcome);
                     }
@@ -318,6 +321,7 @@ fn run_package(
     options: &campaign::Options,
     flags: &Flags,
     keeper: Option<&Keeper<'_>>,
+    paths: &Paths,
 ) -> Result<Outcome> {
     let symbols = Symbols::of(&built.program);
     let mut outcome = Outcome {
@@ -341,6 +345,7 @@ fn run_package(
             file: &built.file,
             symbols: &symbols,
             classes: &built.classes,
+            paths,
             arguments: arguments(flags, test),
             directory: &built.package.directory,
         };

@@ -30,7 +30,21 @@ pub(super) struct Steps {
     again: Vec<(Hold, Step)>,
     writers: Vec<(ObjectId, Step)>,
     left: Vec<Hold>,
+    /// The first of each goroutine, lock and line.
+    asked: BTreeMap<(GoroutineId, ObjectId, Option<SiteId>), Asked>,
 }
+
+/// A goroutine asks for a lock, whatever it holds.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub object: ObjectId,
+    /// What it holds.
+    pub gates: BTreeSet<ObjectId>,
+    pub step: Step,
+}
+
+/// More than so many requests are not kept.
+const MOST_ASKED: usize = 1 << 14;
 
 type EdgeKey = (
     GoroutineId,
@@ -72,6 +86,19 @@ impl Steps {
             site: event.site,
             clock: order.clock(goroutine),
         };
+        let key = (goroutine, object, event.site);
+        if self.asked.len() < MOST_ASKED && !self.asked.contains_key(&key) {
+            let gates = held.iter().map(|it| it.object).collect();
+            let step = step.clone();
+            self.asked.insert(
+                key,
+                Asked {
+                    object,
+                    gates,
+                    step,
+                },
+            );
+        }
         let kind = replay.execution.objects.get(object.0 as usize);
         if !reading && kind.is_some_and(|it| it.kind == ObjectKind::RwMutex) {
             self.writers.push((object, step.clone()));
@@ -102,6 +129,11 @@ impl Steps {
                 });
             }
         }
+    }
+
+    /// Requests of locks, whoever makes them with whatever held.
+    pub fn asked(&self) -> impl Iterator<Item = &Asked> {
+        self.asked.values()
     }
 
     pub fn edges(&self) -> &[Edge] {

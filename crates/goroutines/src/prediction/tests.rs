@@ -1,6 +1,7 @@
 use super::locks::{Edge, circles, excludes};
 use super::*;
 use crate::execution::ObjectKind;
+use crate::paths::{Hazard, Nesting, Taken, Wanted};
 use crate::sample::{MAIN, Sample};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -39,6 +40,90 @@ fn two_orders_are_found_without_a_deadlock() {
     insta::assert_snapshot!(findings[0].sentence, @"locks are taken in a circle of orders: goroutine 18 holds the mutex first used at main.go:10 since main.go:10 and wants the mutex first used at main.go:20 at main.go:11; goroutine 19 holds the mutex first used at main.go:20 since main.go:20 and wants the mutex first used at main.go:10 at main.go:21");
     let steer: Vec<u32> = findings[0].steer.iter().map(|it| it.place.line).collect();
     assert_eq!(steer, [11, 21]);
+}
+
+fn main_go(line: u32) -> Place {
+    Place {
+        file: "/src/main.go".to_owned(),
+        line,
+    }
+}
+
+fn taken(line: u32, class: &str) -> Taken {
+    Taken {
+        place: main_go(line),
+        class: class.to_owned(),
+        said: "it.mu".to_owned(),
+        reading: false,
+    }
+}
+
+fn wanted(line: u32, class: &str, via: &[u32]) -> Wanted {
+    Wanted {
+        place: main_go(line),
+        class: class.to_owned(),
+        reading: false,
+        via: via.iter().map(|it| main_go(*it)).collect(),
+    }
+}
+
+#[test]
+fn ways_of_the_source_are_told_of_those_who_took_their_first_lock() {
+    let mut it = Sample::new();
+    let mutex = it.mutex(10);
+    it.does(MAIN, 10, Action::Lock, mutex);
+    it.does(MAIN, 11, Action::Unlock, mutex);
+    let mut paths = Paths::default();
+    for line in [10, 30] {
+        let held = taken(line, "T.mu");
+        let out = main_go(line + 5);
+        paths.hazards.push(Hazard::Again {
+            held: held.clone(),
+            wanted: wanted(line + 2, "T.mu", &[line + 1]),
+        });
+        paths.hazards.push(Hazard::Kept { held, out });
+    }
+    let findings = predict_with(&it.execution, &paths);
+    let told: Vec<&str> = findings.iter().map(|it| &*it.sentence).collect();
+    let expected = [
+        "main locks it.mu at main.go:10, and a way from there locks it again at main.go:12, through main.go:11, before it is given back",
+        "main locks it.mu at main.go:10, and a way from there returns at main.go:15 without giving it back, as others do",
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(findings[0].places[0], main_go(12));
+}
+
+#[test]
+fn a_circle_is_closed_by_what_another_goroutine_did_beside() {
+    let paths = Paths {
+        nestings: vec![Nesting {
+            held: taken(20, "T.mu"),
+            wanted: wanted(25, "U.mu", &[]),
+        }],
+        classes: [(10, "U.mu"), (11, "T.mu"), (20, "T.mu")]
+            .map(|(line, class)| (main_go(line), Some(class.to_owned())))
+            .into(),
+        hazards: Vec::new(),
+    };
+    let run = |is_joined: bool, of_other: bool| {
+        let mut it = Sample::new();
+        let (u, t, other) = (it.mutex(10), it.mutex(11), it.mutex(12));
+        let one = it.go(MAIN, 2);
+        nested(&mut it, one, 10, u, t);
+        if is_joined {
+            let group = it.object(ObjectKind::WaitGroup, 4);
+            it.does(one, 15, Action::Done, group);
+            it.does(MAIN, 5, Action::Wait, group);
+        }
+        let two = it.go(MAIN, 3);
+        let lock = if of_other { other } else { t };
+        it.does(two, 20, Action::Lock, lock);
+        it.does(two, 21, Action::Unlock, lock);
+        predict_with(&it.execution, &paths)
+    };
+    assert_eq!(run(false, false)[0].suspicion, Suspicion::LockOrder);
+    assert!(run(true, false).is_empty());
+    assert!(run(false, true).is_empty());
 }
 
 #[test]

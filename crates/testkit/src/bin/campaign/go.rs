@@ -2,7 +2,7 @@
 
 use crate::{beside, healthy};
 use anyhow::{Context, Result};
-use lockstep_goroutines::{Verdict, judge, predict};
+use lockstep_goroutines::{Verdict, judge, predict_with};
 use lockstep_testkit::zoo::{self, Built, Kernel};
 use lockstep_testkit::{artifacts, tools};
 use std::collections::BTreeMap;
@@ -209,7 +209,7 @@ fn trial(kernel: &Kernel, built: &Built, options: &Options) -> Result<Row> {
                 );
             }
         } else if run.number == 1 && run.plan.script.is_empty() {
-            let suspicious = predict(&run.execution)
+            let suspicious = predict_with(&run.execution, built.paths())
                 .iter()
                 .any(|it| it.places.iter().any(|place| kernel.is_cause(Some(place))));
             row.predicted = suspicious.to_string();

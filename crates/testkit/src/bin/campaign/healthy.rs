@@ -5,7 +5,7 @@
 use anyhow::Result;
 use lockstep_goroutines::execution::Execution;
 use lockstep_goroutines::foresight::Foresight;
-use lockstep_goroutines::{Verdict, judge, predict, schedule};
+use lockstep_goroutines::{Verdict, judge, predict_with, schedule};
 use lockstep_testkit::zoo::{Built, Kernel};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub fn run(kernels: &[Kernel], seed: u64, runs: u64) -> Result<()> {
     for (kernel, built) in kernels.iter().zip(Built::all(kernels)?) {
         let class = classes.entry(&kernel.class).or_default();
         if let Some(execution) = healthy(&built, "TestBug", seed, runs)? {
-            let findings = predict(&execution);
+            let findings = predict_with(&execution, built.paths());
             let mut places = findings.iter().flat_map(|it| &it.places);
             let is_flagged = places.any(|it| kernel.is_cause(Some(it)));
             class.healthy += 1;
@@ -41,7 +41,7 @@ pub fn run(kernels: &[Kernel], seed: u64, runs: u64) -> Result<()> {
             }
         }
         if let Some(execution) = healthy(&built, "TestRepaired", seed, runs)? {
-            let findings = predict(&execution);
+            let findings = predict_with(&execution, built.paths());
             class.twins += 1;
             class.suspicious += usize::from(!findings.is_empty());
             for finding in findings {
