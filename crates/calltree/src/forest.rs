@@ -112,8 +112,14 @@ impl FunctionMap {
     /// The function of the run for one of the forest, if the run has it.
     #[must_use]
     pub fn id(&self, key: FunctionKey) -> Option<FunctionId> {
-        let index = self.keys.iter().position(|other| *other == key)?;
-        Some(FunctionId(index as u32))
+        self.ids(key).next()
+    }
+
+    /// All functions of the run that are this one of the forest: several where clones go by one name.
+    pub fn ids(&self, key: FunctionKey) -> impl Iterator<Item = FunctionId> {
+        let each = self.keys.iter().zip(0..);
+        each.filter(move |(other, _)| **other == key)
+            .map(|(_, index)| FunctionId(index))
     }
 }
 
@@ -127,14 +133,15 @@ impl Forest {
     /// Adds the functions of a run. Where all its processes run one program, that program's own
     /// functions belong to the image "", so that a build under another name has the same.
     pub fn add_functions(&mut self, run: &Run) -> FunctionMap {
-        self.add_functions_of(run, |process| run.is_visible(process))
+        self.add_functions_of(run, |process| run.is_visible(process), |_| None)
     }
 
-    /// The same where not all processes are looked at.
+    /// The same where not all processes are looked at, and where functions go by another name (and linkage name).
     pub fn add_functions_of(
         &mut self,
         run: &Run,
         is_looked_at: impl Fn(&Process) -> bool,
+        known_as: impl Fn(&lockstep_trace::Function) -> Option<(String, String)>,
     ) -> FunctionMap {
         let programs: BTreeSet<&OsStr> = run
             .processes
@@ -153,9 +160,11 @@ impl Forest {
             .iter()
             .map(|function| {
                 let own = !function.imported && Some(function.image.as_str()) == program;
+                let as_it_is = || (function.name.clone(), function.linkage.clone());
+                let (name, linkage) = known_as(function).unwrap_or_else(as_it_is);
                 intern(Function {
-                    name: function.name.clone(),
-                    linkage: function.linkage.clone(),
+                    name,
+                    linkage,
                     image: if own {
                         String::new()
                     } else {

@@ -29,6 +29,7 @@ fn run(traces: Vec<Vec<Event>>) -> Run {
         pid: 1,
         host: String::new(),
         program: String::new(),
+        build: String::new(),
         end: End {
             kind: EndKind::Exited,
             code: Some(0),

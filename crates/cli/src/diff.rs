@@ -5,7 +5,7 @@ use crate::output::{self, Style, styled};
 use crate::run;
 use anyhow::{Result, bail};
 use clap::Args;
-use lockstep_compare::{Diff as Found, LineKind, Op, diff};
+use lockstep_compare::{Builds, Diff as Found, LineKind, Op, diff};
 use lockstep_trace::{Run, TraceName};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -56,6 +56,7 @@ impl Diff {
         };
         let found = diff(&normal, &faulty, trace, &options, style)?;
         output::remark(found.left_out.as_slice());
+        output::remark(found.builds.as_ref().map(Builds::note).as_slice());
         if self.json {
             output::json(&found)?;
         } else {

@@ -1,6 +1,7 @@
 //! `lockstep compare`: whether a run differs from normal ones, who fell out of step, and why.
 
 use crate::attribute::Kind;
+use crate::builds::{self, Builds};
 use crate::disagreement;
 use crate::findings::findings;
 use crate::normality::{Normality, Role};
@@ -41,6 +42,8 @@ pub struct Comparison {
     /// Functions that were left out of the search for the first divergence, since all traces call them
     /// otherwise in the same way (see `notes`).
     pub left_out: Vec<String>,
+    /// Of two builds of a program, what is compared by another name and what is not compared; `None` where there is but one.
+    pub builds: Option<Builds>,
     /// Traces of the normal run without a partner in the faulty one.
     #[serde(serialize_with = "serialize_traces")]
     pub missing: Vec<TraceName>,
@@ -120,6 +123,7 @@ pub fn compare_in_order(
     let runs: Vec<&Run> = normals.iter().copied().chain([faulty]).collect();
     let last = runs.len() - 1;
     let mut trees = Trees::new(&runs, options)?;
+    let builds = builds::leave_out(&mut trees, &runs, options);
     let missing = notes::unmatched(&trees, 0, last);
     let extra = notes::unmatched(&trees, last, 0);
     let compared = trees.runs[0].len() - missing.len();
@@ -169,7 +173,7 @@ pub fn compare_in_order(
     let suspects = rank(&mut findings, &ranking, order, faulty);
     let p = normality.as_ref().map(Normality::smallest);
 
-    let mut notes = notes::notes(normal, faulty, &missing, &extra);
+    let mut notes = notes::notes(normal, faulty, &missing, &extra, builds.as_ref());
     let empty = trees.without_part(last);
     if let (Some(from), false) = (&options.part.from, empty.is_empty()) {
         notes.push(format!(
@@ -218,6 +222,7 @@ pub fn compare_in_order(
         table: ranking.rows,
         notes,
         left_out: commons.into_iter().map(|common| common.left_out).collect(),
+        builds,
         missing,
         extra,
         view,

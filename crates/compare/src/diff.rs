@@ -5,6 +5,7 @@
 //! and one added. With [`Style::Flat`] the traces are compared as the papers do it: Myers' algorithm on
 //! the entries of their nested loop representations.
 
+use crate::builds::{self, Builds};
 use crate::divergence::{Divergence, Side, first_divergence};
 use crate::loops::LoopBody;
 use crate::sequence::{Lens, Trees};
@@ -51,6 +52,9 @@ pub struct Diff {
     pub normal_open: Vec<String>,
     /// Those of the faulty trace.
     pub faulty_open: Vec<String>,
+    /// Of two builds of a program, what is compared by another name and what is not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub builds: Option<Builds>,
     /// What is not looked at, where the traces are too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
@@ -79,6 +83,7 @@ pub fn diff(
     };
     let lens = Lens::of(options);
     let mut trees = Trees::new(&[normal, faulty], &everything)?;
+    let builds = builds::leave_out(&mut trees, &[normal, faulty], &everything);
     let mut projection = trees.projection(&lens);
     let find = |run: usize, of: &str| {
         let found = trees.runs[run].iter().find(|other| other.name == trace);
@@ -153,6 +158,7 @@ pub fn diff(
         normal_open: open(&trees.forest, normal_side.root),
         faulty_open: open(&trees.forest, faulty_side.root),
         left_out: trees.left_out(),
+        builds,
     })
 }
 

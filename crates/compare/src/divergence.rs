@@ -292,11 +292,12 @@ impl Divergence {
     }
 
     fn candidates(&self, run: &Run, functions: &FunctionMap) -> Vec<SourceLine> {
-        let Some(caller) = self.caller.and_then(|caller| functions.id(caller)) else {
+        let Some(caller) = self.caller else {
             return Vec::new();
         };
         let mut lines: Vec<SourceLine> = Vec::new();
-        for (callee, line) in &run.function(caller).calls {
+        let clones = functions.ids(caller);
+        for (callee, line) in clones.flat_map(|it| &run.function(it).calls) {
             if Some(functions.key(*callee)) == self.callee && !lines.contains(line) {
                 lines.push(line.clone());
             }

@@ -206,17 +206,17 @@ impl Found {
 }
 
 /// All traces of the last run, each explained as far as the normal runs go, under one filter.
-struct Explained {
+pub(crate) struct Explained {
     /// One for each trace; `None` where no normal run has it.
     found: Vec<Option<Found>>,
     /// Events of both runs' traces that are explained, all in all.
-    events: u64,
+    pub(crate) events: u64,
 }
 
 impl Explained {
     /// In a sweep whole traces are looked at, else what the given filter leaves of them; without the
     /// functions of these names.
-    fn new(trees: &mut Trees, options: &Options, left_out: &[String]) -> Self {
+    pub(crate) fn new(trees: &mut Trees, options: &Options, left_out: &[String]) -> Self {
         let lens = (!options.sweep).then(|| Lens::of(options));
         let mut projection = trees.projection_without(lens.as_ref(), left_out);
         let forest = &mut trees.forest;
@@ -237,9 +237,14 @@ impl Explained {
         let found = places
             .map(|place| nearest(trees, &sides, place, &mut projection, (&names, &usual)))
             .collect::<Vec<Option<Found>>>();
-        let explained = found.iter().flatten().map(|found| match found.structure() {
-            Some(divergence) => divergence.normal_event + divergence.event,
-            None => 2 * (trees.forest.node(found.normal.root).events + 1),
+        let events = |root: NodeId| trees.forest.node(root).events + 1;
+        let last = trees.runs.last().map_or(&[][..], Vec::as_slice);
+        let explained = found.iter().zip(last).filter_map(|(found, faulty)| {
+            let found = found.as_ref()?;
+            Some(match found.structure() {
+                Some(divergence) => divergence.normal_event + divergence.event,
+                None => events(found.normal.root) + events(faulty.root),
+            })
         });
         Self {
             events: explained.sum(),
@@ -248,9 +253,13 @@ impl Explained {
     }
 
     /// Whether no trace differs in structure.
-    fn is_all(&self) -> bool {
-        let mut found = self.found.iter().flatten();
-        found.all(|found| found.structure().is_none())
+    pub(crate) fn is_all(&self) -> bool {
+        self.structures().next().is_none()
+    }
+
+    /// The first difference of structure of each trace that has one.
+    pub(crate) fn structures(&self) -> impl Iterator<Item = &Divergence> {
+        self.found.iter().flatten().filter_map(Found::structure)
     }
 
     /// Divergences that all traces of a kind (the main threads, say) have in common, or that come from

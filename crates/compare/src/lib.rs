@@ -17,6 +17,7 @@
 mod arguments;
 mod attribute;
 mod b_score;
+mod builds;
 mod cluster;
 mod comparison;
 mod diff;
@@ -44,6 +45,7 @@ mod sweep;
 mod timing;
 mod verdict;
 
+pub use builds::Builds;
 pub use cluster::{Dendrogram, Merge};
 pub use comparison::{Comparison, View, compare, compare_in_order};
 pub use diff::{Diff, DiffLine, LineKind, Op, Style, Which, diff, diff_trees};

@@ -35,6 +35,7 @@ use features::{Features, STEPS, WAITING_STEPS};
 pub use roles::Role;
 use sorts::{New, Null, SORTS, Sort, by_sort, greatest, new_steps, sorts};
 use surprisal::{Object, Population, judge, oddities};
+pub(crate) use trees::tree_calls;
 
 /// The roles that traces play in some runs.
 ///

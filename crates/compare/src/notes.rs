@@ -1,5 +1,6 @@
 //! What could not be compared, and what to know when reading a comparison.
 
+use crate::builds::Builds;
 use crate::pairing;
 use crate::sequence::Trees;
 use lockstep_trace::{EndKind, ProcessName, Run, TraceName, ranges};
@@ -20,6 +21,7 @@ pub(crate) fn notes(
     faulty: &Run,
     missing: &[TraceName],
     extra: &[TraceName],
+    two: Option<&Builds>,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     match pairing::note(normal, faulty) {
@@ -40,7 +42,10 @@ pub(crate) fn notes(
             names(extra)
         ));
     }
-    builds(normal, faulty, &mut notes);
+    match two {
+        Some(two) => notes.push(two.note()),
+        None => builds(normal, faulty, &mut notes),
+    }
     for (which, run) in [("normal", normal), ("faulty", faulty)] {
         condition(which, run, &mut notes);
     }

@@ -1,15 +1,18 @@
 //! From call trees to folded sequences: what a filter leaves of a trace, with its loops recognised.
 
 use crate::attribute::Item;
+use crate::builds::{self, Names};
 use crate::filter::{self, Filter, Groups};
 use crate::pairing::{self, Partners};
 use crate::part::{Bounds, Cut};
 use crate::{Error, ObjectName, Options};
-use lockstep_calltree::{Forest, FunctionMap, Projection, Token, Trace, fold_tokens, left_out};
+use lockstep_calltree::{
+    Forest, FunctionKey, FunctionMap, Projection, Token, Trace, fold_tokens, left_out,
+};
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
 use lockstep_trace::{ProcessName, Run, Thread, TraceName, in_short};
 use regex::Regex;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
@@ -22,6 +25,10 @@ pub(crate) struct Trees {
     pub(crate) functions: Vec<FunctionMap>,
     /// For each function of the forest the filters that keep it.
     groups: Vec<u16>,
+    /// Those that are looked at in no way.
+    out: FxHashSet<FunctionKey>,
+    /// What functions are called in two builds.
+    pub(crate) names: Names,
     split_at: Option<Regex>,
     /// Sets of attributes that somebody knows, each once; and for each run whose they are.
     pub(crate) own: Vec<Vec<String>>,
@@ -78,10 +85,12 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    fn add(&self, forest: &mut Forest, bounds: &Bounds) -> Added {
-        let functions = forest.add_functions_of(self.run, |process| {
-            self.run.is_visible(process) && self.partner(process.name).is_some()
-        });
+    fn add(&self, forest: &mut Forest, bounds: &Bounds, names: &Names) -> Added {
+        let functions = forest.add_functions_of(
+            self.run,
+            |process| self.run.is_visible(process) && self.partner(process.name).is_some(),
+            |function| names.known_as(function),
+        );
         let (mut traces, cuts) = if bounds.is_none() {
             (forest.add_traces(&functions, &self.threads), Vec::new())
         } else {
@@ -161,11 +170,16 @@ impl Trees {
             .zip(&partners)
             .map(|(run, partners)| Chosen::new(run, partners.as_ref(), options))
             .collect();
+        let names = match builds::are_two(runs) {
+            true => Names::of(runs),
+            false => Names::default(),
+        };
         let mut forest = Forest::new();
         let count = chosen.iter().map(|of_run| of_run.threads.len()).sum();
         let added: Vec<Added> = forest.bounded(count, |forest| {
             let each = chosen.iter();
-            each.map(|of_run| of_run.add(forest, &bounds)).collect()
+            each.map(|of_run| of_run.add(forest, &bounds, &names))
+                .collect()
         });
         let (mut cuts, mut maps, mut runs) = (Vec::new(), Vec::new(), Vec::new());
         for of_run in added {
@@ -184,6 +198,8 @@ impl Trees {
             runs,
             functions: maps,
             groups,
+            out: FxHashSet::default(),
+            names,
             split_at,
             pieces: options.pieces.clone(),
             cuts,
@@ -242,12 +258,22 @@ impl Trees {
     }
 
     fn project(&self, keep: impl Fn(u16, &str) -> bool) -> Projection {
-        let mut groups = self.groups.iter();
+        let mut groups = self.groups.iter().zip(0..);
         self.forest.projection(|function| {
-            groups
-                .next()
-                .is_some_and(|groups| keep(*groups, &function.name))
+            groups.next().is_some_and(|(groups, key)| {
+                keep(*groups, &function.name) && !self.out.contains(&FunctionKey(key))
+            })
         })
+    }
+
+    /// Functions that are looked at no more: what they call is their callers'.
+    pub(crate) fn leave_out(&mut self, functions: impl IntoIterator<Item = FunctionKey>) {
+        self.out.extend(functions);
+    }
+
+    /// One that is looked at again.
+    pub(crate) fn take_in(&mut self, function: FunctionKey) {
+        self.out.remove(&function);
     }
 
     /// The name behind a token.

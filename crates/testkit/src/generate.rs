@@ -227,6 +227,7 @@ fn job(functions: Vec<Function>, threads: impl Iterator<Item = Thread>) -> Run {
             pid: rank + 1,
             host: "host".to_owned(),
             program: "program".to_owned(),
+            build: String::new(),
             end: End {
                 kind: EndKind::Exited,
                 code: Some(0),

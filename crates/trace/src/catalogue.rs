@@ -32,6 +32,8 @@ pub(crate) struct Catalogue<'a> {
 /// An image with a plan that could be read.
 #[derive(Debug)]
 pub(crate) struct Image {
+    /// Its build id in hexadecimal digits.
+    pub build: String,
     /// By symbol, from the image's first one on.
     pub rows: Arc<[Row]>,
     pub refused: Vec<RefusalRow>,
@@ -206,7 +208,9 @@ impl<'a> Catalogue<'a> {
                 },
             })
             .collect();
+        let digits = plan.build_id().iter();
         Ok(Image {
+            build: digits.map(|byte| format!("{byte:02x}")).collect(),
             rows: rows.into(),
             refused,
             left_out: u64::from(plan.left_out()),

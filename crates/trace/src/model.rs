@@ -192,6 +192,8 @@ pub struct Process {
     pub host: String,
     /// Path of its program.
     pub program: String,
+    /// Build id of its program in hexadecimal digits; empty where it has none, or nobody knows it.
+    pub build: String,
     /// How it ended.
     pub end: End,
     /// What was recorded of it.

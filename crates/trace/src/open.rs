@@ -332,6 +332,8 @@ pub(crate) struct Opened {
     pub symbols: Arc<Symbols>,
     /// Where an image with call sites was loaded.
     images: Vec<(u64, Arc<Image>)>,
+    /// Build id of the program.
+    build: String,
     coverage: Coverage,
     /// Of its threads.
     pub scans: Vec<Scan>,
@@ -343,6 +345,7 @@ impl Opened {
     fn new(named: Named, catalogue: &mut Catalogue<'_>) -> Self {
         let facts = &named.loaded.file.facts;
         let mut main = 0..0;
+        let mut build = String::new();
         let mut blocks = Vec::new();
         let mut images = Vec::new();
         let mut coverage = Coverage {
@@ -359,6 +362,9 @@ impl Opened {
             let Some(image) = catalogue.image(fact) else {
                 continue;
             };
+            if fact.role == Role::Main.name() {
+                build.clone_from(&image.build);
+            }
             images.push((fact.bias, Arc::clone(&image)));
             // An image that came back to another place is the same image.
             if !counted.insert((fact.first, &fact.plan)) {
@@ -400,6 +406,7 @@ impl Opened {
             symbols: catalogue.symbols(main, blocks),
             named,
             images,
+            build,
             coverage,
             scans: Vec::new(),
             follower: None,
@@ -636,6 +643,7 @@ impl Opened {
             pid: file.pid,
             host,
             program: file.facts.program.unwrap_or_default(),
+            build: self.build,
             end,
             coverage,
             losses: losses(&file.losses),

@@ -24,6 +24,7 @@ fn lines(normal: &str, faulty: &str) -> Vec<String> {
         loops: Vec::new(),
         normal_open: Vec::new(),
         faulty_open: Vec::new(),
+        builds: None,
         left_out: None,
     };
     let sign = |kind| match kind {

@@ -112,6 +112,16 @@ impl Calls {
     }
 }
 
+/// Who calls whom in some trees; without a caller, at the root of a trace.
+pub(crate) fn tree_calls(
+    forest: &Forest,
+    roots: &[NodeId],
+) -> FxHashSet<(Option<FunctionKey>, FunctionKey)> {
+    let each = roots.iter().collect::<FxHashSet<_>>().into_iter();
+    each.flat_map(|root| Calls::new(forest, *root).edges.into_keys())
+        .collect()
+}
+
 /// The call paths of a trace; a call of a function that is open already goes on from there, so that
 /// recursion has no depth. None where there are too many.
 pub(super) fn call_paths(

@@ -71,6 +71,7 @@ pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
                 pid: 100 + rank,
                 host: "node".into(),
                 program: "odd_even".into(),
+                build: String::new(),
                 end: End {
                     kind: EndKind::Exited,
                     code: Some(0),
