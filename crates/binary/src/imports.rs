@@ -64,6 +64,23 @@ impl<'a> Image<'a> {
         imports
     }
 
+    /// The slots that lead to an implementation which the image itself chooses while it is loaded
+    /// (`R_X86_64_IRELATIVE`), ascending.
+    #[must_use]
+    pub fn chosen_slots(&self) -> Vec<u64> {
+        let mut slots = Vec::new();
+        for table in [self.dynamic.jump_slots, self.dynamic.relocations] {
+            let rows = self.relocation_rows(table);
+            let chosen = rows
+                .iter()
+                .filter(|row| row.r_type(LE, false) == elf::R_X86_64_IRELATIVE);
+            slots.extend(chosen.map(|row| row.r_offset(LE)));
+        }
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
     /// Words in data that point into code, as (place, address pointed to), by place: relative
     /// relocations, or, where a fixed image has none, every aligned word that looks like one.
     ///

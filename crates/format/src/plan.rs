@@ -9,12 +9,15 @@
 //! # The arena
 //!
 //! ```text
-//! 0                 192                       stubs_at (16-byte aligned)
-//! ┌─────────────────┬─────────────────────────┬────────┬────────┬────
-//! │ routine table   │ shadow import slots     │ stub   │ stub   │ ...
-//! │ 24 x u64        │ u64 each -> stub        │        │        │
-//! └─────────────────┴─────────────────────────┴────────┴────────┴────
+//! 0                 192                                               64-byte aligned
+//! ┌─────────────────┬─────────────────────────┬──────────────────────┬────────┬────────┬────
+//! │ routine table   │ shadow import slots     │ rows of leaves       │ stub   │ stub   │ ...
+//! │ 24 x u64        │ u64 each -> stub        │ ([`leaf`])           │        │        │
+//! └─────────────────┴─────────────────────────┴──────────────────────┴────────┴────────┴────
 //! ```
+//!
+//! Where there are rows of leaves, all before the stubs is the arena's *head* ([`header::HEAD`]): whole pages that stay
+//! writable and are no code.
 //!
 //! Shadow slot k belongs to the k-th imported function (imports stand behind own functions).
 //! A rewritten displacement (`call *slot(%rip)`, `jmp *slot(%rip)`) points to a shadow slot, which
@@ -99,6 +102,25 @@
 //! [`block::BUSY`] is not 0, the shadow stack's newest frame is not the one expected ([`block::ENTRY_KEY`]), or the staging area
 //! is full.
 //!
+//! ## Library functions that are leaves
+//!
+//! A call of a library function is recorded as a leaf where the code that its slot leads to is *closed* ([`closed`]). Which
+//! code that is is known when the slot is bound, often by the first call. So such an import has three stubs and two
+//! symbols: one that is a call, and behind those of all imports one that is a leaf. The third stub is that of a leaf, which has a
+//! *gate* before what it records.
+//!
+//! ```text
+//! BIND stub, where the shadow slot leads at first     leaf, from S+40 on
+//! S+0   event word, 0                                 mov slot(%rip),%r11        the gate
+//! S+8   ff 15 ..   call *[BIND]                       cmp target(%rip),%r11      ([`leaf::TARGET`])
+//! S+14  ff 25 ..   jmp *next      ([`leaf::NEXT`])    jne the call-through stub
+//! S+24  address of the row of [`leaf`]                record, or jmp S+8
+//! S+40  ff 25 ..   jmp *[real slot]                   jmp *target(%rip)
+//! ```
+//! BIND looks where the real slot leads. Into the image itself: it is not bound, and BIND comes again with the next call. To
+//! closed code: that becomes the target, and this call and all others go on at the gate. Elsewhere: they go on at the
+//! call-through stub. Where that is known the shadow slot leads there from now on. A slot that is bound anew later does not pass the gate.
+//!
 //! ## Faults
 //!
 //! What a fault is put into ([`crate::fault`]) calls [`routine::FAULT`] with the stack as at the function's entry: behind the recording,
@@ -120,7 +142,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -146,6 +168,9 @@ pub mod header {
     pub const BUILD_ID: usize = 48;
     /// [`super::section::COUNT`] pairs of `u32`: offset from the file's start, length in bytes.
     pub const SECTIONS: usize = 80;
+    /// `u32`, bytes at the arena's start that are data, which is written to while the program runs: whole
+    /// pages. 0 where all of the arena is code.
+    pub const HEAD: usize = 168;
     /// `u32`, how many counters its refusals have.
     pub const COUNTERS: usize = 176;
     /// `u32`, functions and library calls that were not chosen to be recorded.
@@ -178,8 +203,11 @@ pub mod section {
     pub const CHOICES: usize = 7;
     /// Rows of [`super::export`], by name.
     pub const EXPORTS: usize = 8;
+    /// Entries of functions whose calls from other images may be recorded as leaves: rows of
+    /// [`super::closed`], ascending.
+    pub const CLOSED: usize = 9;
     /// Number of sections.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 }
 
 /// What the image is to the probe. Whether its own functions are recorded is another question
@@ -311,6 +339,8 @@ pub mod routine {
     pub const FOLLOW: usize = 17;
     /// A signal's handler may be about to be set: the signal in edi, libc's `struct sigaction` at rsi; no event.
     pub const SIGNALS: usize = 18;
+    /// A call of a library function of which it is not known yet whether it is a leaf (see [`super::leaf`]); no event.
+    pub const BIND: usize = 19;
     /// Number of entries, used or not.
     pub const COUNT: usize = 24;
 }
@@ -331,6 +361,42 @@ pub mod stub {
     pub const AFTER_ENTRY: u32 = 14;
     /// Return address of OPEN and LEAF.
     pub const AFTER_OPEN: u32 = 29;
+    /// In a stub that calls BIND: `u64`, address of its row of [`super::leaf`].
+    pub const LEAF_ROW: u32 = 24;
+}
+
+/// What becomes of the calls of a library function that may be a leaf; [`leaf::SIZE`] bytes in the arena's head.
+pub mod leaf {
+    /// `u64`, the code that its calls lead to, once that is known to be closed; 0 before.
+    pub const TARGET: usize = 0;
+    /// `u64`, address of the image's slot.
+    pub const SLOT: usize = 8;
+    /// `u64`, address of the shadow slot.
+    pub const SHADOW: usize = 16;
+    /// `u64`, entry of the leaf's stub: the gate.
+    pub const GATE: usize = 24;
+    /// `u64`, where its calls go on: at the entry of the stub that calls through, or at the gate.
+    pub const NEXT: usize = 32;
+    /// `u64`, lowest address of the image: a slot that leads into it is not bound yet.
+    pub const LOW: usize = 40;
+    /// `u64`, end of the image.
+    pub const HIGH: usize = 48;
+    /// `u64`, how often BIND found the slot unbound.
+    pub const TRIES: usize = 56;
+    /// Size of a row.
+    pub const SIZE: usize = 64;
+}
+
+/// The entry of a function that is *closed*: from there until it returns nothing but its own image's code runs,
+/// which calls nothing else, loops nowhere and waits for nothing; [`closed::SIZE`] bytes. One that goes on where the
+/// image's choice of an implementation leads is closed if that is: it has a row for each such slot.
+pub mod closed {
+    /// `u64`, address in the file.
+    pub const ADDRESS: usize = 0;
+    /// `u64`, address of a slot (`R_X86_64_IRELATIVE`) that must lead to a closed function; 0 where there is none.
+    pub const SLOT: usize = 8;
+    /// Size of a row.
+    pub const SIZE: usize = 16;
 }
 
 /// What inline code knows of a thread's private block (the probe's, never in a file).
@@ -362,6 +428,10 @@ pub mod block {
     pub const QUESTIONED: u64 = 0;
     /// Its stub's address, with the flags below in the low bits.
     pub const ENTRY_STUB: i32 = 16;
+    /// The slot, where the key is [`QUESTIONED`].
+    pub const ENTRY_ASIDE: i32 = 24;
+    /// A slot no farther than this above the stack pointer can be read.
+    pub const NEAR: u64 = 4096;
     /// Flag: the return address stands in its slot.
     pub const PLAIN: u64 = 1;
     /// Flag: the frame jumps away for good (`longjmp`, `exit`, throw).
@@ -460,7 +530,8 @@ pub mod mechanism {
     /// Call at the entry, return at patched `ret`s and tail jumps.
     pub const PATCHED_RETURNS: u32 = 4;
     /// Call and return by one symbol at the entry: readers expand it, except directly after
-    /// [`crate::symbol::TAIL`] and among a forked child's inherited calls, where it is the call only.
+    /// [`crate::symbol::TAIL`] and among a forked child's inherited calls, where it is the call only. An import's
+    /// second symbol ([`super::leaf`]) has the name of the first.
     pub const LEAF: u32 = 5;
 }
 

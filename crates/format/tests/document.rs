@@ -82,7 +82,7 @@ fn every_table_equals_its_constants() {
         (
             "Plan header",
             constants!(plan::header: MAGIC VERSION CHECK ROLE SYMBOLS LOW HIGH FIXED
-            BUILD_ID_LENGTH BUILD_ID SECTIONS TRACED COUNTERS LEFT_OUT SIGNALS SIZE),
+            BUILD_ID_LENGTH BUILD_ID SECTIONS HEAD TRACED COUNTERS LEFT_OUT SIGNALS SIZE),
         ),
         ("Fixup", constants!(plan::fixup: AT KIND VALUE SIZE)),
         (
@@ -110,6 +110,7 @@ fn every_table_equals_its_constants() {
             "Export",
             constants!(plan::export: NAME NAME_LENGTH FUNCTION SIZE),
         ),
+        ("Closed", constants!(plan::closed: ADDRESS SLOT SIZE)),
     ]);
     assert_eq!(tables(), expected);
 }

@@ -1,10 +1,11 @@
 //! The arena's initial bytes: routine table, shadow slots, stubs. `lockstep_format::plan` has the
 //! pictures.
 
-use lockstep_format::plan::{fixup, routine, stub};
+use lockstep_format::plan::{fixup, leaf, routine, stub};
 use rustc_hash::FxHashMap;
 
 use crate::fault::Faulted;
+use crate::inline::Entry;
 
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +76,7 @@ pub(crate) struct Stub {
 }
 
 const INT3: u8 = 0xcc;
+const PAGE: usize = 4096;
 
 /// The arena while it is built.
 pub(crate) struct Arena {
@@ -91,13 +93,21 @@ pub(crate) struct Arena {
     /// Jumps of redirected calls that lead nowhere yet.
     pub elsewhere: Vec<u32>,
     slots: u32,
+    /// Where the rows of leaves begin, and how many there is room for.
+    rows: u32,
+    leaves: u32,
 }
 
 impl Arena {
-    /// An arena with room for `slots` shadow slots.
-    pub(crate) fn new(slots: u32) -> Self {
+    /// An arena with room for `slots` shadow slots and `leaves` rows of leaves.
+    pub(crate) fn new(slots: u32, leaves: u32) -> Self {
+        let rows = Self::slot_offset(slots).next_multiple_of(leaf::SIZE as u64);
+        let size = match leaves {
+            0 => Self::slot_offset(slots) as usize,
+            _ => (rows as usize + leaves as usize * leaf::SIZE).next_multiple_of(PAGE),
+        };
         let mut arena = Self {
-            bytes: vec![0; Self::slot_offset(slots) as usize],
+            bytes: vec![0; size],
             fixups: Vec::new(),
             stubs: FxHashMap::default(),
             fault: None,
@@ -105,9 +115,26 @@ impl Arena {
             is_scratch_free: false,
             elsewhere: Vec::new(),
             slots,
+            rows: rows as u32,
+            leaves,
         };
         arena.align();
         arena
+    }
+
+    /// Bytes at its start that are data for as long as the program runs.
+    pub(crate) fn head(&self) -> u32 {
+        let rows = self.rows as usize + self.leaves as usize * leaf::SIZE;
+        match self.leaves {
+            0 => 0,
+            _ => rows.next_multiple_of(PAGE) as u32,
+        }
+    }
+
+    /// Where row `index` of the leaves lies.
+    pub(crate) fn leaf_row(&self, index: u32) -> u32 {
+        debug_assert!(index < self.leaves);
+        self.rows + index * leaf::SIZE as u32
     }
 
     fn slot_offset(slot: u32) -> u64 {
@@ -136,8 +163,8 @@ impl Arena {
 
     pub(crate) fn add_ordinary(&mut self, head: Head, body: &Code) -> Stub {
         match head {
-            Head::Open => return self.add_inline_entry(false, body),
-            Head::Leaf => return self.add_inline_entry(true, body),
+            Head::Open => return self.add_inline_entry(Entry::Open, body),
+            Head::Leaf => return self.add_inline_entry(Entry::Leaf, body),
             _ => {}
         }
         self.align();

@@ -5,6 +5,7 @@
 //! What has several forms that do the same (inline code) is checked by what it may do: it saves what
 //! it uses, touches nothing else, goes on where it should, and records the right symbol.
 
+mod bind;
 mod counted;
 mod exits;
 mod inline;
@@ -333,7 +334,9 @@ impl<'i, 'a> Memory<'i, 'a> {
         let is_symbol = staged.is_some_and(|staged| symbols.contains(&staged.symbol));
         let first = self.decode_after(stub)?;
         if first.code() != Code::Call_rm64 || !first.is_ip_rel_memory_operand() {
-            let inline = self.check_inline(start + u64::from(layout::INLINE))?;
+            let entry = start + u64::from(layout::INLINE);
+            let gate = self.gate_at(entry)?.map_or(0, |_| bind::GATE);
+            let inline = self.check_inline(entry + gate)?;
             let routine = inline.routine;
             let is_leaf = routine == routine::LEAF;
             if inline.slow != stub || !(is_leaf || routine == routine::OPEN) {
@@ -379,6 +382,8 @@ impl<'i, 'a> Memory<'i, 'a> {
             routine::INSTANT | routine::JUMP | routine::VFORK if !is_symbol => {
                 return wrong("has no symbol");
             }
+            // Its body is for calls that are recorded elsewhere.
+            routine::BIND => {}
             _ => {
                 let jump = self.decode_after(stub + 6)?;
                 if jump.near_branch_target() != body {
@@ -558,10 +563,12 @@ impl<'i, 'a> Memory<'i, 'a> {
     /// Whether the shadow slot leads to a stub that calls through the real one (run-time address).
     fn check_shadow(&self, shadow: u64, real: u64) -> Result<(), String> {
         let stub = u64_at(self.after(shadow)?, 0).ok_or("a shadow slot outside the arena")?;
-        if self.is_stub_of_slot(stub, real)? {
-            Ok(())
-        } else {
-            Err(format!("the stub of slot {real:#x} uses another slot"))
+        if !self.is_stub_of_slot(stub, real)? {
+            return Err(format!("the stub of slot {real:#x} uses another slot"));
+        }
+        match self.stub_entered_at(stub).map(|start| self.head(start)) {
+            Some(Ok(head)) if head.routine == routine::BIND => self.check_bind(stub, shadow, real),
+            _ => Ok(()),
         }
     }
 

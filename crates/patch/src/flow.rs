@@ -505,7 +505,7 @@ fn writes(instruction: &Instruction) -> bool {
 }
 
 /// An ordinary instruction by its flow that may wait or never end.
-fn is_special(instruction: &Instruction) -> bool {
+pub(crate) fn is_special(instruction: &Instruction) -> bool {
     let is_exchange =
         || instruction.mnemonic() == Mnemonic::Xchg && instruction.op0_kind() == OpKind::Memory;
     instruction.has_lock_prefix()

@@ -5,7 +5,7 @@ use lockstep_format::plan::{mechanism, refusal};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::hoisted::Loads;
-use crate::library::{is_untouched, of_import};
+use crate::library::{is_untouched, may_be_leaf, of_import};
 use crate::survey::{SlotUse, SlotUseKind, Survey};
 
 /// A library function that the image calls.
@@ -15,6 +15,8 @@ pub(crate) struct Row<'a> {
     /// The slot that the stub calls through.
     pub slot: u64,
     pub mechanism: u32,
+    /// Where its code allows it, it is recorded as a leaf.
+    pub may_be_leaf: bool,
 }
 
 /// A library function whose uses cannot all be rewritten.
@@ -116,12 +118,18 @@ impl<'a> Imports<'a> {
                     name,
                     slot,
                     mechanism,
+                    may_be_leaf: mechanism == mechanism::CALL_THROUGH && may_be_leaf(name),
                 });
                 chosen.by_slot.extend(slots.iter().map(|i| (i.slot, row)));
             }
         }
         chosen.sites.sort_by_key(|(slot_use, _)| slot_use.address);
         chosen
+    }
+
+    /// How many may be recorded as leaves.
+    pub(crate) fn candidates(&self) -> u32 {
+        self.rows.iter().filter(|row| row.may_be_leaf).count() as u32
     }
 
     /// The row whose shadow slot the instruction at `address` shall use.

@@ -119,10 +119,34 @@ const NOP5: &[u8] = &[0x0f, 0x1f, 0x44, 0x00, 0x00];
 /// Condition codes of jumps.
 #[derive(Debug, Clone, Copy)]
 enum If {
+    Below = 0x2,
     AboveOrEqual = 0x3,
     Equal = 0x4,
     NotEqual = 0x5,
     Above = 0x7,
+}
+
+/// What inline code at an entry records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// A call.
+    Open,
+    /// A call and its return.
+    Leaf,
+    /// The same, of calls that pass the gate. Who calls libraries often has a frame that is questioned, since some library
+    /// began to unwind. Nobody waits for r10 and r11: of a call between images the ABI says so.
+    LibraryLeaf(Gate),
+}
+
+/// Lets calls through whose slot leads to the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gate {
+    /// Address of the slot.
+    pub slot: u64,
+    /// Offset of the target in the arena.
+    pub target: u64,
+    /// Where others go.
+    pub through: u32,
 }
 
 /// Where the address of a stub goes.
@@ -139,14 +163,18 @@ struct Slow {
 
 impl Arena {
     /// A stub with inline code: event word, slow way, recording, body.
-    pub(crate) fn add_inline_entry(&mut self, is_leaf: bool, body: &Code) -> Stub {
+    pub(crate) fn add_inline_entry(&mut self, kind: Entry, body: &Code) -> Stub {
+        let is_leaf = kind != Entry::Open;
         self.align();
         let start = self.bytes.len();
         self.code(&[0; stub::ENTRY as usize]);
         let slow = Slow {
             at: self.bytes.len(),
         };
-        let saved = self.scratch();
+        let saved = match kind {
+            Entry::LibraryLeaf(_) => 0,
+            _ => self.scratch(),
+        };
         let routine = if is_leaf {
             routine::LEAF
         } else {
@@ -158,10 +186,13 @@ impl Arena {
         let to_body = self.bytes.len();
         self.bytes.resize(start + stub::INLINE as usize, 0xcc);
         let mut words = vec![start];
-        if is_leaf {
-            self.leaf(saved, &slow, &mut words);
-        } else {
-            self.open(saved, &slow, start, &mut words);
+        match kind {
+            Entry::Open => self.open(saved, &slow, start, &mut words),
+            Entry::Leaf => self.leaf(saved, &slow, false, &mut words),
+            Entry::LibraryLeaf(gate) => {
+                self.gate(gate);
+                self.leaf(saved, &slow, true, &mut words);
+            }
         }
         let at = self.bytes.len();
         self.set_displacement(to_body as u32 - 4, at as u64);
@@ -333,12 +364,31 @@ impl Arena {
         self.restore(saved);
     }
 
+    /// Goes on only where the slot leads to the target.
+    fn gate(&mut self, gate: Gate) {
+        self.code(&[0x4c, 0x8b, 0x1d, 0, 0, 0, 0]); // mov slot(%rip),%r11
+        let at = self.bytes.len() as u32 - 4;
+        let link = Link::Image {
+            address: gate.slot,
+            trailing: 0,
+        };
+        self.link(at, link);
+        self.code(&[0x4c, 0x3b, 0x1d, 0, 0, 0, 0]); // cmp target(%rip),%r11
+        self.set_displacement(self.bytes.len() as u32 - 4, gate.target);
+        self.code(&[0x0f, 0x85, 0, 0, 0, 0]); // jne through
+        self.set_displacement(self.bytes.len() as u32 - 4, u64::from(gate.through));
+    }
+
     /// Records a call and its return.
-    fn leaf(&mut self, saved: usize, slow: &Slow, words: &mut Vec<usize>) {
+    fn leaf(&mut self, saved: usize, slow: &Slow, questions: bool, words: &mut Vec<usize>) {
         self.save(saved);
         self.block_or(slow);
         self.set_busy();
-        self.frame_fits_below(slow);
+        if questions {
+            self.frame_is_there_or_fits_below(slow);
+        } else {
+            self.frame_fits_below(slow);
+        }
         self.room_or(slow);
         self.code(&[0x49, 0xc7, 0x02]); // movq $symbol,(%r10)
         words.push(self.bytes.len());
@@ -471,6 +521,37 @@ impl Arena {
         self.load_top();
         self.compare_key();
         self.jump_back(If::AboveOrEqual, slow);
+    }
+
+    /// The same, or it is a frame that is questioned and lies near, with its return address still in its slot.
+    fn frame_is_there_or_fits_below(&mut self, slow: &Slow) {
+        let field = |of: i32| (of - block::ENTRY) as u8;
+        let near = (block::NEAR as i32).to_le_bytes();
+        let nearer = (-(block::NEAR as i32)).to_le_bytes();
+        self.load_top();
+        self.compare_key();
+        let fits = self.jump_ahead(If::Below);
+        self.code(&[
+            0x49,
+            0x83,
+            0x7a,
+            field(block::ENTRY_KEY),
+            block::QUESTIONED as u8,
+        ]); // cmpq $0,key
+        self.jump_back(If::NotEqual, slow);
+        self.code(&[0x4d, 0x8b, 0x5a, field(block::ENTRY_ASIDE)]); // mov aside(%r10),%r11
+        self.code(&[0x4c, 0x39, 0xdc]); // cmp %r11,%rsp
+        self.jump_back(If::AboveOrEqual, slow);
+        self.code(&[0x4d, 0x8d, 0x9b]); // lea -NEAR(%r11),%r11
+        self.code(&nearer);
+        self.code(&[0x4c, 0x39, 0xdc]); // cmp %r11,%rsp
+        self.jump_back(If::Below, slow);
+        self.code(&[0x4d, 0x8b, 0x9b]); // mov NEAR(%r11),%r11
+        self.code(&near);
+        self.code(&[0x4d, 0x3b, 0x5a, field(block::ENTRY_RETURN)]); // cmp return(%r10),%r11
+        self.jump_back(If::NotEqual, slow);
+        self.load_block();
+        self.land(fits);
     }
 
     /// r10 = top; its frame must be this one, with its return address in place.

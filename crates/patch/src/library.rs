@@ -88,6 +88,14 @@ pub(crate) fn of_import(name: &[u8]) -> u32 {
     }
 }
 
+/// Whether calls of the library function `name` may be recorded as those of a leaf, where its code allows it: not those that
+/// questions about messages are asked of.
+pub(crate) fn may_be_leaf(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let stem = lower.strip_prefix(b"p").unwrap_or(&lower);
+    of_import(name) == mechanism::CALL_THROUGH && !stem.starts_with(b"mpi_")
+}
+
 /// The mechanism that the name of an own function asks for: those that return twice, or elsewhere
 /// than to their caller. `None` where its code decides.
 pub(crate) fn of_own(name: &[u8]) -> Option<u32> {

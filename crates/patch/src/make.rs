@@ -8,7 +8,9 @@ use lockstep_format::plan::{Role, function, mechanism, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arena::{Arena, Head, Link, Stub};
+use crate::bind::Candidate;
 use crate::choice::Choice;
+use crate::closed::closed;
 use crate::domain::Domain;
 use crate::entry::{JUMP, Window};
 use crate::fault::{Faults, is_named};
@@ -122,9 +124,18 @@ pub(crate) fn make(
     let is_bare = options.fault.as_ref().is_some_and(|it| !it.records);
     let is_hooked = !is_bare || role == Role::Linker;
     let has_hooks = role.has_hooks() && (is_hooked || role == Role::Main);
+    // What is recorded itself is no leaf of whoever calls.
+    let is_asked = matches!(role, Role::Libc | Role::Library) && !scope.own_functions;
+    let closed = if is_asked && !is_bare && !options.silent {
+        closed(&image)
+    } else {
+        Vec::new()
+    };
     if !has_hooks && !scope.own_functions {
+        let mut content = Builder::new(0, 0).content(&image, role);
+        content.closed = closed;
         return Ok(Made {
-            plan: Builder::new(0).content(&image, role).write(),
+            plan: content.write(),
             unpatched: Vec::new(),
         });
     }
@@ -151,7 +162,7 @@ pub(crate) fn make(
         watched: FxHashMap::default(),
         scratch: Scratch::new(&image, &survey, &domain),
     };
-    let mut plan = Builder::new(0);
+    let mut plan = Builder::new(0, 0);
     let mut calls = Imports::default();
     let own_unwinder = has_own_unwinder(&image, &imports);
     let wants = |name: &[u8]| choice.wants(name);
@@ -159,7 +170,7 @@ pub(crate) fn make(
         let beginnings = subject.beginnings(options);
         choice.add(&beginnings);
         calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
-        plan = Builder::new(calls.rows.len() as u32);
+        plan = Builder::new(calls.rows.len() as u32, calls.candidates());
         plan.choose_fault(&subject, &imports, options, beginnings, role);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
@@ -168,7 +179,7 @@ pub(crate) fn make(
     } else {
         if is_library && scope.library_calls {
             calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
-            plan = Builder::new(calls.rows.len() as u32);
+            plan = Builder::new(calls.rows.len() as u32, calls.candidates());
         }
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),
@@ -200,6 +211,7 @@ pub(crate) fn make(
     let unpatched = std::mem::take(&mut plan.unpatched);
     plan.arena.align();
     let mut content = plan.content(&image, role);
+    content.closed = closed;
     content.is_traced = role == Role::Main || names.is_some();
     (content.left_out, content.choices) = (left_out, choices);
     Ok(Made {
@@ -242,9 +254,9 @@ enum Other {
 }
 
 impl<'a> Builder<'a> {
-    fn new(shadow_slots: u32) -> Self {
+    fn new(shadow_slots: u32, leaves: u32) -> Self {
         Self {
-            arena: Arena::new(shadow_slots),
+            arena: Arena::new(shadow_slots, leaves),
             sites: Vec::new(),
             functions: Vec::new(),
             refusals: Vec::new(),
@@ -270,6 +282,8 @@ impl<'a> Builder<'a> {
             extent: image.extent(),
             is_fixed: image.kind() == Kind::Fixed,
             build_id: image.build_id(),
+            head: self.arena.head(),
+            closed: Vec::new(),
             code: self.arena.bytes,
             fixups: self.arena.fixups,
             sites: self.sites,
@@ -409,9 +423,40 @@ impl<'a> Builder<'a> {
 
     fn add_imports(&mut self, subject: &Subject<'_, 'a>, calls: &Imports<'a>) {
         let first = self.functions.len() as u32;
+        let mut leaves = Vec::new();
         for (index, row) in calls.rows.iter().enumerate() {
             let symbol = first + index as u32;
             let slot = row.slot;
+            let function = FunctionRow {
+                address: slot,
+                length: 0,
+                name: row.name.into(),
+                origin: function::IMPORT,
+                mechanism: row.mechanism,
+            };
+            let fault = self.faults.of_import(row.name, row.mechanism);
+            let refused = self.faults.refused(row.name, row.mechanism);
+            let is_ordinary = fault.is_none() && refused.is_none() && !self.arena.is_plain;
+            if row.may_be_leaf && is_ordinary {
+                let candidate = Candidate {
+                    slot,
+                    shadow: index as u32,
+                    row: leaves.len() as u32,
+                    extent: subject.image.extent(),
+                };
+                let stubs = self.arena.add_candidate(&candidate);
+                let second = first + (calls.rows.len() + leaves.len()) as u32;
+                self.arena.set_symbol(&stubs.through, symbol);
+                self.arena.set_symbol(&stubs.bind, symbol);
+                self.arena.set_symbol(&stubs.leaf, second);
+                self.arena.set_shadow_slot(index as u32, &stubs.bind);
+                leaves.push(FunctionRow {
+                    mechanism: mechanism::LEAF,
+                    ..function.clone()
+                });
+                self.functions.push(function);
+                continue;
+            }
             let mut body = Arena::import_body(slot);
             let head = match row.mechanism {
                 mechanism::CALL_THROUGH => match Function::of(row.name).and_then(|it| it.capture())
@@ -426,21 +471,16 @@ impl<'a> Builder<'a> {
                     routine: library::routine(other),
                 },
             };
-            self.arena.fault = self.faults.of_import(row.name, row.mechanism);
-            if let Some(reason) = self.faults.refused(row.name, row.mechanism) {
+            self.arena.fault = fault;
+            if let Some(reason) = refused {
                 self.refuse(slot, row.name.into(), reason);
             }
             let stub = self.arena.add_import(head, &body);
             self.arena.set_symbol(&stub, symbol);
             self.arena.set_shadow_slot(index as u32, &stub);
-            self.functions.push(FunctionRow {
-                address: slot,
-                length: 0,
-                name: row.name.into(),
-                origin: function::IMPORT,
-                mechanism: row.mechanism,
-            });
+            self.functions.push(function);
         }
+        self.functions.extend(leaves);
         for (slot_use, row) in &calls.sites {
             if self.is_moved(slot_use.address) {
                 continue;

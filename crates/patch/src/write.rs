@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use lockstep_format::bytes::put;
 use lockstep_format::check;
 use lockstep_format::plan::{
-    MAGIC, Role, VERSION, call_site, choice, export, fixup, function, header, refusal, section,
-    site,
+    MAGIC, Role, VERSION, call_site, choice, closed, export, fixup, function, header, refusal,
+    section, site,
 };
 use rustc_hash::FxHashMap;
 
@@ -79,6 +79,10 @@ pub(crate) struct Content<'a> {
     pub choices: Vec<ChoiceRow>,
     /// Name and row, by name.
     pub exports: Vec<(&'a [u8], u32)>,
+    /// Bytes at the arena's start that are no code.
+    pub head: u32,
+    /// Entries of closed functions, ascending, with the slots that they go on through.
+    pub closed: Vec<(u64, u64)>,
 }
 
 impl Content<'_> {
@@ -131,6 +135,10 @@ impl Content<'_> {
             put(row, export::NAME, &strings.put(name));
             put(row, export::FUNCTION, &function.to_le_bytes());
         });
+        sections[section::CLOSED] = rows(&self.closed, closed::SIZE, |row, (address, slot)| {
+            put(row, closed::ADDRESS, &address.to_le_bytes());
+            put(row, closed::SLOT, &slot.to_le_bytes());
+        });
         sections[section::STRINGS] = strings.bytes;
 
         let mut plan = vec![0; header::SIZE];
@@ -154,6 +162,7 @@ impl Content<'_> {
         let length = build_id.len() as u32;
         put(&mut plan, header::BUILD_ID_LENGTH, &length.to_le_bytes());
         put(&mut plan, header::BUILD_ID, build_id);
+        put(&mut plan, header::HEAD, &self.head.to_le_bytes());
         put(&mut plan, header::COUNTERS, &self.counters.to_le_bytes());
         put(&mut plan, header::LEFT_OUT, &self.left_out.to_le_bytes());
         for (index, bytes) in sections.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::sites::rewrite;
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::x86_64::{arguments, routines};
 use core::sync::atomic::{AtomicU64, Ordering};
-use lockstep_format::plan::{Plan, fixup, function, routine, stub};
+use lockstep_format::plan::{Function, Plan, fixup, function, mechanism, routine, stub};
 use lockstep_format::process::header;
 use lockstep_format::symbol::event_word;
 
@@ -25,6 +25,8 @@ pub struct Applied {
     /// Where the arena lies, and its size.
     pub arena: u64,
     pub size: u64,
+    /// Bytes at its start that are data.
+    pub head: u64,
     /// Where its page of counters lies; 0 where it has none.
     pub counters: u64,
 }
@@ -63,11 +65,13 @@ pub fn apply(
     // SAFETY: `size` bytes were just mapped there.
     let bytes = unsafe { core::slice::from_raw_parts_mut(arena as *mut u8, size as usize) };
     make(arena as *const u8, executable as usize);
+    let head = u64::from(plan.head());
+    let (text, length) = (arena + head, executable.saturating_sub(head));
     let prepared = fill(bytes, plan, target, arena, arena + executable)
         .and_then(|()| Imports::leave(plan, bytes, is_recorded_elsewhere))
         .and_then(|imports| {
             // SAFETY: our own pages.
-            unsafe { syscall::protect(arena as usize, executable as usize, PROT_READ | PROT_EXEC) }
+            unsafe { syscall::protect(text as usize, length as usize, PROT_READ | PROT_EXEC) }
                 .map_err(|_| "memory must not be made executable here")?;
             Ok(imports)
         });
@@ -77,6 +81,7 @@ pub fn apply(
             unexpected,
             arena,
             size,
+            head,
             counters: if size > executable {
                 arena + executable
             } else {
@@ -92,21 +97,25 @@ pub fn apply(
     applied
 }
 
-/// From now on the stubs of an arena leave return addresses where they are. Other threads may be running
-/// in its first page: it stays executable.
+/// From now on the stubs of an arena, whose first `head` bytes are data, leave return addresses where they are. Other
+/// threads may be running in its first page: it stays executable, if it is.
 ///
 /// # Errors
 /// Why that cannot be.
-pub fn leave_return_addresses(arena: u64) -> Result<(), &'static str> {
+pub fn leave_return_addresses(arena: u64, head: u64) -> Result<(), &'static str> {
     const WRITABLE: usize = PROT_READ | PROT_WRITE | PROT_EXEC;
     let enter: unsafe extern "C" fn() = routines::enter_plain;
     // SAFETY: the arena's own page, which begins with the table of routines.
     unsafe {
-        syscall::protect(arena as usize, PAGE as usize, WRITABLE)
-            .map_err(|_| "memory must not be writable and executable here")?;
+        if head == 0 {
+            syscall::protect(arena as usize, PAGE as usize, WRITABLE)
+                .map_err(|_| "memory must not be writable and executable here")?;
+        }
         let place = AtomicU64::from_ptr((arena as *mut u64).add(routine::ENTER));
         place.store(enter as usize as u64, Ordering::Release);
-        let _ = syscall::protect(arena as usize, PAGE as usize, PROT_READ | PROT_EXEC);
+        if head == 0 {
+            let _ = syscall::protect(arena as usize, PAGE as usize, PROT_READ | PROT_EXEC);
+        }
     }
     Ok(())
 }
@@ -125,7 +134,10 @@ impl Imports {
         bytes: &mut [u8],
         is_recorded_elsewhere: impl Fn(&[u8]) -> bool,
     ) -> Result<Self, &'static str> {
-        let imported = || plan.functions().filter(|f| f.origin == function::IMPORT);
+        // The second symbols of leaves have no slots of their own.
+        let is_import =
+            |f: &Function<'_>| f.origin == function::IMPORT && f.mechanism != mechanism::LEAF;
+        let imported = || plan.functions().filter(is_import);
         let count = imported().count();
         let mut marks = Piece::new(count).ok_or("out of memory")?;
         for ((index, row), mark) in imported().enumerate().zip(marks.zeros()) {
@@ -224,7 +236,7 @@ fn fill(
         } else {
             (arguments::nothing, routines::exit)
         };
-    let table: [(usize, unsafe extern "C" fn()); 19] = [
+    let table: [(usize, unsafe extern "C" fn()); 20] = [
         (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -244,6 +256,7 @@ fn fill(
         (routine::EXIT_ARGUMENTS, exit_arguments),
         (routine::FOLLOW, crate::x86_64::fault::follow),
         (routine::SIGNALS, routines::signals),
+        (routine::BIND, routines::bind),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

@@ -1,5 +1,6 @@
 //! The slow path of every routine: on the thread's own stack, signals blocked, registers saved.
 
+use crate::closed;
 use crate::entry::{Entry, word_of};
 use crate::process::{Process, Stop};
 use crate::side;
@@ -32,6 +33,7 @@ const ENTER_ARGUMENTS: u64 = routine::ENTER_ARGUMENTS as u64;
 const EXIT_ARGUMENTS: u64 = routine::EXIT_ARGUMENTS as u64;
 const FOLLOW: u64 = routine::FOLLOW as u64;
 const SIGNALS: u64 = routine::SIGNALS as u64;
+const BIND: u64 = routine::BIND as u64;
 
 /// What is done in a few microseconds, whoever waits, and may be done without blocking signals: see
 /// [`crate::signals`].
@@ -41,7 +43,8 @@ pub const BRIEF: u32 = 1 << ENTER
     | 1 << OPEN
     | 1 << LEAF
     | 1 << RETURN_FROM
-    | 1 << HAND_OVER;
+    | 1 << HAND_OVER
+    | 1 << BIND;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -102,6 +105,10 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
     }
     if frame.kind == FOLLOW {
         return crate::fault::follow(thread, frame);
+    }
+    if frame.kind == BIND {
+        // SAFETY: the stub that called the routine.
+        return unsafe { closed::bind(frame.stub_start()) };
     }
     let Some(process) = Process::get() else {
         return;

@@ -27,6 +27,7 @@
 
 mod arena;
 mod budget;
+mod closed;
 mod debugger;
 mod encoder;
 mod entry;

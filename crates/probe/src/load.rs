@@ -12,6 +12,7 @@
 //! The state lies in pages that a forked child has a copy of: it goes on from there.
 
 use crate::arena::{self, Target};
+use crate::closed;
 use crate::debugger;
 use crate::handles;
 use crate::image::{Image, Rendezvous};
@@ -52,6 +53,8 @@ struct Known {
     /// Its arena; nothing where it has none.
     arena: u64,
     size: u64,
+    /// Bytes at the arena's start that are data.
+    head: u64,
     /// Its page of counters; 0 where it has none.
     counters: u64,
     is_here: bool,
@@ -87,6 +90,7 @@ struct Loader {
     known_count: usize,
     given_count: usize,
     main_arena: u64,
+    main_head: u64,
     maps: Maps,
     /// Facts that came up since the list was changed; null where it never was.
     late: *mut Text<LATE_FACTS>,
@@ -124,6 +128,7 @@ pub fn start(environment: Environment) -> Result<(), &'static str> {
         role: Role::Main,
         path,
         link: 0,
+        is_only_called: false,
     };
     loader.look(Some(main), &mut Facts::Start)
 }
@@ -205,8 +210,9 @@ pub fn tell_made_code(process: &Process) {
     };
     let known = loader.known.get(..loader.known_count.min(MOST));
     let is_ours = |range: Range| {
-        let arenas = known.unwrap_or(&[]).iter().map(|known| known.arena);
-        let mut arenas = arenas.chain(core::iter::once(loader.main_arena));
+        let arenas = known.unwrap_or(&[]).iter();
+        let arenas = arenas.map(|known| known.arena + known.head);
+        let mut arenas = arenas.chain([loader.main_arena + loader.main_head]);
         // Neighbours are one mapping.
         arenas.any(|arena| (range.0..range.1).contains(&arena))
     };
@@ -346,6 +352,7 @@ impl Loader {
                     extent: image.map_or((0, 0), |image| image.extent()),
                     arena: 0,
                     size: 0,
+                    head: 0,
                     counters: 0,
                     is_here: true,
                 };
@@ -364,7 +371,9 @@ impl Loader {
                 };
                 facts.untraced(link.name(), why);
             }
-            let Some(candidate) = image.and_then(|image| self.candidate(link, image)) else {
+            let Some(candidate) =
+                image.and_then(|image| self.candidate(link, image, main.is_some()))
+            else {
                 return;
             };
             if candidate.role == Role::Unwinder {
@@ -408,10 +417,10 @@ impl Loader {
         if Setup::get().plain {
             return Ok(());
         }
-        let main = self.main_arena;
-        let arenas = self.known().iter().map(|known| known.arena);
-        for arena in arenas.chain([main]).filter(|arena| *arena != 0) {
-            arena::leave_return_addresses(arena)?;
+        let main = (self.main_arena, self.main_head);
+        let arenas = self.known().iter().map(|known| (known.arena, known.head));
+        for (arena, head) in arenas.chain([main]).filter(|(arena, _)| *arena != 0) {
+            arena::leave_return_addresses(arena, head)?;
         }
         // SAFETY: the constructor, or one at a time under the linker's lock; it is read where plans are
         // applied.
@@ -445,7 +454,12 @@ impl Loader {
     }
 
     /// The image of a link, if it is one to have a plan.
-    fn candidate(&self, link: &'static crate::image::Link, image: Image) -> Option<Candidate> {
+    fn candidate(
+        &self,
+        link: &'static crate::image::Link,
+        image: Image,
+        is_start: bool,
+    ) -> Option<Candidate> {
         let path = link.name();
         // The kernel's own image has no file.
         if !path.contains(&b'/') {
@@ -455,7 +469,9 @@ impl Loader {
         let role = Role::of_library(name);
         // Without recording nothing needs hooks.
         let is_wanted = self.all || role.has_hooks() && crate::fault::records();
-        if !is_wanted {
+        // What comes later may go again, and the slots that led there with it.
+        let is_called = role == Role::Library && is_start && crate::fault::records();
+        if !is_wanted && !is_called {
             return None;
         }
         let (low, high) = image.extent();
@@ -468,6 +484,7 @@ impl Loader {
             role,
             path,
             link: core::ptr::from_ref(link) as u64,
+            is_only_called: !is_wanted,
         })
     }
 
@@ -530,9 +547,17 @@ impl Loader {
             let mut all = plans.all().iter().chain(earlier.all()).flatten();
             all.any(|library| library.plan.records_export(name))
         };
+        if matches!(facts, Facts::Start) {
+            for (candidate, found) in pairs() {
+                if let Ok(found) = found {
+                    // SAFETY: the constructor.
+                    unsafe { closed::know(&found.plan, &candidate.image) };
+                }
+            }
+        }
         let mut is_unwinder_patched = true;
         let mut main = Ok(());
-        for (candidate, found) in pairs() {
+        for (candidate, found) in pairs().filter(|(candidate, _)| !candidate.is_only_called) {
             let is_main = candidate.role == Role::Main;
             let result = match found {
                 Err(reason) => Err(reason.reason()),
@@ -639,11 +664,11 @@ impl Loader {
             .fetch_add(applied.unexpected, Ordering::Relaxed);
         let link = candidate.link;
         if candidate.role == Role::Main {
-            self.main_arena = applied.arena;
+            (self.main_arena, self.main_head) = (applied.arena, applied.head);
         }
         if let Some(known) = self.known().iter_mut().find(|known| known.link == link) {
             (known.arena, known.size) = (applied.arena, applied.size);
-            known.counters = applied.counters;
+            (known.counters, known.head) = (applied.counters, applied.head);
         } else {
             self.main_counters = applied.counters;
         }

@@ -24,6 +24,8 @@ pub struct Candidate {
     pub path: &'static [u8],
     /// The dynamic linker's entry, as a number; 0 for the main program.
     pub link: u64,
+    /// Nothing of it is patched: it is asked for its closed functions alone.
+    pub is_only_called: bool,
 }
 
 /// The environment that the process was started with, as the kernel keeps it.

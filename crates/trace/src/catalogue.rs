@@ -36,6 +36,8 @@ pub(crate) struct Image {
     pub build: String,
     /// By symbol, from the image's first one on.
     pub rows: Arc<[Row]>,
+    /// How many of them are second symbols, of imports that are leaves: the last ones.
+    pub second: usize,
     pub refused: Vec<RefusalRow>,
     /// How many functions and library calls were not chosen.
     pub left_out: u64,
@@ -166,8 +168,10 @@ impl<'a> Catalogue<'a> {
         let plan = Plan::new(file.bytes()).map_err(describe)?;
 
         let mut rows = Vec::new();
+        let mut second = 0;
         for row in plan.functions() {
             let imported = row.origin == function::IMPORT;
+            second += usize::from(imported && row.mechanism == mechanism::LEAF);
             let image = if imported { LIBRARY } else { image };
             let source = Lines::find(&lines.functions, row.address).filter(|_| !imported);
             let name = String::from_utf8_lossy(row.name);
@@ -212,6 +216,7 @@ impl<'a> Catalogue<'a> {
         Ok(Image {
             build: digits.map(|byte| format!("{byte:02x}")).collect(),
             rows: rows.into(),
+            second,
             refused,
             left_out: u64::from(plan.left_out()),
             sites,

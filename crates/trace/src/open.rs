@@ -385,7 +385,7 @@ impl Opened {
                 let count = named.loaded.file.counters.get(index).copied();
                 (index < header::COUNTER_COUNT).then_some(count.unwrap_or(0))
             };
-            coverage.traced += count as u64;
+            coverage.traced += count.min(image.rows.len() - image.second) as u64;
             coverage.left_out += image.left_out;
             for refused in &image.refused {
                 let list = match refused.kind {

@@ -104,6 +104,7 @@ pub(crate) fn small_plan() -> Vec<u8> {
         &strings,
         &[],
         &[],
+        &[],
     ];
     let mut bytes = vec![0; header::SIZE];
     put(&mut bytes, header::MAGIC, &plan::MAGIC);

@@ -1,6 +1,8 @@
 //! A plan as it lies in memory, checked once, then read row by row.
 
-use super::{Role, call_site, choice, export, fixup, function, header, refusal, section, site};
+use super::{
+    Role, call_site, choice, closed, export, fixup, function, header, refusal, section, site,
+};
 use crate::bytes::{array, u32_at, u64_at};
 use crate::check;
 
@@ -101,6 +103,7 @@ const ROW_SIZES: [usize; section::COUNT] = [
     1,
     choice::SIZE,
     export::SIZE,
+    closed::SIZE,
 ];
 
 impl<'a> Plan<'a> {
@@ -160,6 +163,10 @@ impl<'a> Plan<'a> {
     fn check_rows(&self) -> Result<(), PlanError> {
         let code = self.code().len();
         let functions = self.sections[section::FUNCTIONS].len() / function::SIZE;
+        let head = self.head() as usize;
+        if head > code || !head.is_multiple_of(4096) {
+            return Err(PlanError::Section(section::CODE));
+        }
         if self.symbols() as usize != functions || code < 8 * super::routine::COUNT {
             return Err(PlanError::Section(section::FUNCTIONS));
         }
@@ -374,6 +381,19 @@ impl<'a> Plan<'a> {
                 caller: u32_at(row, call_site::CALLER).unwrap_or(0),
                 callee: u32_at(row, call_site::CALLEE).unwrap_or(0),
             })
+    }
+
+    /// Bytes at the arena's start that stay writable and are no code: whole pages.
+    #[must_use]
+    pub fn head(&self) -> u32 {
+        u32_at(self.bytes, header::HEAD).unwrap_or(0)
+    }
+
+    /// Entries of closed functions, ascending, each with the slot that must lead to another, or 0.
+    pub fn closed(&self) -> impl ExactSizeIterator<Item = [u64; 2]> + use<'a> {
+        let (rows, _) = self.sections[section::CLOSED].as_chunks::<{ closed::SIZE }>();
+        rows.iter()
+            .map(|row| [closed::ADDRESS, closed::SLOT].map(|at| u64_at(row, at).unwrap_or(0)))
     }
 
     /// How many counters its refusals have.

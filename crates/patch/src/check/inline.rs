@@ -50,6 +50,7 @@ impl Memory<'_, '_> {
         let scratch = &SCRATCH[..saved.max(2)];
         let mut factory = InstructionInfoFactory::new();
         let mut targets = Vec::new();
+        let mut own = Vec::new();
         let mut words = Vec::new();
         let mut count = 0;
         let mut is_cleared = false;
@@ -59,6 +60,7 @@ impl Memory<'_, '_> {
         };
         while !is_over(&instruction, is_cleared) {
             count += 1;
+            own.push(instruction.ip());
             if count > MOST {
                 return wrong(start, "does not come to an end");
             }
@@ -84,7 +86,8 @@ impl Memory<'_, '_> {
         }
         let restores = at;
         let then = self.restored(restores, saved)?;
-        targets.retain(|target| *target != restores);
+        // Over what only some frames need.
+        targets.retain(|target| *target != restores && !own.contains(target));
         targets.dedup();
         let [slow] = targets[..] else {
             return wrong(start, "has not one slow way");

@@ -70,7 +70,7 @@ const INTERRUPTED: usize = offset_of!(Thread, interrupted);
 
 /// How far above its caller's frame a restored frame is taken on trust to be readable memory: no
 /// unmapped page fits between.
-const NEAR: usize = 4096;
+const NEAR: usize = block::NEAR as usize;
 
 // Entries of the shadow stack, seen from the pointer behind the top entry.
 const ENTRY: usize = ENTRY_SIZE;
@@ -373,6 +373,10 @@ slow_routine!(
 slow_routine!(
     /// A signal's handler may be about to be set.
     signals, routine::SIGNALS
+);
+slow_routine!(
+    /// Looks whether a library function is a leaf.
+    bind, routine::BIND
 );
 slow_routine!(
     /// The dynamic linker's list of images has changed.
