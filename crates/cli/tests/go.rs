@@ -295,6 +295,23 @@ fn ways_that_no_run_went_are_suspicious() {
     assert_eq!(told, expected.collect(), "{found:#}");
 }
 
+/// Others are never at rest, so that where goroutines stand is asked while they move.
+#[test]
+fn who_waits_for_ever_is_told_beside_others_that_go_on_and_who_goes_on_is_not() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let said = |words: &str| {
+        let words = ["go run --timeout", words].join(" ");
+        let output = lockstep(&sources(), &words.split(' ').collect::<Vec<_>>());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let stuck = said("600s ./aside stuck");
+    assert!(stuck.contains("partial-deadlock in run 1"), "{stuck}");
+    let slow = said("2s ./aside");
+    assert!(slow.contains("slow in run 1"), "{slow}");
+}
+
 #[test]
 fn a_program_ends_with_its_own_status() {
     if !tools::require(&["go"]) {

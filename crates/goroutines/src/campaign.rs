@@ -13,7 +13,7 @@
 
 use crate::capture;
 use crate::coverage::Coverage;
-use crate::execution::{End, Execution, Output};
+use crate::execution::{End, Event, Execution, GoroutineId, Output};
 use crate::foresight::Foresight;
 use crate::launch::{Interrupted, IsOver, Launch, LaunchError, Outcome};
 use crate::output;
@@ -24,9 +24,10 @@ use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
 use crate::symbols::{Symbols, USER, package};
 use crate::tree::Place;
-use crate::verdict::{Judgement, Verdict, is_own_word, judge};
+use crate::verdict::{Judgement, Verdict, is_own_word, judge, waits};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -362,13 +363,30 @@ fn scripted(plan: Plan, script: Vec<u64>) -> Plan {
     plan
 }
 
-/// Whether goroutines wait for ever that main or the test hangs on, or for one another, whatever else may move.
-fn is_over(ring: &[u8], symbols: &Symbols<'_>) -> bool {
+/// Whether goroutines wait for ever that main or the test hangs on, or for one another, whatever else may move: a number
+/// for where they came to, another one once one of them has done anything.
+fn is_over(ring: &[u8], symbols: &Symbols<'_>) -> Option<u64> {
     let ring = Ring::read(ring).unwrap_or_default();
     let execution = capture::execution(&ring, symbols, End::TimedOut, Output::default());
     let verdict = judge(&execution).verdict;
     // A livelock is told only at the limit: many rounds may be all that a test is.
-    !execution.main_ended && matches!(verdict, Verdict::GlobalDeadlock | Verdict::PartialDeadlock)
+    if execution.main_ended
+        || !matches!(verdict, Verdict::GlobalDeadlock | Verdict::PartialDeadlock)
+    {
+        return None;
+    }
+    let waiting = waits(&execution);
+    let stuck: BTreeSet<GoroutineId> = waiting.stuck().map(|it| it.goroutine).collect();
+    let did = |it: &&Event| it.goroutine.is_some_and(|it| stuck.contains(&it));
+    let mut hasher = DefaultHasher::new();
+    stuck.hash(&mut hasher);
+    execution
+        .events
+        .iter()
+        .filter(did)
+        .count()
+        .hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// What a run's ring and output tell.

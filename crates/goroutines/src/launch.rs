@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const ANSWER: Duration = Duration::from_millis(500);
 /// How long output is waited for once the program has ended: something it started may hold the pipe.
 const DRAIN: Duration = Duration::from_millis(300);
+/// How often it is asked at the end.
+const ANSWERS: u64 = 5;
 /// Without a switch between goroutines for so long, it is asked where they stand.
 const STILL: Duration = Duration::from_millis(60);
 /// From this pause on it is asked even while it moves,
@@ -52,9 +54,9 @@ const MOST_OUTPUT: usize = 8 << 20;
 /// The variable that names the ring.
 const VARIABLE: &str = "LOCKSTEP_GO_RING";
 
-/// Says of a ring whether all is over.
+/// Says of a ring whether some wait for ever, as a number that is another one once one of them has moved.
 #[derive(Clone, Copy)]
-pub struct IsOver<'a>(pub &'a dyn Fn(&[u8]) -> bool);
+pub struct IsOver<'a>(pub &'a dyn Fn(&[u8]) -> Option<u64>);
 
 impl std::fmt::Debug for IsOver<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -232,7 +234,7 @@ impl Launch<'_> {
     }
 
     fn watch(&self, child: &mut Child, file: &File, started: Instant) -> io::Result<End> {
-        let (mut asked, mut was_over) = (0, false);
+        let (mut asked, mut stuck_before) = (0, None);
         let mut calm = Calm::new(started);
         let (mut ready, mut passed_on) = (0, 0);
         loop {
@@ -256,7 +258,7 @@ impl Launch<'_> {
             }
             if started.elapsed() >= self.limit {
                 if standing.began {
-                    ask(child, file, asked + 1)?;
+                    self.ask_at_last(child, file, asked)?;
                 }
                 return stop(child, End::TimedOut);
             }
@@ -265,15 +267,38 @@ impl Launch<'_> {
                 && calm.is_due(&standing)
             {
                 asked += 1;
-                let over = ask(child, file, asked)? && is_over(&used(file, &self::header(file)));
-                // What moves is not told of one moment: it must be so twice.
-                if over && (calm.is_still() || was_over) {
-                    return stop(child, End::TimedOut);
+                let told = ask(child, file, asked)?;
+                let look = || is_over(&used(file, &self::header(file)));
+                let stuck = told.then(look).flatten();
+                // States are told one after the other, and who moves meanwhile stands where it is not any more: it
+                // must be so twice, and nobody of them have moved between. How long nothing has moved does not
+                // tell: whoever counts that may be kept from it as long by a busy machine.
+                if stuck.is_some() {
+                    if stuck == stuck_before {
+                        return stop(child, End::TimedOut);
+                    }
+                    calm.soon();
                 }
-                was_over = over;
+                stuck_before = stuck;
             }
             thread::sleep(LOOK);
         }
+    }
+
+    /// Asks where goroutines stand until two answers agree on who waits for ever, or nobody does.
+    fn ask_at_last(&self, child: &mut Child, file: &File, asked: u64) -> io::Result<()> {
+        let mut before = None;
+        for number in 1..=ANSWERS {
+            let told = ask(child, file, asked + number)?;
+            let look = |it: IsOver<'_>| it.0(&used(file, &header(file)));
+            let stuck = self.is_over.filter(|_| told).and_then(look);
+            if stuck.is_none() || stuck == before {
+                break;
+            }
+            before = stuck;
+            thread::sleep(STILL);
+        }
+        Ok(())
     }
 }
 
@@ -321,6 +346,11 @@ impl Calm {
 
     fn is_still(&self) -> bool {
         self.since.elapsed() >= STILL
+    }
+
+    /// The next look comes as soon as any.
+    fn soon(&mut self) {
+        self.next = Instant::now() + STILL;
     }
 
     fn is_due(&mut self, standing: &ring::Standing) -> bool {
