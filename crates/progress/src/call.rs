@@ -67,6 +67,7 @@ pub(crate) fn begun(
         "precv" => receive(event, "tag", ("", "datatype")),
         // A matched probe takes the message: what receives it later waits for nothing.
         "mprobe" if !is_nonblocking => receive(event, "tag", SINGLE),
+        "mrecv" if is_nonblocking => Some(PartKind::Own),
         "probe" if !is_nonblocking => receive(event, "tag", SINGLE).map(probe),
         // Complete when it is waited for, whatever the others do.
         "rput"

@@ -10,6 +10,7 @@ use crate::call::{
 };
 use crate::datatypes::{Datatypes, Recipe};
 use crate::layout::{Layout, Layouts};
+use crate::loose::LooseEnd;
 use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
 use crate::onesided::is_quiet;
 use crate::poll::Polls;
@@ -38,9 +39,10 @@ struct Open {
     kinds: Vec<PartKind>,
     /// Of a persistent request, what a start of it begins.
     template: Option<Vec<PartKind>>,
-    /// The communicator of a window that it makes, and the bytes of a unit of displacement.
+    /// The communicator of a window that it makes, the bytes of a unit of displacement, and all its bytes.
     window_of: Option<CommunicatorId>,
     unit: Option<i64>,
+    size: Option<i64>,
     /// What it asks for without waiting: parts, and messages that a probe would see.
     asked: Option<(Vec<usize>, Vec<PartKind>)>,
     /// Where it was called, if that was recorded.
@@ -237,6 +239,7 @@ impl Said {
         }
         self.poll();
         self.conversation.idle.extend(self.requests.idle());
+        self.conversation.running = self.requests.running();
         self.settle_unsure();
         (self.conversation, self.windows)
     }
@@ -311,6 +314,7 @@ impl Said {
             template: None,
             window_of: None,
             unit: event.number("disp_unit"),
+            size: event.number("size"),
             asked: None,
             line: event.annotated.line.clone(),
             key: event.annotated.key(),
@@ -356,7 +360,7 @@ impl Said {
             _ => accesses.hear(),
         }
         if let Some(window) = window {
-            accesses.call((&name, self.trace), event, window);
+            accesses.call((&name, self.trace), event, (window, &self.layouts));
         }
         self.uses((&name, base), event.annotated.index, &mut open);
         if open.asked.is_none() && !open.tells {
@@ -469,6 +473,14 @@ impl Said {
     fn start(&mut self, base: &str, event: u64, handles: &[i64]) {
         for handle in handles {
             let Some((kinds, runs)) = self.requests.template(*handle) else {
+                if self.requests.is_plain(*handle) {
+                    let (name, what) = (format!("MPI_{base}"), "a request that is not persistent");
+                    let mistake = LooseEnd::Argument {
+                        name,
+                        what: what.to_owned(),
+                    };
+                    self.conversation.usage.tell(mistake, self.trace, event);
+                }
                 continue;
             };
             let kinds = kinds.to_vec();
@@ -629,7 +641,7 @@ impl Said {
                         self.window_ids.insert(window.raw, id);
                         let is_shared = base == "Win_allocate_shared";
                         let accesses = &mut self.conversation.accesses;
-                        accesses.made(id, open.unit, is_shared);
+                        accesses.made(id, (open.unit, open.size), is_shared);
                     }
                     if let Some(file) = event.handle("fh") {
                         self.files.insert(file.raw, id);

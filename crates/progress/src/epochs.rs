@@ -19,8 +19,11 @@ type Began = (Arc<str>, TraceName, u64);
 /// What is known of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
-    /// Whether accesses may come at any time, or that is not known.
-    is_free: bool,
+    /// Whether there was a fence, and accesses since the last one that only fences allow.
+    is_fenced: bool,
+    has_accessed: bool,
+    /// Whether some lock is of nobody knows whose part.
+    is_unknown: bool,
     start: Option<Began>,
     post: Option<Began>,
     /// Locks that are held: whose part, `None` is everybody's.
@@ -36,6 +39,8 @@ pub(crate) struct Epochs {
 /// What has to come before.
 pub(crate) type Needs = &'static str;
 
+/// What another epoch needs, where fences began one that has accesses.
+const FENCE: Needs = "a fence that ends the epoch before it";
 /// What an access needs.
 const ANY: Needs = "an epoch (MPI_Win_fence, MPI_Win_start, MPI_Win_lock)";
 
@@ -56,31 +61,43 @@ impl Epochs {
         let began = || Some((name.clone(), trace, event.annotated.index));
         let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
         match name.strip_prefix("MPI_").unwrap_or(name) {
-            "Win_fence" => state.is_free = true,
-            "Win_start" => state.start = began(),
+            "Win_fence" => (state.is_fenced, state.has_accessed) = (true, false),
+            "Win_start" => {
+                state.start = began();
+                return state.fence();
+            }
             "Win_complete" => return state.start.take().is_none().then_some("MPI_Win_start"),
             "Win_post" => state.post = began(),
             "Win_wait" => return state.post.take().is_none().then_some("MPI_Win_post"),
             "Win_test" if state.post.is_none() => return Some("MPI_Win_post"),
-            "Win_lock_all" => state.locks.push(None),
-            "Win_lock" => match rank("rank") {
-                Some(rank) => state.locks.push(Some(rank)),
-                None => state.is_free = true,
-            },
+            "Win_lock_all" => {
+                state.locks.push(None);
+                return state.fence();
+            }
+            "Win_lock" => {
+                match rank("rank") {
+                    Some(rank) => state.locks.push(Some(rank)),
+                    None => state.is_unknown = true,
+                }
+                return state.fence();
+            }
             "Win_unlock_all" => return state.unlock(None, "MPI_Win_lock_all"),
             "Win_unlock" => {
                 let rank = rank("rank")?;
                 return state.unlock(Some(rank), "MPI_Win_lock");
             }
             "Win_flush" | "Win_flush_local" | "Win_flush_all" | "Win_flush_local_all" => {
-                return (!state.is_free && !state.has_locked(rank("rank")))
+                return (!state.is_unknown && !state.has_locked(rank("rank")))
                     .then_some("MPI_Win_lock");
             }
             "Put" | "Get" | "Accumulate" | "Get_accumulate" | "Fetch_and_op"
             | "Compare_and_swap" | "Rput" | "Rget" | "Raccumulate" | "Rget_accumulate" => {
                 let target = rank("target_rank")?;
-                let is_fine = state.is_free || state.start.is_some();
-                return (!is_fine && !state.has_locked(Some(target))).then_some(ANY);
+                if state.is_unknown || state.start.is_some() || state.has_locked(Some(target)) {
+                    return None;
+                }
+                state.has_accessed |= state.is_fenced;
+                return (!state.is_fenced).then_some(ANY);
             }
             _ => {}
         }
@@ -113,9 +130,14 @@ impl State {
     fn unlock(&mut self, whose: Option<u32>, needs: Needs) -> Option<Needs> {
         match self.locks.iter().position(|it| *it == whose) {
             Some(place) => drop(self.locks.remove(place)),
-            None => return (!self.is_free).then_some(needs),
+            None => return (!self.is_unknown).then_some(needs),
         }
         None
+    }
+
+    /// Another epoch begins; what it lacks.
+    fn fence(&self) -> Option<Needs> {
+        (self.has_accessed && !self.is_unknown).then_some(FENCE)
     }
 
     /// Whether it has locked the part of a rank; of one that is not known, any.
@@ -190,6 +212,27 @@ mod tests {
         let mut exposed = window();
         calls(&mut exposed, "MPI_Win_post", None);
         assert_eq!(calls(&mut exposed, "MPI_Get", Some(1)), Some(ANY));
+    }
+
+    #[test]
+    fn an_epoch_of_fences_with_accesses_ends_with_one() {
+        for begins in ["lock", "lock_all", "start"].map(|it| format!("MPI_Win_{it}")) {
+            let mut it = window();
+            calls(&mut it, "MPI_Win_fence", None);
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
+            assert_eq!(calls(&mut it, &begins, Some(1)), Some(FENCE));
+            let mut it = window();
+            for name in ["MPI_Win_fence", "MPI_Put", "MPI_Win_fence", &begins] {
+                assert_eq!(calls(&mut it, name, Some(1)), None, "{begins}");
+            }
+            // What the lock allows is none of the fences' business.
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
+            assert_eq!(calls(&mut it, &begins, Some(1)), None);
+        }
+        let mut it = window();
+        calls(&mut it, "MPI_Win_fence", None);
+        let flush = calls(&mut it, "MPI_Win_flush", Some(1));
+        assert_eq!(flush, Some("MPI_Win_lock"));
     }
 
     #[test]

@@ -124,6 +124,18 @@ impl Layout {
         self.at((0..count).map(|index| stride.checked_mul(index)))
     }
 
+    /// From its first byte to behind its last; none where it is empty.
+    pub fn span(&self) -> Option<Range<i64>> {
+        let start = self.blocks.iter().map(|it| it.start).min()?;
+        let end = self.blocks.iter().map(|it| it.end).max()?;
+        Some(start..end)
+    }
+
+    /// Whether its bytes are of one piece.
+    pub fn is_one_piece(&self) -> bool {
+        self.blocks.len() <= 1
+    }
+
     /// So many, one behind the other.
     pub fn times(&self, count: i64) -> Option<Self> {
         self.every(count, self.extent()?)

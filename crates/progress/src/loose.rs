@@ -7,7 +7,7 @@ use crate::matching::{Matching, PartId};
 use crate::message::{
     CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
 };
-use crate::onesided::conflicts;
+use crate::onesided::{conflicts, outside};
 use crate::replay::is_reached;
 use crate::resources::Resource;
 use lockstep_trace::{Site, TraceName};
@@ -109,6 +109,17 @@ pub enum LooseEnd {
         bytes: i64,
         /// Bytes of the buffer.
         room: i64,
+    },
+    /// An access to what a window does not have.
+    OutsideWindow {
+        /// The function that was called.
+        name: String,
+        /// Whose part of the window it is, and the bytes that it has.
+        target: u32,
+        /// Bytes of it.
+        size: i64,
+        /// The bytes that were accessed: the first, and the one behind the last.
+        bytes: (i64, i64),
     },
     /// A ready send that nothing keeps from coming before its receive.
     NotReady {
@@ -345,6 +356,15 @@ fn possible(
         let ready = found.entry((LooseEnd::NotReady { name, to }, id.task));
         ready.or_insert((conversation.call(operation), 0)).1 += 1;
     }
+    for it in outside(tasks.iter().map(|it| (*it.0, &it.1.accesses))) {
+        let end = LooseEnd::OutsideWindow {
+            name: it.name.to_string(),
+            target: it.target,
+            size: it.size,
+            bytes: (it.bytes.start, it.bytes.end),
+        };
+        found.insert((end, it.task), (Some(it.call), 1));
+    }
     for it in conflicts(tasks.iter().map(|it| (*it.0, &it.1.accesses))) {
         let conflict = LooseEnd::Conflict {
             name: it.name.to_string(),
@@ -502,8 +522,15 @@ impl LooseEnd {
                 | Self::Uncommitted { .. }
                 | Self::AttachedTwice
                 | Self::SmallBuffer { .. }
+                | Self::OutsideWindow { .. }
                 | Self::AfterFinalize { .. }
         )
+    }
+
+    /// Whether MPI may end a job for it in `MPI_Finalize`.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        matches!(self, Self::NeverFreed { .. })
     }
 
     /// The receiver of a message that does not fit its receive.

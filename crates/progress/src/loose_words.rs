@@ -1,6 +1,7 @@
 //! Loose ends, in words.
 
 use crate::loose::{Loose, LooseEnd};
+use crate::resources::Resource;
 use lockstep_trace::{Site, brief, ranges};
 
 impl LooseEnd {
@@ -71,6 +72,14 @@ impl LooseEnd {
                     "called {name}{at} with {bytes} bytes, for which there is a buffer of {room}"
                 )
             }
+            Self::OutsideWindow {
+                name,
+                target,
+                size,
+                bytes: (from, to),
+            } => format!(
+                "called {name}{at} on bytes {from} to {to} of the window of rank {target}, which has {size}"
+            ),
             Self::NotReady { name, to } => {
                 format!("called {name}{at} to rank {to}, whose receive need not have begun by then")
             }
@@ -90,6 +99,10 @@ impl LooseEnd {
             Self::NeverUnlocked { of: None } => format!("never unlocked a window, locked{at}"),
             Self::NeverEnded { name } => format!("never ended the epoch of {name}{at}"),
             Self::NeverFinalized => "ended without MPI_Finalize".to_owned(),
+            Self::NeverFreed {
+                resource: Resource::Message,
+                name,
+            } => format!("never received the message of {name}{at}"),
             Self::NeverFreed { resource, name } => {
                 format!("never freed the {resource} of {name}{at}")
             }

@@ -289,6 +289,10 @@ pub struct Conversation {
     pub sent: BTreeSet<Envelope>,
     /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
     pub idle: Vec<(PartKind, bool)>,
+    /// Requests that run, by their handles; and handles of completed requests that other threads must have begun.
+    pub running: Vec<(i64, Vec<usize>)>,
+    /// See there.
+    pub taken: BTreeSet<i64>,
     /// Receives that were cancelled, of which it was not asked whether they had a message by then.
     pub unclear: Vec<PartKind>,
     /// From which operation on they are of which thread.
@@ -458,9 +462,30 @@ impl Conversation {
         each.filter(|(begin, end)| begin.0 < *end).count() > 1
     }
 
+    /// Another thread completed these requests.
+    fn taken_by(&mut self, taken: &BTreeSet<i64>) {
+        let (over, running) = std::mem::take(&mut self.running)
+            .into_iter()
+            .partition(|it| taken.contains(&it.0));
+        self.running = running;
+        let over: Vec<(i64, Vec<usize>)> = over;
+        for part in over.into_iter().flat_map(|it| it.1) {
+            if let Some(part) = self.parts.get_mut(part) {
+                part.complete = true;
+            }
+        }
+    }
+
     /// Adds what another thread of the task did.
-    pub fn append(&mut self, other: Self) {
+    pub fn append(&mut self, mut other: Self) {
         let (operations, parts) = (self.operations.len(), self.parts.len());
+        self.taken_by(&other.taken);
+        other.taken_by(&self.taken);
+        self.taken.append(&mut other.taken);
+        let running = other.running.into_iter();
+        self.running.extend(
+            running.map(|(it, own)| (it, own.into_iter().map(|part| part + parts).collect())),
+        );
         let threads = other.threads.into_iter();
         self.threads
             .extend(threads.map(|(first, trace)| (first + operations, trace)));

@@ -20,17 +20,21 @@
 //!  rank 0   Start Put Complete                         Start Put Complete      2 epochs with accesses to rank 1
 //!  rank 1   Post               Wait                    Post               Wait      and 2 posts
 //! ```
+//! Accumulations with one operation are in order element by element; with two, their result is undefined, too. Accesses beyond
+//! the end of a part of a window are told by its size.
+//!
 //! *Guarantees*: what is told overlaps, whatever order the messages of the program take. *Not seen*: loads and
-//! stores, datatypes of the program's own, `MPI_Rget`; calls that are not recorded, which may
+//! stores, datatypes whose layout is not known, of what order `MPI_Rget` is; calls that are not recorded, which may
 //! order. *Costs*: of a call O(locks that the task holds), amortised; memory for the first [`MOST`] accesses of a task; O(n log n) to
 //! look for two that overlap, and at most [`MOST_PAIRS`] pairs are.
 
-use crate::datatypes::bytes_of;
+use crate::layout::{Layout, Layouts};
 use crate::message::CommunicatorId;
 use crate::usage::is_always_fine;
 use lockstep_trace::{Resolved, TraceName};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Accesses that are kept of a task.
@@ -56,6 +60,8 @@ enum Epoch {
     Passive(usize, usize),
     /// Of so many `MPI_Win_start`.
     Started(usize),
+    /// It excludes all others, or is over nobody knows when.
+    Apart,
 }
 
 /// An access to a part of a task's window.
@@ -65,9 +71,11 @@ struct Access {
     target: u32,
     /// Where it begins, in units of the target's.
     displacement: i64,
-    /// Bytes.
-    length: i64,
+    /// The bytes from there on.
+    layout: Layout,
     manner: Manner,
+    /// The operation of `MPI_Accumulate`, but for `MPI_NO_OP`.
+    reduction: Option<Arc<str>>,
     epoch: Epoch,
     /// How many accesses of the task came before it was over at the target; the largest number if it is not.
     over: usize,
@@ -88,6 +96,8 @@ pub struct Accesses {
     locks: Vec<(CommunicatorId, Option<u32>, bool)>,
     /// Bytes of a unit of displacement in the task's own part.
     units: FxHashMap<CommunicatorId, i64>,
+    /// Bytes of it.
+    sizes: FxHashMap<CommunicatorId, i64>,
     /// Windows in an epoch of `MPI_Win_start`, how many such epochs of each there were, and how often it was posted.
     started: Vec<CommunicatorId>,
     starts: FxHashMap<CommunicatorId, usize>,
@@ -112,6 +122,19 @@ pub(crate) struct Conflict {
     pub other_name: Arc<str>,
     /// Whose part of the window.
     pub target: u32,
+}
+
+/// An access to what a window does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outside {
+    /// Who made it, its function, trace and event.
+    pub task: u32,
+    pub name: Arc<str>,
+    pub call: (TraceName, u64),
+    /// Whose part of the window, the bytes that it has, and those that were accessed.
+    pub target: u32,
+    pub size: i64,
+    pub bytes: Range<i64>,
 }
 
 fn manner(base: &str) -> Option<Manner> {
@@ -169,10 +192,16 @@ pub(crate) fn is_quiet(base: &str) -> bool {
 }
 
 impl Accesses {
-    /// The task made a window; `unit` is that of displacements in its own part. Of memory that others load and store by
-    /// themselves (`is_shared`), it may hear at any time.
-    pub(crate) fn made(&mut self, window: CommunicatorId, unit: Option<i64>, is_shared: bool) {
+    /// The task made a window; of its own part the unit of displacements, and the bytes. Of memory that others load and
+    /// store by themselves (`is_shared`), it may hear at any time.
+    pub(crate) fn made(
+        &mut self,
+        window: CommunicatorId,
+        (unit, size): (Option<i64>, Option<i64>),
+        is_shared: bool,
+    ) {
         self.units.extend(unit.map(|it| (window, it)));
+        self.sizes.extend(size.map(|it| (window, it)));
         if is_shared {
             self.heard = Some(usize::MAX);
         }
@@ -199,7 +228,7 @@ impl Accesses {
         &mut self,
         (name, trace): (&Arc<str>, TraceName),
         event: &Resolved,
-        window: CommunicatorId,
+        (window, layouts): (CommunicatorId, &Layouts),
     ) {
         let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
         match name.strip_prefix("MPI_").unwrap_or(name) {
@@ -253,7 +282,7 @@ impl Accesses {
                 if let Some(target) = rank("target_rank")
                     && self.all.len() < MOST
                     && let Some(access) =
-                        self.access((name, trace), event, (window, target, manner))
+                        self.access((name, trace), event, (window, target, manner), layouts)
                 {
                     let number = self.all.len();
                     let parts = self.open.entry((window, fetches(base))).or_default();
@@ -267,24 +296,23 @@ impl Accesses {
         }
     }
 
-    /// An access; `None` of what excludes others, of what is over nobody knows when, and where something is not known.
+    /// An access; `None` where something is not known.
     fn access(
         &self,
         (name, trace): (&Arc<str>, TraceName),
         event: &Resolved,
         (window, target, manner): (CommunicatorId, u32, Manner),
+        layouts: &Layouts,
     ) -> Option<Access> {
         let base = name.strip_prefix("MPI_").unwrap_or(name);
         // Its request says when it is over, and requests of windows are not followed.
         let is_over_unseen = matches!(base, "Rget" | "Rget_accumulate");
-        if is_over_unseen {
-            return None;
-        }
         let held = |it: &&(CommunicatorId, Option<u32>, bool)| {
             it.0 == window && it.1.is_none_or(|rank| rank == target)
         };
         let epoch = match self.locks.iter().find(held) {
-            Some((_, _, true)) => return None,
+            _ if is_over_unseen => Epoch::Apart,
+            Some((_, _, true)) => Epoch::Apart,
             Some(_) => Epoch::Passive(self.phase, usize::MAX),
             None if self.started.contains(&window) => Epoch::Started(*self.starts.get(&window)?),
             None => Epoch::Fence(*self.fences.get(&window)?),
@@ -293,17 +321,19 @@ impl Accesses {
             Manner::Accumulate => event.handle("target_datatype").or(event.handle("datatype")),
             _ => event.handle("target_datatype"),
         };
-        let each = bytes_of(datatype?.name.as_deref()?)?;
-        let length = event
-            .number("target_count")
-            .unwrap_or(1)
-            .checked_mul(each)?;
-        (length > 0).then_some(Access {
+        let count = event.number("target_count").unwrap_or(1);
+        let layout = layouts.of(datatype?)?.times(count)?;
+        let reduction = match base {
+            "Accumulate" | "Raccumulate" => event.handle("op").and_then(|it| it.name.as_deref()),
+            _ => None,
+        };
+        layout.span().is_some().then_some(Access {
             window,
             target,
             displacement: event.number("target_disp")?,
-            length,
+            layout,
             manner,
+            reduction: reduction.filter(|it| *it != "MPI_NO_OP").map(Arc::from),
             epoch,
             over: usize::MAX,
             heard: self.heard,
@@ -346,6 +376,11 @@ impl Accesses {
             (window, unit)
         });
         self.units = units.collect();
+        let sizes = self.sizes.drain().map(|(mut window, size)| {
+            here(&mut window);
+            (window, size)
+        });
+        self.sizes = sizes.collect();
         let posts = self.posts.drain().map(|(mut window, times)| {
             here(&mut window);
             (window, times)
@@ -362,6 +397,7 @@ impl Accesses {
             self.all.clear();
         }
         self.units.extend(other.units);
+        self.sizes.extend(other.sizes);
     }
 
     /// For each epoch of `MPI_Win_start` in which the task accessed this part of a window, by which `MPI_Win_post` of
@@ -379,7 +415,7 @@ impl Accesses {
         let starts: BTreeSet<usize> = parts
             .filter_map(|it| match it.epoch {
                 Epoch::Started(start) => Some(start),
-                Epoch::Fence(_) | Epoch::Passive(..) => None,
+                Epoch::Fence(_) | Epoch::Passive(..) | Epoch::Apart => None,
             })
             .collect();
         let is_known = posts == Some(starts.len());
@@ -392,8 +428,9 @@ struct Made<'a> {
     task: u32,
     /// The how many-th it is.
     index: usize,
-    /// Bytes of the window, from and to.
-    bytes: (i64, i64),
+    /// Where it begins, and the bytes of the window from the first to behind the last.
+    from: i64,
+    bytes: Range<i64>,
     /// The last phase before it in which the task may have heard of others.
     heard: Option<usize>,
     /// In an epoch of `MPI_Win_start`, by which post of the target it was let in, where that is known.
@@ -413,10 +450,12 @@ impl<'a> Made<'a> {
         let from = access.displacement.checked_mul(*unit)?;
         let reads_its_own = tasks.get(&task)?.locked.get(&task);
         let reads_its_own = reads_its_own.is_some_and(|before| *before <= index);
+        let span = access.layout.span()?;
         Some(Self {
             task,
             index,
-            bytes: (from, from.checked_add(access.length)?),
+            from,
+            bytes: from.checked_add(span.start)?..from.checked_add(span.end)?,
             heard: if reads_its_own {
                 Some(usize::MAX)
             } else {
@@ -425,6 +464,24 @@ impl<'a> Made<'a> {
             exposure: None,
             access,
         })
+    }
+
+    /// Whether a byte is in both.
+    fn meets(&self, other: &Self) -> bool {
+        if self.access.layout.is_one_piece() && other.access.layout.is_one_piece() {
+            return self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end;
+        }
+        let footprint = |it: &Self| it.access.layout.footprint(u64::try_from(it.from).ok()?);
+        let both = footprint(self).zip(footprint(other));
+        both.is_some_and(|(one, two)| one.meets(&two))
+    }
+
+    /// Its function, and of two accumulations the operation.
+    fn name(&self, other: &Self) -> Arc<str> {
+        match (&self.access.reduction, &other.access.reduction) {
+            (Some(one), Some(_)) => format!("{}({one})", self.access.name).into(),
+            _ => self.access.name.clone(),
+        }
     }
 }
 
@@ -467,15 +524,15 @@ pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) ->
     let mut found: BTreeMap<(u32, u32, u32), Conflict> = BTreeMap::new();
     let mut left = MOST_PAIRS;
     for ((_, target), mut accesses) in parts {
-        accesses.sort_by_key(|it| (it.bytes, it.task, it.index));
+        accesses.sort_by_key(|it| (it.bytes.start, it.bytes.end, it.task, it.index));
         for (place, first) in accesses.iter().enumerate() {
             let behind = accesses.iter().skip(place + 1);
-            for second in behind.take_while(|it| it.bytes.0 < first.bytes.1) {
+            for second in behind.take_while(|it| it.bytes.start < first.bytes.end) {
                 if left == 0 {
                     return found.into_values().collect();
                 }
                 left -= 1;
-                if !conflict(first, second) {
+                if !conflict(first, second) || !first.meets(second) {
                     continue;
                 }
                 let (a, b) = match (first.task, first.index) <= (second.task, second.index) {
@@ -486,10 +543,10 @@ pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) ->
                     .entry((a.task, b.task, target))
                     .or_insert_with(|| Conflict {
                         task: a.task,
-                        name: a.access.name.clone(),
+                        name: a.name(b),
                         call: a.access.call,
                         other: b.task,
-                        other_name: b.access.name.clone(),
+                        other_name: b.name(a),
                         target,
                     });
             }
@@ -498,12 +555,40 @@ pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) ->
     found.into_values().collect()
 }
 
+/// For each pair of task and target the first access beyond the target's part of a window. O(accesses).
+pub(crate) fn outside<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) -> Vec<Outside> {
+    let tasks: BTreeMap<u32, &Accesses> = tasks.collect();
+    let mut found: BTreeMap<(u32, u32), Outside> = BTreeMap::new();
+    for (&task, accesses) in &tasks {
+        for (index, it) in accesses.all.iter().enumerate() {
+            let size = tasks.get(&it.target);
+            let size = size.and_then(|target| target.sizes.get(&it.window));
+            let made = Made::new(&tasks, task, index, it);
+            if let (Some(&size), Some(Made { bytes, .. })) = (size, made)
+                && (bytes.start < 0 || bytes.end > size)
+            {
+                found.entry((task, it.target)).or_insert_with(|| Outside {
+                    task,
+                    name: it.name.clone(),
+                    call: it.call,
+                    target: it.target,
+                    size,
+                    bytes,
+                });
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
 /// Whether two that overlap are not in order.
 fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
-    if a.access.manner == b.access.manner && a.access.manner != Manner::Put {
+    let is_own = a.task == b.task;
+    let reductions = a.access.reduction.as_ref().zip(b.access.reduction.as_ref());
+    let are_alike = is_own || reductions.is_none_or(|(one, two)| one == two);
+    if a.access.manner == b.access.manner && a.access.manner != Manner::Put && are_alike {
         return false;
     }
-    let is_own = a.task == b.task;
     if is_own {
         let (first, second) = if a.index < b.index { (a, b) } else { (b, a) };
         if second.index >= first.access.over {

@@ -8,6 +8,8 @@ use lockstep_trace::{Argument, Handle, Meaning, Peer, Value};
 
 const WINDOW: CommunicatorId = CommunicatorId(7);
 const SHARED: i64 = 2;
+/// Bytes of a part of it.
+const SIZE: i64 = 64;
 
 /// A call with these numbers; `rank` and `target_rank` are ranks of the world.
 fn event(arguments: &[(&'static str, i64)]) -> Resolved {
@@ -41,13 +43,14 @@ impl Accesses {
     /// A task whose own part of the window has displacements in units of so many bytes.
     fn of_unit(unit: i64) -> Self {
         let mut it = Self::default();
-        it.made(WINDOW, Some(unit), false);
+        it.made(WINDOW, (Some(unit), Some(SIZE)), false);
         it
     }
 
     fn calls(&mut self, name: &str, arguments: &[(&'static str, i64)]) -> &mut Self {
         let trace = TraceName::new(0, 0);
-        self.call((&name.into(), trace), &event(arguments), WINDOW);
+        let layouts = Layouts::default();
+        self.call((&name.into(), trace), &event(arguments), (WINDOW, &layouts));
         self
     }
 
@@ -308,4 +311,25 @@ fn what_overlaps_while_one_post_lets_both_in() {
     let (first, second) = (of(&[&put, &elsewhere]), of(&[&elsewhere, &put]));
     assert_eq!(count(&[&first, &posted(2), &second]), 0);
     assert_eq!(count(&[&first, &posted(2), &first]), 1);
+}
+
+#[test]
+fn what_a_window_does_not_have() {
+    let from = |at, count| {
+        let mut it = Accesses::of_unit(4);
+        it.fences().accesses("MPI_Put", at, count);
+        it
+    };
+    let bytes = |it: &Accesses| -> Vec<Range<i64>> {
+        let found = outside((0..).zip([it, &Accesses::of_unit(4)]));
+        found.into_iter().map(|it| it.bytes).collect()
+    };
+    assert!(bytes(&from(0, 16)).is_empty());
+    assert_eq!(bytes(&from(0, 17)), [0..68]);
+    assert_eq!(bytes(&from(-1, 1)), [-4..0]);
+    // Locked alone, which no other access can meet.
+    let mut alone = Accesses::of_unit(4);
+    alone.locks(1, 1).accesses("MPI_Put", 16, 1).unlocks(1);
+    assert_eq!(bytes(&alone), [64..68]);
+    assert_eq!(count(&[&alone, &Accesses::of_unit(4), &alone]), 0);
 }

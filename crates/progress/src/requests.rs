@@ -125,6 +125,30 @@ impl Requests {
         }
     }
 
+    /// Whether a handle stands for a request of this thread.
+    pub fn is_known(&self, handle: i64) -> bool {
+        self.0.contains_key(&handle)
+    }
+
+    /// Whether it runs, and cannot be started again.
+    pub fn is_plain(&self, handle: i64) -> bool {
+        let Some(Request::Active(each)) = self.0.get(&handle) else {
+            return false;
+        };
+        each.iter().all(|it| !it.may_be_over)
+    }
+
+    /// The handles of requests that run, and their parts.
+    pub fn running(&self) -> Vec<(i64, Vec<usize>)> {
+        let each = self
+            .0
+            .iter()
+            .map(|(handle, it)| (*handle, parts(it.running().cloned())));
+        let mut running: Vec<_> = each.filter(|it| !it.1.is_empty()).collect();
+        running.sort_unstable();
+        running
+    }
+
     /// What a start of a persistent request begins, and whether it runs already.
     pub fn template(&self, handle: i64) -> Option<(&[PartKind], bool)> {
         match self.0.get(&handle)? {

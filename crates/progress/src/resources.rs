@@ -32,6 +32,8 @@ pub enum Resource {
     Errhandler,
     /// An attribute key.
     Keyval,
+    /// A message that a matched probe took.
+    Message,
 }
 
 /// Something that was made and not freed.
@@ -68,6 +70,7 @@ impl Resource {
             Kind::NewInfo => Self::Info,
             Kind::NewErrhandler => Self::Errhandler,
             Kind::NewKeyval => Self::Keyval,
+            Kind::NewMessage => Self::Message,
             _ => return None,
         })
     }
@@ -85,6 +88,7 @@ impl Resource {
             "Errhandler_free" => Self::Errhandler,
             "Comm_free_keyval" | "Type_free_keyval" | "Win_free_keyval" => Self::Keyval,
             "Request_free" => Self::PersistentRequest,
+            "Mrecv" | "Imrecv" => Self::Message,
             _ => return None,
         })
     }
@@ -133,7 +137,9 @@ impl Resources {
         is_persistent: bool,
         event: &Resolved,
     ) {
+        let had_none = event.number("flag") == Some(0);
         let made = |argument: &Argument| match argument.kind {
+            Kind::NewMessage if had_none => None,
             Kind::NewRequest => is_persistent.then_some(Resource::PersistentRequest),
             kind => Resource::made(kind),
         };
@@ -191,6 +197,7 @@ impl fmt::Display for Resource {
             Self::Info => "info object",
             Self::Errhandler => "error handler",
             Self::Keyval => "attribute key",
+            Self::Message => "message",
         })
     }
 }

@@ -56,9 +56,20 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
         return format!("{text}; {}", mismatched(facts, mismatch));
     }
+    let is_killed = are_killed(progress);
+    let has_ended = |task: &u32| {
+        let task = progress.tasks.get(task);
+        task.is_some_and(|it| it.activity == Activity::Ended)
+    };
+    let ended = tasks.iter().any(has_ended);
     let receives = |it: &&Loose| match it.end.misfit_of() {
-        Some(to) => tasks.contains(&to),
-        None => it.end.may_end_it() && it.tasks.iter().any(|task| tasks.contains(task)),
+        Some(to) => is_killed || tasks.contains(&to),
+        // Where all were ended from outside, MPI may have done so for any of them.
+        None => {
+            let is_there = |task: &u32| is_killed || tasks.contains(task);
+            let may_end_it = it.end.may_end_it() || ended && it.end.is_left();
+            may_end_it && it.tasks.iter().any(is_there)
+        }
     };
     // A library begins MPI before anything else is called, else nobody did.
     let calls_mpi = |task: &u32| {
@@ -420,11 +431,8 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
 /// `all ranks were ended from outside: rank 0 in MPI_Send at a.c:9 in main(), rank 1 in MPI_Recv at a.c:11 in main()`: some
 /// launchers end all others where MPI ends one, before it has.
 fn killed(progress: &Progress) -> Option<String> {
-    let is_killed = |it: &Task| matches!(it.end.kind, EndKind::Killed | EndKind::Signalled);
     let is_over = |it: &Group| it.activity == Activity::Finished;
-    let tasks = progress.tasks.values();
-    let mut going = tasks.filter(|it| it.activity != Activity::Finished);
-    if !progress.is_mpi || !going.all(is_killed) {
+    if !progress.is_mpi || !are_killed(progress) {
         return None;
     }
     let mut groups = progress.groups.iter().filter(|it| !is_over(it));
@@ -435,6 +443,14 @@ fn killed(progress: &Progress) -> Option<String> {
         text.push_str(", and others elsewhere");
     }
     Some(format!("all ranks were ended from outside: {text}"))
+}
+
+/// Whether all tasks that did not come to their end were ended from outside.
+fn are_killed(progress: &Progress) -> bool {
+    let is_killed = |it: &Task| matches!(it.end.kind, EndKind::Killed | EndKind::Signalled);
+    let tasks = progress.tasks.values();
+    let mut going = tasks.filter(|it| it.activity != Activity::Finished);
+    going.all(is_killed)
 }
 
 /// So many groups are told of.

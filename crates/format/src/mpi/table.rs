@@ -287,15 +287,15 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     // One-sided.
     (
         "Win_create",
-        "base:B size:. disp_unit:i info:. comm:C win:w",
+        "base:B size:L disp_unit:i info:. comm:C win:w",
     ),
     (
         "Win_allocate",
-        "size:. disp_unit:i info:. comm:C baseptr:. win:w",
+        "size:L disp_unit:i info:. comm:C baseptr:. win:w",
     ),
     (
         "Win_allocate_shared",
-        "size:. disp_unit:i info:. comm:C baseptr:. win:w",
+        "size:L disp_unit:i info:. comm:C baseptr:. win:w",
     ),
     ("Win_create_dynamic", "info:. comm:C win:w"),
     ("Win_free", "win:V"),

@@ -29,6 +29,9 @@ impl Said {
         event: &Resolved,
     ) {
         for (place, handle) in seen {
+            if !self.requests.is_known(handle) {
+                self.conversation.taken.insert(handle);
+            }
             for part in self.requests.complete(handle) {
                 self.finish(part, event, Some(place));
             }

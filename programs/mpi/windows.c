@@ -1,0 +1,109 @@
+// Mistakes with windows, between which and how much of them is accessed; 4 ranks.
+//
+//   windows outside     rank 0 puts behind the last element of the window of rank 1
+//   windows columns     rank 0 puts to every other element of rank 2, and rank 1 gets one of these
+//   windows reductions  ranks 0 and 1 accumulate one element of rank 2, by addition and by multiplication
+//   windows flushed     MPI_Win_flush between fences
+//   windows unfenced    MPI_Win_lock after a put that no fence has ended
+//   windows fine        all of these things done right
+
+#include <mpi.h>
+#include <string.h>
+
+enum { ELEMENTS = 16 };
+
+static int rank;
+static int part[ELEMENTS];
+static int value[4];
+static MPI_Win window;
+
+static void put(int to, int at) {
+  if (rank == 0) MPI_Put(value, 1, MPI_INT, to, at, 1, MPI_INT, window);
+}
+
+static void last(int at) {
+  MPI_Win_fence(0, window);
+  put(1, at);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+}
+
+static void outside(void) { last(ELEMENTS); }
+
+static void every_other(int gets_at) {
+  MPI_Datatype column;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &column);
+  MPI_Type_commit(&column);
+  MPI_Win_fence(0, window);
+  if (rank == 0) MPI_Put(value, 4, MPI_INT, 2, 0, 1, column, window); // a column
+  if (rank == 1) MPI_Get(value, 1, MPI_INT, 2, gets_at, 1, MPI_INT, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  MPI_Type_free(&column);
+}
+
+static void columns(void) { every_other(4); }
+
+static void accumulate(MPI_Op other) {
+  MPI_Win_fence(0, window);
+  if (rank < 2) MPI_Accumulate(value, 1, MPI_INT, 2, 0, 1, MPI_INT, rank ? other : MPI_SUM, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+}
+
+static void reductions(void) { accumulate(MPI_PROD); }
+
+static void flush(int locks) {
+  if (!locks) MPI_Win_fence(0, window);
+  if (rank == 0 && locks) MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+  put(1, 0);
+  if (rank == 0) MPI_Win_flush(1, window);
+  if (rank == 0 && locks) MPI_Win_unlock(1, window);
+  if (!locks) MPI_Win_fence(0, window);
+}
+
+static void flushed(void) { flush(0); }
+
+static void lock(int fences) {
+  MPI_Win_fence(0, window);
+  put(1, 0);
+  if (fences) MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  if (rank == 0) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
+  put(1, 1);
+  if (rank == 0) MPI_Win_unlock(1, window);
+  if (!fences) MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void unfenced(void) { lock(0); }
+
+static void fine(void) {
+  last(ELEMENTS - 1);
+  every_other(3);
+  accumulate(MPI_SUM);
+  flush(1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  lock(1);
+}
+
+static const struct {
+  const char *name;
+  void (*run)(void);
+} CASES[] = {
+    {"outside", outside},
+    {"columns", columns},
+    {"reductions", reductions},
+    {"flushed", flushed},
+    {"unfenced", unfenced},
+    {"fine", fine},
+};
+
+int main(int argc, char **argv) {
+  const char *name = argc > 1 ? argv[1] : "";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Win_create(part, sizeof part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+    if (strcmp(CASES[i].name, name) == 0) CASES[i].run();
+  }
+  MPI_Win_free(&window);
+  MPI_Finalize();
+  return 0;
+}
