@@ -4,6 +4,7 @@ use crate::astray::astray;
 use crate::call_words;
 use crate::cause::{Cause, causes, deeds, differed};
 use crate::ends::unfinalized;
+use crate::freed;
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends, loose_ends_so_far, never_finalized};
@@ -222,6 +223,9 @@ fn conclude(
     let coordinates = moments.iter().map(|moment| &standing[moment]);
     let (groups, places) = group(&observed.tasks, coordinates, &program);
     let order = Order::new(&program, &places);
+    if !goes_on {
+        freed::settle(run, &mut observed.conversations);
+    }
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
     let mismatches = match observed.is_whole {

@@ -544,6 +544,7 @@ impl Said {
         }
         let name = self.conversation.operations[operation].name.clone();
         let base = name.trim_start_matches("MPI_");
+        let event_of_call = self.conversation.operations[operation].event;
         let usage = &mut self.conversation.usage;
         usage.returned(base, event, (open.required, open.amode), self.trace);
         if base.starts_with("Type_") {
@@ -551,9 +552,13 @@ impl Said {
             self.layouts.made(open.layout.take(), event);
         }
         if let Some((resource, handles)) = &open.frees {
-            usage.freed(*resource, handles);
+            let resources = &self.conversation.resources;
+            let gone = handles
+                .iter()
+                .filter(|it| !resources.holds((*resource, **it)));
+            let gone: Vec<i64> = gone.copied().collect();
+            usage.freed(*resource, &gone, event_of_call);
         }
-        let event_of_call = self.conversation.operations[operation].event;
         self.conversation.resources.returned(
             (&name, event_of_call),
             self.trace,

@@ -34,6 +34,7 @@ mod datatypes;
 mod departure;
 mod ends;
 mod epochs;
+mod freed;
 #[doc(hidden)]
 pub mod fuzz;
 mod group;

@@ -161,6 +161,12 @@ impl Resources {
         }
     }
 
+    /// Whether it was made, and not freed as often.
+    pub(crate) fn holds(&self, (resource, handle): (Resource, i64)) -> bool {
+        let is_it = |it: &Held| (it.resource, it.handle) == (resource, handle);
+        self.held.iter().any(is_it)
+    }
+
     /// How many there are, and how many were freed that are not here.
     pub(crate) fn mark(&self) -> (usize, usize) {
         (self.held.len(), self.freed.len())

@@ -4,12 +4,13 @@
 //!
 //! *Guarantees*: what is told was seen, call by call. Libraries may call MPI without being recorded: that
 //! `MPI_Init` is missing, or a handle was freed and not made again, is told only of the call that the thread
-//! did not come back from. *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
+//! did not come back from; of a handle also where nobody else can have made it ([`crate::freed`]). *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
 //! of mistakes.
 
 use crate::arguments::wrong;
 use crate::datatypes::bytes_of;
 use crate::epochs::Epochs;
+use crate::freed::Suspect;
 use crate::loose::LooseEnd;
 use crate::resources::Resource;
 use lockstep_trace::mpi::Kind;
@@ -26,8 +27,13 @@ pub(crate) type Called = (Arc<str>, TraceName, u64);
 pub struct Usage {
     /// The first call of each mistake, and how many.
     mistakes: BTreeMap<LooseEnd, (TraceName, u64, usize)>,
-    /// What was freed and not made again.
-    freed: FxHashSet<(Resource, i64)>,
+    /// What was freed and not made again, and by which event.
+    freed: FxHashMap<(Resource, i64), u64>,
+    /// The first use of each kind of these, and those where nobody else made what was used.
+    suspects: Vec<Suspect>,
+    certain: BTreeMap<LooseEnd, (TraceName, u64, usize)>,
+    /// Groups that have one handle with others: those of a communicator, window or file.
+    shared: FxHashSet<i64>,
     /// Windows that are locked, and whose part of each; `None` is everybody's.
     locked: Vec<(i64, Option<u32>)>,
     epochs: Epochs,
@@ -125,12 +131,20 @@ impl Usage {
         };
         for argument in arguments {
             if let (Some(resource), Value::Handle(handle)) = (used(argument.kind), &argument.value)
-                && self.freed.contains(&(resource, handle.raw))
+                && let Some(freed) = self.freed.get(&(resource, handle.raw)).copied()
             {
                 let name = name.to_string();
                 // The latest counts.
                 let mistake = LooseEnd::Freed { resource, name };
                 self.changes += 1;
+                if self.suspects.iter().all(|it| it.mistake != mistake) {
+                    self.suspects.push(Suspect {
+                        mistake: mistake.clone(),
+                        trace,
+                        freed,
+                        used: at,
+                    });
+                }
                 self.mistakes.insert(mistake, (trace, at, 1));
             }
         }
@@ -317,6 +331,12 @@ impl Usage {
                     };
                 }
                 (Kind::NewWindow, Value::Handle(handle)) => self.epochs.made(handle.raw),
+                (Kind::NewGroup, Value::Handle(handle)) => {
+                    match base.starts_with("Group_") {
+                        true => self.shared.remove(&handle.raw),
+                        false => self.shared.insert(handle.raw),
+                    };
+                }
                 (Kind::NewFile, Value::Handle(handle)) => {
                     self.modes.extend(amode.map(|mode| (handle.raw, mode)));
                 }
@@ -325,17 +345,31 @@ impl Usage {
             if let (Some(resource), Value::Handle(handle)) =
                 (Resource::made(argument.kind), &argument.value)
             {
-                let is_again = self.freed.remove(&(resource, handle.raw));
-                self.changes += u64::from(is_again);
+                let again = self.freed.remove(&(resource, handle.raw));
+                self.changes += u64::from(again.is_some());
             }
         }
     }
 
-    /// A call that frees handles returned: those that it was given.
-    pub(crate) fn freed(&mut self, resource: Resource, handles: &[i64]) {
+    /// A call that frees handles returned: those that it was given, and the event.
+    pub(crate) fn freed(&mut self, resource: Resource, handles: &[i64], event: u64) {
         self.changes += 1;
         self.times_freed += 1;
-        self.freed.extend(handles.iter().map(|it| (resource, *it)));
+        let is_shared = |it: &&i64| resource == Resource::Group && self.shared.contains(*it);
+        let gone = handles.iter().filter(|it| !is_shared(it));
+        let gone = gone.map(|it| ((resource, *it), event));
+        self.freed.extend(gone);
+    }
+
+    /// Handles that were used after they were freed: they may have been made anew.
+    pub(crate) fn suspects(&self) -> &[Suspect] {
+        &self.suspects
+    }
+
+    /// One was not.
+    pub(crate) fn confirm(&mut self, suspect: Suspect) {
+        let first = (suspect.trace, suspect.used, 1);
+        self.certain.insert(suspect.mistake, first);
     }
 
     /// Whether there was no call.
@@ -365,6 +399,7 @@ impl Usage {
                     | LooseEnd::Overlap { .. }
             )
         };
+        self.suspects.clear();
         self.mistakes.retain(|it, _| is_told(it));
         self.epochs = Epochs::default();
         for (mistake, (trace, event, times)) in other.mistakes {
@@ -386,6 +421,9 @@ impl Usage {
         all.retain(|mistake, (trace, event, _)| {
             !matches!(mistake, LooseEnd::Freed { .. }) || is_open((*trace, *event))
         });
+        for (mistake, first) in &self.certain {
+            all.entry(mistake.clone()).or_insert(*first);
+        }
         let Some((main, level)) = self.main else {
             let mut first = self.threads.iter();
             if let Some((name, trace, event)) = first.find(|it| is_open((it.1, it.2))) {

@@ -46,6 +46,18 @@ const HANDLES: &[Case] = &[
         "restarted",
         "rank 0 called MPI_Start at handles.c:@MPI_Start(@ with a request that is not persistent",
     ),
+    (
+        "datatype",
+        "rank 0 called MPI_Send at handles.c:@value, 1, old@ with a datatype that it had freed",
+    ),
+    (
+        "reduction",
+        "called MPI_Allreduce at handles.c:@MPI_Allreduce(@ with a reduction that it had freed",
+    ),
+    (
+        "communicator",
+        "called MPI_Comm_size at handles.c:@MPI_Comm_size(old@ with a communicator that it had freed",
+    ),
 ];
 
 /// Whether it is told after a run with each library.
