@@ -66,9 +66,12 @@ fn are_told(source: &str, ranks: usize, cases: &[Case]) {
     let scratch = Scratch::new(source);
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (word, says) in cases {
-            let progress = mpi
-                .record(&scratch, source, ranks, word)
-                .json(&["progress"]);
+            let recording = mpi.record(&scratch, source, ranks, word);
+            // MPICH's launcher ends all ranks where MPI ends one, whatever they had recorded by then.
+            if mpi == Mpi::Mpich && recording.outcome.status != 0 {
+                continue;
+            }
+            let progress = recording.json(&["progress"]);
             let verdict = progress["verdict"].as_str().expect("a sentence");
             let says = with_lines(source, says);
             assert!(
