@@ -42,6 +42,12 @@
 //!  body                        body                        ret
 //! ```
 //! What stands in brackets falls away where nobody waits for r10 and r11 ([`crate::scratch`]).
+//! A library function that may be a leaf ([`crate::closed`]) has a gate before its leaf's code: a call goes there only while
+//! the image's slot leads to what was proved, else through the ordinary stub; and a frame above it that is questioned is looked at in place:
+//!
+//! ```text
+//!  mov slot(%rip),%r11 ; cmp target(%rip),%r11 ; jne through ; the leaf's code ; jmp *target(%rip)
+//! ```
 //!
 //! *Costs*, in cycles of an entry and its return together (the least of many runs of this code alone, in a loop
 //! whose plain call takes 5): 9 to 11 without the brackets, 4 more with them. Stores are what counts, up to a cycle each; loads
