@@ -5,14 +5,16 @@
 //! compared with the untraced one of its round. Programs of the zoo are built before they are timed.
 
 use crate::measure;
-use crate::rows::Rows;
+use crate::rows::{Row, Rows};
 use crate::statistics::Ratio;
 use crate::words::Words;
 use anyhow::{Context, Result, ensure};
 use lockstep_goroutines::build::Builder;
-use lockstep_goroutines::execution::{Action, End, Execution, GoroutineId, Site, What};
+use lockstep_goroutines::execution::Execution;
 use lockstep_goroutines::launch::Launch;
 use lockstep_goroutines::ring::{CHUNK, Ring};
+use lockstep_goroutines::schedule::Plan;
+use lockstep_goroutines::script;
 use lockstep_goroutines::symbols::Program;
 use lockstep_testkit::zoo::{self, Built};
 use lockstep_testkit::{Scratch, artifacts};
@@ -27,7 +29,8 @@ pub const USAGE: &str = "\
 Usage: cargo xtask bench go [OPTION]...
 
 Slowdown of the prime sieve with the overlay off and recorded, bytes of the ring for each record; how often two runs
-of one seed have the same usages; seconds for a campaign of 60 kernels x 10 runs. Takes about five minutes.
+of one seed have the same usages, and a run that is made again by its record (kernels, and tests that go by the clock);
+seconds for a campaign of 60 kernels x 10 runs. Takes about five minutes.
 
   --primes LIST    sizes of the sieve (200,2055)
   --rounds N       rounds of each (7)
@@ -49,6 +52,10 @@ const HEADS: [&str; 7] = [
 
 /// Most bytes of a ring of which all records are counted.
 const COUNTED: u64 = 1 << 30;
+/// Schedules of which runs are made again, of tests that go by the clock, and of kernels: one with turns, three with
+/// delays.
+const CLOCKED_SCHEDULES: [u64; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+const SCHEDULES: [u64; 4] = [0, 5, 7, 9];
 /// Kernels of the campaign, and most runs of each.
 const KERNELS: usize = 60;
 const RUNS: u32 = 10;
@@ -73,8 +80,33 @@ pub fn run(words: &[String]) -> Result<()> {
     let built = Built::all(&kernels)?;
     for (kernel, built) in kernels.iter().zip(&built) {
         if !rows.has(&["replay", &kernel.name]) {
-            let same = replayed(built, seed, given.number("--again", 3)?)?;
+            let plan = zoo::plan(seed, 0);
+            let same = by_seed(built, "TestBug", &plan, given.number("--again", 3)?)?;
             row(&mut rows, ["replay", &kernel.name, "0", same], 0, 0, 0)?;
+        }
+    }
+    let clocked = Built::clocked()?;
+    let again = given.number("--again", 3)?;
+    let kernels_too = kernels.iter().zip(&built);
+    let all = kernels_too
+        .map(|(kernel, built)| (kernel.name.as_str(), built, "TestBug"))
+        .chain(zoo::CLOCKED.map(|test| (test, &clocked, test)));
+    for (name, built, test) in all {
+        let numbers = match name == test {
+            true => &CLOCKED_SCHEDULES[..],
+            false => &SCHEDULES,
+        };
+        for &number in numbers {
+            let number_text = number.to_string();
+            if rows.has(&["again", name, &number_text]) {
+                continue;
+            }
+            let same = made_again(built, test, &zoo::plan(seed, number), again)?;
+            row(&mut rows, ["again", name, &number_text, same], 0, 0, 0)?;
+            if name == test {
+                let same = by_seed(built, test, &zoo::plan(seed, number), again)?;
+                row(&mut rows, ["seed", name, &number_text, same], 0, 0, 0)?;
+            }
         }
     }
     if !rows.has(&["campaign"]) {
@@ -153,6 +185,7 @@ impl Sieve {
             classes: &self.classes,
             policy,
             script: &[],
+            recorded: None,
             processors: None,
             limit: Duration::from_secs(120),
             most: 2 << 30,
@@ -189,41 +222,33 @@ fn nanoseconds(text: &str) -> Result<u64> {
     Ok(number.trim().parse()?)
 }
 
-/// Whether all runs of one plan have the same usages: `same`, or the first that differs.
-fn replayed(built: &Built, seed: u64, again: u32) -> Result<&'static str> {
-    let plan = zoo::plan(seed, 0);
-    let (first, _) = built.run("TestBug", &plan)?;
+/// Whether all runs of one plan have the same usages: `same` or `differs`.
+fn by_seed(built: &Built, test: &str, plan: &Plan, again: u32) -> Result<&'static str> {
+    let (first, _) = built.run(test, plan)?;
+    compare(built, test, plan, &first, again)
+}
+
+/// Whether all runs that are made by the record of one have its usages.
+fn made_again(built: &Built, test: &str, plan: &Plan, again: u32) -> Result<&'static str> {
+    let (first, _) = built.run(test, plan)?;
+    let plan = plan.clone().as_recorded(&first);
+    compare(built, test, &plan, &first, again)
+}
+
+fn compare(
+    built: &Built,
+    test: &str,
+    plan: &Plan,
+    first: &Execution,
+    again: u32,
+) -> Result<&'static str> {
     for _ in 1..again {
-        let (other, _) = built.run("TestBug", &plan)?;
-        let (one, two) = (usages(&first), usages(&other));
-        let cut = [&first, &other].iter().any(|it| it.end == End::TimedOut);
-        // Who was ended by the limit came as far as it came.
-        let least = if cut {
-            one.len().min(two.len())
-        } else {
-            one.len().max(two.len())
-        };
-        if one.iter().take(least).ne(two.iter().take(least)) {
+        let (other, _) = built.run(test, plan)?;
+        if !script::is_same(first, &other) {
             return Ok("differs");
         }
     }
     Ok("same")
-}
-
-/// Usages of the program's, in order.
-fn usages(execution: &Execution) -> Vec<(GoroutineId, Action, &Site)> {
-    let own = |id: &GoroutineId| {
-        let goroutine = execution.goroutines.get(id.0 as usize);
-        goroutine.is_some_and(|it| !it.is_system)
-    };
-    let requests = execution.events.iter().filter_map(|it| match &it.what {
-        What::Request { action, .. } => {
-            let site = execution.site(it.site?)?;
-            Some((it.goroutine.filter(own)?, *action, site))
-        }
-        _ => None,
-    });
-    requests.collect()
 }
 
 /// Each kernel until its bug is found, at most ten runs, as many side by side as there are processors.
@@ -296,6 +321,22 @@ fn report(rows: &Rows, primes: &[String]) -> String {
     );
     for row in rows.find(&["replay"]).filter(|it| it.text("bar") != "same") {
         let _ = writeln!(text, "  {}: not", row.text("of"));
+    }
+    let is_clocked = |it: &Row<'_>| zoo::CLOCKED.contains(&it.text("of"));
+    for (what, name) in [("seed", "by its seed"), ("again", "by its record")] {
+        for (clocked, of) in [(false, "kernels"), (true, "tests that go by the clock")] {
+            let key = [what];
+            let found = rows.find(&key).filter(|it| is_clocked(it) == clocked);
+            let bars: Vec<&str> = found.map(|it| it.text("bar")).collect();
+            let same = bars.iter().filter(|it| **it == "same").count();
+            let all = bars.len();
+            if all > 0 {
+                let _ = writeln!(
+                    text,
+                    "made again {name}: {same} of {all} runs of {of} have the same usages"
+                );
+            }
+        }
     }
     for row in rows.find(&["campaign"]) {
         let _ = writeln!(

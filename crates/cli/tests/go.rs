@@ -411,6 +411,47 @@ fn files_need_no_module() {
 }
 
 #[test]
+fn a_campaign_is_kept_below_where_one_stands_and_a_run_of_it_made_again() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[
+        ("go.mod", "module example.com/below\n\ngo 1.25\n"),
+        ("leaks/x_test.go", LEAKS),
+    ]);
+    let words = ["go", "test", "-o", "found", "./leaks"];
+    let found = lockstep(scratch.path(), &words);
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let words = ["go", "replay", "found", "--run", "1"];
+    let again = lockstep(scratch.path(), &words);
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(
+        said.contains(", as before, usage by usage (leak)"),
+        "{said}"
+    );
+    let run = lockstep(scratch.path(), &["progress", "found/run-1", "--json"]);
+    let run: Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!(run["kind"], "deadlock");
+    let coverage = lockstep(scratch.path(), &["go", "coverage", "found"]);
+    assert_eq!(coverage.status.code(), Some(0), "{}", complaint(&coverage));
+    // What was kept is damaged.
+    let kept = scratch.join("found/run-1/execution.json.gz");
+    let bytes = fs::read(&kept).unwrap();
+    for length in [0, 5, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&kept, &bytes[..length]).unwrap();
+        for (words, status) in [
+            (&["go", "replay", "found", "--run", "1"][..], 125),
+            (&["progress", "found/run-1"], 2),
+            (&["go", "coverage", "found"], 2),
+        ] {
+            let found = lockstep(scratch.path(), words);
+            assert_eq!(found.status.code(), Some(status), "{words:?}, {length}");
+            assert!(complaint(&found).contains("execution.json.gz"), "{words:?}");
+        }
+    }
+}
+
+#[test]
 fn what_does_not_build_or_begin_keeps_nothing_else_from_it() {
     if !tools::require(&["go"]) {
         return;

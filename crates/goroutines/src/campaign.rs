@@ -140,6 +140,7 @@ impl Subject<'_> {
             classes: &classes,
             policy: plan.policy,
             script: &plan.script,
+            recorded: plan.recorded.as_ref(),
             processors: plan.processors,
             limit: options.limit,
             most: options.most,
@@ -148,7 +149,10 @@ impl Subject<'_> {
             interrupted: options.interrupted,
         }
         .run()?;
-        let execution = read(&outcome, self.symbols);
+        let mut execution = read(&outcome, self.symbols);
+        if let Some(recorded) = &plan.recorded {
+            execution.stretched = recorded.stretched;
+        }
         let judgement = judge(&execution);
         Ok(Run {
             number,
@@ -260,7 +264,7 @@ impl Subject<'_> {
                 left -= 1;
                 foresight.learn(&run.execution);
                 if let Some(scenario) = foresight.propose() {
-                    next = Some(scripted(run.plan, scenario.script));
+                    next = Some(run.plan.with_script(scenario.script));
                 }
             }
         }
@@ -350,19 +354,6 @@ fn is_new(judgement: &Judgement, options: &Options) -> bool {
     judgement.verdict.is_bug() && !judgement.is_among(&options.known)
 }
 
-/// As planned, but with turns in this order.
-fn scripted(plan: Plan, script: Vec<u64>) -> Plan {
-    let mut plan = Plan {
-        script,
-        processors: Some(1),
-        steer: Vec::new(),
-        ..plan
-    };
-    plan.policy.mode = Mode::Turns;
-    plan.policy.steady = true;
-    plan
-}
-
 /// Whether goroutines wait for ever that main or the test hangs on, or for one another, whatever else may move: a number
 /// for where they came to, another one once one of them has done anything.
 fn is_over(ring: &[u8], symbols: &Symbols<'_>) -> Option<u64> {
@@ -423,6 +414,7 @@ pub fn tests(
         classes: &[],
         policy: plan(0, 1, Some(0)).policy,
         script: &[],
+        recorded: None,
         processors: None,
         limit: LISTING,
         most: 1 << 20,

@@ -17,7 +17,8 @@ mod machine;
 mod program;
 mod search;
 
-use crate::execution::{Execution, GoroutineId, SiteId, What};
+use crate::execution::{Execution, GoroutineId, SiteId};
+use crate::script::{self, names};
 use crate::tree::Place;
 use machine::Turn;
 use program::Programs;
@@ -89,7 +90,7 @@ impl Foresight {
                 sentence: "behind everything else".to_owned(),
                 is_bad: false,
                 guesses: 0,
-                script: vec![entry(&names, turn) | LAST],
+                script: vec![entry(&names, turn) | script::LAST],
                 places: Vec::new(),
                 // Behind itself, so to speak: no order shows that.
                 pairs: BTreeSet::from([(stand.clone(), stand, turn.behind)]),
@@ -138,8 +139,6 @@ impl Foresight {
     }
 }
 
-/// In the place of a case: behind everything else that can go (`lockstepLast`).
-const LAST: u64 = 255;
 /// Ways to one bad end that are tried.
 const WAYS: u32 = 3;
 
@@ -201,43 +200,10 @@ fn scenario(execution: &Execution, names: &[u64], end: &End) -> Scenario {
     }
 }
 
-/// A turn as the overlaid runtime looks for it: `lockstepScripted`.
 fn entry(names: &[u64], turn: &Turn) -> u64 {
     let name = names.get(turn.who.0 as usize).copied().unwrap_or(0);
-    let request = u64::from(turn.request) * 2 + u64::from(turn.behind);
-    let key = mix(name.wrapping_add(request.wrapping_mul(GOLDEN))) >> 8;
-    key << 8 | u64::from(turn.case.map_or(0, |it| it + 1))
-}
-
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// `lockstepMix` of the overlaid runtime.
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(GOLDEN);
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
-}
-
-/// What the overlaid runtime calls each goroutine: by its parent, and the how many-th child it is.
-fn names(execution: &Execution) -> Vec<u64> {
-    let mut names = vec![0_u64; execution.goroutines.len()];
-    let mut children = vec![0_u64; execution.goroutines.len()];
-    for event in &execution.events {
-        let (Some(parent), What::Create(child)) = (event.goroutine, &event.what) else {
-            continue;
-        };
-        let Some(made) = execution.goroutines.get(child.0 as usize) else {
-            continue;
-        };
-        if made.entry.starts_with("runtime.") {
-            continue;
-        }
-        let (at, up) = (child.0 as usize, parent.0 as usize);
-        children[up] += 1;
-        names[at] = mix(names[up].wrapping_add(children[up].wrapping_mul(GOLDEN)));
-    }
-    names
+    let number = u64::from(turn.request) * 2 + u64::from(turn.behind);
+    script::entry(name, number, turn.case)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 
 use crate::execution::End;
 use crate::ring::{self, ASKED_AT, HEADER, Policy};
+use crate::script::Recorded;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -79,6 +80,8 @@ pub struct Launch<'a> {
     pub policy: Policy,
     /// The order of turns that is asked for, where there is one: `schedule::Plan::script`.
     pub script: &'a [u64],
+    /// Where the clock is to be that of a recorded run: `schedule::Plan::recorded`.
+    pub recorded: Option<&'a Recorded>,
     /// `GOMAXPROCS`, where it is not left to the program.
     pub processors: Option<u32>,
     /// How long it may take.
@@ -154,7 +157,12 @@ impl Launch<'_> {
     /// # Errors
     /// Where it was not started.
     pub fn run(&self) -> Result<Outcome, LaunchError> {
-        let (first, size) = ring::prepare(&self.policy, self.classes, self.script, self.most);
+        let (first, size) = ring::prepare(
+            &self.policy,
+            self.classes,
+            (self.script, self.recorded),
+            self.most,
+        );
         let file = memory_file(&first, size).map_err(|error| LaunchError::Ring {
             bytes: size,
             reason: error.to_string(),

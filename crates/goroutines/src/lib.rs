@@ -5,7 +5,8 @@
 //!  usages ─► what there is to cover        overlay ─► build ─► run, under a schedule ─► ring
 //!                                                                                        │
 //!  report ◄─ coverage ◄─ verdict ◄─ waits ◄─ goroutine tree ◄─────────── Execution ◄─────┘
-//!                                    foresight: orders of turns that are near ◄──┘ ─► run again, in that order
+//!                                    foresight: orders of turns that are near ◄──┤ ─► run again, in that order
+//!                                    script: its own order, and its clock     ◄──┘ ─► the same run again
 //! ```
 //!
 //! The one type that both halves share is [`Execution`]: capturing makes it, analysis takes it.
@@ -36,6 +37,7 @@ mod race;
 mod replay;
 pub mod ring;
 pub mod schedule;
+pub mod script;
 mod sources;
 pub mod store;
 pub mod symbols;

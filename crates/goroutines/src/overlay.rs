@@ -27,7 +27,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"LSGORING");
 pub const VERSION: u64 = 4;
 
 /// What stands beside the runtime's own files.
-const RUNTIME_FILES: [(&str, &str); 4] = [
+const RUNTIME_FILES: [(&str, &str); 5] = [
     (
         "runtime/lockstep.go",
         include_str!("overlay/runtime.go.txt"),
@@ -39,6 +39,10 @@ const RUNTIME_FILES: [(&str, &str); 4] = [
     (
         "runtime/lockstep_standing.go",
         include_str!("overlay/standing.go.txt"),
+    ),
+    (
+        "runtime/lockstep_replay.go",
+        include_str!("overlay/replay.go.txt"),
     ),
     (
         "runtime/lockstep_turns.go",
@@ -237,6 +241,11 @@ pub fn generate(
             }
             if *class == Class::Sleeps {
                 *text = text.replace("lockstepTimeSleep(", "timeSleep(");
+            }
+            if *class == Class::Clock {
+                // The order of a recorded run is left.
+                *text = text.replace("lockstepTimes = lockstepBase + uintptr(times)", "_ = times");
+                *text = text.replace("netpollAnyWaiters()", "true");
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0      words that we write: sizes, seed, policy     256  words that the program writes: chunks taken, state, clock
-//! 4096   class of each 32 bytes of text               then the script, then chunks of 12 KiB, each of one thread
+//! 4096   class of each 32 bytes of text               then the script and its times, chunks of 12 KiB, each of one thread
 //! record time | text offset << 32, goroutine | value << 16, extra << 8, kind        (time 0: not committed)
 //! short  time, top bit set | goroutine << 32, value << 16, extra << 8, kind         (no place, a value of 16 bits)
 //! ```
@@ -10,6 +10,7 @@
 //! small multiple of the file. *Costs*: 24 bytes a usage, 16 for how it ended and for each park and each ready.
 
 use crate::overlay::{MAGIC, VERSION};
+use crate::script::{Further, Recorded};
 
 /// Bytes of a record, of what belongs to it in each further slot, and of what a chunk says of itself.
 pub const SLOT: usize = 24;
@@ -44,6 +45,8 @@ mod at {
     pub const TURNS: usize = 15;
     pub const SCRIPT: usize = 16;
     pub const SCRIPT_COUNT: usize = 17;
+    pub const TIMES: usize = 18;
+    pub const FURTHER: usize = 19;
     pub const OWNER: usize = 32;
     pub const CLAIMED: usize = 40;
     pub const LOOKED: usize = 47;
@@ -196,11 +199,24 @@ impl Policy {
     }
 }
 
-/// The first bytes of a new ring, and how large the whole file is. `script`: the order of turns that is asked for.
+/// The first bytes of a new ring, and how large the whole file is. `script`: the order of turns that is asked for, and
+/// when a recorded run had them, where the clock is to be that run's.
 #[must_use]
-pub fn prepare(policy: &Policy, classes: &[u8], script: &[u64], most: u64) -> (Vec<u8>, u64) {
+pub fn prepare(
+    policy: &Policy,
+    classes: &[u8],
+    (script, recorded): (&[u64], Option<&Recorded>),
+    most: u64,
+) -> (Vec<u8>, u64) {
+    let times = recorded.map_or(&[][..], |it| &it.times);
+    let times = if times.len() == script.len() {
+        times
+    } else {
+        &[]
+    };
     let script_at = (CLASSES_AT + classes.len() as u64).next_multiple_of(8);
-    let chunks_at = (script_at + script.len() as u64 * 8).next_multiple_of(4096);
+    let times_at = script_at + script.len() as u64 * 8;
+    let chunks_at = (times_at + times.len() as u64 * 8).next_multiple_of(4096);
     let count = (most / CHUNK as u64).clamp(16, 1 << 20);
     let size = chunks_at + count * CHUNK as u64;
     let mut words = [0_u64; 32];
@@ -230,17 +246,26 @@ pub fn prepare(policy: &Policy, classes: &[u8], script: &[u64], most: u64) -> (V
     words[at::TURNS] = policy.turns.word();
     words[at::SCRIPT] = script_at;
     words[at::SCRIPT_COUNT] = script.len() as u64;
+    if !times.is_empty() {
+        words[at::TIMES] = times_at;
+        words[at::FURTHER] = recorded.map_or(0, |it| match it.turns {
+            Further::Behind => 0,
+            Further::Around => 1,
+            Further::None => 2,
+            Further::Delays => 3,
+        });
+    }
     let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
     bytes.resize(CLASSES_AT as usize, 0);
     bytes.extend_from_slice(classes);
     bytes.resize(script_at as usize, 0);
-    bytes.extend(script.iter().flat_map(|it| it.to_le_bytes()));
+    bytes.extend(script.iter().chain(times).flat_map(|it| it.to_le_bytes()));
     (bytes, size)
 }
 
 /// The bytes of a ring whose chunks hold these records, as many as there are chunks for.
 pub(crate) fn holding(policy: &Policy, records: &[u8]) -> Vec<u8> {
-    let (mut bytes, _) = prepare(policy, &[], &[], 0);
+    let (mut bytes, _) = prepare(policy, &[], (&[], None), 0);
     let chunks_at = word(&bytes, at::CHUNKS) as usize;
     let count = word(&bytes, at::CHUNK_COUNT) as usize;
     let claimed = records.chunks(CHUNK - SLOT).take(count);
@@ -506,7 +531,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let (mut bytes, size) = prepare(&Policy::undisturbed(1), &[0; 100], &[], 0);
+        let (mut bytes, size) = prepare(&Policy::undisturbed(1), &[0; 100], (&[], None), 0);
         bytes.resize(size as usize, 0);
         let mut put = |index: usize, value: u64| {
             bytes[index * 8..index * 8 + 8].copy_from_slice(&value.to_le_bytes());
@@ -558,7 +583,7 @@ mod tests {
 
     #[test]
     fn short_records_and_others_are_told_apart_wherever_they_are_cut() {
-        let (mut bytes, size) = prepare(&Policy::undisturbed(1), &[0; 100], &[], 0);
+        let (mut bytes, size) = prepare(&Policy::undisturbed(1), &[0; 100], (&[], None), 0);
         bytes.resize(size as usize, 0);
         bytes[at::CLAIMED * 8] = 1;
         let mut from = 8192 + SLOT;

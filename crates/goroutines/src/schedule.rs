@@ -5,7 +5,9 @@
 //! The rest delay: code between usages runs side by side then, and few delays find what many would hide. A run's seed
 //! follows from the campaign's and the run's number, so that a run can be made again without those before it.
 
+use crate::execution::Execution;
 use crate::ring::{Mode, Policy, Turns};
+use crate::script::{self, Further, Recorded};
 use serde::{Deserialize, Serialize};
 
 /// Nanoseconds that goroutines have at the end.
@@ -25,6 +27,45 @@ pub struct Plan {
     /// The order of turns that is asked for: see `foresight`.
     #[serde(default)]
     pub script: Vec<u64>,
+    /// Where the script is that of a recorded run, and the clock is to be its clock.
+    #[serde(default)]
+    pub recorded: Option<Recorded>,
+}
+
+impl Plan {
+    /// As planned, but with turns in this order.
+    #[must_use]
+    pub fn with_script(self, script: Vec<u64>) -> Self {
+        let mut plan = Self {
+            script,
+            processors: Some(1),
+            steer: Vec::new(),
+            recorded: None,
+            ..self
+        };
+        plan.policy.mode = Mode::Turns;
+        plan.policy.steady = true;
+        plan
+    }
+
+    /// What makes the run that was made by this plan once more what it was: its order of turns, and its clock.
+    #[must_use]
+    pub fn as_recorded(self, execution: &Execution) -> Self {
+        let turns = match (self.policy.mode, self.script.is_empty()) {
+            (Mode::Turns, true) => Further::Around,
+            (Mode::Turns, false) => Further::Behind,
+            (Mode::None, _) => Further::None,
+            _ => Further::Delays,
+        };
+        let (script, times) = script::of(execution, turns);
+        let mut plan = self.with_script(script);
+        plan.recorded = Some(Recorded {
+            times,
+            turns,
+            stretched: execution.stretched,
+        });
+        plan
+    }
 }
 
 /// How a run differs from the others of its ten.
@@ -109,6 +150,7 @@ pub fn plan(seed: u64, number: u32, delays: Option<u64>) -> Plan {
         processors,
         steer: Vec::new(),
         script: Vec::new(),
+        recorded: None,
     }
 }
 

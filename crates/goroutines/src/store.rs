@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/lockstep-go.json    what was asked for, and a row for each run
 //! DIR/bin/N               the programs
-//! DIR/run-N/              a run; beside its files: execution.json, output.txt
+//! DIR/run-N/              a run; beside its files: execution.json.gz, output.txt
 //! ```
 
 use crate::campaign::Run;
@@ -11,15 +11,22 @@ use crate::execution::{End, Execution};
 use crate::schedule::Plan;
 use crate::trace;
 use crate::verdict::Verdict;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 /// The file that says what a directory is.
 pub const MARKER: &str = "lockstep-go.json";
 /// In the directory of a run.
-pub const EXECUTION: &str = "execution.json";
+pub const EXECUTION: &str = "execution.json.gz";
+/// As it was called before it was compressed.
+const PLAIN: &str = "execution.json";
+/// No execution that is read is larger.
+const MOST: u64 = 8 << 30;
 
 /// What was asked for.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -139,9 +146,15 @@ impl Campaign {
         let path = place.join("output.txt");
         fs::write(&path, &of.outcome.text).map_err(file(&path))?;
         let path = place.join(EXECUTION);
-        let text = serde_json::to_vec(&of.execution).map_err(io::Error::from);
-        text.and_then(|it| fs::write(&path, it))
-            .map_err(file(&path))
+        // Of a livelock it is gigabytes, nearly all of them alike.
+        let packed = File::create(&path).map(|it| GzEncoder::new(it, Compression::fast()));
+        let text = packed.map(|it| BufWriter::with_capacity(1 << 16, it));
+        text.and_then(|mut it| {
+            serde_json::to_writer(&mut it, &of.execution)?;
+            it.into_inner()?.finish()
+        })
+        .map(drop)
+        .map_err(file(&path))
     }
 
     /// Writes what was asked for.
@@ -173,8 +186,44 @@ impl Campaign {
 /// # Errors
 /// Where it is not there.
 pub fn execution(directory: &Path, number: usize) -> Result<Execution, StoreError> {
-    let path = run(directory, number).join(EXECUTION);
-    parse(&path, directory, Execution::read)
+    let place = run(directory, number);
+    let found = execution_in(&place)?;
+    found.ok_or_else(|| StoreError::Other {
+        path: directory.to_owned(),
+        reason: format!("{} is not there", place.join(EXECUTION).display()),
+    })
+}
+
+/// The execution that a run is of; `None` where it is another run.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn execution_in(run: &Path) -> Result<Option<Execution>, StoreError> {
+    let other = |path: &Path, reason: String| StoreError::Other {
+        path: run.to_owned(),
+        reason: format!("{}: {reason}", path.display()),
+    };
+    let path = run.join(EXECUTION);
+    let bytes = match File::open(&path) {
+        Ok(file) => {
+            let mut bytes = Vec::new();
+            GzDecoder::new(BufReader::new(file))
+                .take(MOST)
+                .read_to_end(&mut bytes)
+                .map_err(|error| other(&path, error.to_string()))?;
+            bytes
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::read(run.join(PLAIN)) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(other(&run.join(PLAIN), error.to_string())),
+        },
+        Err(error) => return Err(other(&path, error.to_string())),
+    };
+    match Execution::read(&bytes) {
+        Ok(execution) => Ok(Some(execution)),
+        Err(error) => Err(other(&path, error.to_string())),
+    }
 }
 
 fn parse<T, E: std::fmt::Display>(

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// Longer than any kernel takes; what still moves then is judged as it stands.
 pub const LIMIT: Duration = Duration::from_millis(2500);
 
+/// The tests of [`Built::clocked`].
+pub const CLOCKED: [&str; 4] = ["TestSleepers", "TestDeadlines", "TestTicker", "TestRetries"];
+
 /// One kernel.
 #[derive(Debug, Clone)]
 pub struct Kernel {
@@ -175,6 +178,20 @@ impl Built {
         all.context("a kernel that was not built")
     }
 
+    /// Builds tests whose order of usages hangs on the clock.
+    ///
+    /// # Errors
+    /// Where the go command or the overlay fails.
+    pub fn clocked() -> Result<Self> {
+        Self::of(&Kernel {
+            name: "clocked".to_owned(),
+            class: String::new(),
+            verdicts: Vec::new(),
+            causes: Vec::new(),
+            module: artifacts::repository().join("programs/go/capture"),
+        })
+    }
+
     /// Builds the tests of a package of the standard library.
     ///
     /// # Errors
@@ -276,6 +293,7 @@ impl Built {
             classes: &self.classes,
             policy: plan.policy,
             script: &plan.script,
+            recorded: plan.recorded.as_ref(),
             processors: plan.processors,
             limit,
             most: 256 << 20,

@@ -103,7 +103,7 @@ impl Schedule {
         Ok(builder)
     }
 
-    /// The directory of the campaign, made where it was not there.
+    /// The directory of the campaign, made where it was not there; programs run elsewhere, so that it is absolute.
     pub fn place(&self) -> Result<Option<PathBuf>> {
         let Some(path) = &self.output else {
             return Ok(None);
@@ -120,7 +120,8 @@ impl Schedule {
                 path.display()
             );
         }
-        Ok(Some(path.clone()))
+        let absolute = std::path::absolute(path);
+        Ok(Some(absolute.with_context(|| path.display().to_string())?))
     }
 }
 

@@ -7,18 +7,26 @@ use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::campaign::{Options, Subject};
+use lockstep_goroutines::execution::Execution;
 use lockstep_goroutines::paths::Paths;
-use lockstep_goroutines::store::Campaign;
+use lockstep_goroutines::script;
+use lockstep_goroutines::store::{self, Campaign};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Make a run of a kept campaign again: the same program, seed, delays and processors
+/// Bytes of a kept execution from which on a run is made again by its seed alone: millions of usages.
+const MOST_RECORDED: u64 = 32 << 20;
+/// Tries that come to the same verdict in another order of usages.
+const ORDERS: u32 = 4;
+
+/// Make a run of a kept campaign again: its usages in the recorded order and by the recorded clock
 ///
-/// What the operating system decides is not in the seed: where a first try comes to another verdict, it is tried
-/// again. Ends with the program's status.
+/// What lies outside the program, and what it does to memory between usages, can be other: where a first try comes to
+/// another verdict, it is tried again, by seed, delays and processors alone and by the record, in turns. Ends with the
+/// program's status.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep go replay found --run 7
@@ -71,18 +79,31 @@ impl Replay {
             shows: false,
             interrupted: || None,
         };
+        let recorded = self.recorded()?;
+        let mut another_order = 0;
         for attempt in 1..=self.tries.max(1) {
-            let run = subject.run(attempt, row.plan.clone(), &options)?;
+            // By the record, and by the seed alone, in turns.
+            let plan = match &recorded {
+                Some(it) if attempt % 2 == 1 => row.plan.clone().as_recorded(it),
+                _ => row.plan.clone(),
+            };
+            let run = subject.run(attempt, plan, &options)?;
             let is_same = run.judgement.verdict == row.verdict;
-            if !is_same && attempt < self.tries {
+            let usages = recorded
+                .as_ref()
+                .map(|it| script::is_same(it, &run.execution));
+            another_order += u32::from(is_same && usages == Some(false));
+            let is_enough = is_same && (usages != Some(false) || another_order == ORDERS);
+            if !is_enough && attempt < self.tries {
                 continue;
             }
             output::print(|out| out.write_all(run.outcome.text.as_bytes()))?;
             let mut text = Vec::new();
-            let what = if is_same {
-                "as before"
-            } else {
-                "not as before"
+            let what = match (is_same, usages) {
+                (false, _) => "not as before",
+                (true, None) => "as before",
+                (true, Some(true)) => "as before, usage by usage",
+                (true, Some(false)) => "as before, though usages came in another order",
             };
             writeln!(
                 text,
@@ -94,5 +115,15 @@ impl Replay {
             return Ok(status(&run.outcome.end));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What the run did, where that is not too much to be gone through again.
+    fn recorded(&self) -> Result<Option<Execution>> {
+        let file = store::run(&self.directory, self.run).join(store::EXECUTION);
+        let size = file.metadata().map_or(0, |it| it.len());
+        if size > MOST_RECORDED {
+            return Ok(None);
+        }
+        Ok(Some(store::execution(&self.directory, self.run)?))
     }
 }

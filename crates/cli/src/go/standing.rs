@@ -1,25 +1,16 @@
 //! How the goroutines of a recorded Go program stood at its end, for `lockstep progress`.
 
 use anyhow::{Context, Result};
-use lockstep_goroutines::execution::Execution;
-use lockstep_goroutines::store::EXECUTION;
+use lockstep_goroutines::store;
 use lockstep_goroutines::{Judgement, Verdict, judge};
 use lockstep_progress::{Kind, Progress};
 use serde_json::{Value, json};
-use std::io;
 use std::path::Path;
 
 /// The judgement of the execution that the run is of; `None` for other runs.
 pub(crate) fn judged(run: &Path) -> Result<Option<Judgement>> {
-    let path = run.join(EXECUTION);
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error).context(format!("{} cannot be read", path.display())),
-    };
-    let execution = Execution::read(&bytes)
-        .with_context(|| format!("{}: expected what a Go program did", path.display()))?;
-    Ok(Some(judge(&execution)))
+    let execution = store::execution_in(run).context("expected what a Go program did")?;
+    Ok(execution.as_ref().map(judge))
 }
 
 /// Goroutines wait for one another by other rules than ranks: their judgement is the verdict.

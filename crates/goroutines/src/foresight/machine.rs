@@ -8,7 +8,8 @@
 mod objects;
 
 use super::program::{Came, Op, Programs, Step};
-use crate::execution::{Action, Case, Execution, GoroutineId, ObjectId, ObjectKind, SiteId};
+use crate::execution::{Action, Execution, GoroutineId, ObjectId, ObjectKind, SiteId};
+use crate::script;
 
 /// What ends a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -337,7 +338,7 @@ impl Machine<'_> {
                 Op::Select { cases, .. } => {
                     let taken = case.and_then(|it| cases.get(it as usize));
                     let object = taken.or(cases.first()).and_then(|it| it.channel);
-                    (object, case.and_then(|it| index(cases, it)))
+                    (object, case.and_then(|it| script::index(cases, it)))
                 }
                 op => (op.object(), None),
             };
@@ -638,15 +639,4 @@ impl Machine<'_> {
         }
         Ok(())
     }
-}
-
-/// The runtime has cases that send first, then those that receive, backwards.
-fn index(cases: &[Case], case: u32) -> Option<u8> {
-    let sends = cases.iter().filter(|it| it.action == Action::Send).count() as u32;
-    let index = if case < sends {
-        case
-    } else {
-        (cases.len() as u32 - 1).checked_sub(case)? + sends
-    };
-    u8::try_from(index).ok().filter(|it| *it < u8::MAX)
 }

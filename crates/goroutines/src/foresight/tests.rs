@@ -1,4 +1,5 @@
 use super::*;
+use crate::execution::What;
 use crate::execution::{Action, ObjectKind};
 use crate::sample::{MAIN, Sample};
 

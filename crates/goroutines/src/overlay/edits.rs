@@ -41,6 +41,8 @@ pub enum Class {
     Leaks,
     /// Whether the program itself asks where its goroutines stand.
     Looks,
+    /// A clock that stands, for replays.
+    Clock,
 }
 
 impl Class {
@@ -65,6 +67,7 @@ impl Class {
             Self::Choices => "chosen cases of select statements",
             Self::Leaks => "the collector's proofs of leaks",
             Self::Looks => "looks of the program at its own goroutines",
+            Self::Clock => "the recorded clock in replays",
         }
     }
 }
@@ -306,6 +309,24 @@ pub const RUNTIME: &[Edit] = &[
         "func NumGoroutine() int {",
         How::Top("\tif lockstepOn {\n\t\tlockstepLooked()\n\t}"),
     ),
+    edit(
+        "runtime/time_nofake.go",
+        Class::Clock,
+        "func nanotime() int64 {",
+        How::Before(
+            "\treturn nanotime1()",
+            "\tif lockstepTimes != 0 {\n\t\treturn lockstepNow()\n\t}",
+        ),
+    ),
+    edit(
+        "runtime/time.go",
+        Class::Clock,
+        "func time_runtimeNow() (",
+        How::Before(
+            "\treturn time_now()",
+            "\tif lockstepTimes != 0 {\n\t\treturn lockstepWall(time_now())\n\t}",
+        ),
+    ),
 ];
 
 /// Lines that must be there for what our own files use of a class, without an edit: file, class, line without its
@@ -313,6 +334,12 @@ pub const RUNTIME: &[Edit] = &[
 pub const NEEDS: &[(&str, Class, &str)] = &[
     ("runtime/mgc.go", Class::Leaks, "func goroutineLeakGC() {"),
     ("runtime/runtime2.go", Class::Leaks, "_Gleaked"),
+    (
+        "runtime/netpoll.go",
+        Class::Clock,
+        "func netpollAnyWaiters() bool {",
+    ),
+    ("runtime/chan.go", Class::Clock, "timer    *timer"),
 ];
 
 /// A public method of package sync.
