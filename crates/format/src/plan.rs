@@ -596,6 +596,22 @@ pub mod choice {
     pub const FAULT: u32 = 2;
 }
 
+/// Exit status of the planner, `lockstep __plan`: what kept it from making all plans that it was asked for.
+pub mod planner {
+    /// Nothing: all are there.
+    pub const DONE: u8 = 0;
+    /// An image that is none, or anything else.
+    pub const FAILED: u8 = 1;
+    /// No file descriptor was free (`RLIMIT_NOFILE`).
+    pub const DESCRIPTORS: u8 = 2;
+    /// No memory (`RLIMIT_AS`).
+    pub const MEMORY: u8 = 3;
+    /// No room for its files.
+    pub const DISK: u8 = 4;
+    /// It was called in another way than the probe does.
+    pub const USAGE: u8 = 125;
+}
+
 /// A name under which other images call a recorded function of this one; [`export::SIZE`] bytes.
 ///
 /// A call from the main program into a library whose own functions are recorded is recorded there:

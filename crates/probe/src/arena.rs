@@ -6,6 +6,7 @@ use crate::maps::Maps;
 use crate::place::place;
 use crate::scratch::Piece;
 use crate::setup::Setup;
+use crate::shortage::MEMORY;
 use crate::sites::rewrite;
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::x86_64::{arguments, routines};
@@ -60,8 +61,8 @@ pub fn apply(
     let executable = (code.len() as u64).next_multiple_of(PAGE);
     // The page of counters, which becomes one of the process file.
     let size = executable + if plan.counters() > 0 { PAGE } else { 0 };
-    let arena = place(image.extent(), target.is_pooled, size, maps)
-        .ok_or("no free memory near the image")?;
+    let arena =
+        place(image.extent(), target.is_pooled, size, maps).ok_or_else(|| no_place(size))?;
     // SAFETY: `size` bytes were just mapped there.
     let bytes = unsafe { core::slice::from_raw_parts_mut(arena as *mut u8, size as usize) };
     make(arena as *const u8, executable as usize);
@@ -95,6 +96,16 @@ pub fn apply(
         Err(_) => unsafe { syscall::unmap(arena as *mut u8, size as usize) },
     }
     applied
+}
+
+/// Why there is no place for an arena: the process may have no more memory at all, or none there.
+fn no_place(size: u64) -> &'static str {
+    let Ok(memory) = syscall::map(size as usize) else {
+        return MEMORY;
+    };
+    // SAFETY: just mapped.
+    unsafe { syscall::unmap(memory, size as usize) };
+    "no free memory near the image"
 }
 
 /// From now on the stubs of an arena, whose first `head` bytes are data, leave return addresses where they are. Other
@@ -139,7 +150,7 @@ impl Imports {
             |f: &Function<'_>| f.origin == function::IMPORT && f.mechanism != mechanism::LEAF;
         let imported = || plan.functions().filter(is_import);
         let count = imported().count();
-        let mut marks = Piece::new(count).ok_or("out of memory")?;
+        let mut marks = Piece::new(count).ok_or(MEMORY)?;
         for ((index, row), mark) in imported().enumerate().zip(marks.zeros()) {
             if !is_recorded_elsewhere(row.name) {
                 continue;

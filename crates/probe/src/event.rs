@@ -428,7 +428,6 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
     if !process.is_ready() || !process.is_own() {
         return;
     }
-    process.count_without_memory();
     if thread.hot.attached != 0 && thread.interrupted == 0 && !thread.suspended {
         side::seen(thread, process);
         // If `main` returned without us (it caught an exception, say), its slot is in other use now.

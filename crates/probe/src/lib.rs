@@ -44,6 +44,7 @@ mod recover;
 mod ring;
 mod scratch;
 mod setup;
+mod shortage;
 mod side;
 mod signals;
 mod sites;

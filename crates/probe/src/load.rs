@@ -21,6 +21,7 @@ use crate::planner::{self, Candidate, Environment, Found, Missing};
 use crate::process::Process;
 use crate::scratch::Piece;
 use crate::setup::Setup;
+use crate::shortage::{self, MEMORY};
 use crate::signals;
 use crate::syscall;
 use crate::text::{Text, file_name};
@@ -109,7 +110,7 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 pub fn start(environment: Environment) -> Result<(), &'static str> {
     const NO_LIST: &str = "the dynamic linker's list of images was not found";
     let main = Image::main().ok_or(NO_LIST)?;
-    let memory = syscall::map(size_of::<Loader>()).map_err(|_| "out of memory")?;
+    let memory = syscall::map(size_of::<Loader>()).map_err(|_| MEMORY)?;
     let loader = memory.cast::<Loader>();
     let images = environment.variable("LOCKSTEP_IMAGES").unwrap_or(b"main");
     // SAFETY: just mapped, and of that size; all zeros is valid for the rest.
@@ -252,7 +253,7 @@ impl Facts<'_> {
     }
 
     fn untraced(&mut self, path: &[u8], reason: &str) {
-        self.add(fact::UNTRACED, &[path, reason.as_bytes()]);
+        self.add(fact::UNTRACED, &[path, shortage::in_words(reason).bytes()]);
     }
 }
 
@@ -320,7 +321,6 @@ impl Loader {
 
     /// Compares the linker's list with what is known, and patches what is new.
     fn look(&mut self, main: Option<Candidate>, facts: &mut Facts<'_>) -> Result<(), &'static str> {
-        const MEMORY: &str = "out of memory";
         let mut count = usize::from(main.is_some());
         for known in self.known() {
             known.is_here = false;
@@ -495,7 +495,6 @@ impl Loader {
         maps: &mut Maps,
         facts: &mut Facts<'_>,
     ) -> Result<(), &'static str> {
-        const MEMORY: &str = "out of memory";
         let environment = self.environment;
         let mut plans = Room::<Result<Found, Missing>>::new(candidates.len()).ok_or(MEMORY)?;
         for candidate in candidates {

@@ -2,13 +2,14 @@
 
 use crate::image::{self, Image};
 use crate::setup::{PATH, Setup};
+use crate::shortage::{self, MEMORY, PLANNER_DESCRIPTORS, PLANNER_LIBRARIES, PLANNER_MEMORY};
 use crate::syscall::{self, Fd, O_RDONLY};
 use crate::text::Text;
 use crate::x86_64::check;
-use crate::x86_64::spawn::run;
+use crate::x86_64::spawn::{NOT_EXECUTED, SIGNALLED, run};
 use core::ffi::CStr;
 use core::ptr::null;
-use lockstep_format::plan::{Plan, Role};
+use lockstep_format::plan::{Plan, Role, planner};
 
 /// Stacks of the planner and its parent until the planner has its own program.
 const STACK: usize = 16 * 1024;
@@ -146,12 +147,15 @@ pub fn find(environment: Environment, candidate: &Candidate) -> Result<Found, Mi
 /// The plan in the file of this name.
 pub fn read(name: Text<192>) -> Result<Found, Missing> {
     const UNREADABLE: Missing = Missing::Because("its plan cannot be read");
-    let file = open(&name).map_err(|_| Missing::NotMade)?;
+    let short = |error| shortage::of(error).map(Missing::Because);
+    let file = open(&name).map_err(|error| short(error).unwrap_or(Missing::NotMade))?;
     let size = file.stat().map_err(|_| UNREADABLE)?.size as usize;
     if size == 0 {
         return Err(Missing::Because(NONE));
     }
-    let at = file.map_private(size).map_err(|_| UNREADABLE)?;
+    let at = file
+        .map_private(size)
+        .map_err(|error| short(error).unwrap_or(UNREADABLE))?;
     // SAFETY: mapped until `Found` is dropped; a plan in place is never written to.
     let bytes: &'static [u8] = unsafe { core::slice::from_raw_parts(at, size) };
     let Ok(plan) = Plan::checked_by(bytes, check::extend) else {
@@ -179,7 +183,10 @@ fn c_name(role: Role) -> &'static CStr {
 }
 
 /// Runs `PLANNER __plan --run RUN [ROLE NAME PATH]...` and waits for it: plans for those of
-/// `candidates` that `wanted` accepts.
+/// `candidates` that `wanted` accepts. It inherits no descriptor, and says nothing.
+///
+/// # Errors
+/// Why not all of them were made.
 pub fn make(
     environment: Environment,
     candidates: &[Candidate],
@@ -197,7 +204,7 @@ pub fn make(
     let words = 4 + 3 * candidates.len() + 1 + variables;
     let names = words * 8;
     let room = (names + candidates.len() * size_of::<Text<192>>()).next_multiple_of(4096) + STACK;
-    let memory = syscall::map(room).map_err(|_| "out of memory")?;
+    let memory = syscall::map(room).map_err(|_| MEMORY)?;
     let mut at = memory.cast::<*const u8>();
     let mut push = |pointer: *const u8| {
         // SAFETY: no more than `words` are pushed.
@@ -237,7 +244,7 @@ pub fn make(
     }
     push(null());
     // SAFETY: strings end with zeros, arrays with null; the stack is ours.
-    let child = unsafe {
+    let status = unsafe {
         run(
             planner.bytes().as_ptr(),
             arguments,
@@ -247,9 +254,27 @@ pub fn make(
     };
     // SAFETY: nobody uses it any more.
     unsafe { syscall::unmap(memory, room) };
-    if child > 0 {
-        Ok(())
-    } else {
-        Err("the planner could not be started")
+    outcome(status)
+}
+
+/// What the planner's end says.
+fn outcome(status: isize) -> Result<(), &'static str> {
+    /// The dynamic linker's own.
+    const NOT_LOADED: u8 = 127;
+    /// Rust's, where an allocation fails.
+    const ABORTED: u8 = SIGNALLED + 6;
+    const NOT_STARTED: &str = "the planner could not be started";
+    let Ok(status) = u8::try_from(status) else {
+        return Err(NOT_STARTED);
+    };
+    match status {
+        planner::DONE => Ok(()),
+        planner::DESCRIPTORS => Err(PLANNER_DESCRIPTORS),
+        planner::MEMORY | ABORTED => Err(PLANNER_MEMORY),
+        planner::DISK => Err("the planner found no room on the disk"),
+        NOT_EXECUTED => Err(NOT_STARTED),
+        NOT_LOADED => Err(PLANNER_LIBRARIES),
+        SIGNALLED.. => Err(shortage::PLANNER_ENDED),
+        _ => Err(NONE),
     }
 }

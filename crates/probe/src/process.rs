@@ -17,7 +17,7 @@ use crate::syscall::{
     O_NOFOLLOW, O_RDONLY, O_RDWR, Stat,
 };
 use crate::text::Text;
-use crate::thread::{FIRST_PAGE, NO_MEMORY, Thread};
+use crate::thread::{FIRST_PAGE, NO_MEMORY, Thread, WITHOUT_MEMORY};
 use core::cell::UnsafeCell;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, compiler_fence};
@@ -300,7 +300,8 @@ impl Process {
         populate(head.wrapping_add(file.next as usize), THREAD_CHUNK as usize);
         self.header.store(head, Ordering::Release);
         LAST_HEADER.store(head, Ordering::Release);
-        self.count_without_memory();
+        WITHOUT_MEMORY.store(self.loss(loss::NO_MEMORY), Ordering::Release);
+        self.count(loss::NO_MEMORY, NO_MEMORY.swap(0, Ordering::Relaxed));
         self.count(
             loss::UNEXPECTED_TEXT,
             setup.unexpected_text.load(Ordering::Relaxed),
@@ -568,11 +569,6 @@ impl Process {
         }
         // SAFETY: inside the header page.
         unsafe { head.add(header::LOSSES + 8 * counter).cast() }
-    }
-
-    /// Counts the calls of threads for which there was no block: they know no file.
-    pub fn count_without_memory(&self) {
-        self.count(loss::NO_MEMORY, NO_MEMORY.swap(0, Ordering::Relaxed));
     }
 
     /// Counts losses.

@@ -8,6 +8,7 @@ use crate::arena::Imports;
 use crate::encoder::make;
 use crate::image::{Image, PATH};
 use crate::scratch::Piece;
+use crate::shortage::MEMORY;
 use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use lockstep_format::plan::{Plan, site};
@@ -119,7 +120,6 @@ pub fn rewrite(
     arena: u64,
     left: &Imports,
 ) -> Result<u64, &'static str> {
-    const MEMORY: &str = "out of memory";
     const GOOD: u8 = 0;
     const BAD: u8 = 1;
     const LEFT: u8 = 2;

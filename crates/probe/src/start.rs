@@ -11,6 +11,7 @@ use crate::load;
 use crate::planner::Environment;
 use crate::process::Process;
 use crate::setup::Setup;
+use crate::shortage;
 use crate::signals;
 use crate::stall;
 use crate::syscall::{self, O_RDONLY};
@@ -204,7 +205,7 @@ fn untraced_program(reason: &str) {
     let path = path.get(..length).unwrap_or(&[]);
     // SAFETY: this is the constructor, and nobody holds another reference.
     let setup = unsafe { Setup::get_mut() };
-    setup.fact(fact::UNTRACED, &[path, reason.as_bytes()]);
+    setup.fact(fact::UNTRACED, &[path, shortage::in_words(reason).bytes()]);
 }
 
 /// Facts about the process.

@@ -36,7 +36,10 @@ pub struct Errno(pub i32);
 impl Errno {
     pub const ESRCH: Self = Self(3);
     pub const EINTR: Self = Self(4);
+    pub const ENOMEM: Self = Self(12);
     pub const EEXIST: Self = Self(17);
+    pub const ENFILE: Self = Self(23);
+    pub const EMFILE: Self = Self(24);
     pub const EINVAL: Self = Self(22);
     pub const EFBIG: Self = Self(27);
     pub const ENOSPC: Self = Self(28);
@@ -360,9 +363,14 @@ pub fn nap() {
 /// How large a file of this process may become.
 pub fn file_size_limit() -> u64 {
     const RLIMIT_FSIZE: usize = 1;
+    limit(RLIMIT_FSIZE).unwrap_or(u64::MAX)
+}
+
+/// The limit of this process on a resource, if there is one.
+pub fn limit(resource: usize) -> Option<u64> {
     let mut limits = [u64::MAX; 2];
-    let _ = call!(PRLIMIT64, 0, RLIMIT_FSIZE, 0, limits.as_mut_ptr());
-    limits[0]
+    let _ = call!(PRLIMIT64, 0, resource, 0, limits.as_mut_ptr());
+    Some(limits[0]).filter(|limit| *limit != u64::MAX)
 }
 
 /// The alternate signal stack of this thread: start, end, and whether we are on it.

@@ -51,8 +51,11 @@ const SLOW_STACK: usize = 64 * 1024;
 pub const SPARES: usize = 16;
 /// Blocks of threads that are gone, as good as new, or null. Whoever exchanges one for null has it.
 pub static SPARE: [AtomicPtr<Thread>; SPARES] = [const { AtomicPtr::new(null_mut()) }; SPARES];
-/// Calls of threads for which no block could be had.
+/// Calls of threads for which no block could be had, while there is no file.
 pub static NO_MEMORY: AtomicU64 = AtomicU64::new(0);
+/// Where such calls are counted. Nobody may come by later to put them into the file: the thread that ends the process
+/// may be one without a block.
+pub static WITHOUT_MEMORY: AtomicPtr<u64> = AtomicPtr::new(NO_MEMORY.as_ptr());
 /// Where losses are counted that no file can tell of.
 static NOWHERE: AtomicU64 = AtomicU64::new(0);
 

@@ -5,9 +5,10 @@ use crate::ahead;
 use crate::cache::{Cache, checked, draft};
 use crate::images::Images;
 use lockstep_binary::{Image, debug_file};
-use lockstep_format::plan::{Role, choice};
+use lockstep_format::plan::{Role, choice, planner};
 use lockstep_patch::{FileIdentity, Scope, image_key, plan_name};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -95,11 +96,11 @@ pub(crate) enum PlanError {
 #[must_use]
 pub fn plan_command(arguments: &[OsString]) -> u8 {
     let [flag, run, wanted @ ..] = arguments else {
-        return 125;
+        return planner::USAGE;
     };
     let (triples, rest) = wanted.as_chunks::<3>();
     if flag != "--run" || !rest.is_empty() {
-        return 125;
+        return planner::USAGE;
     }
     let run = Path::new(run);
     let planner = Planner {
@@ -113,7 +114,7 @@ pub fn plan_command(arguments: &[OsString]) -> u8 {
         let role = role.to_str().and_then(Role::from_name);
         let (Some(role), Some(name)) = (role, name.to_str().filter(|name| !name.contains('/')))
         else {
-            return 125;
+            return planner::USAGE;
         };
         jobs.push(Job {
             role,
@@ -123,8 +124,22 @@ pub fn plan_command(arguments: &[OsString]) -> u8 {
     }
     ahead::note(&planner.plans, &jobs);
     match planner.provide(jobs) {
-        Ok(()) => 0,
-        Err(_) => 1,
+        Ok(()) => planner::DONE,
+        Err(error) => status(&error),
+    }
+}
+
+/// The exit status that tells the probe of it.
+fn status(error: &PlanError) -> u8 {
+    use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
+    let PlanError::File(error) = error else {
+        return planner::FAILED;
+    };
+    match (Errno::from_io_error(error), error.kind()) {
+        (Some(Errno::MFILE | Errno::NFILE), _) => planner::DESCRIPTORS,
+        (_, OutOfMemory) => planner::MEMORY,
+        (_, StorageFull | QuotaExceeded | FileTooLarge) => planner::DISK,
+        _ => planner::FAILED,
     }
 }
 
@@ -349,7 +364,8 @@ impl Planner {
         };
         std::thread::scope(|scope| {
             for _ in 1..workers {
-                scope.spawn(work);
+                // Where no thread can be had (`ulimit -u`, `ulimit -v`) this one does it all.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
         });
@@ -391,6 +407,21 @@ mod tests {
         let is_told = |image| is_told_by(Path::new("/usr/lib/libsolver.so.0.1"), image);
         assert!(is_told("libsolver.so") && is_told("libsolver.so.0.1"));
         assert!(!is_told("libsolver") && !is_told("libsolve") && !is_told("other.so"));
+    }
+
+    #[test]
+    fn the_status_tells_what_was_lacking() {
+        let of = |number| status(&PlanError::File(io::Error::from_raw_os_error(number)));
+        let (no_memory, too_large, many_files, no_space) = (12, 27, 24, 28);
+        assert_eq!(of(many_files), planner::DESCRIPTORS);
+        assert_eq!(of(no_memory), planner::MEMORY);
+        assert_eq!([no_space, too_large].map(of), [planner::DISK; 2]);
+        let (no_file, not_permitted) = (2, 1);
+        assert_eq!([no_file, not_permitted].map(of), [planner::FAILED; 2]);
+        // As `fs::read` says it.
+        let memory = PlanError::File(io::ErrorKind::OutOfMemory.into());
+        assert_eq!(status(&memory), planner::MEMORY);
+        assert_eq!(status(&PlanError::Replaced), planner::FAILED);
     }
 
     #[test]

@@ -727,7 +727,8 @@ pub(super) unsafe extern "C" fn slow() {
         "ret",
         // No memory: the call goes on unrecorded. (EXIT cannot come here: its thread has a block.)
         "5:",
-        "lock inc qword ptr [rip + {no_memory}]",
+        "mov rax, qword ptr [rip + {without_memory}]",
+        "lock inc qword ptr [rax]",
         "cmp qword ptr [rsp + {kind_at}], {enter}",
         "je 6f",
         "cmp qword ptr [rsp + {kind_at}], {enter_plain}",
@@ -789,7 +790,7 @@ pub(super) unsafe extern "C" fn slow() {
         busy = const BUSY,
         at_work = const AT_WORK,
         interrupted = const INTERRUPTED,
-        no_memory = sym crate::thread::NO_MEMORY,
+        without_memory = sym crate::thread::WITHOUT_MEMORY,
         kind_at = const offset_of!(Frame, kind),
         stub_at = const offset_of!(Frame, stub),
         enter = const routine::ENTER,

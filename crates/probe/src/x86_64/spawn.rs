@@ -3,6 +3,11 @@
 
 use core::arch::naked_asm;
 
+/// The program could not be executed.
+pub const NOT_EXECUTED: u8 = 126;
+/// A signal ended it, whose number is added.
+pub const SIGNALLED: u8 = 128;
+
 /// Runs a program and waits for its end.
 ///
 /// A child that executes a program announces its end with SIGCHLD whatever was asked for, and the
@@ -19,7 +24,11 @@ use core::arch::naked_asm;
 ///
 /// A debugger that follows the host's children is not told of the helper (`CLONE_UNTRACED`).
 ///
-/// Returns the helper's process id or a negative error.
+/// The program inherits no descriptor: it has as many as the limit allows, and what its dynamic linker
+/// complains of is not said in the host's name.
+///
+/// Returns the program's exit status, [`SIGNALLED`] and the signal's number, [`NOT_EXECUTED`], or a
+/// negative error. Where the host ignores SIGCHLD nobody knows, and it is 0.
 ///
 /// # Safety
 /// `path` and the null-terminated arrays must be valid C strings; `stack_end` the end of 16 KiB of
@@ -60,12 +69,20 @@ pub unsafe extern "C" fn run(
         "js 5f",
         "jnz 3f",
         // The program.
+        "xor edi, edi",
+        "mov esi, -1",
+        "xor edx, edx",
+        "mov eax, 436", // close_range, which kernels before 5.9 have not:
+        "syscall",
+        "mov edi, 2",
+        "mov eax, 3", // close
+        "syscall",
         "mov rdi, rbx",
         "mov rsi, r12",
         "mov rdx, r13",
         "mov eax, 59", // execve
         "syscall",
-        "mov edi, 127",
+        "mov edi, {not_executed}",
         "mov eax, 231", // exit_group
         "syscall",
         "ud2",
@@ -73,37 +90,49 @@ pub unsafe extern "C" fn run(
         // no child.
         "3:",
         "mov rbx, rax",
+        "push 0",
         "4:",
         "mov rdi, rbx",
-        "xor esi, esi",
+        "mov rsi, rsp",
         "xor edx, edx",
         "xor r10d, r10d",
         "mov eax, 61", // wait4
         "syscall",
         "cmp eax, -4", // EINTR
         "je 4b",
+        "pop rax",
+        "movzx edi, ah",
+        "and eax, 0x7f",
+        "jz 6f",
+        "lea edi, [rax + {signalled}]",
+        "jmp 6f",
         "5:",
-        "xor edi, edi",
+        "mov edi, {not_executed}",
+        "6:",
         "mov eax, 60", // exit
         "syscall",
         "ud2",
         // The host.
         "7:",
         "mov rbx, rax",
+        "push 0",
         "8:",
         "mov rdi, rbx",
-        "xor esi, esi",
+        "mov rsi, rsp",
         "mov edx, 0x80000000", // __WCLONE
         "xor r10d, r10d",
         "mov eax, 61",
         "syscall",
         "cmp eax, -4",
         "je 8b",
-        "mov rax, rbx",
+        "pop rax",
+        "movzx eax, ah",
         "9:",
         "pop r13",
         "pop r12",
         "pop rbx",
         "ret",
+        not_executed = const NOT_EXECUTED,
+        signalled = const SIGNALLED,
     )
 }
