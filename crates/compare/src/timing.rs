@@ -126,6 +126,12 @@ impl Timing {
         self.pauses.contains(&callee) || (self.tasks.contains(&callee) && runs_tasks())
     }
 
+    /// Whether a call gives a thread its next piece of work, or says that there is none: a matter of who came first, for the first
+    /// piece (`GOMP_loop_dynamic_start`) as for any other (`GOMP_loop_dynamic_next`).
+    pub(crate) fn takes_work(&self, call: Option<FunctionKey>) -> bool {
+        call.is_some_and(|it| self.takes_work.contains(&it))
+    }
+
     /// Whether this is the root of a thread of a team that runs tasks: it does so between regions and behind the last one, too.
     pub(crate) fn is_team(&self, forest: &Forest, root: NodeId) -> bool {
         let is_own = |it| self.tasks.contains(&it) || self.regions.contains(&it);

@@ -12,7 +12,8 @@
 //!
 //! Calls that are there or not by timing alone (`pthread_cond_wait`, a task in a barrier: [`Timing::passes`]) may come anywhere in such a
 //! call, though no normal one has them; behind them comes what may come without, or once more what comes behind the lock around (the condition
-//! that is asked again).
+//! that is asked again). Behind a call that gives a piece of work comes what comes behind any other such call of its function: a thread that
+//! came late gets no piece of a dynamic loop, and one that came early all of them, though no normal trace shows it.
 //!
 //! A function that waits only through others (`send(); receive();`) may go as it goes in traces of the same name: whether one sends first
 //! is a matter of who it is. So may the root of a trace where tasks stand, between the regions of its team.
@@ -136,7 +137,19 @@ impl Usual {
         let passed_over: Vec<Step> = (found.iter())
             .flat_map(|(after, next)| without.before(*after).map(|it| (it, *next)))
             .collect();
-        found.into_iter().chain(passed_over).collect()
+        let mut known: FxHashSet<Step> = found.into_iter().chain(passed_over).collect();
+        // Behind a piece of work comes the same as behind any other, and behind the answer that there is none.
+        let takes: FxHashSet<_> = (known.iter().flat_map(|(after, next)| [*after, *next]))
+            .filter(|it| self.timing.takes_work(*it))
+            .collect();
+        let behind: Vec<_> = (known.iter())
+            .filter(|(after, _)| takes.contains(after))
+            .map(|(_, next)| *next)
+            .collect();
+        for next in behind {
+            known.extend(takes.iter().map(|it| (*it, next)));
+        }
+        known
     }
 
     fn learn(&mut self, forest: &Forest, frame: NodeId) {

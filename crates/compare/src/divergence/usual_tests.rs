@@ -300,3 +300,25 @@ fn deep_nests_of_loops_are_gone_through_a_few_times() {
     let different: FxHashSet<Step> = found.into_iter().collect();
     assert_eq!(different.len(), 27);
 }
+
+#[test]
+fn a_thread_may_get_no_piece_of_a_loop_or_all() {
+    let share = |pieces: &str| format!("region( {pieces} GOMP_loop_end tidy )");
+    let (start, next) = ("GOMP_loop_dynamic_start", "GOMP_loop_dynamic_next");
+    let none = share(start);
+    let one = share(&format!("{start} body {next}"));
+    let two = share(&format!("{start} body {next} body {next}"));
+    for (normal, faulty) in [(&two, &none), (&one, &none), (&one, &two)] {
+        let found = compare(&[normal], faulty);
+        assert!(found.structure.is_none(), "{faulty}: {found:?}");
+    }
+    // Nothing else is excused by it: that the loop is not ended, that its result is not used, nor another body.
+    let found = |faulty: &str| compare(&[&two], faulty).structure.unwrap().faulty;
+    assert_eq!(found(&format!("region( {start} tidy )")).unwrap(), "tidy");
+    let forgets = format!("region( {start} GOMP_loop_end )");
+    assert_eq!(found(&forgets).unwrap(), "return");
+    let other = share(&format!("{start} give_up {next}"));
+    assert_eq!(found(&other).unwrap(), "give_up");
+    let skips = share(&format!("body {next}"));
+    assert_eq!(found(&skips).unwrap(), "body");
+}
