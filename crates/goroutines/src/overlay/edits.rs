@@ -67,7 +67,7 @@ impl Class {
             Self::Choices => "chosen cases of select statements",
             Self::Leaks => "the collector's proofs of leaks",
             Self::Looks => "looks of the program at its own goroutines",
-            Self::Clock => "the recorded clock in replays",
+            Self::Clock => "clocks in replays",
         }
     }
 }
