@@ -259,6 +259,41 @@ fn roles_can_be_chosen() {
 }
 
 #[test]
+fn an_order_of_calls_that_wavers_in_normal_runs_is_a_note() {
+    let scratch = Scratch::new("order");
+    let put = "pthread_mutex_lock put pthread_mutex_unlock";
+    let get = "pthread_mutex_lock get pthread_mutex_unlock";
+    let work =
+        |name: &str, words: &str| run(&scratch, name, &["start", &format!("work( {words} )")]);
+    let normals = [
+        work("one", &format!("{put} {get} rest")),
+        work("two", &format!("{get} rest {put}")),
+        work("three", &format!("{put} {get} rest")),
+        work("four", &format!("{get} rest {put}")),
+    ];
+    let faulty = work("faulty", &format!("{put} get pthread_mutex_unlock rest"));
+    let more = [1, 2, 3].map(|it| normals[it].display().to_string());
+    let compare = |options: &[&str]| {
+        let mut words: Vec<&str> = more.iter().flat_map(|it| ["--normal", it]).collect();
+        words.extend(options);
+        ask(&scratch, "compare", &[&normals[0], &faulty], &words)
+    };
+    let expected = "trace 0.1 calls get right after pthread_mutex_unlock in work(), which no normal run does; \
+                    normal runs waver in the order of calls there, so that this may be timing";
+    let text = compare(&[]);
+    assert_eq!(text.status, 0, "{text:#?}");
+    let words: Vec<&str> = text.stdout.split_whitespace().collect();
+    let note = format!("Note: {expected}");
+    assert!(words.join(" ").contains(&note), "{text:#?}");
+    let json = compare(&["--json"]);
+    assert_eq!(json.status, 0, "{json:#?}");
+    let found: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    assert_eq!(found["differs"], false);
+    let notes = found["notes"].as_array().expect("notes");
+    assert!(notes.contains(&json!(expected)), "{notes:?}");
+}
+
+#[test]
 fn calls_are_told_by_callers_paths_and_locks() {
     let scratch = Scratch::new("families");
     let lock = "GOMP_critical_start copy GOMP_critical_end";

@@ -193,6 +193,9 @@ pub fn compare_in_order(
             .iter()
             .any(|finding| !finding.reason.is_alike() || options.counts),
     };
+    if let (false, Some(normality)) = (differs, &normality) {
+        notes.extend(normality.new_orders(&trees, faulty));
+    }
     let case = Case {
         faulty,
         differs,

@@ -24,6 +24,7 @@ use rustc_hash::FxHashMap;
 
 pub(crate) mod evidence;
 pub(crate) mod features;
+mod order;
 mod roles;
 mod sorts;
 pub(crate) mod surprisal;
@@ -237,6 +238,12 @@ impl Normality {
             .collect();
         traces.dedup();
         traces
+    }
+
+    /// Orders of calls that no normal run has, in sentences: to be told where they are no difference.
+    pub(crate) fn new_orders(&self, trees: &Trees, run: &Run) -> Vec<String> {
+        let normals = self.population.runs - 1;
+        order::told(&self.features.new_orders, trees, run, normals)
     }
 
     /// The strongest evidence against a trace of the last run.

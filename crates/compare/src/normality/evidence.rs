@@ -40,11 +40,7 @@ impl Evidence {
     /// The same beside comparable traces of another kind.
     pub(crate) fn clause_among(&self, whose: &str) -> String {
         let Self { what, seen, of, .. } = self;
-        let place = match self.source.as_slice() {
-            [] => String::new(),
-            [one] => format!(" at {}", short(one)),
-            [one, ..] => format!(" at {} or elsewhere", short(one)),
-        };
+        let place = place(&self.source);
         let compared = |count: u32| match count {
             1 => format!("the one comparable trace{whose}"),
             _ => format!("the {count} comparable traces{whose}"),
@@ -58,6 +54,38 @@ impl Evidence {
             (false, _) => format!("lacks what {seen} of {} have: {what}{place}", compared(*of)),
         }
     }
+}
+
+/// ` at queue.c:41`, ` at queue.c:41 or elsewhere`.
+pub(super) fn place(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        [one] => format!(" at {}", short(one)),
+        [one, ..] => format!(" at {} or elsewhere", short(one)),
+    }
+}
+
+/// Where a function calls another in the source of the last run.
+pub(super) fn lines(
+    trees: &Trees,
+    run: &Run,
+    caller: FunctionKey,
+    callee: FunctionKey,
+) -> Vec<String> {
+    let Some(functions) = trees.functions.last() else {
+        return Vec::new();
+    };
+    let Some(caller) = functions.id(caller) else {
+        return Vec::new();
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for (other, SourceLine { file, line }) in &run.function(caller).calls {
+        let line = format!("{file}:{line}");
+        if functions.key(*other) == callee && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Without directories.
@@ -165,7 +193,9 @@ impl Words<'_> {
             seen: oddity.seen,
             of: oddity.of,
             z,
-            source: call.map_or_else(Vec::new, |(caller, callee)| self.lines(run, caller, callee)),
+            source: call.map_or_else(Vec::new, |(caller, callee)| {
+                lines(self.trees, run, caller, callee)
+            }),
             event: thread
                 .zip(call)
                 .and_then(|(thread, (caller, callee))| self.first(thread, caller, callee)),
@@ -188,24 +218,6 @@ impl Words<'_> {
             }
             _ => None,
         }
-    }
-
-    /// Where a function calls another in the source.
-    fn lines(&self, run: &Run, caller: FunctionKey, callee: FunctionKey) -> Vec<String> {
-        let Some(functions) = self.trees.functions.last() else {
-            return Vec::new();
-        };
-        let Some(caller) = functions.id(caller) else {
-            return Vec::new();
-        };
-        let mut lines: Vec<String> = Vec::new();
-        for (other, SourceLine { file, line }) in &run.function(caller).calls {
-            let line = format!("{file}:{line}");
-            if functions.key(*other) == callee && !lines.contains(&line) {
-                lines.push(line);
-            }
-        }
-        lines
     }
 
     /// The first event of a trace in which a function calls another.

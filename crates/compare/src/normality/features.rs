@@ -5,6 +5,7 @@
 //! the end; what MPI calls were given; how long the trace is; which call follows which in a function, apart for functions that wait
 //! ([`Timing`]). Equal trees are looked at once.
 
+use super::order::{NewOrder, new_orders};
 use super::surprisal::Family;
 use super::trees::{Calls, Steps, call_paths, new_steps};
 use crate::arguments::{self, Said};
@@ -79,6 +80,8 @@ pub(crate) struct Features {
     pub(crate) paths: Vec<(Option<u32>, FunctionKey)>,
     /// For each trace of the last run how many steps in functions that wait it has which no trace of the others has.
     pub(crate) new_steps: FxHashMap<TraceName, u64>,
+    /// Steps of the last run, of whichever function, that no trace of the others has.
+    pub(super) new_orders: Vec<NewOrder>,
     /// Whether there are functions that wait.
     pub(crate) waits: bool,
 }
@@ -209,6 +212,7 @@ impl Features {
             lenses: Vec::new(),
             paths: Vec::new(),
             new_steps: FxHashMap::default(),
+            new_orders: Vec::new(),
             waits: false,
         };
         let mut drafts = Vec::new();
@@ -234,6 +238,7 @@ impl Features {
             let steps = Steps::of(&trees.forest, &behaviours.items, &timing);
             features.waits = !timing.waits.is_empty();
             features.new_steps = new_steps(trees, &objects, &steps);
+            features.new_orders = new_orders(trees, &objects, &steps);
             drafts.extend(features.of_trees(&trees.forest, &behaviours.items, &steps, &of));
         }
         if options.part == Part::default() {
