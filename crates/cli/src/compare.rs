@@ -22,6 +22,9 @@ use std::process::ExitCode;
 /// the runs differ: in structure (loop bodies, order of calls, open calls, missing or extra traces), or with several
 /// normal runs where the p-value is below --level. What was found is kept in the user's cache, by the content of the runs,
 /// so that the same question is answered at once.
+///
+/// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls, or
+/// calls in other places (inlined or moved by a compiler), is left out and named in a note.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep compare good bad

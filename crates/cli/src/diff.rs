@@ -14,6 +14,9 @@ use std::process::ExitCode;
 /// Show how one trace of two runs differs, the first divergence first
 ///
 /// Lines of both traces are green, of the normal one blue (-), of the faulty one red (+). Ends with 1 where they differ.
+///
+/// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls, or
+/// calls in other places (inlined or moved by a compiler), is left out and named in a remark.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep diff good bad -t 5.0
