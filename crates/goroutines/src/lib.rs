@@ -38,6 +38,7 @@ mod replay;
 pub mod ring;
 pub mod schedule;
 pub mod script;
+pub mod shiviz;
 mod sources;
 pub mod store;
 pub mod symbols;
