@@ -214,7 +214,7 @@ impl Compare {
         bar.finish_and_clear();
         let found: Comparison = found?;
         if let Some(file) = &self.options.html {
-            report::write_comparison(file, normals[0], run, &options, &found)?;
+            report::write_comparison(file, (normals[0], run), &options, &found, None)?;
         }
         Ok(Entry::new(runs, &found)?)
     }

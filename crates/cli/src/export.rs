@@ -1,10 +1,13 @@
 //! `lockstep export`: a run in another tool's format.
 
+use crate::go::standing;
 use crate::{output, run};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use lockstep_exchange::Target;
+use lockstep_goroutines::shiviz;
 use lockstep_trace::{Selection, Selections, Thread};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -58,6 +61,8 @@ enum Format {
     Otf2,
     /// Every event, for scripts
     Json,
+    /// Events of goroutines with vector clocks, for ShiViz (runs of Go programs)
+    Shiviz,
     /// Not in this version
     Parquet,
 }
@@ -72,6 +77,7 @@ impl Export {
             Format::Dot => Target::Dot,
             Format::Otf2 => Target::Otf2,
             Format::Json => Target::Json,
+            Format::Shiviz => return self.shiviz(),
             Format::Parquet => bail!(
                 "expected a format that this version writes, found parquet: --to json has the same content"
             ),
@@ -97,6 +103,32 @@ impl Export {
             lockstep_exchange::export(&run, &threads, target, &self.output, self.force)?
         };
         output::remark(&notes);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn shiviz(&self) -> Result<ExitCode> {
+        let Some(execution) = standing::execution(&self.run)? else {
+            bail!(
+                "{}: expected a run of a Go program (below the directory of `go test -o`), found another",
+                self.run.display()
+            );
+        };
+        let log = shiviz::log(&execution);
+        if self.output == Path::new("-") {
+            output::print(|out| out.write_all(log.as_bytes()))?;
+        } else if self.output.exists() && !self.force {
+            bail!(
+                "expected a new file, found {}: --force replaces it",
+                self.output.display()
+            );
+        } else {
+            std::fs::write(&self.output, log)
+                .with_context(|| format!("{} could not be written", self.output.display()))?;
+        }
+        output::remark(&[format!(
+            "ShiViz reads it by the expression {}",
+            shiviz::EXPRESSION
+        )]);
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -4,6 +4,7 @@ mod coverage;
 mod events;
 mod options;
 mod outcome;
+pub(crate) mod page;
 mod replay;
 mod run;
 pub(crate) mod standing;

@@ -44,6 +44,7 @@ mod report;
 mod runs;
 mod seal;
 mod similarity;
+mod sources;
 mod stack;
 mod tree;
 

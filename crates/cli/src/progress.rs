@@ -2,7 +2,7 @@
 
 use crate::go::standing;
 use crate::output::{self, Style, styled};
-use crate::run;
+use crate::{run, sources};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -13,7 +13,6 @@ use lockstep_progress::{
 use lockstep_report::ProgressPage;
 use lockstep_trace::{EndKind, Run, ranges};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -84,7 +83,7 @@ impl Progress {
             let page = ProgressPage {
                 title: self.run.display().to_string(),
                 progress: &found,
-                sources: &sources(&found),
+                sources: &sources::read(files(&found)),
             };
             write(path, &page.html())?;
         }
@@ -108,31 +107,10 @@ impl Progress {
     }
 }
 
-/// The source files of open calls that can be read here, by the names that the run has for them. A run
-/// may be a stranger's, and the page may be mailed: what does not look like source stays unread.
-fn sources(found: &Found) -> BTreeMap<String, Vec<String>> {
-    const SOURCE: [&str; 18] = [
-        "c", "h", "cc", "hh", "cpp", "hpp", "cxx", "hxx", "C", "H", "f", "F", "f90", "F90", "f03",
-        "f08", "rs", "go",
-    ];
-    const LARGEST: u64 = 8 << 20;
+/// The source files of open calls.
+fn files(found: &Found) -> impl Iterator<Item = String> {
     let places = found.groups.iter().flat_map(|group| group.stack.iter());
-    let names = places.filter_map(|place| Some(place.called_at.as_ref()?.file.clone()));
-    let mut sources = BTreeMap::new();
-    for name in names {
-        let path = Path::new(&name);
-        let ending = path.extension().and_then(|it| it.to_str());
-        let is_fit = ending.is_some_and(|it| SOURCE.contains(&it))
-            && std::fs::symlink_metadata(path).is_ok_and(|it| it.is_file() && it.len() <= LARGEST);
-        if is_fit
-            && !sources.contains_key(&name)
-            && let Ok(text) = std::fs::read(path)
-        {
-            let text = String::from_utf8_lossy(&text).into_owned();
-            sources.insert(name, text.lines().map(str::to_owned).collect());
-        }
-    }
-    sources
+    places.filter_map(|place| Some(place.called_at.as_ref()?.file.clone()))
 }
 
 fn methods() -> impl TypedValueParser<Value = Method> {

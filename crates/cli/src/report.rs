@@ -1,6 +1,7 @@
 //! `lockstep report`: everything about a run, or about two, in one self-contained page.
 
 use crate::compare::exactly;
+use crate::go::page::Go;
 use crate::lattice::write;
 use crate::options::Analysis;
 use crate::{output, run};
@@ -12,7 +13,7 @@ use lockstep_compare::{
 };
 use lockstep_compare::{compare, context, diff, lattice, loops, poset, similarity};
 use lockstep_loops::Names;
-use lockstep_report::{CallTree, Page, RunPart, TraceDiff};
+use lockstep_report::{CallTree, GoPart, Page, RunPart, TraceDiff};
 use lockstep_trace::{Run, TraceName};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,9 +24,10 @@ use std::process::ExitCode;
   lockstep report bad -o bad.html
   lockstep report good bad -o report.html
   lockstep report good bad --filter mpi -o report.html
+  lockstep go test -o found ./server; lockstep report found -o server.html
 ")]
 pub struct Report {
-    /// Directory of the run, or of the normal run and the faulty one
+    /// Directory of the run, or of the normal run and the faulty one; or that which `go test -o` wrote
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "FAULTY"])]
     runs: Vec<PathBuf>,
     /// The page to write
@@ -44,11 +46,19 @@ const CONCEPTS: usize = lockstep_report::DRAWN;
 
 impl Report {
     pub fn run(self) -> Result<ExitCode> {
+        let go = self.runs.iter().map(|it| Go::read(it));
+        let go = go.collect::<Result<Vec<Option<Go>>>>()?;
         let runs = self
             .runs
             .iter()
-            .map(|directory| run::open_with(directory, self.analysis.all_processes))
+            .zip(&go)
+            .map(|(directory, go)| {
+                // Of a campaign its worst run.
+                let directory = go.as_ref().map_or(directory, |it| &it.run);
+                run::open_with(directory, self.analysis.all_processes)
+            })
             .collect::<Result<Vec<Run>>>()?;
+        let go = go.last().and_then(Option::as_ref).map(Go::part);
         let options = self.analysis.options(&runs.iter().collect::<Vec<_>>())?;
         match runs.as_slice() {
             [normal, faulty] => {
@@ -62,9 +72,9 @@ impl Report {
                     bar.set_position(done as u64);
                 });
                 bar.finish_and_clear();
-                write_comparison(&self.output, normal, faulty, &options, &found?)?;
+                write_comparison(&self.output, (normal, faulty), &options, &found?, go)?;
             }
-            runs => write_run(&self.output, &runs[0], &options)?,
+            runs => write_run(&self.output, &runs[0], &options, go)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -102,7 +112,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn write_run(file: &Path, run: &Run, options: &Options) -> Result<()> {
+fn write_run(file: &Path, run: &Run, options: &Options, go: Option<GoPart<'_>>) -> Result<()> {
     let parts = Parts::of(run, options);
     let label = run.directory.display().to_string();
     let page = Page {
@@ -111,6 +121,7 @@ fn write_run(file: &Path, run: &Run, options: &Options) -> Result<()> {
         comparison: None,
         diffs: Vec::new(),
         trees: call_trees(&[(&label, run)], &[]),
+        goroutines: go,
     };
     write(file, &page.html())
 }
@@ -118,10 +129,10 @@ fn write_run(file: &Path, run: &Run, options: &Options) -> Result<()> {
 /// The page of a comparison.
 pub fn write_comparison(
     file: &Path,
-    normal: &Run,
-    faulty: &Run,
+    (normal, faulty): (&Run, &Run),
     options: &Options,
     found: &Comparison,
+    go: Option<GoPart<'_>>,
 ) -> Result<()> {
     // As the comparison saw them: without what all traces have in common.
     let mut options = options.clone();
@@ -146,6 +157,7 @@ pub fn write_comparison(
                 .map(|suspect| suspect.trace)
                 .collect::<Vec<_>>(),
         ),
+        goroutines: go,
     };
     write(file, &page.html())
 }

@@ -434,6 +434,29 @@ fn a_campaign_is_kept_below_where_one_stands_and_a_run_of_it_made_again() {
     assert_eq!(run["kind"], "deadlock");
     let coverage = lockstep(scratch.path(), &["go", "coverage", "found"]);
     assert_eq!(coverage.status.code(), Some(0), "{}", complaint(&coverage));
+    let page = |of: &[&str]| {
+        let words = [&["report"], of, &["-o", "page.html"]].concat();
+        let told = lockstep(scratch.path(), &words);
+        assert_eq!(told.status.code(), Some(0), "{}", complaint(&told));
+        fs::read_to_string(scratch.join("page.html")).unwrap()
+    };
+    for of in [&["found"][..], &["found/run-1"], &["found", "found/run-1"]] {
+        let page = page(of);
+        for title in [
+            "Who waits for whom",
+            "Timeline",
+            "Goroutine tree",
+            "Coverage",
+            "Log for ShiViz",
+        ] {
+            assert!(page.contains(&format!(">{title}</h2>")), "{of:?}: {title}");
+        }
+        assert!(page.contains("go func() { c &lt;- 1 }()"), "the source");
+        assert!(page.contains("proven unreachable"), "{of:?}");
+    }
+    let words = ["export", "found/run-1", "--to", "shiviz", "-o", "-"];
+    let log = lockstep(scratch.path(), &words);
+    assert!(String::from_utf8_lossy(&log.stdout).contains("send x_test.go:7\n"));
     // What was kept is damaged.
     let kept = scratch.join("found/run-1/execution.json.gz");
     let bytes = fs::read(&kept).unwrap();

@@ -51,8 +51,11 @@ pub struct Tree {
     /// All nodes.
     pub nodes: Vec<Node>,
     #[serde(skip)]
-    index: BTreeMap<(Option<NodeId>, Option<Place>), NodeId>,
+    index: BTreeMap<Key, NodeId>,
 }
+
+/// What is the same of all goroutines of a node.
+type Key = (Option<NodeId>, Option<Place>, Option<String>);
 
 impl Tree {
     /// Adds an execution's goroutines, and says the node of each; `None` for those that are not the program's own.
@@ -91,9 +94,12 @@ impl Tree {
             return again;
         }
         let next = NodeId(self.nodes.len() as u32);
+        // A timer's functions are nobody's, as main is; what they run tells them apart.
+        let is_root = parent.is_none() && created_at.is_none();
+        let runs = is_root.then(|| entry.to_owned());
         let node = *self
             .index
-            .entry((parent, created_at.clone()))
+            .entry((parent, created_at.clone(), runs))
             .or_insert(next);
         if node == next {
             self.nodes.push(Node {

@@ -1,6 +1,6 @@
 //! One self-contained HTML page about a run, or about a normal and a faulty one.
 //!
-//! The principal type is [`Page`]: what is to be shown; [`Page::html`] draws it. [`ProgressPage`] is the one about progress. Pictures for files
+//! The principal type is [`Page`]: what is to be shown; [`Page::html`] draws it. [`ProgressPage`] is the one about progress; a page about a Go program has a [`GoPart`], too. Pictures for files
 //! of their own come from [`similarity_svg`], [`lattice_svg`] and [`lattice_dot`].
 //!
 //! ```text
@@ -15,14 +15,18 @@
 
 mod dendrogram;
 mod diff;
+mod goroutines;
 mod heatmap;
 mod lattice;
 mod page;
 mod progress;
 mod ranking;
 mod text;
+mod timeline;
 mod tree;
+mod waiting;
 
+pub use goroutines::{GoPart, GoRun};
 pub use lattice::DRAWN;
 pub use page::{CallTree, Page, RunPart, TraceDiff};
 pub use progress::ProgressPage;

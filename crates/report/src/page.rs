@@ -1,5 +1,6 @@
 //! The page: its parts in order of what one wants to know first.
 
+use crate::goroutines::GoPart;
 use crate::heatmap::Scale;
 use crate::text::{grouped, shown};
 use crate::{STYLE, dendrogram, diff, heatmap, lattice, ranking, tree};
@@ -21,6 +22,8 @@ pub struct Page<'a> {
     pub diffs: Vec<TraceDiff>,
     /// Call trees, the most interesting first.
     pub trees: Vec<CallTree>,
+    /// What is known of a Go program.
+    pub goroutines: Option<GoPart<'a>>,
 }
 
 /// How a trace differs.
@@ -75,12 +78,14 @@ impl Page<'_> {
     pub fn html(&self) -> String {
         let lead = html! {
             @if let Some(comparison) = self.comparison { (verdict(comparison)) }
+            @if let Some(part) = &self.goroutines { (part.lead()) }
         };
         document(&self.title, &lead, &self.sections())
     }
 
     fn sections(&self) -> Vec<Section> {
         let mut sections = Vec::new();
+        sections.extend(self.goroutines.iter().flat_map(GoPart::sections));
         if let Some(comparison) = self.comparison {
             sections.extend([
                 Section::new("suspects", "Suspects", self.suspects(&comparison.suspects)),

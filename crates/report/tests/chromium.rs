@@ -57,6 +57,7 @@ fn page(analysed: &fixture::Analysed) -> String {
         comparison: Some(&analysed.comparison),
         diffs: vec![fixture::diff(&analysed.runs)],
         trees: vec![fixture::tree(&analysed.runs[1], TraceName::new(5, 0))],
+        goroutines: None,
     };
     page.html()
 }

@@ -144,6 +144,7 @@ fn page(analysed: &fixture::Analysed, name: &dyn Fn(&str) -> String) -> String {
         comparison: Some(&comparison),
         diffs: vec![diff],
         trees: vec![tree],
+        goroutines: None,
     }
     .html();
     html.push_str(&lattice_svg(&lattices[0]));

@@ -78,7 +78,7 @@ impl GoCoverage {
 }
 
 /// The usages that the packages' sources have.
-fn expected(campaign: &Campaign) -> Result<Vec<Usage>> {
+pub(super) fn expected(campaign: &Campaign) -> Result<Vec<Usage>> {
     let mut packages: Vec<String> = campaign
         .programs
         .iter()

@@ -2,15 +2,19 @@
 
 use anyhow::{Context, Result};
 use lockstep_goroutines::store;
-use lockstep_goroutines::{Judgement, Verdict, judge};
+use lockstep_goroutines::{Execution, Judgement, Verdict, judge};
 use lockstep_progress::{Kind, Progress};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The judgement of the execution that the run is of; `None` for other runs.
+/// The execution that the run is of; `None` for other runs.
+pub(crate) fn execution(run: &Path) -> Result<Option<Execution>> {
+    store::execution_in(run).context("expected what a Go program did")
+}
+
+/// Its judgement.
 pub(crate) fn judged(run: &Path) -> Result<Option<Judgement>> {
-    let execution = store::execution_in(run).context("expected what a Go program did")?;
-    Ok(execution.as_ref().map(judge))
+    Ok(execution(run)?.as_ref().map(judge))
 }
 
 /// Goroutines wait for one another by other rules than ranks: their judgement is the verdict.
