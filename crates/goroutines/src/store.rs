@@ -213,9 +213,9 @@ pub fn execution_in(run: &Path) -> Result<Option<Execution>, StoreError> {
                 .map_err(|error| other(&path, error.to_string()))?;
             bytes
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match fs::read(run.join(PLAIN)) {
+        Err(error) if is_absent(&error) => match fs::read(run.join(PLAIN)) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(other(&run.join(PLAIN), error.to_string())),
         },
         Err(error) => return Err(other(&path, error.to_string())),
@@ -224,6 +224,14 @@ pub fn execution_in(run: &Path) -> Result<Option<Execution>, StoreError> {
         Ok(execution) => Ok(Some(execution)),
         Err(error) => Err(other(&path, error.to_string())),
     }
+}
+
+/// Whether there is no such file, or nothing that one could be in.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn parse<T, E: std::fmt::Display>(
