@@ -38,6 +38,8 @@ Usage: cargo xtask COMMAND
   campaign go [--seed N] [KERNEL]...
                          the zoo of concurrency bugs in Go: found in how many runs, and what is said of the
                          repaired twins
+  campaign properties [--cases N] [--seed N]
+                         every property of the tests, with a new seed each time and, where a test sets no number, many more cases
   fuzz [TARGET]... [--seconds N]
                          libFuzzer on every decoder and importer
 ";
@@ -59,6 +61,9 @@ fn main() -> Result<ExitCode> {
                 .is_some_and(|word| word == "programs" || word == "compare") =>
         {
             test::harness("lockstep-bench", "lockstep-bench", rest)
+        }
+        "campaign" if rest.first().is_some_and(|word| word == "properties") => {
+            test::properties(rest.get(1..).unwrap_or_default())
         }
         "campaign" => test::harness("lockstep-testkit", "campaign", rest),
         "help" | "--help" | "-h" => {

@@ -3,7 +3,7 @@
 
 use crate::setup;
 use crate::shell::{cargo, must, run, say, target};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -52,6 +52,10 @@ pub fn everything(rest: &[String]) -> Result<ExitCode> {
     say(&format!("Tests ({} s)", start.elapsed().as_secs()));
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
     tests.args(rest).env("LOCKSTEP_TEST_RELEASE", "1");
+    if std::env::var_os(SEED).is_none() {
+        // A test that is red says something of this commit, not of today's luck: that is `campaign properties`.
+        tests.env(SEED, "1");
+    }
     if left.is_empty() {
         // Everything is here, so a test that skips itself has a reason that somebody must see.
         tests.env("LOCKSTEP_TEST_SKIPS", "never");
@@ -65,6 +69,49 @@ pub fn everything(rest: &[String]) -> Result<ExitCode> {
     }
     eprintln!("failed: {}", failed.join(", "));
     Ok(ExitCode::FAILURE)
+}
+
+/// Whence proptest takes its cases.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
+/// The packages that have properties.
+const PROPERTIES: [&str; 11] = [
+    "calltree",
+    "compare",
+    "concepts",
+    "exchange",
+    "format",
+    "goroutines",
+    "loops",
+    "patch",
+    "progress",
+    "report",
+    "trace",
+];
+
+/// `cargo xtask campaign properties`: every property with many more cases than in `test`, and others each time.
+pub fn properties(rest: &[String]) -> Result<ExitCode> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let (mut cases, mut seed) = (4096, now.as_secs());
+    let mut words = rest.iter();
+    while let Some(word) = words.next() {
+        let value = words.next().and_then(|it| it.parse().ok());
+        match (word.as_str(), value) {
+            ("--cases", Some(value)) => cases = value,
+            ("--seed", Some(value)) => seed = value,
+            _ => bail!("`campaign properties` takes --cases N and --seed N, not `{word}`"),
+        }
+    }
+    say(&format!("Properties: {cases} cases each, seed {seed}"));
+    let mut tests = cargo(&["test", "--no-fail-fast"]);
+    for package in PROPERTIES {
+        tests.args(["--package", &format!("lockstep-{package}")]);
+    }
+    tests.env("PROPTEST_CASES", cases.to_string());
+    tests.env(SEED, seed.to_string());
+    // A seed says it all: files beside the tests would be a second memory of the same.
+    tests.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
+    Ok(ExitCode::from(u8::try_from(run(&mut tests)?).unwrap_or(1)))
 }
 
 /// The release build of `lockstep`, with the probe beside it.

@@ -277,7 +277,7 @@ struct One<'s> {
     again: BTreeSet<(u32, u32)>,
     /// It unlocked what it does not hold: what follows is no matter of this function alone.
     is_others: bool,
-    /// It waits for itself.
+    /// It goes no further: it waits for itself, or goes round for ever.
     is_stuck: bool,
 }
 
@@ -328,6 +328,7 @@ impl<'s> One<'s> {
                     for round in 0.. {
                         // An endless one is left by its own steps: where they do not, nothing behind it is done.
                         if round == 2 && *endless {
+                            self.is_stuck = true;
                             return Left::Out;
                         }
                         if round == 2 || !endless && self.coin() {
