@@ -18,7 +18,7 @@ Usage: cargo xtask bench call [OPTION]...
 
 Nanoseconds a call (entry and return) over the plain call. Takes about five minutes.
 
-  --names LIST   of hot,leaves,tree,random,deep,cold,library
+  --names LIST   of hot,leaves,tree,random,deep,cold,library,unwound
   --bars LIST    of none,lockstep,low,seed,uftrace (none,lockstep,uftrace where it is there)
   --rounds N     (5)
   --scale F      times as many calls (1)
@@ -40,7 +40,7 @@ struct Kind {
 
 const FUNCTIONS: usize = 4000;
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind {
         name: "hot",
         times: 1.5e8,
@@ -83,6 +83,12 @@ const KINDS: [Kind; 7] = [
         calls: 1.0,
         what: "library function",
     },
+    Kind {
+        name: "unwound",
+        times: 1e7,
+        calls: 5.0,
+        what: "below one that unwound",
+    },
 ];
 
 /// Bars: name, and options of `lockstep record`; none for other tools.
@@ -107,7 +113,10 @@ pub fn run(words: &[String]) -> Result<()> {
     let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
     let rounds: usize = given.number("--rounds", 5)?;
     let scale: f64 = given.number("--scale", 1.0)?;
-    let names = given.list("--names", "hot,leaves,tree,random,deep,cold,library");
+    let names = given.list(
+        "--names",
+        "hot,leaves,tree,random,deep,cold,library,unwound",
+    );
     let mut bars = given.list("--bars", "none,lockstep,uftrace");
     let mut report = format!("{}\n\n", measure::machine());
     if tools::find("uftrace").is_none() {

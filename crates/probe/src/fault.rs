@@ -20,7 +20,7 @@ use crate::syscall::{
 use crate::text::{Text, decimal, file_name};
 use crate::thread::{NO_SLOT, Thread};
 use crate::x86_64::fault as act;
-use crate::x86_64::routines::Frame;
+use crate::x86_64::slow::Frame;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;

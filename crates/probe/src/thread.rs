@@ -295,7 +295,7 @@ impl Thread {
     /// xmm0 to xmm7 as the routine that is at work found them.
     pub fn vectors(&self) -> *const [u8; 128] {
         let end = core::ptr::addr_of!(self.stack_end).cast::<u8>();
-        end.wrapping_sub(crate::x86_64::routines::XMM_ROOM).cast()
+        end.wrapping_sub(crate::x86_64::slow::XMM_ROOM).cast()
     }
 
     /// Number of entries.

@@ -136,6 +136,28 @@ fn backtraces() {
     }
 }
 
+/// A frame below which the stack was unwound is looked at anew at each of its calls: none of them is lost or doubled.
+#[test]
+fn calls_after_unwinding() {
+    for (compiler, level) in [
+        ("gcc", "-O0"),
+        ("gcc", "-O2"),
+        ("clang", "-O1"),
+        ("clang", "-O2"),
+    ] {
+        for images in [&[][..], &["--images", "all"]] {
+            let recipe = Recipe::new("c/calls_after_unwinding.c")
+                .compiler(compiler)
+                .flag(level);
+            let Some(unharmed) = Hazard::new(&recipe).options(images).unharmed() else {
+                continue;
+            };
+            // Of what calls itself compilers may make loops.
+            unharmed.exactly(&[("leaf", 400), ("inner", 100), ("wide", 100), ("unwinds", 1)]);
+        }
+    }
+}
+
 /// Who walks frame pointers finds what he finds without us, where returns are patched; else our stub in the
 /// place of a return address.
 #[test]

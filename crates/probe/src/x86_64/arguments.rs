@@ -7,7 +7,8 @@ use core::arch::naked_asm;
 use core::mem::offset_of;
 use lockstep_format::plan::{routine, stub};
 
-use super::routines::{Frame, exit, slow};
+use super::routines::exit;
+use super::slow::{Frame, slow};
 
 /// A call whose arguments are taken.
 pub struct Call {

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::thread::{Hot, NO_SLOT, Thread};
-use crate::x86_64::routines::slow;
+use crate::x86_64::slow::slow;
 use core::arch::naked_asm;
 use core::cell::UnsafeCell;
 use core::mem::offset_of;

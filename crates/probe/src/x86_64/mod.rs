@@ -5,5 +5,6 @@ pub mod check;
 pub mod fault;
 pub mod memory;
 pub mod routines;
+pub mod slow;
 pub mod spawn;
 pub mod syscall;

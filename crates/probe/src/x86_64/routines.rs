@@ -23,12 +23,11 @@
 //!           saved     5 registers (fast path); 15 words (slow path)
 //! ```
 
+use super::slow::{from, slow};
 use crate::entry::{ENTRY_SIZE, Entry};
-use crate::event::{BRIEF, event, nested};
-use crate::signals::QUIET;
-use crate::thread::{Hot, SPARE, SPARES, STOPPED, Thread};
+use crate::thread::{Hot, STOPPED, Thread};
 use core::arch::{global_asm, naked_asm};
-use core::mem::{offset_of, size_of};
+use core::mem::offset_of;
 use lockstep_format::plan::{block, routine, stub};
 use lockstep_format::symbol::{RETURN, TAIL, event_word};
 
@@ -46,27 +45,11 @@ global_asm!(
     ".text",
 );
 
-/// From the return address of a routine to the parts of the stub (see [`lockstep_format::plan`]).
-mod from {
-    use lockstep_format::plan::stub;
-    /// ENTER, INSTANT, JUMP, VFORK and hooks: to the stub's start.
-    pub const ENTRY: usize = stub::AFTER_ENTRY as usize;
-    /// OPEN, LEAF: to the stub's start.
-    pub const OPEN: usize = stub::AFTER_OPEN as usize;
-    /// ENTER: to the body.
-    pub const ENTRY_TO_BODY: usize = (stub::INLINE - stub::AFTER_ENTRY) as usize;
-    /// EXIT, called from start + 30: to the hook.
-    pub const EXIT_TO_HOOK: usize = 36 - stub::HOOK as usize;
-}
-
 const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
 const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
-const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
+pub(super) const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 const TOP: usize = offset_of!(Thread, top);
 const LOSS: usize = offset_of!(Thread, loss);
-const STACK_END: usize = offset_of!(Thread, stack_end);
-const AT_WORK: usize = offset_of!(Thread, at_work);
-const INTERRUPTED: usize = offset_of!(Thread, interrupted);
 
 /// How far above its caller's frame a restored frame is taken on trust to be readable memory: no
 /// unmapped page fits between.
@@ -382,10 +365,12 @@ slow_routine!(
     /// The dynamic linker's list of images has changed.
     loaded, routine::LOADED
 );
-/// The slow way of an entry with inline code. A thread that records nothing any more (its file cannot
-/// grow) comes here with every call: that is counted, and no more.
-macro_rules! slow_entry {
-    ($(#[$doc:meta])* $name:ident, $kind:expr) => {
+/// The way of an entry whose inline code cannot go on. A thread that records nothing any more (its file cannot grow) comes
+/// here with every call: that is counted, and no more. Below a frame that is questioned every call of that frame comes here:
+/// recorded in place, as `enter` does, where the frame is there. `$record` does so, with the event's place in rdi, the stub in
+/// rsi, the place behind the top entry in rcx, and the slot in rdx.
+macro_rules! beside_inline {
+    ($(#[$doc:meta])* $name:ident, $kind:expr, [$($record:literal),*], $($constants:tt)*) => {
         $(#[$doc])*
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
@@ -394,30 +379,97 @@ macro_rules! slow_entry {
                 "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
                 "mov rax, qword ptr fs:[rax]",
                 "test rax, rax",
-                "jz 2f",
+                "jz 3f",
                 "cmp qword ptr [rax + {busy}], -1",
-                "jne 2f",
+                "je 2f",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                "lea rdx, [rsp + 48]", // slot
+                // Busy with this very event, or with nothing.
+                "mov rcx, qword ptr [rax + {busy}]",
+                "test rcx, rcx",
+                "jz 4f",
+                "cmp rcx, rdx",
+                "jne 18f",
+                "4:",
+                "mov qword ptr [rax + {busy}], rsp",
+                "mov rcx, qword ptr [rax + {top}]",
+                "cmp qword ptr [rcx - 24], 0",
+                "jne 19f",
+                "mov rsi, qword ptr [rcx - 8]",
+                "mov rdi, rsi",
+                "sub rdi, rdx",
+                "jz 19f",
+                "cmp rdi, {near}",
+                "ja 19f",
+                "mov rsi, qword ptr [rsi]",
+                "cmp rsi, qword ptr [rcx - 32]",
+                "jne 19f",
+                "mov rdi, qword ptr [rax + {cursor}]",
+                "cmp rdi, qword ptr [rax + {limit}]",
+                "jae 19f",
+                "mov rsi, qword ptr [rsp + 40]",
+                "sub rsi, {to_stub}",
+                $($record,)*
+                "add rdi, 8",
+                "mov qword ptr [rax + {cursor}], rdi",
+                "mov qword ptr [rax + {busy}], 0",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "pop rax",
+                "ret",
+                "2:",
                 "mov rax, qword ptr [rax + {loss}]",
                 "lock inc qword ptr [rax]",
                 "pop rax",
                 "ret",
-                "2:",
+                "19:",
+                "mov qword ptr [rax + {busy}], 0",
+                "18:",
+                "pop rdi",
+                "pop rsi",
+                "pop rdx",
+                "pop rcx",
+                "3:",
                 "pop rax",
                 "push {kind}",
                 "jmp {slow}",
-                busy = const BUSY, loss = const LOSS, kind = const $kind, slow = sym slow,
+                busy = const BUSY, top = const TOP, cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
+                near = const NEAR, to_stub = const from::OPEN, kind = const $kind, slow = sym slow, $($constants)*
             )
         }
     };
 }
 
-slow_entry!(
+beside_inline!(
     /// The slow way of an entry with patched returns.
-    open, routine::OPEN
+    open,
+    routine::OPEN,
+    [
+        // The entry: return address, key, stub.
+        "mov qword ptr [rcx + 8], rdx",
+        "mov rdx, qword ptr [rdx]",
+        "mov qword ptr [rcx], rdx",
+        "mov dword ptr [rdi + 4], edx",
+        "lea rdx, [rsi + {plain}]",
+        "mov qword ptr [rcx + 16], rdx",
+        "add rcx, {entry}",
+        "mov qword ptr [rax + {top}], rcx",
+        // The event: the low half of the return address, then the word that makes it valid.
+        "mov esi, dword ptr [rsi]",
+        "mov dword ptr [rdi], esi"
+    ],
+    plain = const block::PLAIN, entry = const ENTRY,
 );
-slow_entry!(
+beside_inline!(
     /// The slow way of a leaf's entry.
-    leaf, routine::LEAF
+    leaf,
+    routine::LEAF,
+    ["movsxd rsi, dword ptr [rsi]", "mov qword ptr [rdi], rsi"],
 );
 slow_routine!(
     /// The slow way of a patched `ret`.
@@ -496,305 +548,5 @@ pub unsafe extern "C" fn finish() {
         "push {kind}",
         "jmp {slow}",
         kind = const FINISH, slow = sym slow,
-    )
-}
-
-/// All signals.
-static EVERY_SIGNAL: u64 = u64::MAX;
-
-/// What the slow path keeps on the program's stack, lowest address first.
-#[repr(C)]
-pub struct Frame {
-    /// The signal mask to go back to.
-    mask: u64,
-    /// What `rt_sigprocmask` said: nothing is put back where it was refused, or not asked.
-    masked: i64,
-    registers: [u64; 12],
-    /// Which routine.
-    pub kind: u64,
-    /// Where the routine returns to, within the stub.
-    pub stub: u64,
-    /// The program's return address, or our hook in its place; its address is the *slot*.
-    pub slot: u64,
-}
-
-impl Frame {
-    /// The program's first argument, as the routine found it.
-    pub fn first_argument(&self) -> u64 {
-        self.registers[REGISTER_RDI]
-    }
-
-    /// Replaces what the program's call returns as an integer.
-    pub fn set_result(&mut self, value: u64) {
-        self.registers[REGISTER_RAX] = value;
-    }
-
-    /// Replaces argument `number`, from 1; false where it is not in a register.
-    pub fn set_argument(&mut self, number: u32, value: u64) -> bool {
-        const ARGUMENTS: [usize; 6] = [REGISTER_RDI, 7, 8, 9, 5, 4];
-        let place = (number as usize)
-            .checked_sub(1)
-            .and_then(|index| ARGUMENTS.get(index))
-            .and_then(|register| self.registers.get_mut(*register));
-        place.map(|place| *place = value).is_some()
-    }
-
-    /// The registers of integer arguments, as the routine found them.
-    pub fn arguments(&self) -> [u64; 6] {
-        // rdi, rsi, rdx, rcx, r8, r9
-        [6, 7, 8, 9, 5, 4].map(|index| self.registers.get(index).copied().unwrap_or(0))
-    }
-
-    /// rdi, rsi, rdx, rcx, r8, r9, rax and r10 as the routine found them.
-    pub fn of_call(&self) -> [u64; 8] {
-        [REGISTER_RDI, 7, 8, 9, 5, 4, REGISTER_RAX, 3].map(|register| self.registers[register])
-    }
-
-    /// The start of the stub that called a routine of an entry.
-    pub fn stub_start(&self) -> u64 {
-        let to_stub = match self.kind as usize {
-            routine::OPEN | routine::LEAF => from::OPEN,
-            _ => from::ENTRY,
-        };
-        self.stub - to_stub as u64
-    }
-
-    /// The hook of the stub that called EXIT.
-    pub fn hook_of_exit(&self) -> u64 {
-        self.stub - from::EXIT_TO_HOOK as u64
-    }
-
-    /// Makes ENTER a plain jump to the body.
-    pub fn skip(&mut self) {
-        self.stub += from::ENTRY_TO_BODY as u64;
-    }
-}
-
-/// Places in [`Frame::registers`]; behind rdi: rsi, rdx, rcx; before it: r8, r9 downwards.
-const REGISTER_RDI: usize = 6;
-const REGISTER_RAX: usize = 10;
-/// Bytes at the end of the slow path's stack: xmm0 to xmm15 as the routine found them.
-pub const XMM_ROOM: usize = 256;
-
-/// Saves what Rust may change, goes to the thread's own stack and calls [`event`].
-#[unsafe(naked)]
-pub(super) unsafe extern "C" fn slow() {
-    naked_asm!(
-        "pushfq",
-        "push rax",
-        "push rcx",
-        "push rdx",
-        "push rsi",
-        "push rdi",
-        "push r8",
-        "push r9",
-        "push r10",
-        "push r11",
-        "push rbx",
-        "push rbp",
-        "cld",
-        "sub rsp, 16",
-        "mov rbx, rsp",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rbp, qword ptr fs:[rax]",
-        // Signals are blocked, but in what is brief where none has a handler.
-        "test rbp, rbp",
-        "jz 7f",
-        "cmp qword ptr [rip + {quiet}], 0",
-        "je 7f",
-        "mov eax, dword ptr [rbx + {kind_at}]",
-        "mov ecx, {brief}",
-        "mov qword ptr [rbx + 8], 1",
-        "bt ecx, eax",
-        "jc 2f",
-        "7:",
-        "mov eax, 14", // rt_sigprocmask(SIG_SETMASK)
-        "mov edi, 2",
-        "lea rsi, [rip + {every_signal}]",
-        "mov rdx, rsp",
-        "mov r10d, 8",
-        "syscall",
-        "mov qword ptr [rsp + 8], rax",
-        "test rbp, rbp",
-        "jnz 2f",
-        // A new thread: the block of one that is gone, or another, all zeros.
-        "lea rdx, [rip + {spare}]",
-        "mov ecx, {spares}",
-        "22:",
-        "cmp qword ptr [rdx + 8*rcx - 8], 0",
-        "je 23f",
-        "xor eax, eax",
-        "xchg rax, qword ptr [rdx + 8*rcx - 8]",
-        "test rax, rax",
-        "jnz 24f",
-        "23:",
-        "dec ecx",
-        "jnz 22b",
-        "mov eax, 9", // mmap
-        "xor edi, edi",
-        "mov esi, {size}",
-        "mov edx, 3",
-        "mov r10d, 0x4022", // private, anonymous, no reserve
-        "mov r8, -1",
-        "xor r9d, r9d",
-        "syscall",
-        "cmp rax, -4096",
-        "ja 5f",
-        "24:",
-        "mov rbp, rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov qword ptr fs:[rax], rbp",
-        "2:",
-        // Its stack is in use, or nobody's: then what a handler calls from here on is led here too.
-        "cmp qword ptr [rbp + {at_work}], 0",
-        "jne 8f",
-        "mov qword ptr [rbp + {at_work}], rbx",
-        "mov rax, qword ptr [rbp + {busy}]",
-        "mov qword ptr [rbp + {interrupted}], rax",
-        "cmp rax, -1",
-        "je 9f",
-        "mov qword ptr [rbp + {busy}], rbx",
-        "9:",
-        "lea rsp, [rbp + {stack_end} - {xmm_room}]",
-        "movaps [rsp], xmm0",
-        "movaps [rsp + 16], xmm1",
-        "movaps [rsp + 32], xmm2",
-        "movaps [rsp + 48], xmm3",
-        "movaps [rsp + 64], xmm4",
-        "movaps [rsp + 80], xmm5",
-        "movaps [rsp + 96], xmm6",
-        "movaps [rsp + 112], xmm7",
-        "movaps [rsp + 128], xmm8",
-        "movaps [rsp + 144], xmm9",
-        "movaps [rsp + 160], xmm10",
-        "movaps [rsp + 176], xmm11",
-        "movaps [rsp + 192], xmm12",
-        "movaps [rsp + 208], xmm13",
-        "movaps [rsp + 224], xmm14",
-        "movaps [rsp + 240], xmm15",
-        "mov rdi, rbp",
-        "mov rsi, rbx",
-        "call {event}",
-        "movaps xmm0, [rsp]",
-        "movaps xmm1, [rsp + 16]",
-        "movaps xmm2, [rsp + 32]",
-        "movaps xmm3, [rsp + 48]",
-        "movaps xmm4, [rsp + 64]",
-        "movaps xmm5, [rsp + 80]",
-        "movaps xmm6, [rsp + 96]",
-        "movaps xmm7, [rsp + 112]",
-        "movaps xmm8, [rsp + 128]",
-        "movaps xmm9, [rsp + 144]",
-        "movaps xmm10, [rsp + 160]",
-        "movaps xmm11, [rsp + 176]",
-        "movaps xmm12, [rsp + 192]",
-        "movaps xmm13, [rsp + 208]",
-        "movaps xmm14, [rsp + 224]",
-        "movaps xmm15, [rsp + 240]",
-        "mov rsp, rbx",
-        "cmp qword ptr [rbp + {busy}], -1",
-        "je 9f",
-        "mov rax, qword ptr [rbp + {interrupted}]",
-        "mov qword ptr [rbp + {busy}], rax",
-        "9:",
-        "mov qword ptr [rbp + {at_work}], 0",
-        // Back on the program's stack: a handler that was held back may run from here on, and be
-        // recorded.
-        "3:",
-        "cmp qword ptr [rsp + 8], 0",
-        "jne 4f",
-        "mov eax, 14",
-        "mov edi, 2",
-        "mov rsi, rsp",
-        "xor edx, edx",
-        "mov r10d, 8",
-        "syscall",
-        "4:",
-        "add rsp, 16",
-        "pop rbp",
-        "pop rbx",
-        "pop r11",
-        "pop r10",
-        "pop r9",
-        "pop r8",
-        "pop rdi",
-        "pop rsi",
-        "pop rdx",
-        "pop rcx",
-        "pop rax",
-        "popfq",
-        "lea rsp, [rsp + 8]",
-        "ret",
-        // No memory: the call goes on unrecorded. (EXIT cannot come here: its thread has a block.)
-        "5:",
-        "mov rax, qword ptr [rip + {without_memory}]",
-        "lock inc qword ptr [rax]",
-        "cmp qword ptr [rsp + {kind_at}], {enter}",
-        "je 6f",
-        "cmp qword ptr [rsp + {kind_at}], {enter_plain}",
-        "jne 3b",
-        "6:",
-        "add qword ptr [rsp + {stub_at}], {body}",
-        "jmp 3b",
-        // In a handler that interrupted the slow path.
-        "8:",
-        "sub rsp, {xmm_room}",
-        "and rsp, -16",
-        "movaps [rsp], xmm0",
-        "movaps [rsp + 16], xmm1",
-        "movaps [rsp + 32], xmm2",
-        "movaps [rsp + 48], xmm3",
-        "movaps [rsp + 64], xmm4",
-        "movaps [rsp + 80], xmm5",
-        "movaps [rsp + 96], xmm6",
-        "movaps [rsp + 112], xmm7",
-        "movaps [rsp + 128], xmm8",
-        "movaps [rsp + 144], xmm9",
-        "movaps [rsp + 160], xmm10",
-        "movaps [rsp + 176], xmm11",
-        "movaps [rsp + 192], xmm12",
-        "movaps [rsp + 208], xmm13",
-        "movaps [rsp + 224], xmm14",
-        "movaps [rsp + 240], xmm15",
-        "mov rdi, rbp",
-        "mov rsi, rbx",
-        "call {nested}",
-        "movaps xmm0, [rsp]",
-        "movaps xmm1, [rsp + 16]",
-        "movaps xmm2, [rsp + 32]",
-        "movaps xmm3, [rsp + 48]",
-        "movaps xmm4, [rsp + 64]",
-        "movaps xmm5, [rsp + 80]",
-        "movaps xmm6, [rsp + 96]",
-        "movaps xmm7, [rsp + 112]",
-        "movaps xmm8, [rsp + 128]",
-        "movaps xmm9, [rsp + 144]",
-        "movaps xmm10, [rsp + 160]",
-        "movaps xmm11, [rsp + 176]",
-        "movaps xmm12, [rsp + 192]",
-        "movaps xmm13, [rsp + 208]",
-        "movaps xmm14, [rsp + 224]",
-        "movaps xmm15, [rsp + 240]",
-        "mov rsp, rbx",
-        "jmp 3b",
-        every_signal = sym EVERY_SIGNAL,
-        size = const size_of::<Thread>(),
-        spare = sym SPARE,
-        spares = const SPARES,
-        stack_end = const STACK_END,
-        xmm_room = const XMM_ROOM,
-        event = sym event,
-        nested = sym nested,
-        quiet = sym QUIET,
-        brief = const BRIEF,
-        busy = const BUSY,
-        at_work = const AT_WORK,
-        interrupted = const INTERRUPTED,
-        without_memory = sym crate::thread::WITHOUT_MEMORY,
-        kind_at = const offset_of!(Frame, kind),
-        stub_at = const offset_of!(Frame, stub),
-        enter = const routine::ENTER,
-        enter_plain = const ENTER_PLAIN,
-        body = const from::ENTRY_TO_BODY,
     )
 }
