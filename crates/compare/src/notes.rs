@@ -72,8 +72,8 @@ fn ranks(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
     }
 }
 
-/// Functions of one build only: the programs' own, since what they call in libraries shows where it is
-/// called.
+/// Functions that one run only knows: the programs' own, since what they call in libraries shows where it is
+/// called. A recorded program's are all that it has; of one whose build nobody knows, those that were called.
 fn builds(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
     let programs = |run: &Run| -> BTreeSet<String> {
         let visible = run
@@ -97,6 +97,14 @@ fn builds(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
         own.map(|function| function.name.clone()).collect()
     };
     let (left, right) = (functions(normal, &left), functions(faulty, &right));
+    let mut visible = [normal, faulty].into_iter().flat_map(|run| {
+        let processes = run.processes.iter();
+        processes.filter(|process| run.is_visible(process))
+    });
+    let why = match visible.any(|process| process.build.is_empty()) {
+        true => "another build, or never called there",
+        false => "another choice of what is recorded?",
+    };
     for (which, only) in [
         ("normal", left.difference(&right).collect::<Vec<_>>()),
         ("faulty", right.difference(&left).collect()),
@@ -108,7 +116,7 @@ fn builds(normal: &Run, faulty: &Run, notes: &mut Vec<String>) {
                 more => format!(" and {more} more"),
             };
             notes.push(format!(
-                "functions of the {which} run's program only (another build?): {}{more}",
+                "functions of the {which} run's program only ({why}): {}{more}",
                 listed.join(", ")
             ));
         }
