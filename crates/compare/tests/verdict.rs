@@ -224,7 +224,9 @@ fn a_function_of_one_build_only_is_told_and_no_difference() {
     assert!(!found.differs);
     assert_eq!(
         found.notes,
-        ["functions of the faulty run's program only (another build, or never called there): new_and_never_called"]
+        [
+            "functions of the faulty run's program only (another build, or never called there): new_and_never_called"
+        ]
     );
 }
 

@@ -142,7 +142,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -359,8 +359,12 @@ pub mod stub {
     pub const CAPTURE: u32 = 6;
     /// Return address of the routine called at [`ENTRY`].
     pub const AFTER_ENTRY: u32 = 14;
+    /// `i32`, in a stub that calls OPEN: from behind this field to the function's first byte.
+    pub const RANGE: u32 = 4;
     /// Return address of OPEN and LEAF.
     pub const AFTER_OPEN: u32 = 29;
+    /// `u32`, in a stub that calls OPEN: how many bytes the function has in one piece.
+    pub const LENGTH: u32 = 34;
     /// In a stub that calls BIND: `u64`, address of its row of [`super::leaf`].
     pub const LEAF_ROW: u32 = 24;
 }
@@ -438,6 +442,8 @@ pub mod block {
     pub const JUMP: u64 = 2;
     /// Flag: the frame has jumped to the function whose event comes next.
     pub const HANDED_OVER: u64 = 4;
+    /// Flag: it could not be proved of the frame, which is questioned, that it is there.
+    pub const UNPROVED: u64 = 8;
 }
 
 /// A place in the arena that depends on where things are loaded; [`fixup::SIZE`] bytes.

@@ -96,6 +96,8 @@ struct Memory<'i, 'a> {
     bias: u64,
     arena: u64,
     symbols: u32,
+    /// Address and length of each function, by its symbol.
+    functions: Vec<(u64, u64)>,
     /// Where the page of counters lies.
     counters: u64,
     /// Where stubs begin.
@@ -204,11 +206,12 @@ impl<'i, 'a> Memory<'i, 'a> {
         let mut memory = Self {
             image,
             patched,
-            stubs: stubs(plan, &code),
+            stubs: stubs(plan, plan.code()),
             arena_bytes: code,
             bias,
             arena,
             symbols: plan.symbols(),
+            functions: plan.functions().map(|it| (it.address, it.length)).collect(),
             counters,
             imports: image.imports().iter().map(|i| (i.slot, i.symbol)).collect(),
             entries: HashMap::new(),
@@ -347,6 +350,10 @@ impl<'i, 'a> Memory<'i, 'a> {
             {
                 return wrong("its slow way does not go on at its body");
             }
+            let symbol = staged.map_or(0, |it| it.symbol.wrapping_sub(FIRST_FUNCTION));
+            if !is_leaf && self.functions.get(symbol as usize) != Some(&self.range_in(start)?) {
+                return wrong("tells another range");
+            }
             if !is_symbol
                 || staged.is_some_and(|staged| staged.is_leaf != is_leaf)
                 || inline.words.iter().copied().map(u64::from).ne(word)
@@ -397,6 +404,18 @@ impl<'i, 'a> Memory<'i, 'a> {
             entry: stub,
             routine,
         })
+    }
+
+    /// Which code a stub says is its function's: address in the file, length.
+    fn range_in(&self, start: u64) -> Result<(u64, u64), String> {
+        let field = |at: u32| -> Result<u32, String> {
+            let bytes = self.after(start + u64::from(at))?;
+            u32_at(bytes, 0).ok_or_else(|| format!("the stub at {start:#x} is cut off"))
+        };
+        let distance = i64::from(field(layout::RANGE)? as i32);
+        let behind = start + u64::from(layout::RANGE) + 4;
+        let first = behind.wrapping_add_signed(distance);
+        Ok((first.wrapping_sub(self.bias), field(layout::LENGTH)?.into()))
     }
 
     /// Index of the routine whose address is kept at a run-time address.

@@ -43,7 +43,7 @@
 //! ```
 //! What stands in brackets falls away where nobody waits for r10 and r11 ([`crate::scratch`]).
 //! A library function that may be a leaf ([`crate::closed`]) has a gate before its leaf's code: a call goes there only while
-//! the image's slot leads to what was proved, else through the ordinary stub; and a frame above it that is questioned is looked at in place:
+//! the image's slot leads to what was proved, else through the ordinary stub:
 //!
 //! ```text
 //!  mov slot(%rip),%r11 ; cmp target(%rip),%r11 ; jne through ; the leaf's code ; jmp *target(%rip)
@@ -125,7 +125,6 @@ const NOP5: &[u8] = &[0x0f, 0x1f, 0x44, 0x00, 0x00];
 /// Condition codes of jumps.
 #[derive(Debug, Clone, Copy)]
 enum If {
-    Below = 0x2,
     AboveOrEqual = 0x3,
     Equal = 0x4,
     NotEqual = 0x5,
@@ -139,8 +138,7 @@ pub(crate) enum Entry {
     Open,
     /// A call and its return.
     Leaf,
-    /// The same, of calls that pass the gate. Who calls libraries often has a frame that is questioned, since some library
-    /// began to unwind. Nobody waits for r10 and r11: of a call between images the ABI says so.
+    /// The same, of calls that pass the gate. Nobody waits for r10 and r11: of a call between images the ABI says so.
     LibraryLeaf(Gate),
 }
 
@@ -194,10 +192,10 @@ impl Arena {
         let mut words = vec![start];
         match kind {
             Entry::Open => self.open(saved, &slow, start, &mut words),
-            Entry::Leaf => self.leaf(saved, &slow, false, &mut words),
+            Entry::Leaf => self.leaf(saved, &slow, &mut words),
             Entry::LibraryLeaf(gate) => {
                 self.gate(gate);
-                self.leaf(saved, &slow, true, &mut words);
+                self.leaf(saved, &slow, &mut words);
             }
         }
         let at = self.bytes.len();
@@ -251,6 +249,23 @@ impl Arena {
         self.restore(saved);
         self.then(then);
         entry
+    }
+
+    /// Says in the stub of an entry which code is the function's, so that the probe can tell its calls from those of others.
+    pub(crate) fn set_range(&mut self, of: &Stub, address: u64, length: u64) {
+        if !of.is_inline {
+            return;
+        }
+        let link = Link::Image {
+            address,
+            trailing: 0,
+        };
+        self.link(of.start + stub::RANGE, link);
+        let at = (of.start + stub::LENGTH) as usize;
+        let length = u32::try_from(length).unwrap_or(0);
+        if let Some(field) = self.bytes.get_mut(at..at + 4) {
+            field.copy_from_slice(&length.to_le_bytes());
+        }
     }
 
     /// How many registers inline code of the function at work saves.
@@ -386,15 +401,11 @@ impl Arena {
     }
 
     /// Records a call and its return.
-    fn leaf(&mut self, saved: usize, slow: &Slow, questions: bool, words: &mut Vec<usize>) {
+    fn leaf(&mut self, saved: usize, slow: &Slow, words: &mut Vec<usize>) {
         self.save(saved);
         self.block_or(slow);
         self.set_busy();
-        if questions {
-            self.frame_is_there_or_fits_below(slow);
-        } else {
-            self.frame_fits_below(slow);
-        }
+        self.frame_fits_below(slow);
         self.room_or(slow);
         self.code(&[0x49, 0xc7, 0x02]); // movq $symbol,(%r10)
         words.push(self.bytes.len());
@@ -527,37 +538,6 @@ impl Arena {
         self.load_top();
         self.compare_key();
         self.jump_back(If::AboveOrEqual, slow);
-    }
-
-    /// The same, or it is a frame that is questioned and lies near, with its return address still in its slot.
-    fn frame_is_there_or_fits_below(&mut self, slow: &Slow) {
-        let field = |of: i32| (of - block::ENTRY) as u8;
-        let near = (block::NEAR as i32).to_le_bytes();
-        let nearer = (-(block::NEAR as i32)).to_le_bytes();
-        self.load_top();
-        self.compare_key();
-        let fits = self.jump_ahead(If::Below);
-        self.code(&[
-            0x49,
-            0x83,
-            0x7a,
-            field(block::ENTRY_KEY),
-            block::QUESTIONED as u8,
-        ]); // cmpq $0,key
-        self.jump_back(If::NotEqual, slow);
-        self.code(&[0x4d, 0x8b, 0x5a, field(block::ENTRY_ASIDE)]); // mov aside(%r10),%r11
-        self.code(&[0x4c, 0x39, 0xdc]); // cmp %r11,%rsp
-        self.jump_back(If::AboveOrEqual, slow);
-        self.code(&[0x4d, 0x8d, 0x9b]); // lea -NEAR(%r11),%r11
-        self.code(&nearer);
-        self.code(&[0x4c, 0x39, 0xdc]); // cmp %r11,%rsp
-        self.jump_back(If::Below, slow);
-        self.code(&[0x4d, 0x8b, 0x9b]); // mov NEAR(%r11),%r11
-        self.code(&near);
-        self.code(&[0x4d, 0x3b, 0x5a, field(block::ENTRY_RETURN)]); // cmp return(%r10),%r11
-        self.jump_back(If::NotEqual, slow);
-        self.load_block();
-        self.land(fits);
     }
 
     /// r10 = top; its frame must be this one, with its return address in place.

@@ -147,7 +147,10 @@ fn functions_are_chosen_by_name() {
     let view = Plan::new(&made).unwrap();
     let names: Vec<&[u8]> = view.functions().map(|f| f.name).collect();
     assert_eq!(names, [&b"tail"[..], b"checked"]);
-    assert!(check(&view, &bytes, 0x5555_5555_0000, 0x5555_6000_0000).is_ok());
+    assert_eq!(
+        check(&view, &bytes, 0x5555_5555_0000, 0x5555_6000_0000).err(),
+        None
+    );
     let wrong = Options {
         trace: vec!["(".into()],
         skip: Vec::new(),
@@ -184,7 +187,7 @@ proptest! {
             let extent = bias..bias + view.extent().1;
             let size = view.code().len() as u64;
             prop_assume!(arena + size <= extent.start || arena >= extent.end);
-            prop_assert!(check(&view, &bytes, bias, arena).is_ok());
+            prop_assert_eq!(check(&view, &bytes, bias, arena).err(), None);
         }
     }
 }

@@ -51,6 +51,30 @@ impl Entry {
             self.aside = self.slot();
             self.key = block::QUESTIONED;
         }
+        self.stub &= !block::UNPROVED;
+    }
+
+    /// Looks at a frame that is questioned, and whose return is seen all the same, when something is called from
+    /// `caller`: whether it was its own code, so that it is there. From then on its return tells when it is gone.
+    pub fn prove(&mut self, caller: u64) -> bool {
+        if self.key != block::QUESTIONED || self.stub & FLAGS != block::PLAIN {
+            return false;
+        }
+        let start = self.start();
+        // SAFETY: the stub of a function whose returns are patched says which code is the function's, and stays mapped.
+        let (distance, length) = unsafe {
+            (
+                ((start + u64::from(stub::RANGE)) as *const i32).read(),
+                ((start + u64::from(stub::LENGTH)) as *const u32).read_unaligned(),
+            )
+        };
+        let first = (start + u64::from(stub::RANGE) + 4).wrapping_add_signed(i64::from(distance));
+        let is_own = caller.wrapping_sub(first) < u64::from(length);
+        match is_own {
+            true => self.key = self.aside,
+            false => self.stub |= block::UNPROVED,
+        }
+        is_own
     }
 
     /// Whether it has one of the flags.

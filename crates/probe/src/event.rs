@@ -287,6 +287,7 @@ fn open(thread: &mut Thread, process: &Process, frame: &mut Frame, slot: u64) ->
         return take_over(thread, process, start, block::PLAIN);
     }
     heal(thread, process, slot)?;
+    thread.prove_top(frame.slot);
     thread.make_room(process, 1)?;
     let entry = Entry::new(frame.slot, slot, start, block::PLAIN);
     // Where there is no room the return finds no entry, and records nothing either.
@@ -305,6 +306,7 @@ fn leaf(thread: &mut Thread, process: &Process, frame: &Frame, slot: u64) -> Res
         return end_with(thread, process, plain);
     }
     heal(thread, process, slot)?;
+    thread.prove_top(frame.slot);
     thread.emit(process, u64::from(word))
 }
 

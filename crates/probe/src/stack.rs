@@ -87,6 +87,19 @@ impl Thread {
         }
     }
 
+    /// Something is called from `caller` with the newest entry at the top, of a frame that may be gone: if it is that frame's own code that
+    /// calls, it is there, and is no more among those that are restored.
+    pub fn prove_top(&mut self, caller: u64) {
+        if self.mark != self.top {
+            return;
+        }
+        if self.top_entry().is_some_and(|top| top.prove(caller)) {
+            // SAFETY: there is an entry below top, where the mark is.
+            self.mark = unsafe { self.mark.sub(1) };
+            self.lower_mark();
+        }
+    }
+
     /// How many of the oldest entries are restored.
     pub fn restored(&self) -> usize {
         if self.mark.is_null() {

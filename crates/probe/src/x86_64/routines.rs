@@ -398,6 +398,11 @@ macro_rules! beside_inline {
                 "mov rcx, qword ptr [rax + {top}]",
                 "cmp qword ptr [rcx - 24], 0",
                 "jne 19f",
+                // The slow way may prove that it is there, so that nobody asks any more.
+                "mov rsi, qword ptr [rcx - 16]",
+                "and esi, {flags}",
+                "cmp esi, {plain}",
+                "je 19f",
                 "mov rsi, qword ptr [rcx - 8]",
                 "mov rdi, rsi",
                 "sub rdi, rdx",
@@ -439,7 +444,8 @@ macro_rules! beside_inline {
                 "push {kind}",
                 "jmp {slow}",
                 busy = const BUSY, top = const TOP, cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
-                near = const NEAR, to_stub = const from::OPEN, kind = const $kind, slow = sym slow, $($constants)*
+                near = const NEAR, flags = const stub::ALIGNMENT - 1, plain = const block::PLAIN,
+                to_stub = const from::OPEN, kind = const $kind, slow = sym slow, $($constants)*
             )
         }
     };
@@ -463,7 +469,7 @@ beside_inline!(
         "mov esi, dword ptr [rsi]",
         "mov dword ptr [rdi], esi"
     ],
-    plain = const block::PLAIN, entry = const ENTRY,
+    entry = const ENTRY,
 );
 beside_inline!(
     /// The slow way of a leaf's entry.
