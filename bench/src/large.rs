@@ -22,6 +22,7 @@ then sealed. With as many events as that, some minutes and two bytes an event on
 
   --events LIST    events of a run, of all its threads together (1000000,10000000,100000000)
   --threads N      4
+  --only TEXT      commands with this in them: `seal`
   --fresh          forget the rows that are there
 ";
 
@@ -64,7 +65,7 @@ const COMMANDS: &[&str] = &[
 
 /// Runs it.
 pub fn run(words: &[String]) -> Result<()> {
-    let given = Words::read(words, &["--events", "--threads"], &["--fresh"])?;
+    let given = Words::read(words, &["--events", "--threads", "--only"], &["--fresh"])?;
     let path = measure::results_directory()?.join("large.csv");
     let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
     println!("{}", HEADS.join("\t"));
@@ -80,7 +81,9 @@ pub fn run(words: &[String]) -> Result<()> {
             std::fs::create_dir(&run)?;
             write(&run, threads.parse()?, each, other)?;
         }
-        for (number, command) in COMMANDS.iter().enumerate() {
+        let only = given.text("--only", "");
+        let asked = |it: &&(usize, &&str)| it.1.contains(only);
+        for (number, command) in COMMANDS.iter().enumerate().filter(|it| asked(&it)) {
             let sealed = COMMANDS[..number].contains(&"seal A B");
             let row = one(command, &directory, each)?;
             let named = if sealed {

@@ -2,26 +2,11 @@
 
 use crate::run::{Job, empty};
 use anyhow::{Context, Result, ensure};
-use lockstep_testkit::Recipe;
 use lockstep_testkit::generate::Source;
+use lockstep_testkit::suite::SUITE;
 use lockstep_trace::{Event, Run};
 use std::collections::HashMap;
 use std::path::Path;
-
-/// The suite: name, source, arguments.
-const SUITE: &[(&str, &str, &[&str])] = &[
-    ("nested", "nested.c", &[]),
-    ("varying", "varying.c", &[]),
-    ("search_tree", "search_tree.c", &[]),
-    ("sorting", "sorting.c", &[]),
-    ("sparse", "sparse.c", &["60"]),
-    ("sparse_changing", "sparse.c", &["60", "changing"]),
-    ("polling", "polling.c", &[]),
-    ("interpreter", "interpreter.c", &[]),
-    ("long_steps", "long_steps.c", &[]),
-    ("recursion", "recursion.c", &[]),
-    ("exceptions", "exceptions.cpp", &[]),
-];
 
 /// A program to record.
 pub struct Program {
@@ -34,11 +19,8 @@ pub struct Program {
 /// The suite, and every `*.x` of a directory, if one is given.
 pub fn sources(images: &str, directory: &Path) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
-    for (name, source, arguments) in SUITE {
-        let program = Recipe::new(&format!("suite/{source}")).flag("-O1").build();
-        let mut words = vec![program.display().to_string()];
-        words.extend(arguments.iter().map(|&word| word.to_owned()));
-        programs.push((format!("suite/{name}"), words));
+    for member in SUITE {
+        programs.push((format!("suite/{}", member.name), member.words()));
     }
     if !directory.as_os_str().is_empty() {
         let entries =

@@ -4,6 +4,8 @@
 //! Whenever the kill comes, the trace must hold at least the calls and returns that the program had
 //! come past, at most those that it had begun, and nothing else: only the event in flight may be missing.
 
+pub mod suite;
+
 use crate::recording::record_command;
 use crate::{Recipe, Scratch, command::Running};
 use lockstep_trace::{Event, Run, Thread};

@@ -40,6 +40,7 @@ pub mod recording;
 mod scratch;
 pub mod statistics;
 pub mod stepper;
+pub mod suite;
 pub mod tools;
 pub mod zoo;
 

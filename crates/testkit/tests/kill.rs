@@ -1,6 +1,8 @@
-//! Fifty kills of the campaign (`cargo xtask campaign kill` runs fifteen hundred).
+//! Fifty kills of the campaign (`cargo xtask campaign kill` runs fifteen hundred), and some of the programs of the suite
+//! (`cargo xtask campaign kill --suite`: a thousand).
 
-use lockstep_testkit::kill::Trial;
+use lockstep_testkit::kill::{Trial, suite};
+use lockstep_testkit::suite::SUITE;
 use lockstep_testkit::{Scratch, mpi::Mpi, tools};
 
 #[test]
@@ -27,4 +29,28 @@ fn nothing_but_the_event_in_flight_is_missing() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Three programs, four kills of each, wherever they come.
+#[test]
+fn what_a_killed_program_has_done_is_the_beginning_of_what_it_does() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("kill-suite");
+    for name in ["nested", "polling", "recursion"] {
+        let member = SUITE
+            .iter()
+            .position(|it| it.name == name)
+            .expect("it is there");
+        let whole = suite::Whole::record(SUITE[member], &scratch).expect("it is recorded");
+        for number in 0..4 {
+            let trial = suite::Trial {
+                member,
+                ..suite::Trial::draw(20_261_123, number)
+            };
+            let row = trial.run(&whole, &scratch);
+            assert_eq!(row.fault, None, "{name}: {trial:?}, {row:?}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 mod beside;
 mod go;
 mod healthy;
+mod kills;
 mod progress;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,12 +15,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-Usage: cargo xtask campaign kill [COUNT] [--seed N]
+Usage: cargo xtask campaign kill [--suite] [COUNT] [--seed N]
        cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --healthy | --beside [--campaigns N]] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
 
 kill: SIGKILL at random moments
-  COUNT      how many kills (1500)
+  COUNT      how many kills (1500; of the suite 1000)
+  --suite    programs of the compression suite instead of one that tells how far it is: what is traced must be the
+             beginning of what a whole run is, and all that could be read before the kill
 go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --runs N   at most so many runs of the bug (30)
   --twins N  so many runs of the repaired twin (10)
@@ -47,7 +50,7 @@ fn main() -> Result<ExitCode> {
         print!("{USAGE}");
         return Ok(ExitCode::SUCCESS);
     }
-    let (mut count, mut seed) = (1500, 1);
+    let (mut count, mut seed, mut is_suite) = (None, 1, false);
     let mut rest = words.iter();
     let what = rest.next().map(String::as_str);
     if what == Some("go") {
@@ -63,13 +66,17 @@ fn main() -> Result<ExitCode> {
     while let Some(word) = rest.next() {
         match word.as_str() {
             "--seed" => seed = rest.next().context("--seed needs a number")?.parse()?,
+            "--suite" => is_suite = true,
             number => match number.parse() {
-                Ok(number) => count = number,
+                Ok(number) => count = Some(number),
                 Err(_) => bail!("expected a number of kills, found `{number}`"),
             },
         }
     }
-    kill(count, seed)
+    match is_suite {
+        true => kills::run(count.unwrap_or(1000), seed),
+        false => kill(count.unwrap_or(1500), seed),
+    }
 }
 
 fn kill(count: u64, seed: u64) -> Result<ExitCode> {
