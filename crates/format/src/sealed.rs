@@ -29,7 +29,7 @@ pub const FILE: &str = "sealed.lockstep";
 /// How a sealed file begins.
 pub const MAGIC: [u8; 8] = *b"LSSEALED";
 /// Version of this layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The header.
 pub mod header {

@@ -200,18 +200,23 @@ static STRETCH: [i16; 4096] = {
 
 static RATES: [u32; SURE as usize + 1] = rates();
 
-/// Bucket of a count.
-#[inline]
-fn bucket(count: u32) -> usize {
-    match count {
-        0..=2 => count as usize,
-        3..=4 => 3,
-        5..=8 => 4,
-        9..=24 => 5,
-        25..=120 => 6,
-        _ => 7,
+/// Bucket of each count: a table, since a branch on what comes from far memory would hold up what else is fetched.
+static BUCKET: [u8; SURE as usize + 1] = {
+    let mut table = [0; SURE as usize + 1];
+    let mut count = 0;
+    while count < table.len() {
+        table[count] = match count {
+            0..=2 => count as u8,
+            3..=4 => 3,
+            5..=8 => 4,
+            9..=24 => 5,
+            25..=120 => 6,
+            _ => 7,
+        };
+        count += 1;
     }
-}
+    table
+};
 
 /// Spreads the bits of a number.
 #[inline]
@@ -220,6 +225,37 @@ pub fn spread(a: u32, b: u32) -> u32 {
     let mixed = (u64::from(a) << 32 | u64::from(b)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed >> 32) as u32
+}
+
+/// A decision within what is being coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Up to fifteen decisions one after the other: those of four bits.
+    pub group: u32,
+    /// Which of them, below 16.
+    pub within: u32,
+}
+
+impl Node {
+    /// The decision behind some bits with a one in front, `kind` apart.
+    #[inline]
+    #[must_use]
+    pub fn behind(bits: u32, kind: u32) -> Self {
+        let taken = bits.max(1).ilog2() % 4;
+        Self {
+            group: kind ^ bits >> taken,
+            within: 1 << taken | bits & ((1 << taken) - 1),
+        }
+    }
+
+    /// Whether a number has more than `length` bits.
+    #[inline]
+    fn of_length(length: u32) -> Self {
+        Self {
+            group: (1 << 20) | (length / 16),
+            within: length % 16,
+        }
+    }
 }
 
 /// What predicts bits. A slot is zero at first: probability one half, never asked.
@@ -245,7 +281,7 @@ impl<M: Memory + Default> Predictor<M> {
     }
 
     /// Codes a bit. Each context is one opinion; `node` is the decision within what is being coded, `set` the kind
-    /// of decision.
+    /// of decision. The slots of a group lie within 64 bytes: far memory is fetched once for several bits.
     ///
     /// # Errors
     /// As [`Coder::bit`].
@@ -254,25 +290,33 @@ impl<M: Memory + Default> Predictor<M> {
         &mut self,
         coder: &mut C,
         contexts: &[u32],
-        node: u32,
+        node: Node,
         set: usize,
         bit: bool,
     ) -> Result<bool, Broken> {
         let shift = self.shift;
         let slots = self.slots.words(1 << (32 - shift));
         let mut places = [0usize; INPUTS];
+        let mut known = [0u32; INPUTS];
         let mut logits = [0i32; INPUTS];
         let mut weighed = [0usize; INPUTS];
         let mut sum = 0i64;
         let first = set % SETS * INPUTS * BUCKETS;
+        // Slots lie far apart, so that fetching them is what takes time: all at once, before any is looked at.
         for (index, context) in contexts.iter().enumerate().take(INPUTS) {
-            let place = (spread(*context, node ^ (index as u32) << 28) >> shift) as usize;
-            let slot = slots.get(place).copied().unwrap_or(0);
+            let line = spread(*context, node.group ^ (index as u32) << 28) >> shift;
+            places[index] = (line ^ node.within) as usize;
+        }
+        for (slot, place) in known.iter_mut().zip(&places) {
+            *slot = slots.get(*place).copied().unwrap_or(0);
+        }
+        for index in 0..contexts.len().min(INPUTS) {
+            let slot = known[index];
             let p = (slot >> 10) ^ 1 << 21;
             let logit = i32::from(STRETCH[(p >> 10) as usize & 4095]);
-            let weight = first + index * BUCKETS + bucket(slot & SURE);
+            let bucket = usize::from(BUCKET[(slot & SURE) as usize]);
+            let weight = first + index * BUCKETS + bucket;
             sum += i64::from(logit) * i64::from(self.weights[weight]);
-            places[index] = place;
             logits[index] = logit;
             weighed[index] = weight;
         }
@@ -290,6 +334,7 @@ impl<M: Memory + Default> Predictor<M> {
             let weight = &mut self.weights[weighed[index]];
             *weight = (i64::from(*weight) + change).clamp(-(8 << 16), 8 << 16) as i32;
             if let Some(slot) = slots.get_mut(places[index]) {
+                // Two contexts may share a slot: both teach it.
                 *slot = learn(*slot, bit);
             }
         }
@@ -311,7 +356,13 @@ impl<M: Memory + Default> Predictor<M> {
         let mut length = 0;
         // Lengths are mostly short: one decision a length.
         while length < u64::BITS
-            && self.bit(coder, contexts, 1 << 20 | length, set, wanted > length)?
+            && self.bit(
+                coder,
+                contexts,
+                Node::of_length(length),
+                set,
+                wanted > length,
+            )?
         {
             length += 1;
         }
@@ -322,8 +373,11 @@ impl<M: Memory + Default> Predictor<M> {
         for left in (0..length - 1).rev() {
             // The first twelve bits depend on those before them, the others only on where they stand.
             let known = length - 1 - left;
-            let prefix = if known <= 12 { value as u32 } else { 0 };
-            let node = 1 << 21 | length << 14 | (known.min(13) << 28) ^ prefix;
+            let prefix = if known <= 12 { value as u32 } else { 1 };
+            let node = Node::behind(
+                prefix,
+                1 << 21 | length << 14 | known.min(13).div_ceil(4) << 28,
+            );
             let bit = number >> left & 1 == 1;
             let bit = self.bit(coder, contexts, node, set + 1, bit)?;
             value = value << 1 | u64::from(bit);
@@ -347,7 +401,11 @@ impl<M: Memory + Default> Predictor<M> {
         let mut value = 0;
         for level in (0..width).rev() {
             // Leading zeros are no other decision when there come to be more choices.
-            let node = level << 24 ^ value;
+            let taken = 3 - level % 4;
+            let node = Node {
+                group: ((level / 4) << 24) ^ (value >> taken),
+                within: 1 << taken | value & ((1 << taken) - 1),
+            };
             let set = set + (level as usize).min(7);
             let bit = self.bit(coder, contexts, node, set, choice >> level & 1 == 1)?;
             value = value << 1 | u32::from(bit);

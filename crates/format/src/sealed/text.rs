@@ -1,6 +1,6 @@
 //! Bytes coded by what stood before them: names, and what else a run has beside its events.
 
-use super::bits::{Broken, Coder, Predictor, spread};
+use super::bits::{Broken, Coder, Node, Predictor, spread};
 use crate::codec::memory::Memory;
 
 /// Remembers the last bytes.
@@ -75,7 +75,9 @@ impl<M: Memory + Default> Text<M> {
                     0
                 };
             let bit = byte >> left & 1 == 1;
-            let bit = self.predictor.bit(coder, &contexts, value, set, bit)?;
+            let bit = self
+                .predictor
+                .bit(coder, &contexts, Node::behind(value, 0), set, bit)?;
             value = value << 1 | u32::from(bit);
         }
         let byte = value as u8;
