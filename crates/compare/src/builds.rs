@@ -256,7 +256,7 @@ fn counted_otherwise(trees: &Trees) -> FxHashSet<FunctionKey> {
 
 /// Functions that call themselves: how often, a compiler says that makes loops of calls, or inlines some of them.
 fn recursive(trees: &Trees) -> FxHashSet<FunctionKey> {
-    let roots: Vec<NodeId> = trees.runs.iter().flatten().map(|it| it.root).collect();
+    let roots = trees.roots();
     let calls = tree_calls(&trees.forest, &roots).into_iter();
     calls
         .filter(|(caller, callee)| *caller == Some(*callee))

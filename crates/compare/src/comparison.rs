@@ -9,13 +9,16 @@ use crate::notes;
 use crate::object::serialize_traces;
 use crate::phases::phases;
 use crate::sequence::{Lens, Trees};
+use crate::steady;
 use crate::suspect::{Finding, Reason, Suspect, rank, weigh};
 use crate::sweep::{self, Pair, Top};
+use crate::teams::{Teams, processes_share};
 use crate::timing::Timing;
+use crate::unended;
 use crate::verdict::Case;
 use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
 use lockstep_calltree::{NodeId, Trace};
-use lockstep_trace::{End, EndKind, Run, TraceName, in_short};
+use lockstep_trace::{End, EndKind, Run, ThreadName, TraceName, in_short};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -170,8 +173,35 @@ pub fn compare_in_order(
     if options.part.to.is_none() {
         add_ends(&mut findings, faulty);
     }
-    let suspects = rank(&mut findings, &ranking, order, faulty);
     let p = normality.as_ref().map(Normality::smallest);
+    let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
+    let mut differs = match p {
+        Some(p) => p < options.level || unmatched || mismatch,
+        None => findings
+            .iter()
+            .any(|finding| !finding.reason.is_alike() || options.counts),
+    };
+    // Who waits for a thread's end tells no more than that it did not come.
+    let mut told = findings.iter().filter(|it| !it.is_usual());
+    let asks = p.is_some() && (!differs || told.all(Finding::joins));
+    let mut by_steps = false;
+    if asks && findings.iter().any(steady::is_step) {
+        let steady = steady::go_the_same_way(normals, options)?;
+        let timing = Timing::of(&trees.forest, &trees.roots());
+        by_steps = findings
+            .iter()
+            .any(|it| it.is_usual() && steady.tells(it, &timing));
+        if by_steps {
+            steady::suspect(&mut findings, steady, &timing);
+            differs = true;
+        }
+    }
+    if asks && !by_steps && options.part.to.is_none() {
+        let unended = unended::unended(normals, faulty);
+        unended::suspect(&mut findings, &unended, faulty);
+        differs |= !unended.is_empty();
+    }
+    let suspects = rank(&mut findings, &ranking, order, faulty);
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra, builds.as_ref());
     let empty = trees.without_part(last);
@@ -186,13 +216,7 @@ pub fn compare_in_order(
     if let Some(p) = p {
         notes.extend(notes::estimated(p, normals.len(), options.level));
     }
-    let unmatched = findings.iter().any(|it| it.reason == Reason::Unmatched);
-    let differs = match p {
-        Some(p) => p < options.level || unmatched || mismatch,
-        None => findings
-            .iter()
-            .any(|finding| !finding.reason.is_alike() || options.counts),
-    };
+    notes.extend(by_steps.then(|| steady::note(normals.len())));
     if let (false, Some(normality)) = (differs, &normality) {
         notes.extend(normality.new_orders(&trees, faulty));
     }
@@ -232,14 +256,19 @@ pub fn compare_in_order(
     })
 }
 
-/// Traces that go as normal ones go but for the share that they have in the work of a team: how large it is, timing says.
+/// Traces that go as normal ones go but for the share that they have in the work of a team, or in handing it over: how large it is,
+/// timing says.
 fn shared_work(findings: &[Finding], trees: &Trees) -> Vec<TraceName> {
     let alike = || findings.iter().filter(|it| it.reason.is_alike());
     if trees.runs.len() < 3 || alike().next().is_none() {
         return Vec::new();
     }
-    let roots: Vec<NodeId> = trees.runs.iter().flatten().map(|it| it.root).collect();
-    let timing = Timing::of(&trees.forest, &roots);
+    let timing = Timing::of(&trees.forest, &trees.roots());
+    let all: Vec<Vec<NodeId>> = (trees.runs.iter())
+        .map(|run| run.iter().map(|it| it.root).collect())
+        .collect();
+    let teams = Teams::of(trees, &all);
+    let processes_share = processes_share(trees, &all, &timing);
     let last = trees.runs.last().map_or(&[][..], Vec::as_slice);
     let has_share = |finding: &&Finding| {
         let place = last.binary_search_by_key(&finding.trace, |it| it.name);
@@ -250,7 +279,12 @@ fn shared_work(findings: &[Finding], trees: &Trees) -> Vec<TraceName> {
                 .is_none_or(|caller| timing.waits.contains(&caller)),
             _ => true,
         };
-        is_timed && place.is_ok_and(|it| timing.shares_work(&trees.forest, last[it].root))
+        let shares = |place: usize| {
+            let trace = &last[place];
+            teams.is_in(trace.name.process) || timing.shares_work(&trees.forest, trace.root)
+        };
+        let is_main = finding.trace.thread == ThreadName::Main(0);
+        (processes_share && is_main) || (is_timed && place.is_ok_and(shares))
     };
     alike().filter(has_share).map(|it| it.trace).collect()
 }

@@ -26,7 +26,7 @@ mod structure;
 pub(crate) mod usual;
 
 use list::Next;
-use usual::Usual;
+use usual::Accepted;
 
 /// The first event of a faulty trace that is not explained by the normal one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,21 +160,21 @@ pub fn first_divergence(
     beside(forest, trace, (normal, faulty), projection, names, None)
 }
 
-/// [`first_divergence`], with what is usual where functions wait, and the roots of the normal traces of this name: what they do in other calls, traces and normal runs is no difference.
+/// [`first_divergence`], with what is accepted besides.
 pub(crate) fn beside(
     forest: &Forest,
     trace: TraceName,
     (normal, faulty): (Side, Side),
     projection: Option<&mut Projection>,
     names: &Names,
-    usual: Option<(&Usual, &[NodeId])>,
+    usual: Option<Accepted>,
 ) -> Divergences {
     let (a, b) = (normal.root, faulty.root);
     let Some(exact) = exact::first_mismatch(forest, a, b) else {
         return Divergences::default();
     };
     // A call beside other normal ones than that in its place is not novel as soon as this one fails.
-    let in_waiting = usual.is_some_and(|(it, _)| {
+    let in_waiting = usual.is_some_and(|Accepted { usual: it, .. }| {
         it.waits_at(forest, a) || exact.mismatch.stack.iter().any(|frame| it.waits(*frame))
     });
     let mut alike = None;
@@ -308,6 +308,11 @@ impl Divergence {
     /// The innermost call around it; none at the root of the trace.
     pub(crate) fn caller(&self) -> Option<FunctionKey> {
         self.caller
+    }
+
+    /// The function that the faulty trace calls there, if it calls one.
+    pub(crate) fn callee(&self) -> Option<FunctionKey> {
+        self.callee
     }
 
     /// How many calls are around it.

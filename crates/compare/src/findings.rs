@@ -6,10 +6,11 @@
 //! while all traces diverge in the same way, the call that makes the difference is left out of all trees
 //! and the next divergence is looked for.
 
-use crate::divergence::usual::Usual;
+use crate::divergence::usual::{Accepted, Usual};
 use crate::divergence::{Divergences, Side, beside};
 use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Stuck};
+use crate::teams::Teams;
 use crate::{Divergence, DivergenceKind, Options, sweep};
 use lockstep_calltree::{NodeId, Projection, Trace};
 use lockstep_loops::Names;
@@ -37,7 +38,7 @@ pub(crate) fn findings(
     let mut shared: BTreeMap<TraceName, Found> = BTreeMap::new();
     let mut commons = Vec::new();
     let mut now = Explained::new(trees, options, &left_out);
-    let roots: Vec<NodeId> = trees.runs.iter().flatten().map(|it| it.root).collect();
+    let roots = trees.roots();
     let mut calls: FxHashMap<String, u64> = FxHashMap::default();
     for function in trees.forest.calls(&roots) {
         *calls.entry(function.name).or_default() += function.calls;
@@ -232,7 +233,10 @@ impl Explained {
         }
         let normals = sides.split_last().map_or(&[][..], |(_, normals)| normals);
         let roots: Vec<NodeId> = normals.iter().flatten().map(|side| side.root).collect();
-        let usual = Usual::of(&trees.forest, &roots);
+        let all: Vec<Vec<NodeId>> = (sides.iter())
+            .map(|run| run.iter().map(|side| side.root).collect())
+            .collect();
+        let usual = Usual::of(&trees.forest, &roots, Teams::of(trees, &all));
         let places = 0..trees.runs.last().map_or(0, Vec::len);
         let found = places
             .map(|place| nearest(trees, &sides, place, &mut projection, (&names, &usual)))
@@ -323,7 +327,11 @@ fn nearest(
         let other = traces.binary_search_by_key(&trace.name, |it| it.name);
         Some(sides[run][other.ok()?].root)
     };
-    let own: Vec<NodeId> = normals.iter().enumerate().filter_map(of_name).collect();
+    // What another one of its team did is as good as what it did itself.
+    let own: Vec<NodeId> = match usual.teams.own(place) {
+        Some(own) => own.to_vec(),
+        None => normals.iter().enumerate().filter_map(of_name).collect(),
+    };
     let mut nearest: Option<Found> = None;
     for (run, traces) in normals.iter().enumerate() {
         let Ok(other) = traces.binary_search_by_key(&trace.name, |trace| trace.name) else {
@@ -337,7 +345,11 @@ fn nearest(
                 (normal, faulty),
                 Some(&mut *projection),
                 names,
-                Some((usual, &own)),
+                Some(Accepted {
+                    usual,
+                    own: &own,
+                    is_broken_off: usual.teams.is_broken_off(place),
+                }),
             ),
             normal: traces[other],
             run,

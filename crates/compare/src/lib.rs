@@ -40,9 +40,12 @@ mod part;
 mod phases;
 mod sequence;
 mod similarity;
+mod steady;
 mod suspect;
 mod sweep;
+mod teams;
 mod timing;
+mod unended;
 mod verdict;
 
 pub use builds::Builds;

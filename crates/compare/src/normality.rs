@@ -36,7 +36,7 @@ use features::{Features, STEPS, WAITING_STEPS};
 pub use roles::Role;
 use sorts::{New, Null, SORTS, Sort, by_sort, greatest, new_steps, sorts};
 use surprisal::{Object, Population, judge, oddities};
-pub(crate) use trees::tree_calls;
+pub(crate) use trees::{tree_calls, tree_edges};
 
 /// The roles that traces play in some runs.
 ///

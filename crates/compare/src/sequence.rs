@@ -7,7 +7,7 @@ use crate::pairing::{self, Partners};
 use crate::part::{Bounds, Cut};
 use crate::{Error, ObjectName, Options};
 use lockstep_calltree::{
-    Forest, FunctionKey, FunctionMap, Projection, Token, Trace, fold_tokens, left_out,
+    Forest, FunctionKey, FunctionMap, NodeId, Projection, Token, Trace, fold_tokens, left_out,
 };
 use lockstep_loops::{Bodies, BodyId, Element, Key, Mode, expand};
 use lockstep_trace::{ProcessName, Run, Thread, TraceName, in_short};
@@ -152,6 +152,11 @@ fn known(
 }
 
 impl Trees {
+    /// The roots of all traces of all runs.
+    pub(crate) fn roots(&self) -> Vec<NodeId> {
+        self.runs.iter().flatten().map(|it| it.root).collect()
+    }
+
     /// Reads the traces that the options choose; of several runs, those of processes that the last one
     /// has too where that is not said by names ([`pairing`]), under the last one's names. O(events).
     ///

@@ -279,6 +279,12 @@ impl Finding {
         !before && !self.is_culprit
     }
 
+    /// Whether it only waits for another thread's end, which then never came.
+    pub(crate) fn joins(&self) -> bool {
+        let stuck = self.stuck.as_ref();
+        self.reason == Reason::EndsEarly && stuck.is_some_and(|it| it.function.contains("join"))
+    }
+
     /// Whether it is a thread that does what the main one of its process tells it.
     fn follows(&self) -> bool {
         self.trace.thread != ThreadName::Main(0) && self.reason == Reason::OtherCall

@@ -4,6 +4,7 @@
 //! differs from the next one in these. A function that *waits* calls something of the kind itself, or through a function that does little
 //! else (`take()` around a mutex, `poll()` around `MPI_Testall`).
 
+use crate::divergence::usual;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_trace::c_name;
 use regex::Regex;
@@ -14,17 +15,28 @@ const TIMING: &str = r"(?x)
     ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
   | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
   | ^(p?poll|p?select|epoll_p?wait2?|futex)$
-  | ^std::(condition_variable|mutex|recursive_mutex|timed_mutex)\w*::\w*(wait|lock)
+  | ^std::(condition_variable|mutex|recursive_mutex|timed_mutex)\w*::\w*(wait|lock) | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
+  | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::((lock_guard|unique_lock|scoped_lock|shared_lock)\(.|(try_)?lock\w*(\(|$))
+  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$)
   | ^GOMP_(critical_(name_)?start|atomic_start|single_\w*start|sections\w*_(start|next)|task\w*|barrier_cancel|loop_(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
   | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
   | ^omp_(set|test)_(nest_)?lock$
   | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$
   | ^MPI_(Probe|Iprobe|Mprobe|Improbe|Test(all|any|some)?|Wait(any|some))$";
 
-/// Calls that are made, inside a loop, only while something is not ready yet: there or not by timing alone.
+/// Calls that are there or not by timing alone: made only while something is not ready yet, or by who comes last (he who drops the last of
+/// several references ends what they refer to).
 const PAUSE: &str = r"(?x)
-    ^((__)?pthread_cond_(timed|clock)?wait|cnd_(timed)?wait)$
-  | ^std::condition_variable\w*::\w*wait";
+    ^((__)?pthread_(cond_(timed|clock)?wait|yield)|cnd_(timed)?wait|sched_yield|thrd_yield|(clock_)?nanosleep|usleep)$
+  | ^std::condition_variable\w*::\w*wait | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
+  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$)";
+
+/// Calls that make room in a queue, or not, by how far those who take from it have come; and what they do for it.
+const MAKES_ROOM: &str =
+    r"^std::(__\w+::)?deque<.*>::(_M_reallocate_map|__add_(back|front)_capacity)(\(|$)";
+
+/// Events of a call that may be a mere question, at the most.
+const QUESTION: u64 = 64;
 
 /// Calls in which a thread runs tasks that somebody made.
 const RUNS_TASKS: &str = r"(?x)
@@ -51,8 +63,14 @@ const OUTLINED: &str = r"(\._omp_fn\.\d+|^\.omp_(task_entry|outlined)\.\S*|\.omp
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timing {
-    /// Functions that are called only while something is not ready.
+    /// Functions after whose calls it is a matter of timing what their callers do.
+    timed: FxHashSet<FunctionKey>,
+    /// Functions that are called or not by timing alone.
     pauses: FxHashSet<FunctionKey>,
+    /// Those of them in which it is timing what they do.
+    makes_room: FxHashSet<FunctionKey>,
+    /// Functions that are called by nobody but those and what is asked again after them, these included: how often is timing.
+    asked: FxHashSet<FunctionKey>,
     /// Functions in which tasks are run: which ones is a matter of timing, but what their callers do is not.
     runs_tasks: FxHashSet<FunctionKey>,
     /// Functions that are run as tasks.
@@ -76,7 +94,7 @@ impl Timing {
             let functions = forest.functions().iter();
             functions.map(|it| is_match(&c_name(&it.name))).collect()
         };
-        let is_timing = named(TIMING);
+        let is_timing = named(&format!("{TIMING} | {MAKES_ROOM}"));
         if !is_timing.contains(&true) {
             return Self::default();
         }
@@ -108,10 +126,19 @@ impl Timing {
             runs_tasks.extend(functions(forest, ENDS_WITH_TASKS));
             waits.extend(&runs_tasks);
         }
+        let makes_room = functions(forest, MAKES_ROOM);
+        let mut pauses = functions(forest, PAUSE);
+        pauses.extend(&makes_room);
+        let questions = questions(forest, roots, &callees, &pauses);
+        // Which way a question takes, and whether it is asked once more, is no more than what it asks about.
+        waits.extend(questions.iter().filter(|it| !is_leaf(**it)));
         Self {
             waits,
             through,
-            pauses: functions(forest, PAUSE),
+            timed: direct.into_iter().filter(|it| is_timing(*it)).collect(),
+            asked: only_below(&callees, &at_roots(forest, roots), questions.union(&pauses)),
+            pauses,
+            makes_room,
             runs_tasks,
             tasks,
             regions,
@@ -130,6 +157,27 @@ impl Timing {
     /// piece (`GOMP_loop_dynamic_start`) as for any other (`GOMP_loop_dynamic_next`).
     pub(crate) fn takes_work(&self, call: Option<FunctionKey>) -> bool {
         call.is_some_and(|it| self.takes_work.contains(&it))
+    }
+
+    /// Whether how often this call is made is no matter of timing in itself.
+    pub(crate) fn is_work(&self, caller: Option<FunctionKey>, callee: FunctionKey) -> bool {
+        let is_asked = |it: FunctionKey| self.asked.contains(&it);
+        !self.timed.contains(&callee) && !is_asked(callee) && !caller.is_some_and(is_asked)
+    }
+
+    /// Whether a call asks for something that may not be there yet.
+    pub(crate) fn is_question(&self, call: Option<FunctionKey>) -> bool {
+        call.is_some_and(|it| self.timed.contains(&it) || self.asked.contains(&it))
+    }
+
+    /// Whether it is a matter of timing what a function does, whatever that is.
+    pub(crate) fn is_free(&self, function: FunctionKey) -> bool {
+        self.makes_room.contains(&function)
+    }
+
+    /// Whether it is a matter of timing what who makes this call does.
+    pub(crate) fn is_timed(&self, function: FunctionKey) -> bool {
+        self.timed.contains(&function)
     }
 
     /// Whether this is the root of a thread of a team that runs tasks: it does so between regions and behind the last one, too.
@@ -167,6 +215,66 @@ fn functions(forest: &Forest, pattern: &str) -> FxHashSet<FunctionKey> {
         .collect()
 }
 
+/// Functions that somebody calls between a pause and the next one, and nothing else there: short ones, that tell whether something is ready.
+fn questions(
+    forest: &Forest,
+    roots: &[NodeId],
+    callees: &FxHashMap<FunctionKey, FxHashSet<FunctionKey>>,
+    pauses: &FxHashSet<FunctionKey>,
+) -> FxHashSet<FunctionKey> {
+    let pauses_in = |function: FunctionKey| callees[&function].iter().any(|it| pauses.contains(it));
+    // For each function the fewest calls between two pauses.
+    let mut between: FxHashMap<Option<FunctionKey>, Vec<FunctionKey>> = FxHashMap::default();
+    for (id, _) in forest.occurrences(roots) {
+        let around = match forest.node(id).label {
+            Label::Call(call) if pauses_in(call.function) => Some(call.function),
+            Label::Trace if called(forest, id).iter().any(|it| pauses.contains(it)) => None,
+            _ => continue,
+        };
+        // The calls since the last pause, as long as they are short.
+        let mut since: Option<Vec<FunctionKey>> = None;
+        for (function, call) in usual::calls(forest, id) {
+            if pauses.contains(&function) {
+                if let Some(found) = since.replace(Vec::new()).filter(|it| !it.is_empty()) {
+                    let shortest = between.entry(around).or_insert_with(|| found.clone());
+                    if found.len() < shortest.len() {
+                        *shortest = found;
+                    }
+                }
+            } else if forest.node(call).events > QUESTION {
+                since = None;
+            } else if let Some(since) = &mut since {
+                since.push(function);
+            }
+        }
+    }
+    between.into_values().flatten().collect()
+}
+
+/// These functions, and those that nobody else calls.
+fn only_below<'a>(
+    callees: &FxHashMap<FunctionKey, FxHashSet<FunctionKey>>,
+    at_roots: &FxHashSet<FunctionKey>,
+    these: impl Iterator<Item = &'a FunctionKey>,
+) -> FxHashSet<FunctionKey> {
+    let mut callers: FxHashMap<FunctionKey, u32> = at_roots.iter().map(|it| (*it, 1)).collect();
+    for callee in callees.values().flatten() {
+        *callers.entry(*callee).or_default() += 1;
+    }
+    let mut found: FxHashSet<FunctionKey> = these.copied().collect();
+    let mut open: Vec<FunctionKey> = found.iter().copied().collect();
+    while let Some(caller) = open.pop() {
+        for callee in callees.get(&caller).into_iter().flatten() {
+            let left = callers.entry(*callee).or_default();
+            *left = left.saturating_sub(1);
+            if *left == 0 && found.insert(*callee) {
+                open.push(*callee);
+            }
+        }
+    }
+    found
+}
+
 /// The functions that are run as tasks, and as regions. What a team runs behind the body of its region is a task; so is, where tasks are
 /// made, what stands at the root of a thread and is the body of no region.
 fn outlined(
@@ -190,15 +298,23 @@ fn outlined(
     if makes.iter().any(|it| callees.contains_key(it)) {
         let outlined = functions(forest, OUTLINED);
         let behind = begins.iter().flat_map(of);
-        let at_roots = roots.iter().flat_map(|root| called(forest, *root));
         let is_task = |it: &FunctionKey| outlined.contains(it) && !regions.contains(it);
-        tasks.extend(behind.chain(at_roots).filter(is_task));
+        tasks.extend(behind.chain(at_roots(forest, roots)).filter(is_task));
     }
     (tasks, regions)
 }
 
+/// The functions that are called at the roots of traces.
+fn at_roots(forest: &Forest, roots: &[NodeId]) -> FxHashSet<FunctionKey> {
+    let roots: FxHashSet<NodeId> = roots.iter().copied().collect();
+    roots
+        .into_iter()
+        .flat_map(|root| called(forest, root))
+        .collect()
+}
+
 /// The functions that a frame calls itself, in the order of their first calls.
-fn called(forest: &Forest, frame: NodeId) -> Vec<FunctionKey> {
+pub(crate) fn called(forest: &Forest, frame: NodeId) -> Vec<FunctionKey> {
     let mut found = Vec::new();
     let mut seen = FxHashSet::default();
     let mut open = vec![frame];
@@ -278,6 +394,8 @@ mod tests {
             "mpi_probe_",
             "mpi_testall_",
             "MPI_Waitany",
+            "std::_Sp_counted_base<(__gnu_cxx::_Lock_policy)2>::_M_release_last_use_cold()",
+            "std::_Sp_counted_ptr_inplace<Work, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>::_M_dispose()",
         ];
         let missed: Vec<&str> = timing.into_iter().filter(|it| !is_timing(it)).collect();
         assert!(missed.is_empty(), "{missed:?}");
@@ -296,6 +414,7 @@ mod tests {
         for pattern in [
             TAKES_WORK,
             PAUSE,
+            MAKES_ROOM,
             RUNS_TASKS,
             ENDS_WITH_TASKS,
             BEGINS_REGION,

@@ -198,6 +198,9 @@ pub(crate) fn clause(finding: &Finding) -> String {
     if let (Reason::Arguments, Some(wrong)) = (finding.reason, &finding.wrong) {
         return wrong.told.clone();
     }
+    if let Some(told) = &finding.told {
+        return told.clone();
+    }
     if let Some(oddity) = finding.oddity() {
         return oddity.clause();
     }
@@ -207,7 +210,7 @@ pub(crate) fn clause(finding: &Finding) -> String {
 /// Where a trace parts from the normal run.
 pub(crate) fn parts(finding: &Finding) -> String {
     let Some(divergence) = &finding.divergence else {
-        return finding.told.clone().unwrap_or_else(|| "differs".to_owned());
+        return "differs".to_owned();
     };
     let iterations = iterations(finding);
     let by_mpi = finding

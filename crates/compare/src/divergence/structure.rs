@@ -20,7 +20,7 @@
 use super::Mismatch;
 use super::list::{List, Next, first, iteration, last, own};
 use super::pattern::{Pattern, Row, State, add, function, repeated};
-use super::usual::{Unusual, Usual};
+use super::usual::{Accepted, Unusual, Usual};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_loops::BodyId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -32,7 +32,7 @@ pub(super) fn first_mismatch(
     forest: &Forest,
     normal: NodeId,
     faulty: NodeId,
-    usual: Option<(&Usual, &[NodeId])>,
+    usual: Option<Accepted>,
 ) -> (Option<Mismatch>, bool) {
     let mut explainer = Explainer::new(forest, normal);
     explainer.usual = usual;
@@ -73,8 +73,7 @@ struct Explainer<'f> {
     repeated: FxHashMap<Option<FunctionKey>, FxHashSet<Row>>,
     patterns: FxHashMap<NodeId, Rc<Pattern>>,
     known: FxHashMap<Pair, Result<(), Failure>>,
-    /// And the normal traces of this name.
-    usual: Option<(&'f Usual, &'f [NodeId])>,
+    usual: Option<Accepted<'f>>,
     /// Whether something was explained by what is usual.
     by_timing: bool,
     /// Frames that are looked at beside what is usual, each within the one before.
@@ -99,6 +98,8 @@ struct Failure {
     within: Option<Pair>,
     /// Where the position says nothing of loops: those of the faulty frame.
     loops: Option<Vec<(BodyId, u64)>>,
+    /// Where the normal frame never gets to that position: what other calls of the function do there.
+    normal: Option<Next>,
 }
 
 /// The explanation of one pair of frames, under way.
@@ -216,6 +217,7 @@ impl Attempt {
                                         faulty: inner.faulty,
                                         within: Some(pair),
                                         loops: None,
+                                        normal: None,
                                     });
                                 }
                                 false
@@ -254,6 +256,7 @@ impl Attempt {
             faulty,
             within: None,
             loops: None,
+            normal: None,
         }
     }
 
@@ -398,17 +401,31 @@ impl<'f> Explainer<'f> {
                     let pair = attempt.pair;
                     attempts.pop();
                     let result = result.or_else(|failure| self.otherwise(pair, failure));
+                    let result = result.or_else(|failure| self.broken_off(failure));
                     self.known.insert(pair, result);
                 }
             }
         }
     }
 
+    /// That a trace ends early is timing where all of its team are broken off when the program ends.
+    fn broken_off(&mut self, failure: Failure) -> Result<(), Failure> {
+        if !self.usual.is_some_and(|it| it.is_broken_off) || failure.faulty != Next::End {
+            return Err(failure);
+        }
+        self.by_timing = true;
+        Ok(())
+    }
+
     /// What the normal frame does not explain may be usual.
     fn otherwise(&mut self, pair: Pair, failure: Failure) -> Result<(), Failure> {
-        let Some((usual, own)) = self.usual else {
+        let Some(Accepted { usual, own, .. }) = self.usual else {
             return Err(failure);
         };
+        if function(self.forest, pair.1).is_some_and(|it| usual.is_free(it)) {
+            self.by_timing = true;
+            return Ok(());
+        }
         if !usual.waits_at(self.forest, pair.1) || self.depth == DEPTH {
             return Err(failure);
         }
@@ -433,12 +450,17 @@ impl<'f> Explainer<'f> {
         }
         let pattern = self.pattern(pair.0);
         let state = pattern.behind(self.forest, unusual.after);
+        let normal = match state {
+            Some(_) => None,
+            None => usual.next(self.forest, pair.1, unusual.after),
+        };
         Err(Failure {
             event: unusual.event,
             state: state.unwrap_or(failure.state),
             faulty: unusual.faulty,
             within: unusual.within,
             loops: Some(unusual.loops),
+            normal,
         })
     }
 
@@ -505,9 +527,10 @@ impl<'f> Explainer<'f> {
                 found.loops.extend(bodies.zip(rounds));
             }
             found.normal_event += pattern.event(self.forest, pair.0, &failure.state);
-            found.normal = match pattern.leaves.get(failure.state.at) {
-                Some(leaf) => first(self.forest, leaf.node),
-                None => last(self.forest, pair.0),
+            found.normal = match (failure.normal, pattern.leaves.get(failure.state.at)) {
+                (Some(next), _) => next,
+                (None, Some(leaf)) => first(self.forest, leaf.node),
+                (None, None) => last(self.forest, pair.0),
             };
             match failure.within {
                 Some(inner) => pair = inner,

@@ -16,10 +16,12 @@
 //! came late gets no piece of a dynamic loop, and one that came early all of them, though no normal trace shows it.
 //!
 //! A function that waits only through others (`send(); receive();`) may go as it goes in traces of the same name: whether one sends first
-//! is a matter of who it is. So may the root of a trace where tasks stand, between the regions of its team.
+//! is a matter of who it is; or of other threads that share its work ([`Teams`]). So may the root of a trace where tasks stand, between the
+//! regions of its team, or where such a thread's way is not recorded as a call.
 
 use super::list::{List, Next, first, last, own};
 use super::pattern::function;
+use crate::teams::Teams;
 use crate::timing::Timing;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_loops::BodyId;
@@ -35,6 +37,41 @@ pub(crate) type Step = (Option<FunctionKey>, Option<FunctionKey>);
 pub(crate) fn steps(forest: &Forest, frame: NodeId) -> Vec<Step> {
     let is_open = last(forest, frame) == Next::End;
     steps_and_end(forest, frame, !is_open)
+}
+
+/// The calls that a call or a trace makes, in order, a few times each.
+pub(crate) fn calls(forest: &Forest, frame: NodeId) -> Vec<(FunctionKey, NodeId)> {
+    let mut found = Vec::new();
+    walk(forest, frame, &mut |at: At| {
+        found.extend(at.next.zip(at.call));
+        true
+    });
+    found
+}
+
+/// Of a function that takes one piece of work after another, without a call that shows where one ends: adds that any may come behind any.
+fn in_any_order(steps: &mut FxHashSet<Step>) {
+    // A piece begins with what comes first of all, and with what comes behind the end of one; it ends before the beginning of another.
+    let mut begins: FxHashSet<Option<FunctionKey>> = FxHashSet::default();
+    let mut ends: FxHashSet<Option<FunctionKey>> = std::iter::once(None).collect();
+    loop {
+        let before = (begins.len(), ends.len());
+        for (after, next) in steps.iter() {
+            if ends.contains(after) {
+                begins.insert(*next);
+            }
+            if begins.contains(next) || next.is_none() {
+                ends.insert(*after);
+            }
+        }
+        if before == (begins.len(), ends.len()) {
+            break;
+        }
+    }
+    let each = ends
+        .iter()
+        .flat_map(|after| begins.iter().map(|next| (*after, *next)));
+    steps.extend(each);
 }
 
 fn steps_and_end(forest: &Forest, frame: NodeId, has_end: bool) -> Vec<Step> {
@@ -55,11 +92,24 @@ type Steps = FxHashMap<Option<FunctionKey>, FxHashSet<Step>>;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usual {
     timing: Timing,
+    /// Threads that share work, as far as they do the same in all.
+    pub(crate) teams: Teams,
     steps: Steps,
     /// Those of functions that wait through others, and of roots of threads that run tasks, by the root of the trace.
     own: FxHashMap<NodeId, Steps>,
     /// Different calls that they make, by function.
     frames: FxHashMap<FunctionKey, Vec<NodeId>>,
+}
+
+/// What is no difference, though the normal trace does not show it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Accepted<'a> {
+    /// What functions that wait do in other calls, traces and normal runs.
+    pub(crate) usual: &'a Usual,
+    /// The normal traces that may stand for one another: those of one name, or of one team.
+    pub(crate) own: &'a [NodeId],
+    /// Whether it is timing where the trace ends.
+    pub(crate) is_broken_off: bool,
 }
 
 /// Where a call does what no call of its function does.
@@ -78,12 +128,13 @@ pub(super) struct Unusual {
 
 impl Usual {
     /// From the normal traces with these roots. O(nodes); where functions wait through others, O(nodes below each different root).
-    pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
+    pub(crate) fn of(forest: &Forest, roots: &[NodeId], teams: Teams) -> Self {
         let mut usual = Self {
             timing: Timing::of(forest, roots),
+            teams,
             ..Self::default()
         };
-        if usual.timing.waits.is_empty() {
+        if usual.timing.waits.is_empty() && usual.teams.is_empty() {
             return usual;
         }
         for root in roots {
@@ -91,9 +142,19 @@ impl Usual {
         }
         let each: Vec<NodeId> = usual.own.keys().copied().collect();
         below(forest, roots.to_vec(), &mut |id| usual.learn(forest, id));
+        for (function, steps) in &mut usual.steps {
+            let takes = function.is_some_and(|it| usual.teams.takes_work(it));
+            if takes
+                && !steps
+                    .iter()
+                    .any(|(_, next)| usual.timing.is_question(*next))
+            {
+                in_any_order(steps);
+            }
+        }
         for root in each {
             let mut own = Steps::default();
-            if usual.timing.is_team(forest, root) {
+            if usual.waits_at(forest, root) {
                 own.insert(None, usual.known(forest, root));
             }
             if !usual.timing.through.is_empty() {
@@ -113,20 +174,45 @@ impl Usual {
 
     /// Whether a function's way is a matter of timing.
     pub(super) fn waits(&self, function: FunctionKey) -> bool {
-        self.timing.waits.contains(&function)
+        self.timing.waits.contains(&function) || self.teams.takes_work(function)
+    }
+
+    /// Whether it is so whatever it does.
+    pub(super) fn is_free(&self, function: FunctionKey) -> bool {
+        self.timing.is_free(function)
     }
 
     /// Whether that of a call, or of the root of a trace, is.
     pub(super) fn waits_at(&self, forest: &Forest, frame: NodeId) -> bool {
         match function(forest, frame) {
             Some(it) => self.waits(it),
-            None => self.timing.is_team(forest, frame),
+            None => self.timing.is_team(forest, frame) || self.teams.has(frame),
         }
     }
 
     /// Different calls of a function that functions that wait make.
     pub(super) fn frames(&self, function: FunctionKey) -> &[NodeId] {
         self.frames.get(&function).map_or(&[], Vec::as_slice)
+    }
+
+    /// What calls of a frame's function do behind a call: the step that is first in the order of functions; `None` where that says
+    /// nothing.
+    pub(super) fn next(
+        &self,
+        forest: &Forest,
+        frame: NodeId,
+        after: Option<FunctionKey>,
+    ) -> Option<Next> {
+        let steps = self.steps.get(&function(forest, frame))?;
+        let behind = steps.iter().filter(|(before, _)| *before == after);
+        let next = behind.map(|(_, next)| *next).min()?;
+        Some(match next {
+            Some(function) => Next::Call {
+                function,
+                open: false,
+            },
+            None => Next::Return,
+        })
     }
 
     /// The steps of a frame, and those that it has without calls that are there by timing alone.

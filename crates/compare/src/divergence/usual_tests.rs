@@ -35,6 +35,14 @@ fn tree(forest: &mut Forest, text: &str) -> NodeId {
     builder.finish()
 }
 
+fn accepted<'a>(usual: &'a Usual, own: &'a [NodeId]) -> Accepted<'a> {
+    Accepted {
+        usual,
+        own,
+        is_broken_off: false,
+    }
+}
+
 /// The first of some normal traces beside a faulty one.
 fn compare(normals: &[&str], faulty: &str) -> Divergences {
     let mut forest = Forest::new();
@@ -44,7 +52,7 @@ fn compare(normals: &[&str], faulty: &str) -> Divergences {
     for root in roots.iter().chain([&faulty]) {
         forest.name_loops(*root, &mut names);
     }
-    let usual = Usual::of(&forest, &roots);
+    let usual = Usual::of(&forest, &roots, Teams::default());
     let sides = (Side::whole(roots[0]), Side::whole(faulty));
     beside(
         &forest,
@@ -52,7 +60,7 @@ fn compare(normals: &[&str], faulty: &str) -> Divergences {
         sides,
         None,
         &names,
-        Some((&usual, &roots)),
+        Some(accepted(&usual, &roots)),
     )
 }
 
@@ -150,9 +158,9 @@ fn tasks_at_the_root_of_a_thread_are_run_by_whom_they_are_run() {
         let mut forest = Forest::new();
         let roots = [normal, &main].map(|it| tree(&mut forest, it));
         let faulty = tree(&mut forest, faulty);
-        let usual = Usual::of(&forest, &roots);
+        let usual = Usual::of(&forest, &roots, Teams::default());
         let sides = (Side::whole(roots[0]), Side::whole(faulty));
-        let own = Some((&usual, &roots[..1]));
+        let own = Some(accepted(&usual, &roots[..1]));
         super::super::beside(
             &forest,
             TraceName::new(0, 1),
@@ -269,11 +277,11 @@ fn who_sends_first_is_a_matter_of_who_it_is() {
     let odd = format!("sort( partner {receive} {send} )");
     let mut forest = Forest::new();
     let roots = [tree(&mut forest, &odd), tree(&mut forest, &even)];
-    let usual = Usual::of(&forest, &roots);
+    let usual = Usual::of(&forest, &roots, Teams::default());
     let sides = (Side::whole(roots[0]), Side::whole(roots[1]));
     let trace = TraceName::new(0, 1);
     let names = Names::new();
-    let own = Some((&usual, &roots[..1]));
+    let own = Some(accepted(&usual, &roots[..1]));
     let found = beside(&forest, trace, sides, None, &names, own)
         .structure
         .unwrap();

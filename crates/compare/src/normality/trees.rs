@@ -112,6 +112,14 @@ impl Calls {
     }
 }
 
+/// Who calls whom in a trace, and how often; without a caller, at its root.
+pub(crate) fn tree_edges(
+    forest: &Forest,
+    root: NodeId,
+) -> FxHashMap<(Option<FunctionKey>, FunctionKey), u64> {
+    Calls::new(forest, root).edges
+}
+
 /// Who calls whom in some trees; without a caller, at the root of a trace.
 pub(crate) fn tree_calls(
     forest: &Forest,

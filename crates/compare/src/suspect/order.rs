@@ -159,6 +159,7 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
             } else {
                 finding.reason
             },
+            finding.joins(),
             by_score.then(|| leader.map_or_else(|| finding.rarity(), |(rarity, _)| *rarity)),
             leader.map_or_else(
                 || finding.coordinate(),

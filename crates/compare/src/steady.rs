@@ -1,0 +1,109 @@
+//! Normal runs that go the same way: a step that none of them takes is a difference by itself.
+//!
+//! The p-value says how much a trace is like others, all its steps together; where threads share work by
+//! chance, one step among hundreds that vary does not weigh much. But each normal run can be looked at as
+//! if it were the faulty one, beside the others. If none of them leaves the others' way (but for what
+//! depends on timing), and the run in question does, then that is no chance, or a rare one: of `n` normal
+//! runs and one more in which something happens with the probability `r`, it is the last one alone with
+//! `r (1 - r)^n`, which is at most 0.08 for four, whatever `r` is, and as a rule far less.
+
+use crate::builds;
+use crate::findings::findings;
+use crate::notes;
+use crate::sequence::Trees;
+use crate::suspect::{Finding, Reason};
+use crate::timing::Timing;
+use crate::{Divergence, Error, Options};
+use lockstep_trace::{Run, ThreadName, TraceName};
+
+/// Who goes the same way in all normal runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Steady {
+    /// The main threads of all processes.
+    main: bool,
+    /// All other threads.
+    others: bool,
+}
+
+impl Steady {
+    const ALL: Self = Self {
+        main: true,
+        others: true,
+    };
+    const NONE: Self = Self {
+        main: false,
+        others: false,
+    };
+
+    fn of(&mut self, trace: TraceName) -> &mut bool {
+        match trace.thread {
+            ThreadName::Main(_) => &mut self.main,
+            _ => &mut self.others,
+        }
+    }
+
+    /// Whether the trace takes a step that is no chance. To wait once more, or for a lock once more, always may be one.
+    pub(crate) fn tells(mut self, finding: &Finding, timing: &Timing) -> bool {
+        let callee = finding.divergence.as_ref().and_then(Divergence::callee);
+        let waits = callee.is_some_and(|it| timing.is_timed(it) || timing.waits.contains(&it));
+        is_step(finding) && !waits && *self.of(finding.trace)
+    }
+}
+
+/// Whether each of the normal runs goes as the others do, but for what depends on timing and for counts: its main threads, and
+/// its others, since a main thread that waits for the others in this way or that says nothing of them.
+///
+/// Costs the search for the first divergence once more for each of them, up to the first in which both differ.
+///
+/// # Errors
+/// As of [`Trees::new`].
+pub(crate) fn go_the_same_way(normals: &[&Run], options: &Options) -> Result<Steady, Error> {
+    let mut steady = Steady::ALL;
+    let mut options = options.clone();
+    // What somebody knows of objects is given run by run, and no part of their way.
+    options.own.clear();
+    for held_out in 0..normals.len() {
+        let mut runs = normals.to_vec();
+        let run = runs.remove(held_out);
+        runs.push(run);
+        let last = runs.len() - 1;
+        let mut trees = Trees::new(&runs, &options)?;
+        builds::leave_out(&mut trees, &runs, &options);
+        let has_all = notes::unmatched(&trees, 0, last).is_empty()
+            && notes::unmatched(&trees, last, 0).is_empty();
+        let (findings, _) = findings(&mut trees, &runs, &options);
+        if !has_all {
+            return Ok(Steady::NONE);
+        }
+        for finding in findings.iter().filter(|it| is_step(it)) {
+            *steady.of(finding.trace) = false;
+        }
+        if steady == Steady::NONE {
+            break;
+        }
+    }
+    Ok(steady)
+}
+
+/// Whether a trace takes a step that is not timing's.
+pub(crate) fn is_step(finding: &Finding) -> bool {
+    matches!(finding.reason, Reason::OtherCall | Reason::EndsEarly)
+}
+
+/// Lets the way decide: who leaves it is told for where it does.
+pub(crate) fn suspect(findings: &mut [Finding], steady: Steady, timing: &Timing) {
+    for finding in findings {
+        let is_step = steady.tells(finding, timing);
+        if let Some(standing) = &mut finding.standing {
+            standing.is_steady = true;
+            standing.is_usual &= !is_step;
+        }
+    }
+}
+
+/// What a reader of the p-value should know.
+pub(crate) fn note(normals: usize) -> String {
+    format!(
+        "the {normals} normal runs go the same way but for what depends on timing: a step that none of them takes is a difference, whatever p is"
+    )
+}

@@ -1,0 +1,94 @@
+//! Processes that did not come to their end, where those of every normal run did.
+//!
+//! How much normal runs differ says how likely an order of calls is; that a process hangs until it is
+//! killed, or crashes, is no matter of degree. Where none of them did, it is a difference by itself,
+//! and what its threads were in when it was over is what there is to tell.
+
+use crate::suspect::{Finding, Reason};
+use lockstep_trace::{End, EndKind, ProcessName, Run, brief};
+use std::collections::BTreeMap;
+
+/// Processes of the faulty run that ended otherwise than by themselves, while those of the same name
+/// in all normal runs ended by themselves.
+pub(crate) fn unended(normals: &[&Run], faulty: &Run) -> BTreeMap<ProcessName, End> {
+    let exits = |run: &Run, name: ProcessName| {
+        let mut processes = run.processes.iter();
+        processes.any(|it| it.name == name && it.end.kind == EndKind::Exited)
+    };
+    let processes = faulty.processes.iter().filter(|it| faulty.is_visible(it));
+    processes
+        .filter(|it| it.end.kind != EndKind::Exited)
+        .filter(|it| normals.iter().all(|run| exits(run, it.name)))
+        .map(|it| (it.name, it.end))
+        .collect()
+}
+
+/// Suspects the threads that such a process was held up by, for what they were in.
+pub(crate) fn suspect(
+    findings: &mut [Finding],
+    unended: &BTreeMap<ProcessName, End>,
+    faulty: &Run,
+) {
+    for (process, end) in unended {
+        let held = |it: &Finding| {
+            let stuck = it.stuck.as_ref().filter(|_| it.trace.process == *process)?;
+            (it.reason != Reason::Unmatched).then(|| place(&stuck.function, *end))
+        };
+        let Some(first) = findings.iter().filter_map(held).min() else {
+            continue;
+        };
+        for finding in findings.iter_mut().filter(|it| held(it) == Some(first)) {
+            finding.reason = Reason::EndsEarly;
+            finding.told = Some(told(finding, *end, faulty));
+            if let Some(standing) = &mut finding.standing {
+                standing.is_usual = false;
+            }
+        }
+    }
+}
+
+/// How far from the cause a thread is that is open in this call: one that waits for another's end, or
+/// for something to do, is farther than one that waits for a lock or does not wait.
+fn place(function: &str, end: End) -> u8 {
+    let has = |words: &[&str]| words.iter().any(|word| function.contains(word));
+    let waits = has(&[
+        "wait", "sleep", "poll", "futex", "barrier", "recv", "accept",
+    ]);
+    let locks = has(&["lock"]);
+    match () {
+        () if has(&["join"]) => 2,
+        () if waits => 1,
+        // Who crashes does not wait for a lock.
+        () if locks => u8::from(end.kind == EndKind::Signalled),
+        () => 0,
+    }
+}
+
+/// `is in pthread_mutex_lock, within Pool::work() at pool.cpp:16, when its process is killed, where those of normal runs end`.
+fn told(finding: &Finding, end: End, faulty: &Run) -> String {
+    let stuck = (finding.stuck.as_ref()).map_or_else(String::new, |it| it.function.clone());
+    let thread = faulty.trace(finding.trace);
+    let open = thread.map_or(&[][..], |it| it.open.as_slice());
+    // The innermost call out of a file that is not the compiler's or the system's.
+    let own = open.iter().rev().find_map(|frame| {
+        let line = frame.called_at.as_ref()?;
+        (!line.file.starts_with("/usr/")).then(|| {
+            let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+            let function = faulty.functions.get(frame.function.0 as usize);
+            let name = function.map_or("?", |it| it.name.as_str());
+            (name, format!(" at {file}:{}", line.line))
+        })
+    });
+    let within = match own {
+        Some((name, at)) if name == stuck => at,
+        Some((name, at)) => format!(", within {} called{at},", brief(name)),
+        None => String::new(),
+    };
+    let over = match end.kind {
+        EndKind::Running => "is not over".to_owned(),
+        _ => format!("is over ({end})"),
+    };
+    format!(
+        "is stuck in {stuck}{within} where its process {over}; that of each normal run ends by itself"
+    )
+}
