@@ -15,7 +15,7 @@ pub mod edits;
 use crate::sources;
 use crate::toolchain::Toolchain;
 pub use edits::Class;
-use edits::{ATOMICS, Edit, How, METHODS, Method, NEEDS, RUNTIME, apply};
+use edits::{Edit, How, METHODS, Method, NEEDS, RUNTIME, TOUCHED, apply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -190,12 +190,13 @@ pub fn generate(
             missing.entry(*class).or_insert(reason);
         }
     }
-    let mut atomics = Vec::new();
-    for (file, methods) in ATOMICS {
-        match edits::atomics(&read(file)?, methods) {
-            Ok(edited) => atomics.push((file, edited)),
+    let mut touched = Vec::new();
+    for (file, class, methods) in TOUCHED {
+        let source = read(file).map_err(|it| it.to_string());
+        match source.and_then(|it| edits::touched(&it, methods)) {
+            Ok(edited) => touched.push((file, class, edited)),
             Err(reason) => {
-                missing.insert(Class::Atomics, format!("{file}: {reason}"));
+                missing.insert(class, format!("{file}: {reason}"));
             }
         }
     }
@@ -274,9 +275,13 @@ pub fn generate(
     files.insert("runtime/lockstep_leaks.go".to_owned(), leaks.to_owned());
     files.insert("sync/lockstep.go".to_owned(), sync_file);
     if !missing.contains_key(&Class::Atomics) {
-        files.extend(atomics.into_iter().map(|(file, it)| (file.to_owned(), it)));
         let ours = format!("{ATOMIC_FILE}{}", atomic_functions());
         files.insert("sync/atomic/lockstep.go".to_owned(), ours);
+    }
+    for (file, class, edited) in touched {
+        if !missing.contains_key(&class) {
+            files.insert(file.to_owned(), edited);
+        }
     }
     Ok(Generated {
         files,

@@ -322,7 +322,15 @@ impl<'a> Symbols<'a> {
         if package == "sync" {
             return match name {
                 _ if name.ends_with("-fm") => WRAPPER,
-                _ if name.starts_with("sync.(*rlocker).") || name.starts_with("sync.Once") => {
+                _ if [
+                    "sync.(*rlocker).",
+                    "sync.Once",
+                    "sync.(*Map).",
+                    "sync.lockstepHere",
+                ]
+                .iter()
+                .any(|it| name.starts_with(it)) =>
+                {
                     WRAPPER
                 }
                 _ if name.starts_with("sync.(*Cond).lockstepWait") => LIBRARY,
@@ -331,9 +339,13 @@ impl<'a> Symbols<'a> {
             };
         }
         if package == "sync/atomic"
-            && ["sync/atomic.(*", "sync/atomic.Lockstep"]
-                .iter()
-                .any(|it| name.starts_with(it))
+            && [
+                "sync/atomic.(*",
+                "sync/atomic.Lockstep",
+                "sync/atomic.lockstepHere",
+            ]
+            .iter()
+            .any(|it| name.starts_with(it))
         {
             return WRAPPER;
         }

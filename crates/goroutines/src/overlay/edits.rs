@@ -27,6 +27,8 @@ pub enum Class {
     Onces,
     /// The types of `sync/atomic`, as places for delays.
     Atomics,
+    /// `sync.Map`, as such places too.
+    Maps,
     /// `time.Sleep`
     Sleeps,
     /// Panics.
@@ -60,6 +62,7 @@ impl Class {
             Self::Conds => "sync.Cond",
             Self::Onces => "sync.Once",
             Self::Atomics => "delays at the types of sync/atomic",
+            Self::Maps => "delays at sync.Map",
             Self::Sleeps => "time.Sleep",
             Self::Panics => "panics",
             Self::Exits => "states at the end",
@@ -427,24 +430,42 @@ pub const METHODS: &[Method] = &[
     method("sync/cond.go", Class::Conds, "Cond", "Broadcast", 22),
 ];
 
-/// Where the types of package sync/atomic are, and how many methods of them are places for delays.
-pub const ATOMICS: [(&str, usize); 2] = [("sync/atomic/type.go", 33), ("sync/atomic/value.go", 4)];
+/// Where types are whose methods are places for delays, for what, and how many methods those are: the types of
+/// package sync/atomic, and the map that is used as they are, looked into first and changed then.
+pub const TOUCHED: [(&str, Class, usize); 3] = [
+    ("sync/atomic/type.go", Class::Atomics, 33),
+    ("sync/atomic/value.go", Class::Atomics, 4),
+    ("sync/map.go", Class::Maps, 8),
+];
 
-/// Puts a call of ours before what each method of the atomic types does, but for the rare `And` and `Or`.
+/// What such methods are called: all but the rare `And`, `Or` and `Clear`, and `Range`, which is no one step.
+const TOUCHES: [&str; 9] = [
+    "Load",
+    "Store",
+    "Swap",
+    "CompareAndSwap",
+    "Add",
+    "LoadOrStore",
+    "LoadAndDelete",
+    "Delete",
+    "CompareAndDelete",
+];
+
+/// Puts a call of ours before what each of these methods does.
 ///
 /// # Errors
 /// What is not as expected.
-pub fn atomics(source: &str, methods: usize) -> Result<String, String> {
+pub fn touched(source: &str, methods: usize) -> Result<String, String> {
     const HERE: &str = "lockstepHere()";
     let is_ours = |line: &str| {
-        let line = line
-            .strip_prefix("func (x *")
-            .or(line.strip_prefix("func (v *"));
+        let line = ["func (x *", "func (v *", "func (m *Map"]
+            .iter()
+            .find_map(|it| line.strip_prefix(it));
         let method = line.and_then(|it| {
             let (_, method) = it.split_once(") ")?;
             method.split('(').next()
         });
-        method.is_some_and(|it| ["Load", "Store", "Swap", "CompareAndSwap", "Add"].contains(&it))
+        method.is_some_and(|it| TOUCHES.contains(&it))
     };
     let mut out = String::with_capacity(source.len() * 2);
     let mut found = 0;
@@ -553,7 +574,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_of_atomic_types_are_places() {
+    fn methods_of_atomic_types_and_of_the_map_are_places() {
         let cases = [
             (
                 "func (x *Bool) Load() bool { return LoadUint32(&x.v) != 0 }\n",
@@ -567,9 +588,13 @@ mod tests {
                 "func (v *Value) Load() (val any) {\n\tvp := 1\n}\n",
                 "func (v *Value) Load() (val any) {\n\tlockstepHere()\n\tvp := 1\n}\n",
             ),
+            (
+                "func (m *Map) LoadOrStore(key, value any) (actual any, loaded bool) {\n\treturn m.m\n}\n",
+                "func (m *Map) LoadOrStore(key, value any) (actual any, loaded bool) {\n\tlockstepHere()\n\treturn m.m\n}\n",
+            ),
         ];
         for (source, edited) in cases {
-            assert_eq!(atomics(source, 1).as_deref(), Ok(edited));
+            assert_eq!(touched(source, 1).as_deref(), Ok(edited));
         }
     }
 
@@ -579,8 +604,8 @@ mod tests {
                       func (x *Int32) And(mask int32) (old int32) { return 0 }\n\
                       func (x *Int32) Loaded() bool { return true }\n\
                       func Load() bool { return true }\n";
-        assert_eq!(atomics(others, 0).as_deref(), Ok(others));
-        let said = atomics(others, 1);
+        assert_eq!(touched(others, 0).as_deref(), Ok(others));
+        let said = touched(others, 1);
         assert_eq!(said, Err("0 methods of 1 are as expected".to_owned()));
     }
 }
