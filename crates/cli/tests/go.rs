@@ -391,6 +391,100 @@ fn place(files: &[(&str, &str)]) -> Scratch {
 
 const LEAKS: &str = "package x\n\nimport \"testing\"\n\nfunc TestLeaks(t *testing.T) {\n\tc := make(chan int)\n\tgo func() { c <- 1 }()\n}\n";
 
+/// What looks and acts then, with nothing of `sync` between but atomics and a map: the race detector has no race to
+/// tell, and under it such methods are not inlined.
+#[test]
+fn checks_that_are_old_when_they_are_acted_on_show_under_the_race_detector_too() {
+    const CHECKS: &str = r#"package x
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+func twice(f func()) {
+	var wg sync.WaitGroup
+	wg.Go(f)
+	wg.Go(f)
+	wg.Wait()
+}
+
+func TestAtomics(t *testing.T) {
+	var free, taken atomic.Int64
+	free.Store(1)
+	twice(func() {
+		if free.Load() > 0 {
+			free.Add(-1)
+			taken.Add(1)
+		}
+	})
+	if taken.Load() != 1 {
+		t.Error("taken twice")
+	}
+}
+
+func TestMap(t *testing.T) {
+	var m sync.Map
+	var mu sync.Mutex
+	made := 0
+	twice(func() {
+		if _, ok := m.Load("k"); !ok {
+			m.Store("k", 1)
+			mu.Lock()
+			made++
+			mu.Unlock()
+		}
+	})
+	if made != 1 {
+		t.Error("made twice")
+	}
+}
+"#;
+    if !tools::require(&["go", "gcc"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", CHECKS)]);
+    let words = "go test --json --race --runs 40 x_test.go";
+    let found = lockstep(scratch.path(), &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    for test in found["packages"][0]["tests"].as_array().unwrap() {
+        assert_eq!(test["verdict"], "fail", "{found:#}");
+    }
+}
+
+/// On one processor, as most schedules have it, the two would not run side by side by themselves.
+#[test]
+fn parallel_subtests_run_side_by_side_in_every_schedule() {
+    const SUBTESTS: &str = r#"package x
+
+import "testing"
+
+func TestSubtests(t *testing.T) {
+	c := make(chan int)
+	t.Run("receive", func(t *testing.T) { t.Parallel(); <-c })
+	t.Run("send", func(t *testing.T) { t.Parallel(); c <- 1 })
+}
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", SUBTESTS)]);
+    let run = |processors: &str| {
+        Command::new(env!("CARGO_BIN_EXE_lockstep"))
+            .args(["go", "test", "x_test.go"])
+            .env("GOMAXPROCS", processors)
+            .current_dir(scratch.path())
+            .output()
+            .unwrap()
+    };
+    let found = run("2");
+    assert_eq!(found.status.code(), Some(0), "{}", complaint(&found));
+    // So it is where go test itself would run one at a time.
+    assert_eq!(run("1").status.code(), Some(1));
+}
+
 #[test]
 fn files_need_no_module() {
     if !tools::require(&["go"]) {

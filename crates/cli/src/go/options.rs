@@ -303,8 +303,20 @@ pub fn arguments(flags: &Flags, test: Option<&str>) -> Vec<OsString> {
     if flags.events {
         arguments.push("-test.v".into());
     }
+    // The schedule's processors are not what says how many tests of the program run side by side.
+    let is_said = |it: &OsString| it.to_string_lossy().starts_with("-test.parallel=");
+    if !flags.test.iter().any(is_said) {
+        arguments.push(format!("-test.parallel={}", processors()).into());
+    }
     arguments.extend(flags.test.iter().cloned());
     arguments
+}
+
+/// What `GOMAXPROCS` is where nobody disturbs the schedule.
+fn processors() -> usize {
+    let asked = std::env::var("GOMAXPROCS").ok();
+    let asked = asked.and_then(|it| it.parse().ok()).filter(|it| *it > 0);
+    asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// A path as the user would write it from here.
@@ -368,6 +380,14 @@ mod tests {
         assert_eq!(arguments(&flags, Some("TestA"))[0], "-test.run=^TestA$/b");
         let events = Flags::of(&["-json".into()]).unwrap();
         assert!(arguments(&events, None).contains(&"-test.v".into()));
+        let side_by_side = |words: &[&str]| {
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            let words = arguments(&Flags::of(&words).unwrap(), None);
+            let mut words = words.into_iter().map(|it| it.into_string().unwrap());
+            words.find_map(|it| it.strip_prefix("-test.parallel=").map(str::to_owned))
+        };
+        assert_eq!(side_by_side(&["-parallel=5"]).as_deref(), Some("5"));
+        assert!(side_by_side(&[]).is_some());
         assert!(Flags::of(&["-exec".into()]).is_err());
     }
 
