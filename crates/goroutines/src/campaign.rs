@@ -40,6 +40,8 @@ const STEERED: u8 = 16;
 pub const FIRST: u32 = 16;
 /// And what a later one does.
 pub const LATER: u32 = 4;
+/// After so many runs, one behind the other, that only their time limit ended, no other is made.
+const SLOW: u32 = 3;
 /// None begins later than this after the run did.
 pub const TRYING: Duration = Duration::from_secs(2);
 
@@ -194,6 +196,7 @@ impl Subject<'_> {
         };
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
         let mut foresight = Foresight::default();
+        let mut slow = 0;
         'runs: for number in 1..=options.runs {
             if (options.interrupted)().is_some() {
                 break;
@@ -238,6 +241,13 @@ impl Subject<'_> {
                 let is_bug = run.judgement.verdict.is_bug();
                 // No schedule brings a network.
                 if is_new && !options.goes_on || run.judgement.lacks_network {
+                    break 'runs;
+                }
+                if is_first {
+                    let is_slow = run.judgement.verdict == Verdict::Slow;
+                    slow = if is_slow { slow + 1 } else { 0 };
+                }
+                if slow == SLOW && !options.goes_on {
                     break 'runs;
                 }
                 let enough = |percent: f64| found.coverage.totals().percent() >= percent;
