@@ -16,6 +16,7 @@ mod read;
 
 pub use read::ExecutionError;
 
+use crate::tree::Place;
 use serde::{Deserialize, Serialize};
 
 /// Index into [`Execution::sites`].
@@ -299,6 +300,15 @@ pub enum End {
     TimedOut,
 }
 
+/// The goroutine that the runtime names with a fatal message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FatalIn {
+    /// Its number.
+    pub goroutine: u64,
+    /// Where it stood outside the runtime.
+    pub place: Option<Place>,
+}
+
 /// What the program's own output says of its end, apart from its status.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
@@ -306,6 +316,9 @@ pub struct Output {
     pub races: Vec<String>,
     /// The message of an uncaught panic or a fatal error, one line.
     pub fatal: Option<String>,
+    /// Whose that was, and where.
+    #[serde(default)]
+    pub fatal_in: Option<FatalIn>,
     /// Names of the tests that failed.
     pub failed_tests: Vec<String>,
     /// What these tests said of it, each with its place: `x_test.go:31: no result`.

@@ -1,6 +1,7 @@
 //! What a Go program's own output says of its end.
 
-use crate::execution::{End, Output};
+use crate::execution::{End, FatalIn, Output};
+use crate::tree::Place;
 
 /// The status of a program that the runtime ended.
 const CRASHED: i32 = 2;
@@ -32,6 +33,7 @@ pub fn read(text: &str, end: &End) -> Output {
     };
     Output {
         races: races(text),
+        fatal_in: fatal.as_ref().and_then(|_| fatal_in(text)),
         fatal,
         failed_tests,
         failures,
@@ -106,6 +108,32 @@ fn is_fatal(line: &str) -> bool {
         && (!line.starts_with("runtime: ") || line.contains("goroutine stack exceeds"))
 }
 
+/// The first goroutine that ran below the fatal message, and its first frame outside the runtime.
+fn fatal_in(text: &str) -> Option<FatalIn> {
+    let mut lines = text.lines().skip_while(|it| !is_fatal(it));
+    let goroutine = lines.find_map(|it| {
+        let (number, state) = it.strip_prefix("goroutine ")?.split_once(" [")?;
+        // `gp=0x... m=0 mp=0x...` may stand between the two.
+        let number = number.split(' ').next()?.parse().ok()?;
+        state.starts_with("running").then_some(number)
+    })?;
+    let stack: Vec<&str> = lines.take_while(|it| !it.is_empty()).collect();
+    let is_inside = |function: &str| {
+        let inside = ["runtime.", "internal/", "sync.", "panic("];
+        inside.iter().any(|it| function.starts_with(it))
+    };
+    let place = stack.chunks_exact(2).find_map(|frame| {
+        let &[function, at] = frame else {
+            return None;
+        };
+        let (file, rest) = at.trim_start().rsplit_once(".go:")?;
+        let line = rest.split(' ').next()?.parse().ok()?;
+        let file = format!("{file}.go");
+        (!is_inside(function)).then_some(Place { file, line })
+    });
+    Some(FatalIn { goroutine, place })
+}
+
 /// The race detector's reports, between their rules.
 fn races(text: &str) -> Vec<String> {
     const RULE: &str = "==================";
@@ -139,6 +167,23 @@ mod tests {
             Some("panic: broken")
         );
         assert_eq!(read(text, &End::Exited(0)).fatal, None);
+    }
+
+    #[test]
+    fn a_fatal_error_has_a_goroutine_and_a_place() {
+        let text = "12\nfatal error: concurrent map writes\n\ngoroutine 15 [running]:\n\
+            internal/runtime/maps.fatal({0x4e232a?, 0x0?})\n\t/go/src/runtime/panic.go:1184 +0x18\n\
+            main.main.func2()\n\t/app/main file.go:29 +0x2c\ncreated by main.main in goroutine 1\n\
+            \t/app/main.go:27 +0x27c\n\ngoroutine 1 [select (no cases)]:\n";
+        let stood = read(text, &End::Exited(2)).fatal_in.map(|it| {
+            let place = it.place.map(|it| (it.file, it.line));
+            (it.goroutine, place)
+        });
+        assert_eq!(
+            stood,
+            Some((15, Some(("/app/main file.go".to_owned(), 29))))
+        );
+        assert_eq!(read("fatal error: x\n", &End::Exited(2)).fatal_in, None);
     }
 
     #[test]

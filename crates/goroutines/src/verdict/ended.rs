@@ -43,6 +43,13 @@ impl<'a> Judge<'_, 'a> {
                 (fits && unlocks).then(|| wrong(index)).flatten()
             })
         });
+        // Else the runtime's own words name it.
+        let named = output.fatal_in.as_ref().filter(|_| who.is_none());
+        let who = who.or_else(|| {
+            let number = named?.goroutine;
+            let mut ids = self.execution.with_ids();
+            ids.find(|it| it.1.number == number).map(|it| it.0)
+        });
         let usage = who.and_then(|it| self.replay.open(it)).filter(|open| {
             matches!(
                 open.action,
@@ -60,14 +67,17 @@ impl<'a> Judge<'_, 'a> {
             .or_else(|| panic.and_then(|it| events[it].site))
             .or_else(|| {
                 let goroutine = self.execution.goroutines.get(who?.0 as usize)?;
-                goroutine.stands_at()
+                goroutine.stands_at().filter(|_| named.is_none())
             });
+        let cause = self
+            .place(site)
+            .or_else(|| named.and_then(|it| it.place.clone()));
         let mut sentence = match who {
             Some(who) => format!("{} crashed: {message}", self.words.who(who)),
             None => format!("it crashed: {message}"),
         };
-        if site.is_some() {
-            sentence.push_str(&format!(", at {}", self.words.at(site)));
+        if let Some(place) = &cause {
+            sentence.push_str(&format!(", at {}", short(place)));
         }
         let mut related = Vec::new();
         let closed = |it: &ObjectId| self.replay.closed(*it).is_some();
@@ -95,7 +105,7 @@ impl<'a> Judge<'_, 'a> {
         let mut judgement = Judgement {
             verdict: Verdict::Crash,
             sentence,
-            cause: self.place(site),
+            cause,
             related,
             goroutines: who.map(|it| self.concerned(it)).into_iter().collect(),
             asks_for_calm: false,
