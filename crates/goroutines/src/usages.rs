@@ -56,6 +56,20 @@ pub struct Usage {
     pub cases: Vec<Case>,
 }
 
+impl Usage {
+    /// As what a run records it, and at which line: a `select` of one case is compiled as that send or receive, or as
+    /// its attempt. `None` of a `select` without cases, of which there is nothing to record.
+    #[must_use]
+    pub fn recorded(&self) -> Option<(&str, u32)> {
+        match (self.kind.as_str(), self.cases.as_slice()) {
+            ("select", []) => None,
+            ("select", [case]) if self.default => Some(("select", case.line)),
+            ("select", [case]) => Some((&case.kind, case.line)),
+            (kind, _) => Some((kind, self.line)),
+        }
+    }
+}
+
 /// The usages of packages, tests included, in the module around `directory`. `version` is the toolchain's.
 ///
 /// # Errors
@@ -158,4 +172,39 @@ fn helper(version: &str) -> Result<PathBuf, BuildError> {
     }
     fs::rename(&draft, &file).map_err(|error| failed(&file, error))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_select_of_one_case_is_recorded_as_that() {
+        let case = |kind: &str, line| Case {
+            kind: kind.to_owned(),
+            object: "c".to_owned(),
+            line,
+        };
+        let recorded = |default, cases| {
+            let usage = Usage {
+                file: "main.go".to_owned(),
+                line: 10,
+                column: 2,
+                kind: "select".to_owned(),
+                object: String::new(),
+                function: "main.main".to_owned(),
+                package: "main".to_owned(),
+                deferred: false,
+                default,
+                cases,
+            };
+            usage.recorded().map(|it| (it.0.to_owned(), it.1))
+        };
+        let is = |kind: &str, line| Some((kind.to_owned(), line));
+        assert_eq!(recorded(true, vec![case("send", 12)]), is("select", 12));
+        assert_eq!(recorded(false, vec![case("send", 11)]), is("send", 11));
+        let two = vec![case("send", 11), case("receive", 13)];
+        assert_eq!(recorded(false, two), is("select", 10));
+        assert_eq!(recorded(true, Vec::new()), None);
+    }
 }

@@ -95,11 +95,12 @@ pub(super) fn expected(campaign: &Campaign) -> Result<Vec<Usage>> {
     Ok(found
         .into_iter()
         .filter_map(|it| {
+            let (kind, line) = it.recorded()?;
             Some(Usage {
-                action: action(&it.kind)?,
+                action: action(kind)?,
                 place: Place {
-                    file: it.file,
-                    line: it.line,
+                    file: it.file.clone(),
+                    line,
                 },
             })
         })

@@ -11,6 +11,7 @@ pub(super) fn entries(execution: &Execution, paths: &[Option<NodePath>]) -> BTre
         execution,
         paths,
         unblocked: vec![BTreeSet::new(); execution.goroutines.len()],
+        inner: BTreeSet::new(),
         entries: BTreeMap::new(),
     };
     let mut replay = Replay::new(execution);
@@ -38,11 +39,17 @@ struct Observer<'a> {
     paths: &'a [Option<NodePath>],
     /// By goroutine: the requests of usages that made another goroutine run.
     unblocked: Vec<BTreeSet<usize>>,
+    /// Completions of usages that are no line of their own.
+    inner: BTreeSet<usize>,
     entries: BTreeMap<Key, Entry>,
 }
 
-/// Whether a usage is part of a `Cond.Wait`, and no line of its own.
+/// Whether a usage is part of a `Cond.Wait`, or a library's on somebody's behalf, and no line of its own.
 fn is_inner(replay: &Replay<'_>, id: GoroutineId, event: usize) -> bool {
+    let what = replay.execution.events.get(event).map(|it| &it.what);
+    if matches!(what, Some(What::Request { on_behalf, .. }) if *on_behalf) {
+        return true;
+    }
     replay
         .opened(id)
         .iter()
@@ -98,6 +105,7 @@ impl Observer<'_> {
                 };
                 let readied = self.unblocked[id.0 as usize].remove(&open.event);
                 if is_inner(replay, id, open.event) {
+                    self.inner.insert(index);
                     return;
                 }
                 self.completes(id, open, *case, readied);
@@ -151,7 +159,8 @@ impl Observer<'_> {
             let What::Complete { action, .. } = self.execution.events[hold.event].what else {
                 continue;
             };
-            if hold.goroutine != id && matches!(action, Action::Lock | Action::RLock) {
+            let is_own = !self.inner.contains(&hold.event);
+            if is_own && hold.goroutine != id && matches!(action, Action::Lock | Action::RLock) {
                 self.note(hold.goroutine, hold.site, action, None, Aspect::Blocking);
             }
         }

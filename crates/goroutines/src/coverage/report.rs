@@ -146,6 +146,8 @@ fn node(usage: &UsageReport) -> String {
     // The package's path says little beside the line.
     let function = function.rsplit('/').next().unwrap_or(function);
     match path.last() {
+        // Tests, examples and fuzz targets are begun at one line of a file that nobody sees.
+        Some(Some(place)) if place.file.ends_with("_testmain.go") => "in the test".to_owned(),
         Some(Some(place)) => format!("in {function}, made at {}", short(place)),
         _ => format!("in {function}"),
     }
