@@ -73,6 +73,8 @@ fn tests_are_judged_one_by_one_and_kept_as_runs() {
         .collect();
     assert!(tests.iter().filter(|it| **it == "TestPasses").count() >= 2);
     let number = |test: &str| tests.iter().position(|it| *it == test).unwrap() + 1;
+    assert_eq!(package["tests"][0]["kept"], Value::Null);
+    assert_eq!(package["tests"][2]["kept"], number("TestLeaks"));
     let run = place.join(format!("run-{}", number("TestLeaks")));
     let run = run.to_string_lossy().into_owned();
     let info = lockstep(&sources(), &["info", &run, "--json"]);
@@ -623,6 +625,12 @@ fn what_does_not_build_or_begin_keeps_nothing_else_from_it() {
         ("waits", "global-deadlock", true),
     ];
     assert_eq!(verdicts, expected);
+    for words in [&["test"][..], &["run"]] {
+        let words = [&["go"], words, &["-o", "kept", "./broken"]].concat();
+        let found = lockstep(scratch.path(), &words);
+        assert!(complaint(&found).contains("packages that build"));
+        assert!(!scratch.join("kept").exists(), "{words:?}");
+    }
 }
 
 #[test]

@@ -111,6 +111,8 @@ pub struct Found {
     pub executions: u32,
     /// The worst judgement, the run where it was first, and that run's plan.
     pub worst: Option<(Judgement, u32, Plan)>,
+    /// Which of the executions that was, from 1.
+    pub shown_by: u32,
     /// Whether that is a bug, and not a known one.
     pub is_new: bool,
     /// What the program printed then.
@@ -189,6 +191,7 @@ impl Subject<'_> {
             runs: 0,
             executions: 0,
             worst: None,
+            shown_by: 0,
             is_new: false,
             output: String::new(),
             coverage: Coverage::new(),
@@ -341,6 +344,7 @@ impl Found {
             .is_none_or(|it| (self.is_new, it.0.verdict) < (is_new, run.judgement.verdict));
         if is_worse {
             self.is_new = is_new;
+            self.shown_by = self.executions;
             self.worst = Some((run.judgement.clone(), run.number, run.plan.clone()));
             self.output.clone_from(&run.outcome.text);
         }

@@ -38,7 +38,7 @@ pub struct Schedule {
     #[arg(long)]
     race: bool,
     /// Enough once PERCENT of the coverage requirements are met
-    #[arg(long, value_name = "PERCENT")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
     coverage: Option<f64>,
     /// Most bytes of a run's records
     #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = crate::record::size)]
@@ -122,6 +122,15 @@ impl Schedule {
         }
         let absolute = std::path::absolute(path);
         Ok(Some(absolute.with_context(|| path.display().to_string())?))
+    }
+}
+
+/// Takes the directory of a campaign away that had no run, as nothing was built.
+pub fn unmake(place: Option<&Path>) {
+    if let Some(place) = place {
+        let _ = std::fs::remove_dir_all(place.join("bin"));
+        // Nothing else is in it.
+        let _ = std::fs::remove_dir(place);
     }
 }
 
@@ -277,7 +286,8 @@ pub fn built<T>(result: Result<T, BuildError>) -> Result<T> {
 }
 
 fn output_lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(output::printable).collect();
+    let lines = text.lines().map(|it| it.replace('\t', "        "));
+    let lines: Vec<String> = lines.map(|it| output::printable(&it)).collect();
     lines.join("\n")
 }
 
@@ -327,6 +337,12 @@ pub fn from_here(path: &str) -> String {
         .unwrap_or(path)
         .display()
         .to_string()
+}
+
+/// From 0 to 100.
+fn percent(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|it| (0.0..=100.0).contains(it));
+    value.ok_or_else(|| format!("expected a percentage from 0 to 100, found '{text}'"))
 }
 
 /// `10s`, `1h30m`, `250ms` or seconds.
@@ -389,6 +405,14 @@ mod tests {
         assert_eq!(side_by_side(&["-parallel=5"]).as_deref(), Some("5"));
         assert!(side_by_side(&[]).is_some());
         assert!(Flags::of(&["-exec".into()]).is_err());
+    }
+
+    #[test]
+    fn percentages() {
+        assert_eq!(percent("87.5"), Ok(87.5));
+        for wrong in ["", "-1", "101", "NaN", "x"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

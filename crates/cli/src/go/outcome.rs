@@ -14,9 +14,16 @@ use std::io::Write;
 pub struct Tested {
     pub test: String,
     pub found: Found,
+    /// The kept run that shows what was found.
+    pub kept: Option<usize>,
     pub is_known: bool,
     /// Whether it came to its end before somebody asked us to end.
     pub is_over: bool,
+}
+
+/// `, kept as run-7`, as `go replay --run 7` has it.
+pub fn kept_as(run: Option<usize>) -> String {
+    run.map_or_else(String::new, |it| format!(", kept as run-{it}"))
 }
 
 /// What came of a package.
@@ -135,11 +142,12 @@ impl Tested {
         let known = if self.is_known { " (known)" } else { "" };
         writeln!(
             out,
-            "  {}: {}{known} in run {number} of {}, seed {}",
+            "  {}: {}{known} in run {number} of {}, seed {}{}",
             output::printable(&self.test),
             judgement.label(),
             self.found.runs,
-            plan.policy.seed
+            plan.policy.seed,
+            kept_as(self.kept)
         )?;
         if !self.is_known {
             words::explain(out, judgement)?;
@@ -164,6 +172,7 @@ impl Tested {
             "executions": self.found.executions,
             "first_run": bug.map(|it| it.1),
             "seed": bug.map(|it| it.2.policy.seed),
+            "kept": bug.and(self.kept),
             "sentence": bug.map(|it| it.0.sentence.as_str()),
             "cause": bug.and_then(|it| it.0.cause.as_ref()).map(|it| format!("{}:{}", it.file, it.line)),
             "known": self.is_known,

@@ -1,6 +1,7 @@
 //! `lockstep go run`: a Go program under many schedules.
 
-use super::options::{Flags, Schedule, built, paths};
+use super::options::{Flags, Schedule, built, paths, unmake};
+use super::outcome::kept_as;
 use super::test::{Scratch, Stopped, row};
 use super::words;
 use anyhow::Result;
@@ -9,6 +10,7 @@ use lockstep_goroutines::campaign::Subject;
 use lockstep_goroutines::execution::End;
 use lockstep_goroutines::store::{Campaign, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
+use lockstep_goroutines::verdict::Verdict;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -46,7 +48,7 @@ impl Run {
         let file = place
             .as_ref()
             .map_or_else(|| scratch.0.join("0"), |it| it.join("bin/0"));
-        built(builder.program(&self.package, &file))?;
+        built(builder.program(&self.package, &file)).inspect_err(|_| unmake(place.as_deref()))?;
         let paths = paths(&builder, std::slice::from_ref(&self.package));
         let program = Program::open(&file, &builder.toolchain.root, None)?;
         let symbols = Symbols::of(&program);
@@ -92,6 +94,9 @@ impl Run {
         }
         if let Some((judgement, number, plan)) = &found.worst {
             let mut text = Vec::new();
+            // Executions are the runs that are kept, one for one.
+            let is_kept = place.is_some() && judgement.verdict != Verdict::Pass;
+            let kept = is_kept.then_some(found.shown_by as usize);
             if self.schedule.json {
                 let totals = found.coverage.totals();
                 let value = serde_json::json!({
@@ -101,6 +106,7 @@ impl Run {
                     "executions": found.executions,
                     "first_run": number,
                     "seed": plan.policy.seed,
+                    "kept": kept,
                     "sentence": judgement.sentence,
                     "goroutines": words::goroutines(judgement),
                     "coverage": {"covered": totals.covered, "total": totals.total},
@@ -110,8 +116,11 @@ impl Run {
             } else {
                 writeln!(
                     text,
-                    "lockstep: {} in run {number} of {}, seed {}",
-                    judgement.verdict, found.runs, plan.policy.seed
+                    "lockstep: {} in run {number} of {}, seed {}{}",
+                    judgement.verdict,
+                    found.runs,
+                    plan.policy.seed,
+                    kept_as(kept)
                 )?;
                 words::explain(&mut text, judgement)?;
                 let suspected: Vec<_> = found.suspected.iter().map(|it| ("main", it)).collect();

@@ -1,6 +1,6 @@
 //! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
 
-use super::options::{Flags, Schedule, arguments, built, interrupted, paths};
+use super::options::{Flags, Schedule, arguments, built, interrupted, paths, unmake};
 use super::outcome::{Outcome, Tested};
 use crate::output;
 use anyhow::{Context, Result, bail};
@@ -19,8 +19,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Run the tests of packages under many schedules, and judge each run by what its goroutines did
@@ -102,8 +102,10 @@ impl Test {
         let bin = place
             .as_ref()
             .map_or_else(|| scratch.0.clone(), |it| it.join("bin"));
-        let binaries = built(builder.tests(&with, &bin))?;
+        let binaries =
+            built(builder.tests(&with, &bin)).inspect_err(|_| unmake(place.as_deref()))?;
         if binaries.iter().all(Result::is_err) {
+            unmake(place.as_deref());
             return built(binaries.into_iter().collect::<Result<(), _>>())
                 .map(|()| ExitCode::SUCCESS);
         }
@@ -349,9 +351,12 @@ fn run_package(
             arguments: arguments(flags, test),
             directory: &built.package.directory,
         };
-        let mut found = subject.campaign(options, |run| match keeper {
-            Some(keeper) => keeper.keep(built.number, test, &subject.arguments, options, run),
-            None => Ok(()),
+        let mut kept = Vec::new();
+        let mut found = subject.campaign(options, |run| {
+            if let Some(keeper) = keeper {
+                kept.push(keeper.keep(built.number, test, &subject.arguments, options, run)?);
+            }
+            Ok::<(), Stopped>(())
         })?;
         if found.runs == 0 {
             break;
@@ -365,6 +370,7 @@ fn run_package(
         let printed = std::mem::take(&mut found.output);
         let tested = Tested {
             test: name.to_owned(),
+            kept: kept.get((found.shown_by as usize).wrapping_sub(1)).copied(),
             found,
             is_known,
             is_over,
@@ -407,6 +413,7 @@ impl From<Stopped> for anyhow::Error {
 }
 
 impl Keeper<'_> {
+    /// Keeps a run; its number in the directory.
     fn keep(
         &self,
         program: usize,
@@ -414,16 +421,16 @@ impl Keeper<'_> {
         arguments: &[OsString],
         options: &campaign::Options,
         run: &campaign::Run,
-    ) -> Result<(), Stopped> {
-        let Ok(mut campaign) = self.campaign.lock() else {
-            return Ok(());
-        };
+    ) -> Result<usize, Stopped> {
+        // Nobody panics while it is locked.
+        let mut campaign = self.campaign.lock().unwrap_or_else(PoisonError::into_inner);
         let row = row(program, test, arguments, options, run);
         campaign.runs.push(row);
         let number = campaign.runs.len();
         campaign
             .keep(self.directory, number, program, run)
-            .map_err(Stopped::Store)
+            .map_err(Stopped::Store)?;
+        Ok(number)
     }
 }
 
