@@ -13,6 +13,8 @@ pub(super) struct Touch {
     select: Option<usize>,
     has_default: bool,
     amount: i64,
+    /// Locks that its goroutine held.
+    locks: Vec<ObjectId>,
 }
 
 /// More steps at one object than this do not tell more.
@@ -51,6 +53,11 @@ pub(super) fn see(steps: &mut [Vec<Touch>], replay: &Replay<'_>, order: &Order, 
                 select,
                 has_default: *default,
                 amount: *amount,
+                locks: replay
+                    .held_by(goroutine)
+                    .iter()
+                    .map(|it| it.object)
+                    .collect(),
             });
         }
     };
@@ -105,7 +112,9 @@ fn close_and_send(
 ) {
     for close in of(touches, Action::Close) {
         for send in of(touches, Action::Send) {
-            if !send.step.beside(&close.step) {
+            // Who looks whether it is closed does so under the lock that the close is made under.
+            let is_kept = send.locks.iter().any(|it| close.locks.contains(it));
+            if is_kept || !send.step.beside(&close.step) {
                 continue;
             }
             let words = &context.words;

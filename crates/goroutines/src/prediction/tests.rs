@@ -303,6 +303,16 @@ fn a_close_that_may_overtake_a_send() {
     it.does(MAIN, 4, Action::Receive, channel);
     it.does(MAIN, 5, Action::Close, channel);
     assert_eq!(suspicions(&it), []);
+    // A flag may be looked at under the lock.
+    let mut it = Sample::new();
+    let (channel, lock) = (it.channel(MAIN, 2, 4), it.mutex(2));
+    let child = it.go(MAIN, 3);
+    for (by, line, action) in [(child, 10, Action::Send), (MAIN, 5, Action::Close)] {
+        it.does(by, line, Action::Lock, lock);
+        it.does(by, line + 1, action, channel);
+        it.does(by, line + 2, Action::Unlock, lock);
+    }
+    assert_eq!(suspicions(&it), []);
 }
 
 #[test]
