@@ -31,6 +31,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The argument of a test binary that says how many of its tests run side by side.
+pub const PARALLEL: &str = "-test.parallel=";
 /// How long a test binary may take to say which tests it has.
 const LISTING: Duration = Duration::from_secs(20);
 /// How many of the longest delays a place to steer by waits.
@@ -167,10 +169,13 @@ impl Subject<'_> {
         })
     }
 
-    /// The campaign's seed and what is run: else all programs of one shape would have the same luck.
+    /// The campaign's seed and what is run: else all programs of one shape would have the same luck. It is the same on
+    /// every machine.
     fn seed(&self, seed: u64) -> u64 {
         let name = self.directory.file_name().unwrap_or_default();
-        let words = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
+        let of_machine = |it: &&OsString| it.to_string_lossy().starts_with(PARALLEL);
+        let arguments = self.arguments.iter().filter(|it| !of_machine(it));
+        let words = std::iter::once(name).chain(arguments.map(OsString::as_os_str));
         let mut hash = seed ^ 0xcbf2_9ce4_8422_2325;
         for byte in words.flat_map(|it| it.as_encoded_bytes()) {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

@@ -5,7 +5,7 @@ use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::build::{BuildError, Builder};
-use lockstep_goroutines::campaign;
+use lockstep_goroutines::campaign::{self, PARALLEL};
 use lockstep_goroutines::launch::Interrupt;
 use lockstep_goroutines::paths::Paths;
 use std::ffi::OsString;
@@ -314,9 +314,9 @@ pub fn arguments(flags: &Flags, test: Option<&str>) -> Vec<OsString> {
         arguments.push("-test.v".into());
     }
     // The schedule's processors are not what says how many tests of the program run side by side.
-    let is_said = |it: &OsString| it.to_string_lossy().starts_with("-test.parallel=");
+    let is_said = |it: &OsString| it.to_string_lossy().starts_with(PARALLEL);
     if !flags.test.iter().any(is_said) {
-        arguments.push(format!("-test.parallel={}", processors()).into());
+        arguments.push(format!("{PARALLEL}{}", processors()).into());
     }
     arguments.extend(flags.test.iter().cloned());
     arguments
@@ -400,7 +400,7 @@ mod tests {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
             let words = arguments(&Flags::of(&words).unwrap(), None);
             let mut words = words.into_iter().map(|it| it.into_string().unwrap());
-            words.find_map(|it| it.strip_prefix("-test.parallel=").map(str::to_owned))
+            words.find_map(|it| it.strip_prefix(PARALLEL).map(str::to_owned))
         };
         assert_eq!(side_by_side(&["-parallel=5"]).as_deref(), Some("5"));
         assert!(side_by_side(&[]).is_some());
