@@ -45,6 +45,28 @@ fn two_locks_in_two_orders() {
     assert_eq!(judgement.goroutines[0].waits_for[0].goroutines, [19]);
 }
 
+/// What a timer runs has no maker.
+#[test]
+fn a_callback_waits_for_the_lock_of_whoever_waits_for_it() {
+    let mut it = Sample::new();
+    let lock = it.mutex(5);
+    let done = it.channel(MAIN, 2, 0);
+    let callback = it.go(MAIN, 3);
+    it.execution.goroutines[callback.0 as usize].parent = None;
+    it.does(MAIN, 5, Action::Lock, lock);
+    it.waits(callback, 10, Action::Lock, lock);
+    it.waits(MAIN, 6, Action::Receive, done);
+    let judgement = judge(&it.execution);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    assert!(
+        judgement
+            .sentence
+            .ends_with("by main since main.go:5: a circle"),
+        "{}",
+        judgement.sentence
+    );
+}
+
 #[test]
 fn a_sender_that_keeps_the_lock_its_receiver_needs() {
     let mut it = Sample::new();

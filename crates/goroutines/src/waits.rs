@@ -455,8 +455,10 @@ impl Search<'_, '_> {
                 .into_iter()
                 .filter(|who| {
                     let made = self.replay.created(*who);
+                    // What a timer runs was made by nobody, and may be of anybody who came to be able to do it.
+                    let parent = execution.goroutines[who.0 as usize].parent;
                     made.is_some_and(|it| since <= it && it < open.event)
-                        && execution.goroutines[who.0 as usize].parent == Some(id)
+                        && parent.is_none_or(|it| it == id)
                         && !done(who)
                 })
                 .collect();
