@@ -9,6 +9,8 @@ use crate::{
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use lockstep_format::plan::planner;
+use lockstep_record::Heap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -105,7 +107,19 @@ impl Command {
         match self {
             Self::Record(_) | Self::Inject(_) => WRAPPER_FAILED,
             Self::Go(it) if it.wraps() => WRAPPER_FAILED,
+            // What the probe takes for it.
+            Self::Plan(_) => planner::MEMORY,
             _ => FAILED,
+        }
+    }
+
+    /// Whether it has work for several threads.
+    pub fn is_parallel(&self) -> bool {
+        match self {
+            Self::Record(it) => it.looks(),
+            Self::Inject(_) | Self::Plan(_) | Self::Rm(_) => false,
+            Self::Runs(_) | Self::Doctor(_) | Self::Completions(_) | Self::Man(_) => false,
+            _ => true,
         }
     }
 }
@@ -130,7 +144,9 @@ pub fn command() -> clap::Command {
 pub fn parse() -> Result<Command, ExitCode> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let name: Vec<_> = arguments.iter().skip(1).take(2).collect();
-    let failed = ExitCode::from(if wraps(&name) { WRAPPER_FAILED } else { FAILED });
+    let failed = if wraps(&name) { WRAPPER_FAILED } else { FAILED };
+    Heap::exhausted_means(failed);
+    let failed = ExitCode::from(failed);
     let is_go_test = name == ["go", "test"];
     let command = command();
     if let Some(line) = std::env::var_os(VARIABLE) {

@@ -46,6 +46,7 @@ mod seal;
 mod similarity;
 mod sources;
 mod stack;
+mod threads;
 mod tree;
 
 use rustix::process::{Resource, getrlimit};
@@ -54,6 +55,9 @@ use std::process::ExitCode;
 /// Bytes of stack below which a thread with a stack of its own does the work: a small limit is meant for the
 /// program that is recorded, which inherits it from us, as what makes its plans does from it.
 const ENOUGH_STACK: u64 = 1 << 20;
+
+#[global_allocator]
+static HEAP: lockstep_record::Heap = lockstep_record::Heap;
 
 fn main() -> ExitCode {
     let is_small = |limit: u64| limit < ENOUGH_STACK;
@@ -75,7 +79,13 @@ fn perform() -> ExitCode {
         Err(status) => return status,
     };
     let failed = command.failure_status();
-    command.run().unwrap_or_else(|error| {
+    lockstep_record::Heap::exhausted_means(failed);
+    let ready = if command.is_parallel() {
+        threads::start()
+    } else {
+        Ok(())
+    };
+    ready.and_then(|()| command.run()).unwrap_or_else(|error| {
         output::complain(&output::with_causes(&error));
         ExitCode::from(failed)
     })

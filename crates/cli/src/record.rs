@@ -142,6 +142,11 @@ pub fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Record {
+    /// Whether it looks at what it records.
+    pub fn looks(&self) -> bool {
+        self.hang.is_some()
+    }
+
     pub fn run(self) -> Result<ExitCode> {
         let options = Options {
             command: self.command,

@@ -486,6 +486,8 @@ pub(crate) fn start(command: &mut Command) -> Result<Child, Error> {
     let child = command.spawn().map_err(|error| {
         let status = match error.kind() {
             std::io::ErrorKind::NotFound => 127,
+            // No process for it, or no memory.
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::OutOfMemory => 125,
             _ => 126,
         };
         let program = command.get_program().display();

@@ -16,6 +16,7 @@ mod buffer;
 mod cache;
 mod directory;
 mod error;
+mod heap;
 mod images;
 mod inject;
 mod launch;
@@ -33,6 +34,7 @@ pub use buffer::gather;
 pub use cache::Cache;
 pub use directory::{check_run, remove_run};
 pub use error::Error;
+pub use heap::Heap;
 pub use inject::{Injection, inject};
 pub use launch::file_limit_is_an_error;
 pub use launch::{Asked, asked, remember_signals};
@@ -46,7 +48,7 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to record and where to.
 #[derive(Debug, Clone)]
@@ -211,7 +213,11 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
     let watcher = watcher.filter(|_| directory.elected);
     let status = execute(&probe, &directory, options.redact, watcher, command);
     let buffered = buffer.and_then(|buffer| buffer.leave(&directory.path));
-    let status = status?;
+    let status = status.inspect_err(|_| {
+        if directory.elected {
+            let _ = remove_run(&directory.path);
+        }
+    })?;
     if directory.elected {
         plan::remember(&directory.path, &choice, &images, &options.command);
     }
@@ -253,12 +259,17 @@ fn execute(
     let mut command = command(&probe);
     let stop = AtomicBool::new(false);
     let status = std::thread::scope(|scope| {
-        let mut child = launch::start(&mut command)?;
+        // Before the command: where there can be no thread, it is not started.
+        let begin = || {
+            let watcher = watch::Watcher::start(scope, directory, &stop)?;
+            if let Some(looker) = looker {
+                watch::beside(scope, || look::watch_over(&directory.path, &stop, looker))?;
+            }
+            Ok((launch::start(&mut command)?, watcher))
+        };
+        let started = begin().inspect_err(|_| stop.store(true, Ordering::Release));
+        let (mut child, watcher) = started?;
         let own = own_name(child.id(), redact);
-        let watcher = watch::Watcher::start(scope, directory, &stop);
-        if let Some(looker) = looker {
-            scope.spawn(|| look::watch_over(&directory.path, &stop, looker));
-        }
         let status = launch::wait(&mut child);
         watcher.finish();
         let status = status?;

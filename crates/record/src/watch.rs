@@ -2,8 +2,10 @@
 //! they ended; has source lines looked up, at low priority.
 
 use crate::directory::Directory;
+use crate::error::Error;
 use crate::lines;
 use crate::process::{FileName, is_here};
+use crate::program::plain;
 use crate::tally::{ProcessFile, files};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -56,7 +58,7 @@ impl<'scope> Watcher<'scope> {
         scope: &'scope Scope<'scope, 'env>,
         directory: &'env Directory,
         stop: &'scope AtomicBool,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let mut threads = Vec::new();
         if directory.elected {
             let run = &directory.path;
@@ -66,10 +68,10 @@ impl<'scope> Watcher<'scope> {
             } else {
                 Duration::ZERO
             };
-            threads.push(scope.spawn(move || watch(run, stop, grace)));
-            threads.push(scope.spawn(move || look_up(run, stop)));
+            threads.push(beside(scope, move || watch(run, stop, grace))?);
+            threads.push(beside(scope, move || look_up(run, stop))?);
         }
-        Self { stop, threads }
+        Ok(Self { stop, threads })
     }
 
     /// Looks once more, and ends.
@@ -79,6 +81,20 @@ impl<'scope> Watcher<'scope> {
             let _ = thread.join();
         }
     }
+}
+
+/// Starts a thread beside the command.
+pub(crate) fn beside<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, ()>, Error> {
+    let thread = std::thread::Builder::new().spawn_scoped(scope, work);
+    thread.map_err(|error| {
+        let error = plain(&error);
+        Error::own(format!(
+            "expected to have a thread beside the command, found none (ulimit -u, ulimit -v): {error}"
+        ))
+    })
 }
 
 /// Milliseconds between two looks at the directory: short at first, when a launcher starts its ranks.

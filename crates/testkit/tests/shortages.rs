@@ -121,3 +121,42 @@ fn a_program_that_takes_all_descriptors() {
     let events = recording.text(&["events", "-t", "0.0"]);
     assert!(events.contains("call plugin_work"), "{events}");
 }
+
+/// Our own command line with less and less address space: it does its work, or says in one line that it could not.
+#[test]
+fn little_address_space_for_us() {
+    let scratch = Scratch::new("little-space-for-us");
+    let run = scratch.join("run").display().to_string();
+    let ours = [
+        (&["record", "--force", "-o", &run, "--", "true"][..], 125),
+        (&["info", &run], 2),
+    ];
+    for (arguments, failed) in ours {
+        let mut done = 0;
+        let mut refused = 0;
+        for mebibytes in 8.. {
+            let limit = format!("-c 0; ulimit -v {}", mebibytes << 10);
+            let binary = lockstep_testkit::artifacts::lockstep()
+                .display()
+                .to_string();
+            let mut words = vec![binary.as_str()];
+            words.extend(arguments);
+            let Outcome { status, stderr, .. } = plain(&limit, &words);
+            match status {
+                0 => done += 1,
+                _ if status == failed => {
+                    let is_one_line = stderr.starts_with("lockstep: expected ");
+                    assert!(is_one_line && stderr.lines().count() == 1, "{stderr}");
+                    refused += 1;
+                }
+                // The kernel or the dynamic linker, before our first instruction; or the C library and `std` before our main.
+                2 | 127 | 139 if done == 0 => {}
+                other => panic!("{limit}: {other}: {stderr}"),
+            }
+            if done == 3 {
+                break;
+            }
+        }
+        assert!(refused > 0, "{arguments:?}");
+    }
+}

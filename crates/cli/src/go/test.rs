@@ -298,21 +298,24 @@ fn run_all(
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Result<Outcome>>>> =
         Mutex::new(all.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(built) = all.get(index).filter(|_| interrupted().is_none()) else {
-                        return;
-                    };
-                    let outcome = run_package(built, options, flags, keeper, paths);
-                    if let Ok(mut outcomes) = outcomes.lock() {
-                        outcomes[index] = Some(outcome);
-                    }
-                }
-            });
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(built) = all.get(index).filter(|_| interrupted().is_none()) else {
+                return;
+            };
+            let outcome = run_package(built, options, flags, keeper, paths);
+            if let Ok(mut outcomes) = outcomes.lock() {
+                outcomes[index] = Some(outcome);
+            }
         }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            // Where no thread can be had (`ulimit -u`, `ulimit -v`) this one does it all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
     });
     let outcomes = outcomes.into_inner().unwrap_or_default();
     outcomes.into_iter().flatten().collect()

@@ -1,0 +1,48 @@
+//! The threads that libraries share for what they do in parallel: as many as can be had.
+
+use anyhow::{Context, Result};
+use rayon::{ThreadBuilder, ThreadPoolBuilder};
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+
+/// Starts one for each processor (or as many as `RAYON_NUM_THREADS` says), or fewer where a limit forbids more. Without
+/// this, whoever first has work for them would panic where they are too many.
+///
+/// # Errors
+/// Where not even one can be had.
+pub fn start() -> Result<()> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = std::env::var("RAYON_NUM_THREADS");
+    let wanted = wanted.ok().and_then(|number| number.parse().ok());
+    let wanted = wanted.filter(|number| *number > 0).unwrap_or(processors);
+    // How many there are is known before the first gets to know what it is to do.
+    let mut threads = Vec::new();
+    while threads.len() < wanted {
+        match one() {
+            Ok(thread) => threads.push(thread),
+            Err(error) if threads.is_empty() => {
+                return Err(error).context(
+                    "expected to have a thread for the work, found none (ulimit -u, ulimit -v)",
+                );
+            }
+            Err(_) => break,
+        }
+    }
+    let count = threads.len();
+    let hand_over = |work| {
+        let sent = threads
+            .pop()
+            .is_some_and(|thread| thread.send(work).is_ok());
+        let gone = || io::Error::other("a thread that was started is gone");
+        sent.then_some(()).ok_or_else(gone)
+    };
+    let pool = ThreadPoolBuilder::new().num_threads(count);
+    Ok(pool.spawn_handler(hand_over).build_global()?)
+}
+
+/// A thread that waits for what it is to do.
+fn one() -> io::Result<Sender<ThreadBuilder>> {
+    let (sender, receiver) = channel::<ThreadBuilder>();
+    let work = move || receiver.recv().into_iter().for_each(ThreadBuilder::run);
+    std::thread::Builder::new().spawn(work).map(|_| sender)
+}
