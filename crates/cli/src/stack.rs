@@ -4,7 +4,7 @@ use crate::output::{self, Style};
 use crate::run;
 use anyhow::{Context, Result};
 use clap::Args;
-use lockstep_trace::{Frame, FunctionId, Run, Selection, Thread};
+use lockstep_trace::{Frame, FunctionId, Run, Selection, Thread, mpi};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,12 @@ impl Stack {
         let thread = run::trace(&run, &self.trace)?;
         let frames = self.frames(thread)?;
         let mut arguments: Vec<Option<String>> = Vec::new();
-        if self.at.is_none() {
+        // To know arguments is a pass over all events: only MPI calls have some.
+        let has_arguments = |frame: &Frame| {
+            let function = run.function(frame.function);
+            function.imported && mpi::Function::of(function.linkage.as_bytes()).is_some()
+        };
+        if self.at.is_none() && frames.iter().any(has_arguments) {
             let known = run.communicators();
             let open = known.open(thread);
             let show = |it: &Option<_>| it.as_ref().map(|it| known.show(it).to_string());
