@@ -1,7 +1,7 @@
 //! Loop bodies, stored once and addressed by what they contain.
 
 use crate::hash::Hasher128;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A loop body, as an index into its [`Bodies`] table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,7 +26,7 @@ pub enum Key {
 pub struct Bodies {
     keys: Vec<Key>,
     bodies: Vec<Body>,
-    by_hash: HashMap<u128, BodyId>,
+    by_hash: FxHashMap<u128, BodyId>,
 }
 
 #[derive(Debug, Clone, Copy)]

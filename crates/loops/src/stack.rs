@@ -1,6 +1,8 @@
-//! The fast folding: the same rules, with the impossible body lengths left out.
+//! The fast folding: the same rules, with the impossible body lengths left out. For rule E these are told by where loops
+//! are due, for rule F by where elements occurred before.
 
 use crate::body::{Bodies, BodyId, Key};
+use crate::echoes::Echoes;
 use crate::element::{Element, Loop, Trips, TripsMark, append_all};
 use crate::{COPIES, Mode};
 
@@ -36,28 +38,30 @@ pub struct Stack<T> {
     k: usize,
     mode: Mode,
     keys: Vec<Key>,
-    /// `code(keys[i])`: small numbers side by side are scanned in no time.
-    codes: Vec<u32>,
+    /// Of `code(keys[i])`.
+    echoes: Echoes,
     items: Vec<T>,
     /// The loops.
     loops: Vec<Looped>,
+    /// For each height: the topmost loop that has exactly one iteration more above it when the stack is so high, as its number
+    /// in `loops` plus one.
+    due: Vec<u32>,
     /// Elements below are not folded any more.
     floor: usize,
     /// How short the stack has been since the last look: what is below has not been touched.
     low: usize,
 }
 
-/// A loop on the stack, and enough of its body to see that a block is none.
+/// A loop on the stack.
 #[derive(Debug, Clone, Copy)]
 struct Looped {
     index: usize,
-    length: usize,
-    /// Code of the last element of the body.
-    last: u32,
+    body: BodyId,
+    /// The height at which it has one iteration more.
+    due: usize,
+    /// What is `due` at the same height, below.
+    next: u32,
 }
-
-/// How many codes are compared at once.
-const CHUNK: usize = 16;
 
 /// Something that is pushed again and again, see [`Stack::repeat`].
 #[derive(Debug, Clone)]
@@ -92,9 +96,10 @@ impl<T> Stack<T> {
             k,
             mode,
             keys: Vec::new(),
-            codes: Vec::new(),
+            echoes: Echoes::default(),
             items: Vec::new(),
             loops: Vec::new(),
+            due: Vec::new(),
             floor: 0,
             low: 0,
         }
@@ -121,9 +126,10 @@ impl<T> Stack<T> {
     /// Empties the stack and keeps its memory.
     pub fn clear(&mut self) {
         self.keys.clear();
-        self.codes.clear();
+        self.echoes.clear();
         self.items.clear();
         self.loops.clear();
+        self.due.clear();
         self.floor = 0;
         self.low = 0;
     }
@@ -212,34 +218,31 @@ impl<T> Stack<T> {
         left
     }
 
+    #[inline]
     fn push_key(&mut self, key: Key) {
         self.keys.push(key);
-        self.codes.push(code(key));
+        self.echoes.push(code(key));
     }
 
     /// Drops keys down to `length`; the items are the content's to drop.
+    #[inline]
     fn truncate_keys(&mut self, length: usize) {
         self.low = self.low.min(length);
         self.keys.truncate(length);
-        self.codes.truncate(length);
-        while self
-            .loops
-            .last()
-            .is_some_and(|looped| looped.index >= length)
+        self.echoes.truncate(length);
+        while let Some(looped) = self.loops.last()
+            && looped.index >= length
         {
+            self.due[looped.due] = looped.next;
             self.loops.pop();
         }
     }
 
-    /// Adds to the count in the key of the loop on top, where counts are part of keys.
+    /// Adds to the count in the key of the loop on top ([`Mode::Exact`]).
     fn recount(&mut self, more: u64) {
-        if let (Some(key @ Key::Times(..)), Some(top)) =
-            (self.keys.last_mut(), self.codes.last_mut())
-        {
-            if let Key::Times(_, count) = key {
-                *count += more;
-            }
-            *top = code(*key);
+        if let Some(Key::Times(body, count)) = self.keys.pop() {
+            self.echoes.truncate(self.keys.len());
+            self.push_key(Key::Times(body, count + more));
         }
     }
 
@@ -251,7 +254,9 @@ impl<T> Stack<T> {
             _ => return false,
         };
         self.truncate_keys(self.keys.len() - 1);
-        self.recount(more);
+        if self.mode == Mode::Exact {
+            self.recount(more);
+        }
         content.merge(&mut self.items);
         true
     }
@@ -259,69 +264,63 @@ impl<T> Stack<T> {
     #[inline]
     fn extend<C: Content<Item = T>>(&mut self, bodies: &Bodies, content: &mut C) -> bool {
         let end = self.keys.len();
-        let top = self.codes.last().copied();
-        let candidate = self
-            .loops
-            .iter()
-            .rev()
-            .take_while(|looped| end - 1 - looped.index <= self.k && looped.index >= self.floor)
-            .filter(|looped| looped.length == end - 1 - looped.index && Some(looped.last) == top)
-            .find(|looped| match self.keys[looped.index] {
-                Key::Loop(body) | Key::Times(body, _) => {
-                    bodies.keys(body) == &self.keys[looped.index + 1..]
-                }
-                Key::Symbol(_) => false,
-            });
-        let Some(start) = candidate.map(|looped| looped.index + 1) else {
-            return false;
+        let mut next = self.due.get(end).copied().unwrap_or(0);
+        // Those that are due at one height have longer bodies the further down they are.
+        let start = loop {
+            let Some(looped) = self.loops.get((next as usize).wrapping_sub(1)) else {
+                return false;
+            };
+            if looped.index < self.floor {
+                return false;
+            }
+            let start = looped.index + 1;
+            if bodies.keys(looped.body) == &self.keys[start..] {
+                break start;
+            }
+            next = looped.next;
         };
         self.truncate_keys(start);
-        self.recount(1);
+        if self.mode == Mode::Exact {
+            self.recount(1);
+        }
         content.extend(&mut self.items, end - start);
         true
     }
 
     #[inline]
     fn create<C: Content<Item = T>>(&mut self, bodies: &mut Bodies, content: &mut C) -> bool {
-        let Some((top, below)) = self.codes[self.floor..].split_last() else {
-            return false;
-        };
-        let end = self.codes.len();
+        let end = self.keys.len();
         let reach = self.k.min((end - self.floor) / COPIES);
-        let equal = |length: &usize| {
-            let (earlier, later) = (end - 2 * length, end - length);
-            self.codes[earlier..later] == self.codes[later..]
-                && self.keys[earlier..later] == self.keys[later..]
-        };
-        // Two equal blocks end alike, and so only lengths at which the top occurs again can do. Chunks
-        // without it are passed with vector instructions.
-        let found = below[below.len() - reach..]
-            .rchunks(CHUNK)
-            .enumerate()
-            .filter(|(_, chunk)| chunk.iter().fold(false, |any, code| any | (code == top)))
-            .flat_map(|(number, chunk)| {
-                let lengths = chunk.iter().rev().zip(number * CHUNK + 1..);
-                lengths.filter(|(code, _)| *code == top)
-            })
-            .map(|(_, length)| length)
-            .find(equal);
+        let found = self.echoes.find(reach, |length| {
+            self.keys[end - 2 * length..end - length] == self.keys[end - length..]
+        });
         let Some(length) = found else {
             return false;
         };
         let body = bodies.intern(&self.keys[end - length..]);
-        let last = *top;
-        self.truncate_keys(end - COPIES * length);
+        let index = end - COPIES * length;
+        self.truncate_keys(index);
+        self.push_loop(index, length, body);
+        content.create(&mut self.items, length, body);
+        true
+    }
+
+    fn push_loop(&mut self, index: usize, length: usize, body: BodyId) {
+        let due = index + 1 + length;
+        if self.due.len() <= due {
+            self.due.resize(due + 1, 0);
+        }
         self.loops.push(Looped {
-            index: self.keys.len(),
-            length,
-            last,
+            index,
+            body,
+            due,
+            next: self.due[due],
         });
+        self.due[due] = self.loops.len() as u32;
         self.push_key(match self.mode {
             Mode::Shape => Key::Loop(body),
             Mode::Exact => Key::Times(body, COPIES as u64),
         });
-        content.create(&mut self.items, length, body);
-        true
     }
 }
 

@@ -44,6 +44,23 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Bodies around and beyond the 64 elements that are looked at as bits, of many symbols.
+    #[test]
+    fn long_bodies_are_found_as_slowly(
+        body in prop::collection::vec(0u32..300, 55..80),
+        times in 2usize..4,
+        before in prop::collection::vec(0u32..300, 0..3),
+        k in 60usize..80,
+    ) {
+        let tokens = [before, body.repeat(times), body[..20].to_vec()].concat();
+        check(&tokens, k, Mode::Shape)?;
+        check(&tokens, k, Mode::Exact)?;
+    }
+}
+
 #[test]
 fn every_short_string() {
     for length in 0..11 {
