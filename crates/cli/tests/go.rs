@@ -701,6 +701,37 @@ fn the_toolchain_tests_itself() {
     assert_eq!(test["state"], "works", "{test}");
 }
 
+/// The go command fetches the toolchain that a `go.mod` names to where modules lie, and overlays no file there.
+#[test]
+fn a_toolchain_among_the_modules_is_tested_with() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let root = Command::new("go").args(["env", "GOROOT"]).output().unwrap();
+    let root = PathBuf::from(String::from_utf8_lossy(&root.stdout).trim());
+    let test =
+        format!("{LEAKS}\nvar _ sync.Mutex\n").replace("\"testing\"", "(\"sync\"; \"testing\")");
+    let scratch = place(&[("go.mod", "module x\n\ngo 1.25\n"), ("x_test.go", &test)]);
+    for words in [
+        &["go", "test", "--json", "."][..],
+        &["go", "usages", "--json", "."],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+            .args(words)
+            .env("GOMODCACHE", root.parent().unwrap())
+            .current_dir(scratch.path())
+            .output()
+            .unwrap();
+        let found: Value = serde_json::from_slice(&output.stdout).expect(&complaint(&output));
+        if words[1] == "test" {
+            assert_eq!(output.status.code(), Some(1), "{found}");
+            assert_eq!(found["verdict"], "leak", "{found}");
+        } else {
+            assert_eq!(output.status.code(), Some(0), "{found}");
+        }
+    }
+}
+
 fn files(scratch: &Scratch, files: &[(&str, &str)]) {
     for (name, text) in files {
         let path = scratch.join(name);

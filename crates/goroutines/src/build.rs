@@ -162,7 +162,7 @@ impl Builder {
     fn sources(&self, words: &[String]) -> BTreeSet<String> {
         const FORMAT: &str =
             "{{if not .Standard}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}\n{{end}}{{end}}";
-        let mut go = Command::new("go");
+        let mut go = self.toolchain.go();
         go.args(["list", "-e", "-deps", "-test"]).args(&self.flags);
         go.args(["-f", FORMAT, "--"]).args(words);
         let Ok(output) = self.output("list", go) else {
@@ -181,7 +181,7 @@ impl Builder {
         words: &[String],
         file: &Path,
     ) -> Result<(), BuildError> {
-        let mut go = Command::new("go");
+        let mut go = self.toolchain.go();
         go.arg(command).args(more).args(&self.flags);
         go.arg("-overlay").arg(overlay);
         go.arg("-o").arg(file).args(words);
@@ -270,7 +270,7 @@ impl Builder {
         // What was built is in the cache under this overlay.
         let mut flags = vec!["-overlay".into(), self.overlay.file.clone().into()];
         flags.extend(self.flags.iter().cloned());
-        let functions = usages::locks(&self.directory, &self.toolchain.version, &flags, words)?;
+        let functions = usages::locks(&self.directory, &self.toolchain, &flags, words)?;
         Ok(Paths::of(&functions))
     }
 
@@ -281,7 +281,7 @@ impl Builder {
     pub fn packages(&self, patterns: &[String]) -> Result<Vec<Package>, BuildError> {
         const FORMAT: &str = "{{.ImportPath}}\t{{.Dir}}\t{{.Name}}\t{{len .TestGoFiles}}\t{{len .XTestGoFiles}}{{with .Error}}\t1{{end}}";
         let list = |more: &[&str]| {
-            let mut go = Command::new("go");
+            let mut go = self.toolchain.go();
             go.arg("list").args(more).args(&self.flags);
             go.args(["-f", FORMAT, "--"]).args(patterns);
             self.output("list", go)

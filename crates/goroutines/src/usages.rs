@@ -5,6 +5,7 @@
 
 use crate::build::BuildError;
 use crate::paths::Function;
+use crate::toolchain::Toolchain;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -70,17 +71,17 @@ impl Usage {
     }
 }
 
-/// The usages of packages, tests included, in the module around `directory`. `version` is the toolchain's.
+/// The usages of packages, tests included, in the module around `directory`, whose toolchain is given.
 ///
 /// # Errors
 /// What the go command said.
 pub fn usages(
     directory: &Path,
-    version: &str,
+    toolchain: &Toolchain,
     flags: &[OsString],
     packages: &[String],
 ) -> Result<Vec<Usage>, BuildError> {
-    let mut found: Vec<Usage> = ask(directory, version, &[], flags, packages)?;
+    let mut found: Vec<Usage> = ask(directory, toolchain, &[], flags, packages)?;
     found.sort_by(|a, b| {
         (&a.file, a.line, a.column, &a.kind).cmp(&(&b.file, b.line, b.column, &b.kind))
     });
@@ -93,22 +94,24 @@ pub fn usages(
 /// What the go command said.
 pub fn locks(
     directory: &Path,
-    version: &str,
+    toolchain: &Toolchain,
     flags: &[OsString],
     packages: &[String],
 ) -> Result<Vec<Function>, BuildError> {
-    ask(directory, version, &["locks"], flags, packages)
+    ask(directory, toolchain, &["locks"], flags, packages)
 }
 
 /// What the helper says, one object a line.
 fn ask<T: DeserializeOwned>(
     directory: &Path,
-    version: &str,
+    toolchain: &Toolchain,
     what: &[&str],
     flags: &[OsString],
     packages: &[String],
 ) -> Result<Vec<T>, BuildError> {
-    let output = Command::new(helper(version)?)
+    let mut command = Command::new(helper(toolchain)?);
+    toolchain.equip(&mut command);
+    let output = command
         .args(what)
         .args(flags)
         .arg("--")
@@ -131,10 +134,10 @@ fn ask<T: DeserializeOwned>(
 }
 
 /// The helper of this toolchain, built where it was not.
-fn helper(version: &str) -> Result<PathBuf, BuildError> {
+fn helper(toolchain: &Toolchain) -> Result<PathBuf, BuildError> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
-    (SOURCES, version).hash(&mut hasher);
+    (SOURCES, &toolchain.version).hash(&mut hasher);
     let place = crate::build::cache()?.join(format!("usages-{:016x}", hasher.finish()));
     let file = place.join("usages");
     if file.is_file() {
@@ -151,7 +154,8 @@ fn helper(version: &str) -> Result<PathBuf, BuildError> {
         fs::write(&path, text).map_err(|error| failed(&path, error))?;
     }
     let draft = place.join(format!("draft-{}", std::process::id()));
-    let output = Command::new("go")
+    let mut go = toolchain.go();
+    let output = go
         .args(["build", "-o"])
         .arg(&draft)
         .arg(".")

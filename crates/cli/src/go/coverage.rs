@@ -91,7 +91,7 @@ pub(super) fn expected(campaign: &Campaign) -> Result<Vec<Usage>> {
     }
     let directory = &campaign.directory;
     let toolchain = Toolchain::of(directory)?;
-    let found = usages::usages(directory, &toolchain.version, &[], &packages)?;
+    let found = usages::usages(directory, &toolchain, &[], &packages)?;
     Ok(found
         .into_iter()
         .filter_map(|it| {

@@ -37,12 +37,7 @@ impl Usages {
         let flags = Flags::of(&self.flags)?;
         let here = std::env::current_dir()?;
         let toolchain = Toolchain::of(&here)?;
-        let found = built(usages(
-            &here,
-            &toolchain.version,
-            &flags.build,
-            &self.packages,
-        ))?;
+        let found = built(usages(&here, &toolchain, &flags.build, &self.packages))?;
         if found.is_empty() && self.packages.is_empty() {
             bail!("expected packages, found none");
         }
