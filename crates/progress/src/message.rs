@@ -476,6 +476,14 @@ impl Conversation {
         }
     }
 
+    /// Gives back memory that lists of few elements have for more: there may be a million tasks.
+    pub(crate) fn shrink(&mut self) {
+        self.operations.shrink_to_fit();
+        self.parts.shrink_to_fit();
+        self.strands.shrink_to_fit();
+        self.threads.shrink_to_fit();
+    }
+
     /// Adds what another thread of the task did.
     pub fn append(&mut self, mut other: Self) {
         let (operations, parts) = (self.operations.len(), self.parts.len());

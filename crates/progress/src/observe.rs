@@ -185,6 +185,9 @@ fn choose<'a>(run: &'a Run, notes: &mut Vec<String>) -> Vec<(u32, &'a Process, &
     ranks
 }
 
+/// Tasks that are read at once, in parallel.
+const AT_ONCE: usize = 1 << 14;
+
 /// What the tasks told each other, and who is in which communicator.
 fn converse(
     run: &Run,
@@ -238,35 +241,36 @@ fn converse(
         first,
         world,
     };
-    let threads = chosen.iter().flat_map(|(number, it, _)| {
-        let threads = it.threads.iter();
-        threads.map(move |thread| (*number, thread))
-    });
-    let threads: Vec<(u32, &Thread)> = threads.collect();
-    let mut read = source.conversations(&context, &threads).into_iter();
-    let mut told = |process: &Process| -> Vec<(Conversation, Windows)> {
-        let threads = process.threads.iter().zip(&mut read);
-        let threads = threads.map(|(thread, (mut said, windows, mut strand))| {
-            let is_in_mpi = || stack(run, thread).iter().any(is_mpi);
-            if let Some(pending) = said.pending.first()
-                && (said.polled.is_some() || is_in_mpi())
-            {
-                strand.doing = Doing::Operation(*pending);
-            }
-            if matches!(thread.name.thread, ThreadName::Main(_)) {
-                said.strands.push(strand);
-            }
-            (said, windows)
+    // Some at a time: what is read lies twice in memory until it is where it belongs.
+    for chosen in chosen.chunks(AT_ONCE) {
+        let threads = chosen.iter().flat_map(|(number, it, _)| {
+            let threads = it.threads.iter();
+            threads.map(move |thread| (*number, thread))
         });
-        threads.collect()
-    };
-    for (number, process, _) in chosen {
-        let mut all = Conversation::default();
-        for (mut said, made) in told(process) {
-            windows.adopt(&made, &mut said);
-            all.append(said);
+        let threads: Vec<(u32, &Thread)> = threads.collect();
+        let mut read = source.conversations(&context, &threads).into_iter();
+        for (number, process, _) in chosen {
+            let mut all: Option<Conversation> = None;
+            for (thread, (mut said, made, mut strand)) in process.threads.iter().zip(&mut read) {
+                let is_in_mpi = || stack(run, thread).iter().any(is_mpi);
+                if let Some(pending) = said.pending.first()
+                    && (said.polled.is_some() || is_in_mpi())
+                {
+                    strand.doing = Doing::Operation(*pending);
+                }
+                if matches!(thread.name.thread, ThreadName::Main(_)) {
+                    said.strands.push(strand);
+                }
+                windows.adopt(&made, &mut said);
+                match &mut all {
+                    Some(all) => all.append(said),
+                    None => all = Some(said),
+                }
+            }
+            let mut all = all.unwrap_or_default();
+            all.shrink();
+            conversations.insert(*number, all);
         }
-        conversations.insert(*number, all);
     }
     for parent in windows.parents() {
         let of = members.get(parent.0 as usize).cloned().flatten();
