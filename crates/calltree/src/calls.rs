@@ -186,6 +186,16 @@ impl Forest {
     /// How often each node stands in these traces, all told; outer before inner.
     #[must_use]
     pub fn occurrences(&self, roots: &[NodeId]) -> Vec<(NodeId, u64)> {
+        self.occurrences_without(roots, &|_| false)
+    }
+
+    /// The same, of what does not stand in a node that is left out; those are not given either.
+    #[must_use]
+    pub fn occurrences_without(
+        &self,
+        roots: &[NodeId],
+        is_left_out: &dyn Fn(NodeId) -> bool,
+    ) -> Vec<(NodeId, u64)> {
         let mut times: FxHashMap<NodeId, u64> = FxHashMap::default();
         let mut heap: std::collections::BTreeSet<NodeId> = roots.iter().copied().collect();
         for root in roots {
@@ -196,7 +206,8 @@ impl Forest {
         while let Some(id) = heap.pop_last() {
             let count = times[&id];
             found.push((id, count));
-            for item in self.nodes.items(id) {
+            let items = self.nodes.items(id).iter();
+            for item in items.filter(|it| !is_left_out(it.node)) {
                 let more = count.saturating_mul(item.times);
                 let sum = times.entry(item.node).or_default();
                 *sum = sum.saturating_add(more);

@@ -8,9 +8,9 @@ use crate::{context, output, report, run};
 use anyhow::Result;
 use clap::Args;
 use kept::{Entry, Kept};
-use lockstep_compare::{CausalOrder, Comparison, compare_in_order};
-use lockstep_progress::{Activity, Group, Task};
-use lockstep_trace::{EndKind, ProcessName, Run, TraceName};
+use lockstep_compare::{CausalOrder, Comparison, Culprit, compare_in_order};
+use lockstep_progress::Activity;
+use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -120,21 +120,37 @@ impl CausalOrder for ByMessages<'_> {
         self.order.heard_of(trace, event)
     }
 
-    fn culprits(&self) -> Vec<ProcessName> {
+    fn culprits(&self) -> Vec<Culprit> {
         let found = lockstep_progress::analyse(self.run);
+        if !found.is_mpi {
+            return Vec::new();
+        }
+        let culprit = |task: u32, deed| {
+            let process = found.tasks.get(&task)?.trace.process;
+            Some(Culprit { process, deed })
+        };
+        let misdirected = found.causes.iter().filter(|it| it.is_misdirection());
+        let deeds: Vec<Culprit> = misdirected
+            .map(|it| (it.task, it.sentence()))
+            .chain((found.unreceived.iter()).map(|it| (it.from, it.sentence.clone())))
+            .filter_map(|(task, deed)| culprit(task, Some(deed)))
+            .collect();
         let groups = found.least.iter().map(|group| &found.groups[*group]);
         let waits = |activity| matches!(activity, Activity::Communication | Activity::Finished);
-        let of = |group: &Group| -> Vec<&Task> {
-            let tasks = group.tasks.iter().filter_map(|it| found.tasks.get(it));
-            tasks
-                .filter(|it| it.crashed || !waits(group.activity))
-                .collect()
-        };
-        let culprits: Vec<&Task> = groups.flat_map(of).collect();
+        let awaited: Vec<u32> = groups
+            .flat_map(|group| group.tasks.iter().map(move |task| (*task, group.activity)))
+            .filter(|(task, activity)| {
+                let crashed = found.tasks.get(task).is_some_and(|it| it.crashed);
+                crashed || !waits(*activity)
+            })
+            .map(|(task, _)| task)
+            .collect();
         // What most do is no sign of one of them.
-        match found.is_mpi && 2 * culprits.len() <= found.tasks.len() {
-            true => culprits.iter().map(|it| it.trace.process).collect(),
-            false => Vec::new(),
+        match 2 * awaited.len() <= found.tasks.len() {
+            true if !awaited.is_empty() => (awaited.into_iter())
+                .filter_map(|task| culprit(task, None))
+                .collect(),
+            _ => deeds,
         }
     }
 }

@@ -196,8 +196,10 @@ pub fn compare_in_order(
             differs = true;
         }
     }
-    if asks && !by_steps && options.part.to.is_none() {
-        let unended = unended::unended(normals, faulty);
+    if p.is_some() && options.part.to.is_none() {
+        let mut unended = unended::unended(normals, faulty);
+        // A crash is told whatever else differs, a hang where nothing else does.
+        unended.retain(|_, end| (asks && !by_steps) || unended::is_crash(end));
         unended::suspect(&mut findings, &unended, faulty);
         differs |= !unended.is_empty();
     }
@@ -383,9 +385,6 @@ fn add_phases(findings: &mut [Finding], trees: &Trees) {
     }
 }
 
-/// Signals by which somebody else ends a job.
-const BY_OTHERS: [i32; 8] = [1, 2, 3, 9, 10, 14, 15, 24];
-
 /// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher.
 fn add_ends(findings: &mut [Finding], faulty: &Run) {
     let alone = |end: &End| {
@@ -397,9 +396,7 @@ fn add_ends(findings: &mut [Finding], faulty: &Run) {
         let ended = process.map(|it| it.end).filter(|end| alone(end));
         finding.ended = ended.and_then(|end| match (end.kind, end.code?) {
             (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
-            (EndKind::Signalled, signal) if !BY_OTHERS.contains(&signal) => {
-                Some(format!("ended (signal {signal})"))
-            }
+            (_, signal) if unended::is_crash(&end) => Some(format!("ended (signal {signal})")),
             _ => None,
         });
     }

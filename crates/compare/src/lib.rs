@@ -60,7 +60,7 @@ pub use loops::{LoopBody, Loops, TraceLoops, loops};
 pub use normality::{Evidence, Role, roles};
 pub use object::ObjectName;
 pub use options::{Attributes, BScore, Distance, Frequency, Linkage, Options, Part};
-pub use order::CausalOrder;
+pub use order::{CausalOrder, Culprit};
 pub use outliers::{Outlier, Outliers, outliers};
 pub use phases::Phases;
 pub use similarity::{Similarity, similarity};

@@ -11,9 +11,18 @@ pub trait CausalOrder: Sync {
     /// For each other trace the first event that can know of this one.
     fn heard_of(&self, trace: TraceName, event: u64) -> BTreeMap<TraceName, u64>;
 
-    /// Processes that the others wait for, as far as that is known: they crashed, or do not wait themselves. Asked for only
-    /// where traces end early.
-    fn culprits(&self) -> Vec<ProcessName> {
+    /// Processes that the others wait for, as far as that is known. Asked for only where traces end early.
+    fn culprits(&self) -> Vec<Culprit> {
         Vec::new()
     }
+}
+
+/// A process that the others wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Culprit {
+    /// Which.
+    pub process: ProcessName,
+    /// What it did that makes them wait (`sent rank 2 a message with tag 8 that nobody received`); none: it crashed, or does not
+    /// wait itself.
+    pub deed: Option<String>,
 }

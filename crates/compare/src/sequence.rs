@@ -213,6 +213,15 @@ impl Trees {
         })
     }
 
+    /// Lets two runs change places.
+    pub(crate) fn swap(&mut self, one: usize, other: usize) {
+        self.runs.swap(one, other);
+        self.functions.swap(one, other);
+        self.cuts.swap(one, other);
+        self.own_of.resize_with(self.runs.len(), FxHashMap::default);
+        self.own_of.swap(one, other);
+    }
+
     /// What is not looked at, in a sentence.
     pub(crate) fn left_out(&self) -> Option<String> {
         let text = left_out(self.runs.iter().flatten())?;

@@ -53,7 +53,8 @@ impl Steady {
 /// Whether each of the normal runs goes as the others do, but for what depends on timing and for counts: its main threads, and
 /// its others, since a main thread that waits for the others in this way or that says nothing of them.
 ///
-/// Costs the search for the first divergence once more for each of them, up to the first in which both differ.
+/// Reads them once more, and costs the search for the first divergence once more for each of them, up to the first in which both
+/// differ.
 ///
 /// # Errors
 /// As of [`Trees::new`].
@@ -62,25 +63,28 @@ pub(crate) fn go_the_same_way(normals: &[&Run], options: &Options) -> Result<Ste
     let mut options = options.clone();
     // What somebody knows of objects is given run by run, and no part of their way.
     options.own.clear();
-    for held_out in 0..normals.len() {
-        let mut runs = normals.to_vec();
-        let run = runs.remove(held_out);
-        runs.push(run);
-        let last = runs.len() - 1;
-        let mut trees = Trees::new(&runs, &options)?;
+    let mut runs = normals.to_vec();
+    let mut trees = Trees::new(&runs, &options)?;
+    let last = runs.len() - 1;
+    for held_out in 0..runs.len() {
+        runs.swap(held_out, last);
+        trees.swap(held_out, last);
+        // What one build has alone stays left out.
         builds::leave_out(&mut trees, &runs, &options);
         let has_all = notes::unmatched(&trees, 0, last).is_empty()
             && notes::unmatched(&trees, last, 0).is_empty();
-        let (findings, _) = findings(&mut trees, &runs, &options);
         if !has_all {
             return Ok(Steady::NONE);
         }
+        let (findings, _) = findings(&mut trees, &runs, &options);
         for finding in findings.iter().filter(|it| is_step(it)) {
             *steady.of(finding.trace) = false;
         }
         if steady == Steady::NONE {
             break;
         }
+        runs.swap(held_out, last);
+        trees.swap(held_out, last);
     }
     Ok(steady)
 }

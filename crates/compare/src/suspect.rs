@@ -129,7 +129,7 @@ impl Stuck {
             "MPI_", "PMPI_", "mpi_", "GOMP_", "__kmpc_", "omp_", "pthread_", "sem_", "futex",
             "gomp_",
         ];
-        WAIT.iter().any(|prefix| name.starts_with(prefix))
+        WAIT.iter().any(|prefix| name.starts_with(prefix)) || name.contains("wait")
     }
 }
 
@@ -162,6 +162,8 @@ pub(crate) struct Finding {
     pub(crate) ended: Option<String>,
     /// Whether the other traces wait for it, by the analysis of who waits for whom.
     pub(crate) is_culprit: bool,
+    /// Whether it differs after it started a process of another program that differs, too: it answers to how that went.
+    pub(crate) answers: bool,
     /// Instead of a divergence: what the trace does, in words.
     pub(crate) told: Option<String>,
     /// Beside several normal runs: how unusual it is.
@@ -263,6 +265,7 @@ impl Finding {
             phases: None,
             ended: None,
             is_culprit: false,
+            answers: false,
             wrong: None,
             standing: None,
         }
@@ -283,6 +286,11 @@ impl Finding {
     pub(crate) fn joins(&self) -> bool {
         let stuck = self.stuck.as_ref();
         self.reason == Reason::EndsEarly && stuck.is_some_and(|it| it.function.contains("join"))
+    }
+
+    /// Whether it only waits for others, who then never came.
+    fn waits(&self) -> bool {
+        self.reason == Reason::EndsEarly && self.stuck.as_ref().is_some_and(Stuck::waits)
     }
 
     /// Whether it is a thread that does what the main one of its process tells it.

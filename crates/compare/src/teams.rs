@@ -217,7 +217,7 @@ fn to_roots(places: &Members, roots: &[NodeId]) -> Vec<NodeId> {
 
 /// Who calls whom how often in a trace, without calls that depend on timing in themselves.
 fn work(forest: &Forest, root: NodeId, timing: &Timing) -> Edges {
-    let edges = tree_edges(forest, root).into_iter();
+    let edges = tree_edges(forest, root, timing).into_iter();
     edges
         .filter(|((caller, callee), _)| timing.is_work(*caller, *callee))
         .collect()

@@ -17,7 +17,8 @@ const TIMING: &str = r"(?x)
   | ^(p?poll|p?select|epoll_p?wait2?|futex)$
   | ^std::(condition_variable|mutex|recursive_mutex|timed_mutex)\w*::\w*(wait|lock) | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
   | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::((lock_guard|unique_lock|scoped_lock|shared_lock)\(.|(try_)?lock\w*(\(|$))
-  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$)
+  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$) | ^std::__future_base::_State_baseV2::_M_break_promise(\(|$)
+  | ^std::(__)?(shared|weak)_(ptr|count)<.*>::(_M_)?(unique|use_count|get_use_count|expired)\(
   | ^GOMP_(critical_(name_)?start|atomic_start|single_\w*start|sections\w*_(start|next)|task\w*|barrier_cancel|loop_(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
   | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
   | ^omp_(set|test)_(nest_)?lock$
@@ -25,15 +26,17 @@ const TIMING: &str = r"(?x)
   | ^MPI_(Probe|Iprobe|Mprobe|Improbe|Test(all|any|some)?|Wait(any|some))$";
 
 /// Calls that are there or not by timing alone: made only while something is not ready yet, or by who comes last (he who drops the last of
-/// several references ends what they refer to).
+/// several references ends what they refer to; who ends a task while its future is still there offers to break its promise).
 const PAUSE: &str = r"(?x)
     ^((__)?pthread_(cond_(timed|clock)?wait|yield)|cnd_(timed)?wait|sched_yield|thrd_yield|(clock_)?nanosleep|usleep)$
   | ^std::condition_variable\w*::\w*wait | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
-  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$)";
+  | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$) | ^std::__future_base::_State_baseV2::_M_break_promise(\(|$)";
 
-/// Calls that make room in a queue, or not, by how far those who take from it have come; and what they do for it.
-const MAKES_ROOM: &str =
-    r"^std::(__\w+::)?deque<.*>::(_M_reallocate_map|__add_(back|front)_capacity)(\(|$)";
+/// Calls that make room in a queue, or not, by how far those who take from it have come; and that end a task of which a future
+/// may be there still, or not. What they do for it is timing, too.
+const MAKES_ROOM: &str = r"(?x)
+    ^std::(__\w+::)?deque<.*>::(_M_reallocate_map|__add_(back|front)_capacity)(\(|$)
+  | ^std::packaged_task<.*>::~packaged_task(\(|$)";
 
 /// Events of a call that may be a mere question, at the most.
 const QUESTION: u64 = 64;
@@ -113,8 +116,12 @@ impl Timing {
                 && !is_timing(function)
                 && callees[&function].iter().all(|callee| is_leaf(*callee))
         };
+        // What begins a region calls its body, whatever that waits for: which one it is, the program says.
+        let begins = functions(forest, BEGINS_REGION);
+        let is_through =
+            |function: &FunctionKey| !begins.contains(function) && calls(function, &is_small);
         let mut waits: FxHashSet<FunctionKey> = (callees.keys().copied())
-            .filter(|function| direct.contains(function) || calls(function, &is_small))
+            .filter(|function| direct.contains(function) || is_through(function))
             .filter(|function| !is_leaf(*function))
             .collect();
         let through = waits.difference(&direct).copied().collect();
@@ -151,6 +158,11 @@ impl Timing {
     pub(crate) fn passes(&self, caller: Option<FunctionKey>, callee: FunctionKey) -> bool {
         let runs_tasks = || caller.is_none_or(|it| self.runs_tasks.contains(&it));
         self.pauses.contains(&callee) || (self.tasks.contains(&callee) && runs_tasks())
+    }
+
+    /// Whether a node is a call that is there or not by timing alone, and with it all that is below.
+    pub(crate) fn is_pause(&self, forest: &Forest, node: NodeId) -> bool {
+        matches!(forest.node(node).label, Label::Call(call) if self.pauses.contains(&call.function))
     }
 
     /// Whether a call gives a thread its next piece of work, or says that there is none: a matter of who came first, for the first
@@ -395,6 +407,9 @@ mod tests {
             "mpi_testall_",
             "MPI_Waitany",
             "std::_Sp_counted_base<(__gnu_cxx::_Lock_policy)2>::_M_release_last_use_cold()",
+            "std::__shared_ptr<State, (__gnu_cxx::_Lock_policy)2>::unique() const",
+            "std::__shared_count<(__gnu_cxx::_Lock_policy)2>::_M_get_use_count() const",
+            "std::__future_base::_State_baseV2::_M_break_promise(std::unique_ptr<Result>)",
             "std::_Sp_counted_ptr_inplace<Work, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>::_M_dispose()",
         ];
         let missed: Vec<&str> = timing.into_iter().filter(|it| !is_timing(it)).collect();

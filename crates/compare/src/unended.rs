@@ -23,7 +23,15 @@ pub(crate) fn unended(normals: &[&Run], faulty: &Run) -> BTreeMap<ProcessName, E
         .collect()
 }
 
-/// Suspects the threads that such a process was held up by, for what they were in.
+/// Signals by which somebody else ends a job.
+const BY_OTHERS: [i32; 8] = [1, 2, 3, 9, 10, 14, 15, 24];
+
+/// Whether a process ended by a signal of its own.
+pub(crate) fn is_crash(end: &End) -> bool {
+    end.kind == EndKind::Signalled && end.code.is_some_and(|it| !BY_OTHERS.contains(&it))
+}
+
+/// Suspects the threads that such a process was held up by, or crashed in, for what they were in.
 pub(crate) fn suspect(
     findings: &mut [Finding],
     unended: &BTreeMap<ProcessName, End>,
@@ -38,6 +46,16 @@ pub(crate) fn suspect(
             continue;
         };
         for finding in findings.iter_mut().filter(|it| held(it) == Some(first)) {
+            finding.is_culprit |= is_crash(end);
+            // Where it is told how it came to its end already, that says more.
+            let is_open = finding
+                .divergence
+                .as_ref()
+                .is_some_and(|it| it.faulty_is_open);
+            let is_told = finding.reason == Reason::EndsEarly || is_open;
+            if is_told && !finding.is_usual() {
+                continue;
+            }
             finding.reason = Reason::EndsEarly;
             finding.told = Some(told(finding, *end, faulty));
             if let Some(standing) = &mut finding.standing {
@@ -84,6 +102,9 @@ fn told(finding: &Finding, end: End, faulty: &Run) -> String {
         Some((name, at)) => format!(", within {} called{at},", brief(name)),
         None => String::new(),
     };
+    if is_crash(&end) {
+        return format!("crashed ({end}) in {stuck}{within} as no normal run does");
+    }
     let over = match end.kind {
         EndKind::Running => "is not over".to_owned(),
         _ => format!("is over ({end})"),

@@ -243,8 +243,17 @@ pub(crate) fn parts(finding: &Finding) -> String {
                 },
                 None => String::new(),
             };
+            // How it came to its end says more than where it first was unlike others, and less of why.
+            let ended = match (&finding.ended, &finding.stuck) {
+                (Some(ended), Some(stuck)) => {
+                    let at = at(stuck.line.as_slice());
+                    format!(", and {ended} in {}{at}", stuck.function)
+                }
+                (Some(ended), None) => format!(", and {ended}"),
+                _ => String::new(),
+            };
             format!(
-                "{}{}{inner}{}{iterations}",
+                "{}{}{inner}{}{iterations}{ended}",
                 does(divergence),
                 instead(divergence),
                 place(divergence)

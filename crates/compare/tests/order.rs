@@ -3,7 +3,9 @@
 
 mod odd_even;
 
-use lockstep_compare::{CausalOrder, Options, compare, compare_in_order, outliers};
+use lockstep_compare::{
+    CausalOrder, Culprit as Awaited, Options, compare, compare_in_order, outliers,
+};
 use lockstep_trace::{Event, ProcessName, Run, TraceName};
 use odd_even::{Bug, function, odd_even, run};
 use std::collections::BTreeMap;
@@ -20,8 +22,11 @@ impl CausalOrder for Culprit {
         BTreeMap::new()
     }
 
-    fn culprits(&self) -> Vec<ProcessName> {
-        vec![ProcessName::rank(2)]
+    fn culprits(&self) -> Vec<Awaited> {
+        vec![Awaited {
+            process: ProcessName::rank(2),
+            deed: None,
+        }]
     }
 }
 

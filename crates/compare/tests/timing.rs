@@ -5,7 +5,7 @@ mod made;
 mod odd_even;
 
 use lockstep_compare::{Comparison, DivergenceKind, Options, Reason, compare};
-use lockstep_trace::{Event, FunctionId, Run, TraceName};
+use lockstep_trace::{Event, FunctionId, Run, Thread, TraceName};
 use made::{Made, Random};
 
 const NAMES: [&str; 9] = [
@@ -160,4 +160,62 @@ fn few_normal_runs_say_how_little_they_know() {
         lockstep_trace::Thread::from_events(TraceName::new(2, 0), events);
     let found = against(5, &rare);
     assert!(!found.differs, "{} {:?}", found.verdict, found.p);
+}
+
+const TASKS: [&str; 8] = [
+    "main",
+    "get",
+    "worker",
+    "run",
+    "std::_Sp_counted_base<(__gnu_cxx::_Lock_policy)2>::_M_release()",
+    "std::_Sp_counted_ptr_inplace<Task, std::allocator<void>, (__gnu_cxx::_Lock_policy)2>::_M_dispose()",
+    "std::__shared_ptr<State, (__gnu_cxx::_Lock_policy)2>::unique() const",
+    "~Task",
+];
+
+/// Tasks of a worker, of which the main thread drops the last reference of so many; it makes `gets` of them.
+fn tasks(last: usize, gets: usize) -> Run {
+    let drop = |trace: &mut Made, is_last: bool| {
+        trace.call(TASKS[4], |trace| {
+            if is_last {
+                trace.call(TASKS[5], |trace| {
+                    trace.call("~Task", |trace| trace.leaf(TASKS[6]));
+                });
+            }
+        });
+    };
+    let mut main = Made::new(&TASKS);
+    main.call("main", |trace| {
+        for task in 0..gets {
+            trace.leaf("get");
+            drop(trace, task < last);
+        }
+    });
+    let mut worker = Made::new(&TASKS);
+    worker.call("worker", |trace| {
+        for task in 0..30 {
+            trace.leaf("run");
+            drop(trace, task >= last);
+        }
+    });
+    let mut run = odd_even::run(&TASKS, vec![main.events]);
+    let worker = Thread::from_events(TraceName::new(0, 1), worker.events);
+    run.processes[0].threads.push(worker);
+    run
+}
+
+#[test]
+fn who_drops_the_last_reference_is_no_difference() {
+    let normals: Vec<Run> = [12, 13, 12, 14].map(|last| tasks(last, 30)).into();
+    let normals: Vec<&Run> = normals.iter().collect();
+    let of = |normals: &[&Run], faulty: &Run| {
+        compare(normals, faulty, &Options::default(), &|_, _| {}).unwrap()
+    };
+    for last in [0, 1, 29, 30] {
+        for normals in [&normals[..1], &normals] {
+            let found = of(normals, &tasks(last, 30));
+            assert!(!found.differs, "{last}: {}", found.verdict);
+        }
+    }
+    assert!(of(&normals, &tasks(12, 25)).differs);
 }

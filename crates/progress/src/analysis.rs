@@ -18,7 +18,7 @@ use crate::races::{Race, race, steals};
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
-use crate::strays::{Stray, strays};
+use crate::strays::{Stray, Unreceived, strays};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
@@ -151,6 +151,8 @@ pub struct Progress {
     pub potential: Option<String>,
     /// Tasks that did something else than is normal, and made the others wait.
     pub causes: Vec<Cause>,
+    /// In a deadlock: a message that nobody received, and that may have been meant for those who wait.
+    pub unreceived: Option<Unreceived>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -328,7 +330,9 @@ fn conclude(
     let race = race.map(|it| call_words::race(&facts, &it));
     let potential = circle.map(|it| call_words::potential(&facts, &it)).or(race);
     let sentence = verdict::sentence(&facts, potential.as_deref());
+    let unreceived = verdict::unreceived(&facts);
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
+    progress.unreceived = unreceived;
     progress
 }
 
@@ -402,6 +406,7 @@ impl Progress {
             loose: Vec::new(),
             potential: None,
             causes: Vec::new(),
+            unreceived: None,
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

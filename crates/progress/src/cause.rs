@@ -61,6 +61,12 @@ impl Cause {
         matches!(self.deed, Deed::Departed { by_normal, .. } if by_normal)
     }
 
+    /// Whether it is a message that went astray.
+    #[must_use]
+    pub fn is_misdirection(&self) -> bool {
+        matches!(self.deed, Deed::Misdirected(_))
+    }
+
     /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
     #[must_use]
     pub fn sentence(&self) -> String {

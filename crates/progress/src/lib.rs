@@ -94,6 +94,7 @@ pub use replay::{Circle, without_buffers};
 pub use resources::{Held, Resource, Resources};
 pub use source::Follower;
 pub use strand::{Doing, Lock, Strand};
+pub use strays::Unreceived;
 pub use usage::Usage;
 pub use waits::{MOST_SHOWN, Wait, Waiting, Why};
 pub use watch::{Standing, Watch};

@@ -75,9 +75,17 @@ pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<St
         })
 }
 
-/// What may have been meant for those who wait for a message: `rank 0 sent rank 1 a message with tag 3 of #2
-/// {0-3} that nobody received`.
-pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
+/// A message that nobody received, and that may have been meant for those who hang.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreceived {
+    /// Who sent it.
+    pub from: u32,
+    /// What it did: `sent rank 1 a message with tag 3 of #2 {0-3} that nobody received`.
+    pub sentence: String,
+}
+
+/// What may have been meant for those who wait for a message.
+pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unreceived> {
     let progress = facts.progress;
     let waits = progress.waiting.waits.iter();
     let wanted = waits.filter(|it| waiting.contains(&it.from));
@@ -105,12 +113,15 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String>
                 true => ("sends", "receives"),
                 false => ("sent", "received"),
             };
-            return Some(format!(
-                "{} {sent} {} a message with tag {}{of} that nobody {received}",
-                who(progress, &[stray.from]),
+            let sentence = format!(
+                "{sent} {} a message with tag {}{of} that nobody {received}",
                 who(progress, &[stray.to]),
                 stray.tag
-            ));
+            );
+            return Some(Unreceived {
+                from: stray.from,
+                sentence,
+            });
         }
     }
     None

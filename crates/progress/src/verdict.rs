@@ -6,7 +6,7 @@ use crate::cause::{Cause, Deed};
 use crate::ends::crashed;
 use crate::loose::Loose;
 use crate::mismatch::Mismatch;
-use crate::strays;
+use crate::strays::{self, Unreceived};
 use crate::wait_words::reasons;
 use crate::waits::Why;
 use lockstep_trace::{EndKind, SourceLine, brief, ranges};
@@ -244,6 +244,15 @@ fn named(progress: &Progress) -> Vec<u32> {
     }
 }
 
+/// Of a deadlock, the message that may have been meant for those who are named in it.
+pub(crate) fn unreceived(facts: &Facts<'_>) -> Option<Unreceived> {
+    let progress = facts.progress;
+    let subjects = || named(progress).into_iter().collect();
+    (progress.kind == Kind::Deadlock)
+        .then(|| strays::hint(facts, &subjects()))
+        .flatten()
+}
+
 fn deadlock(facts: &Facts<'_>) -> String {
     let progress = facts.progress;
     let named = named(progress);
@@ -284,7 +293,14 @@ fn deadlock(facts: &Facts<'_>) -> String {
     };
     let mut text = format!("{kind}: {}", said.join("; "));
     let hint = strays::unstarted(facts, &subjects)
-        .or_else(|| strays::hint(facts, &subjects))
+        .or_else(|| {
+            let stray = strays::hint(facts, &subjects)?;
+            Some(format!(
+                "{} {}",
+                who(progress, &[stray.from]),
+                stray.sentence
+            ))
+        })
         .or_else(|| stolen(facts, &subjects));
     if let Some(hint) = hint {
         text.push_str(&format!("; {hint}"));

@@ -74,6 +74,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         loose: Vec::new(),
         potential: None,
         causes: Vec::new(),
+        unreceived: None,
         communicators: BTreeMap::new(),
         threads: BTreeMap::new(),
         notes: Vec::new(),

@@ -239,7 +239,12 @@ impl Features {
             features.waits = !timing.waits.is_empty();
             features.new_steps = new_steps(trees, &objects, &steps);
             features.new_orders = new_orders(trees, &objects, &steps);
-            drafts.extend(features.of_trees(&trees.forest, &behaviours.items, &steps, &of));
+            drafts.extend(features.of_trees(
+                (&trees.forest, &timing),
+                &behaviours.items,
+                &steps,
+                &of,
+            ));
         }
         if options.part == Part::default() {
             drafts.extend(features.of_arguments(trees, runs, &projection));
@@ -263,20 +268,20 @@ impl Features {
 
     fn of_trees(
         &mut self,
-        forest: &Forest,
+        (forest, timing): (&Forest, &Timing),
         roots: &[NodeId],
         steps: &[Steps],
         of: &[Vec<Option<usize>>],
     ) -> Vec<Draft> {
         let all: Vec<Calls> = roots
             .par_iter()
-            .map(|root| Calls::new(forest, *root))
+            .map(|root| Calls::new(forest, *root, timing))
             .collect();
         let each = |of: &dyn Fn(&Calls) -> Vec<Key>| all.iter().map(of).collect::<Vec<_>>();
         let mut paths = Numbered::new();
         let on_paths = roots
             .iter()
-            .map(|root| call_paths(forest, *root, &mut paths));
+            .map(|root| call_paths(forest, *root, timing, &mut paths));
         let on_paths: Vec<Vec<Key>> = on_paths.collect();
         self.paths = paths.items;
         let mut bodies: FxHashMap<_, NodeId> = FxHashMap::default();

@@ -35,7 +35,8 @@ impl Steps {
             waiting: FxHashMap::default(),
             others: FxHashMap::default(),
         };
-        for (id, times) in forest.occurrences(&[root]) {
+        let occurrences = forest.occurrences_without(&[root], &|it| timing.is_pause(forest, it));
+        for (id, times) in occurrences {
             let function = match forest.node(id).label {
                 Label::Call(call) => Some(call.function),
                 Label::Trace => None,
@@ -90,15 +91,18 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(forest: &Forest, root: NodeId) -> Self {
+    /// Without what is there or not by timing alone.
+    pub(super) fn new(forest: &Forest, root: NodeId, timing: &Timing) -> Self {
         let (mut edges, mut loops) = (FxHashMap::default(), FxHashSet::default());
-        for (id, times) in forest.occurrences(&[root]) {
+        let occurrences = forest.occurrences_without(&[root], &|it| timing.is_pause(forest, it));
+        for (id, times) in occurrences {
             let caller = match forest.node(id).label {
                 Label::Call(caller) => Some(caller.function),
                 Label::Trace => None,
                 Label::Loop(_) | Label::Iteration | Label::Return => continue,
             };
             forest.within(id, times, |node, times| match forest.node(node).label {
+                Label::Call(_) if timing.is_pause(forest, node) => {}
                 Label::Call(callee) => {
                     let sum: &mut u64 = edges.entry((caller, callee.function)).or_default();
                     *sum = sum.saturating_add(times);
@@ -112,12 +116,13 @@ impl Calls {
     }
 }
 
-/// Who calls whom in a trace, and how often; without a caller, at its root.
+/// Who calls whom in a trace, and how often, but for what is there or not by timing alone; without a caller, at its root.
 pub(crate) fn tree_edges(
     forest: &Forest,
     root: NodeId,
+    timing: &Timing,
 ) -> FxHashMap<(Option<FunctionKey>, FunctionKey), u64> {
-    Calls::new(forest, root).edges
+    Calls::new(forest, root, timing).edges
 }
 
 /// Who calls whom in some trees; without a caller, at the root of a trace.
@@ -126,15 +131,17 @@ pub(crate) fn tree_calls(
     roots: &[NodeId],
 ) -> FxHashSet<(Option<FunctionKey>, FunctionKey)> {
     let each = roots.iter().collect::<FxHashSet<_>>().into_iter();
-    each.flat_map(|root| Calls::new(forest, *root).edges.into_keys())
+    let timing = Timing::default();
+    each.flat_map(|root| Calls::new(forest, *root, &timing).edges.into_keys())
         .collect()
 }
 
 /// The call paths of a trace; a call of a function that is open already goes on from there, so that
-/// recursion has no depth. None where there are too many.
+/// recursion has no depth; without those to what is there or not by timing alone. None where there are too many.
 pub(super) fn call_paths(
     forest: &Forest,
     root: NodeId,
+    timing: &Timing,
     paths: &mut Numbered<(Option<u32>, FunctionKey)>,
 ) -> Vec<Key> {
     let mut seen: FxHashSet<(NodeId, Option<u32>)> = FxHashSet::default();
@@ -161,7 +168,9 @@ pub(super) fn call_paths(
             }
             _ => above,
         };
-        open.extend(forest.node(id).items.iter().map(|item| (item.node, path)));
+        let inner = forest.node(id).items.iter().map(|item| item.node);
+        let inner = inner.filter(|it| !timing.is_pause(forest, *it));
+        open.extend(inner.map(|it| (it, path)));
     }
     found.into_iter().map(Key::Path).collect()
 }

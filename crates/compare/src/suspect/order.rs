@@ -1,14 +1,15 @@
 //! In what order traces are suspected, and why.
 
 use super::{Finding, Rarity, Reason, Suspect, p_in_words};
-use crate::CausalOrder;
 use crate::normality::Evidence;
 use crate::phases::Phases;
 use crate::sweep::Ranking;
 use crate::verdict;
-use lockstep_trace::{ProcessName, Run, ThreadName, TraceName};
+use crate::{CausalOrder, Culprit};
+use lockstep_trace::{Event, FunctionId, ProcessName, Run, ThreadName, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many of the first suspects have the line of a call told from others of its caller.
 const TOLD_APART: usize = 64;
@@ -32,6 +33,8 @@ pub(crate) fn rank(
     let asked = order.filter(|_| ends_early);
     let culprits = asked.map_or_else(Vec::new, CausalOrder::culprits);
     blame(findings, &culprits, by_score);
+    stay_away(findings);
+    answer(findings, faulty);
     sort(findings, &likeness, by_score);
     if let Some(order) = order {
         hear(findings, order);
@@ -43,7 +46,15 @@ pub(crate) fn rank(
         }
     }
     let first = findings.first().map(|finding| finding.trace);
-    let kind = |it: &Finding| (it.shared, it.is_usual(), it.is_culprit, it.reason);
+    let kind = |it: &Finding| {
+        (
+            it.shared,
+            it.is_usual(),
+            it.answers,
+            it.is_culprit,
+            it.reason,
+        )
+    };
     findings
         .chunk_by(|a, b| kind(a) == kind(b))
         .flat_map(|kind| {
@@ -104,9 +115,10 @@ impl Likeness {
     }
 }
 
-/// Marks the traces that the others wait for: of a process the threads that do not wait themselves, or else its main one.
-fn blame(findings: &mut [Finding], culprits: &[ProcessName], by_score: bool) {
-    for process in culprits {
+/// Marks the traces that the others wait for: of a process the threads that do not wait themselves, or else its main one; of
+/// one that is known to have done something wrong its main one.
+fn blame(findings: &mut [Finding], culprits: &[Culprit], by_score: bool) {
+    for Culprit { process, deed } in culprits {
         let own = |it: &Finding| {
             it.trace.process == *process
                 && (by_score || matches!(it.reason, Reason::EndsEarly | Reason::Unusual))
@@ -117,13 +129,89 @@ fn blame(findings: &mut [Finding], culprits: &[ProcessName], by_score: bool) {
                 && it.reason == Reason::EndsEarly
                 && it.stuck.as_ref().is_some_and(|it| !it.waits())
         };
-        let in_thread = findings.iter().any(|it| own(it) && works(it));
+        let in_thread = deed.is_none() && findings.iter().any(|it| own(it) && works(it));
         for finding in findings.iter_mut().filter(|it| own(it)) {
             finding.is_culprit = match in_thread {
                 true => works(finding),
                 false => is_main(finding),
             };
+            if finding.is_culprit && deed.is_some() {
+                finding.told.clone_from(deed);
+            }
         }
+    }
+}
+
+/// Calls in which the threads of a team wait for each other.
+const BARRIERS: [&str; 3] = ["GOMP_barrier", "__kmpc_barrier", "pthread_barrier_wait"];
+
+/// Marks the threads that do not come to a barrier in which all threads of their process wait that did not come to their end: they
+/// went another number of times round.
+fn stay_away(findings: &mut [Finding]) {
+    let barrier = |it: &Finding| {
+        let function = it.stuck.as_ref()?.function.as_str();
+        BARRIERS.into_iter().find(|barrier| *barrier == function)
+    };
+    let mut waiting: BTreeMap<ProcessName, (Option<&str>, usize)> = BTreeMap::new();
+    for finding in findings.iter().filter(|it| it.reason == Reason::EndsEarly) {
+        let of = waiting.entry(finding.trace.process);
+        let (common, number) = of.or_insert((barrier(finding), 0));
+        *number += 1;
+        *common = common.filter(|it| Some(*it) == barrier(finding));
+    }
+    let is_away = |it: &&mut Finding| it.reason == Reason::Counts && it.stuck.is_none();
+    for finding in findings.iter_mut().filter(is_away) {
+        if let Some((Some(barrier), number)) = waiting.get(&finding.trace.process) {
+            finding.is_culprit = true;
+            finding.told = Some(format!(
+                "does not come to {barrier}, where {number} of its process wait: it {}",
+                verdict::parts(finding)
+            ));
+        }
+    }
+}
+
+/// Calls that start a process.
+const STARTS: [&str; 8] = [
+    "fork",
+    "_Fork",
+    "vfork",
+    "clone",
+    "posix_spawn",
+    "posix_spawnp",
+    "system",
+    "popen",
+];
+
+/// Marks the traces that answer to what a process did which theirs had started before (`timeout`, a shell): one of another
+/// program that differs, too.
+fn answer(findings: &mut [Finding], faulty: &Run) {
+    let process = |name: ProcessName| faulty.processes.iter().find(|it| it.name == name);
+    let tells = |it: &&Finding| !it.reason.is_alike() && !it.is_usual();
+    let named = findings.iter().filter(tells).map(|it| it.trace.process);
+    let named: BTreeSet<ProcessName> = named.collect();
+    let programs: Vec<(&str, ProcessName)> = (named.into_iter())
+        .filter_map(|name| Some((process(name)?.program.as_str(), name)))
+        .collect();
+    let starts: FxHashSet<FunctionId> = (faulty.functions.iter().zip(0..))
+        .filter(|(function, _)| STARTS.contains(&function.name.as_str()))
+        .map(|(_, number)| FunctionId(number))
+        .collect();
+    for finding in findings {
+        let name = finding.trace.process;
+        let own = process(name).map_or("", |it| it.program.as_str());
+        // Processes are numbered as they start.
+        let has_other = programs
+            .iter()
+            .any(|(it, other)| *it != own && *other > name);
+        let (Some(event), Some(thread), true) =
+            (finding.event(), faulty.trace(finding.trace), has_other)
+        else {
+            continue;
+        };
+        let before = usize::try_from(event).unwrap_or(usize::MAX);
+        finding.answers = (thread.events().take(before))
+            .any(|it| matches!(it, Event::Call(function) if starts.contains(&function)));
     }
 }
 
@@ -153,6 +241,7 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
         (
             finding.shared,
             finding.is_usual(),
+            finding.answers,
             finding.is_behind_culprits(by_score),
             if by_score {
                 finding.reason.apart_from_noise()
@@ -160,6 +249,7 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
                 finding.reason
             },
             finding.joins(),
+            finding.waits(),
             by_score.then(|| leader.map_or_else(|| finding.rarity(), |(rarity, _)| *rarity)),
             leader.map_or_else(
                 || finding.coordinate(),
@@ -230,7 +320,9 @@ fn suspect(
 fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.push(verdict::clause(finding));
-    if finding.is_culprit {
+    if finding.is_culprit && finding.told.is_some() {
+        reasons.push(verdict::parts(finding));
+    } else if finding.is_culprit {
         reasons.push("the others wait for it, and it waits for none of them".to_owned());
     }
     if let Some(standing) = &finding.standing {

@@ -1,0 +1,206 @@
+//! What a trace does because of another one comes after that one: who waits at a barrier, who started the process, who is waited for.
+#![allow(clippy::unwrap_used)]
+
+mod made;
+mod odd_even;
+
+use lockstep_compare::{CausalOrder, Comparison, Culprit, Options, compare, compare_in_order};
+use lockstep_trace::{EndKind, Event, ProcessName, Run, Thread, TraceName};
+use made::Made;
+use std::collections::BTreeMap;
+
+const NAMES: [&str; 12] = [
+    "main",
+    "step",
+    "GOMP_barrier",
+    "GOMP_parallel",
+    "kick._omp_fn.0",
+    "drift._omp_fn.0",
+    "sum._omp_fn.0",
+    "GOMP_critical_start",
+    "GOMP_critical_end",
+    "fork",
+    "sigsuspend",
+    "kill",
+];
+
+/// One process of another kind than a rank, with these threads.
+fn process(threads: Vec<Vec<Event>>) -> Run {
+    let mut run = odd_even::run(&NAMES, vec![Vec::new()]);
+    let threads = threads.into_iter().zip(0..);
+    run.processes[0].threads = threads
+        .map(|(events, number)| Thread::from_events(TraceName::new(0, number), events))
+        .collect();
+    run.is_mpi = false;
+    run
+}
+
+fn sweep(normal: &Run, faulty: &Run) -> Comparison {
+    compare(&[normal], faulty, &Options::default(), &|_, _| {}).unwrap()
+}
+
+/// So many steps, each with a barrier behind it; perhaps broken off in the last one.
+fn steps(count: usize, is_open: bool) -> Vec<Event> {
+    let mut trace = Made::new(&NAMES);
+    trace.call("main", |trace| {
+        for _ in 0..count {
+            trace.leaf("step");
+            trace.leaf("GOMP_barrier");
+        }
+    });
+    let end = trace.events.len() - if is_open { 2 } else { 0 };
+    trace.events.truncate(end);
+    trace.events
+}
+
+fn killed(mut run: Run) -> Run {
+    run.processes[0].end.kind = EndKind::Killed;
+    run
+}
+
+#[test]
+fn who_does_not_come_to_the_barrier_comes_before_those_who_wait_there() {
+    let normal = process((0..4).map(|_| steps(20, false)).collect());
+    let faulty = (0..4).map(|thread| match thread {
+        2 => steps(9, false),
+        _ => steps(10, true),
+    });
+    let found = sweep(&normal, &killed(process(faulty.collect())));
+    assert_eq!(found.suspects[0].trace, TraceName::new(0, 2));
+    assert!(
+        (found.verdict)
+            .starts_with("thread 2 does not come to GOMP_barrier, where 3 of its process wait"),
+        "{}",
+        found.verdict
+    );
+    // One of them waits elsewhere: nobody says for whom.
+    let faulty = (0..4).map(|thread| match thread {
+        2 => steps(9, false),
+        _ => {
+            let mut events = steps(10, true);
+            events.truncate(events.len() - if thread == 0 { 2 } else { 0 });
+            events
+        }
+    });
+    let found = sweep(&normal, &killed(process(faulty.collect())));
+    assert_eq!(
+        found.suspects[0].trace,
+        TraceName::new(0, 0),
+        "{}",
+        found.verdict
+    );
+}
+
+#[test]
+fn who_is_still_at_work_comes_before_those_who_wait() {
+    let normal = process((0..4).map(|_| steps(20, false)).collect());
+    let faulty = (0..4).map(|thread| {
+        let mut events = steps(10, true);
+        // Within `step`, of a later iteration.
+        if thread == 3 {
+            events = steps(12, true);
+            events.truncate(events.len() - 2);
+        }
+        events
+    });
+    let found = sweep(&normal, &killed(process(faulty.collect())));
+    assert_eq!(
+        found.suspects[0].trace,
+        TraceName::new(0, 3),
+        "{}",
+        found.verdict
+    );
+}
+
+#[test]
+fn which_region_is_run_is_no_timing_where_a_region_takes_a_lock() {
+    let run = |names: [&str; 3]| {
+        let mut trace = Made::new(&NAMES);
+        trace.call("main", |trace| {
+            for name in names {
+                trace.call("GOMP_parallel", |trace| {
+                    trace.call(name, |trace| {
+                        if name.starts_with("sum") {
+                            trace.leaf("GOMP_critical_start");
+                            trace.leaf("GOMP_critical_end");
+                        }
+                    });
+                });
+            }
+        });
+        process(vec![trace.events])
+    };
+    let normal = run(["kick._omp_fn.0", "drift._omp_fn.0", "sum._omp_fn.0"]);
+    let faulty = run(["drift._omp_fn.0", "kick._omp_fn.0", "sum._omp_fn.0"]);
+    let found = sweep(&normal, &faulty);
+    assert!(
+        found.differs && found.verdict.contains("calls drift._omp_fn.0"),
+        "{}",
+        found.verdict
+    );
+}
+
+/// What started a program and tells how that went, and the program.
+fn started(kills: bool, program: Vec<Event>) -> Run {
+    let mut wrapper = Made::new(&NAMES);
+    wrapper.call("main", |trace| {
+        trace.leaf("fork");
+        trace.leaf("sigsuspend");
+        if kills {
+            trace.leaf("kill");
+        }
+    });
+    let mut run = odd_even::run(&NAMES, vec![wrapper.events, program]);
+    run.is_mpi = false;
+    for process in &mut run.processes {
+        (process.is_mpi, process.rank) = (false, None);
+    }
+    run.processes[0].program = "/usr/bin/timeout".into();
+    run
+}
+
+#[test]
+fn who_started_a_process_answers_to_how_that_went() {
+    let normal = started(false, steps(20, false));
+    let found = sweep(&normal, &started(true, steps(10, true)));
+    let suspects: Vec<u32> = (found.suspects.iter())
+        .map(|it| it.trace.process.rank)
+        .collect();
+    assert_eq!(suspects, [1, 0], "{}", found.verdict);
+    // Alone it is told.
+    let found = sweep(&normal, &started(true, steps(20, false)));
+    assert_eq!(found.suspects[0].trace, TraceName::new(0, 0));
+}
+
+/// Rank 2 is known to have done something.
+struct Deed;
+
+impl CausalOrder for Deed {
+    fn time(&self, _: TraceName, event: u64) -> u64 {
+        event
+    }
+
+    fn heard_of(&self, _: TraceName, _: u64) -> BTreeMap<TraceName, u64> {
+        BTreeMap::new()
+    }
+
+    fn culprits(&self) -> Vec<Culprit> {
+        vec![Culprit {
+            process: ProcessName::rank(2),
+            deed: Some("sent rank 3 a message that nobody received".to_owned()),
+        }]
+    }
+}
+
+#[test]
+fn what_somebody_did_that_others_wait_for_is_told() {
+    let normal = odd_even::run(&NAMES, (0..4).map(|_| steps(20, false)).collect());
+    let faulty = odd_even::run(&NAMES, (0..4).map(|_| steps(10, true)).collect());
+    let options = Options::default();
+    let found = compare_in_order(&[&normal], &faulty, &options, Some(&Deed), &|_, _| {}).unwrap();
+    assert!(
+        (found.verdict).starts_with("rank 2 sent rank 3 a message that nobody received; "),
+        "{}",
+        found.verdict
+    );
+}
