@@ -12,6 +12,7 @@ use crate::datatypes::{Datatypes, Recipe};
 use crate::layout::{Layout, Layouts};
 use crate::loose::LooseEnd;
 use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
+use crate::mpi_group::{MpiGroup, MpiGroups};
 use crate::onesided::is_quiet;
 use crate::poll::Polls;
 use crate::requests::{Named, Requests};
@@ -54,6 +55,8 @@ struct Open {
     /// The datatype that it makes.
     recipe: Recipe,
     layout: Option<Layout>,
+    /// The group that it makes, if it is known.
+    group: Option<MpiGroup>,
     /// The memory that it uses.
     touches: Vec<Touch>,
     /// The level of thread support that it asks for.
@@ -72,6 +75,7 @@ pub(crate) struct Said {
     windows: Windows,
     datatypes: Datatypes,
     layouts: Layouts,
+    groups: MpiGroups,
     buffers: Buffers,
     /// Whether there may be intercommunicators.
     meets_others: bool,
@@ -129,6 +133,7 @@ impl Said {
             windows,
             datatypes: Datatypes::default(),
             layouts: Layouts::default(),
+            groups: MpiGroups::default(),
             buffers: Buffers::default(),
             meets_others: false,
             world,
@@ -327,6 +332,7 @@ impl Said {
                 true => self.layouts.recipe(base, event),
                 false => None,
             },
+            group: self.groups.recipe(base, event),
             touches: match has_buffers(event) {
                 true => touches(base, event, &self.layouts, self.trace.process.rank),
                 false => Vec::new(),
@@ -509,7 +515,11 @@ impl Said {
             .and_then(|handle| self.window_ids.get(&handle.raw))
             .copied();
         if let (Some(window), Some(step)) = (known, step(base, event)) {
-            let parts = self.add(vec![PartKind::Epoch { window, step }]);
+            let parts = self.add(vec![PartKind::Epoch {
+                window,
+                step,
+                group: self.groups.named(event),
+            }]);
             return Waits::All(parts);
         }
         let communicator = match base {
@@ -551,6 +561,7 @@ impl Said {
             self.datatypes.made(open.recipe.take(), event);
             self.layouts.made(open.layout.take(), event);
         }
+        self.groups.made(open.group.take(), event);
         if let Some((resource, handles)) = &open.frees {
             let resources = &self.conversation.resources;
             let gone = handles

@@ -47,6 +47,7 @@ mod loose_words;
 mod matching;
 mod message;
 mod mismatch;
+mod mpi_group;
 mod nesting;
 mod observe;
 mod onesided;

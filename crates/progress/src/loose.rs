@@ -461,10 +461,12 @@ fn locked(conversation: &Conversation) -> Vec<(CommunicatorId, Option<u32>, usiz
             PartKind::Epoch {
                 window,
                 step: Step::Lock(of),
+                ..
             } => held.push((window, of, part.operation)),
             PartKind::Epoch {
                 window,
                 step: Step::Unlock(of),
+                ..
             } => held.retain(|it| (it.0, it.1) != (window, of)),
             _ => {}
         }

@@ -8,6 +8,7 @@
 use crate::astray::Envelope;
 use crate::datatypes::Unit;
 use crate::loose::LooseEnd;
+use crate::mpi_group::MpiGroup;
 use crate::onesided::Accesses;
 use crate::resources::Resources;
 use crate::strand::{Doing, Strand};
@@ -141,6 +142,8 @@ pub enum PartKind {
         window: CommunicatorId,
         /// Which step.
         step: Step,
+        /// Of a post or a start, for whom, where that is known.
+        group: Option<MpiGroup>,
     },
     /// What no other task has a share in: a file's, or an access to a window that has a request.
     Own,

@@ -14,8 +14,8 @@
 use crate::inside::{InsideWait, Threads};
 use crate::matching::{Matching, PartId};
 use crate::message::{
-    Collective, CommunicatorId, Conversation, Membership, Mode, Operation, PartKind, Peer, Shape,
-    State, Step, Waits,
+    Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
+    Shape, State, Step, Waits,
 };
 use crate::mismatch::Mismatch;
 use crate::strand::Doing;
@@ -290,7 +290,7 @@ impl Builder<'_> {
                 self.message(task, *from, *tag, *communicator, !all)
             }
             PartKind::Collective(share) => self.collective(task, id, &share.clone()),
-            PartKind::Epoch { window, step } => self.epoch(task, *window, *step),
+            PartKind::Epoch { window, step, .. } => self.epoch(task, *window, *step),
             PartKind::Own => NOW,
         }
     }
@@ -459,16 +459,25 @@ impl Builder<'_> {
         }
     }
 
-    /// Needs a step of another on a window. Which groups an epoch is for is not recorded: only where there
-    /// are too few steps of all others together is one of them waited for.
+    /// Needs a step of another on a window. Where it is not known which groups an epoch is for, one of the others is
+    /// waited for if there are too few steps of them all together.
     fn epoch(&mut self, task: u32, window: CommunicatorId, step: Step) -> Node {
         let Some(members) = self.members.members(window).cloned() else {
             return NOW;
         };
+        if let Some((whom, why)) = self.group_epoch(task, window, step) {
+            let on = self.list(task, &whom, &why);
+            return match on.len() == whom.len() {
+                true => Node { all: true, on },
+                false => NOW,
+            };
+        }
         let steps = |of: u32| {
             let parts = self.tasks.get(&of).map(|it| it.parts.as_slice());
             parts.into_iter().flatten().filter_map(|it| match it.kind {
-                PartKind::Epoch { window: at, step } if at == window => Some((step, it.complete)),
+                PartKind::Epoch {
+                    window: at, step, ..
+                } if at == window => Some((step, it.complete)),
                 _ => None,
             })
         };
@@ -510,6 +519,52 @@ impl Builder<'_> {
                 or_another: whom.len() > 1,
             }));
         Node { all: false, on }
+    }
+
+    /// Whom of the group of its post or start a task waits for, and for what; `None` where that is not known.
+    fn group_epoch(
+        &self,
+        task: u32,
+        window: CommunicatorId,
+        step: Step,
+    ) -> Option<(Vec<u32>, Why)> {
+        let (own, others, why) = match step {
+            Step::Start | Step::Complete => (Step::Start, Step::Post, "MPI_Win_post"),
+            Step::Wait => (Step::Post, Step::Start, "MPI_Win_complete"),
+            _ => return None,
+        };
+        // Who is in the group of each such step, in order; of several threads, one may have made a group of another's handle.
+        let groups = |of: u32, wanted: Step| -> Vec<Option<Vec<u32>>> {
+            let conversation = self.tasks.get(&of);
+            let parts = conversation.map_or(&[][..], |it| it.parts.as_slice());
+            let is_alone = conversation.is_some_and(|it| it.threads.len() <= 1);
+            let group = |it: &Part| match &it.kind {
+                PartKind::Epoch {
+                    window: at,
+                    step,
+                    group,
+                } if *at == window && *step == wanted => {
+                    let group = group.as_ref().filter(|_| is_alone);
+                    Some(group.and_then(|it| it.tasks(self.members)))
+                }
+                _ => None,
+            };
+            parts.iter().filter_map(group).collect()
+        };
+        let own: Option<Vec<Vec<u32>>> = groups(task, own).into_iter().collect();
+        let own = own?;
+        let lacks = |of: &u32| {
+            let needed = own.iter().filter(|it| it.contains(of)).count();
+            let mut theirs = groups(*of, others);
+            if others == Step::Start {
+                // The start that a task did not complete is its last.
+                theirs.truncate(groups(*of, Step::Complete).len());
+            }
+            let may_be = |it: &&Option<Vec<u32>>| it.as_ref().is_none_or(|it| it.contains(&task));
+            theirs.iter().filter(may_be).count() < needed
+        };
+        let whom = own.last()?.iter().copied().filter(lacks).collect();
+        Some((whom, Why::Epoch(why)))
     }
 
     /// Waits for several, of which the first are listed.
