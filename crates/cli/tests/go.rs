@@ -683,6 +683,26 @@ fn usages_are_listed_with_types() {
         (count("receive"), count("send"), count("cancel")),
         (3, 2, 1)
     );
+    let all = found["usages"].as_array().unwrap();
+    let types = all.iter().filter_map(|it| it["type"].as_str());
+    let types: BTreeSet<&str> = types.collect();
+    for expected in ["chan int", "sync.Mutex", "context.CancelFunc"] {
+        assert!(types.contains(expected), "{types:?}");
+    }
+}
+
+#[test]
+fn a_usage_has_the_form_of_its_source() {
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let source = "package x\n\nimport \"sync\"\n\nfunc all(c <-chan int) {\n\tvar w sync.WaitGroup\n\tw.Go(func() {\n\t\tfor range c {\n\t\t}\n\t})\n\tw.Wait()\n}\n";
+    let scratch = place(&[("go.mod", "module x\n\ngo 1.25\n"), ("x.go", source)]);
+    let found = lockstep(scratch.path(), &["go", "usages", "."]);
+    assert_eq!(
+        String::from_utf8_lossy(&found.stdout),
+        "x.go:7:4  add by Go  w  x.all\nx.go:8:3  receive by range  c  x.all.func1\nx.go:11:4  wait  w  x.all\n"
+    );
 }
 
 #[test]

@@ -40,8 +40,14 @@ pub struct Usage {
     pub column: u32,
     /// `send`, `lock`, `go`, `atomic`, `cancel`, ...
     pub kind: String,
+    /// How the source has it, where the kind alone does not say: `range` of a receive, `Go` of an add.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub form: String,
     /// The object, as the source has it.
     pub object: String,
+    /// Its type: `chan int`, `sync.Mutex`; of a `go` statement that of the function.
+    #[serde(default, rename = "type", skip_serializing_if = "String::is_empty")]
+    pub of_type: String,
     /// The function around it.
     pub function: String,
     /// The package.
@@ -195,7 +201,9 @@ mod tests {
                 line: 10,
                 column: 2,
                 kind: "select".to_owned(),
+                form: String::new(),
                 object: String::new(),
+                of_type: String::new(),
                 function: "main.main".to_owned(),
                 package: "main".to_owned(),
                 deferred: false,

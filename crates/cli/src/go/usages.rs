@@ -67,10 +67,13 @@ fn line(usage: &Usage) -> String {
         cases.extend(usage.default.then(|| "default".to_owned()));
         object = format!("{{{}}}", cases.join("; "));
     }
-    let kind = match usage.deferred {
+    let mut kind = match usage.deferred {
         true => format!("defer {}", usage.kind),
         false => usage.kind.clone(),
     };
+    if !usage.form.is_empty() {
+        kind = format!("{kind} by {}", usage.form);
+    }
     format!(
         "{}:{}:{}  {kind}  {object}  {}",
         from_here(&usage.file),
