@@ -173,7 +173,7 @@ const COLLECTIVES: &[Case] = &[
         "deadlock",
         &[
             "rank 0 waits in MPI_Win_start",
-            "for any of ranks 1-3 to call MPI_Win_post",
+            "for rank 1 to call MPI_Win_post",
         ],
     ),
     (
