@@ -174,3 +174,46 @@ pub(super) fn call_paths(
     }
     found.into_iter().map(Key::Path).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockstep_calltree::{Builder, Function};
+
+    const RELEASE: &str = "release";
+    const DISPOSE: &str = "std::_Sp_counted_ptr_inplace<Task>::_M_dispose()";
+
+    /// A thread that drops its reference to a task; perhaps the last one, so that it ends the task.
+    fn release(forest: &mut Forest, is_last: bool) -> NodeId {
+        let mut function = |name: &str| {
+            forest.add_function(Function {
+                name: name.to_owned(),
+                linkage: name.to_owned(),
+                image: String::new(),
+                imported: false,
+            })
+        };
+        let [release, dispose, end] = [RELEASE, DISPOSE, "end"].map(&mut function);
+        let mut builder = Builder::new(forest);
+        builder.call(release);
+        if is_last {
+            for call in [dispose, end] {
+                builder.call(call);
+            }
+            (0..2).for_each(|_| builder.ret());
+        }
+        builder.ret();
+        builder.finish()
+    }
+
+    #[test]
+    fn what_the_last_one_does_is_no_call_of_its_own() {
+        let mut forest = Forest::new();
+        let [last, other] = [true, false].map(|is_last| release(&mut forest, is_last));
+        let timing = Timing::of(&forest, &[last, other]);
+        let edges = |root, timing: &Timing| Calls::new(&forest, root, timing).edges;
+        assert_eq!(edges(last, &timing), edges(other, &timing));
+        assert_eq!(edges(last, &timing).len(), 1);
+        assert_eq!(edges(last, &Timing::default()).len(), 3);
+    }
+}
