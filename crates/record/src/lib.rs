@@ -259,16 +259,22 @@ fn execute(
     let mut command = command(&probe);
     let stop = AtomicBool::new(false);
     let status = std::thread::scope(|scope| {
-        // Before the command: where there can be no thread, it is not started.
+        // Before any thread: the C library handles signals of its own from the first one on, which the command would inherit
+        // otherwise than we did.
+        let mut child = launch::start(&mut command)?;
         let begin = || {
             let watcher = watch::Watcher::start(scope, directory, &stop)?;
             if let Some(looker) = looker {
                 watch::beside(scope, || look::watch_over(&directory.path, &stop, looker))?;
             }
-            Ok((launch::start(&mut command)?, watcher))
+            Ok(watcher)
         };
-        let started = begin().inspect_err(|_| stop.store(true, Ordering::Release));
-        let (mut child, watcher) = started?;
+        let watcher = begin().inspect_err(|_| {
+            stop.store(true, Ordering::Release);
+            // Nobody would see how it ends.
+            let _ = child.kill();
+            let _ = child.wait();
+        })?;
         let own = own_name(child.id(), redact);
         let status = launch::wait(&mut child);
         watcher.finish();
