@@ -271,7 +271,7 @@ fn document(found: &Found) -> Value {
         .map(|it| {
             let departure = match &it.deed {
                 Deed::Departed { departure, .. } => Some(departure),
-                Deed::Misdirected(_) | Deed::Passed(_) | Deed::Differed { .. } => None,
+                _ => None,
             };
             json!({
                 "task": it.task,

@@ -2,8 +2,8 @@
 
 use crate::astray::astray;
 use crate::call_words;
-use crate::cause::{Cause, causes, deeds, differed};
-use crate::ends::unfinalized;
+use crate::cause::{Cause, Deed, causes, deeds, differed};
+use crate::ends::{crashed, ended, unfinalized};
 use crate::freed;
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
@@ -25,6 +25,7 @@ use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
 use lockstep_calltree::NodeId;
 use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -224,7 +225,6 @@ fn conclude(
     }
     let coordinates = moments.iter().map(|moment| &standing[moment]);
     let (groups, places) = group(&observed.tasks, coordinates, &program);
-    let order = Order::new(&program, &places);
     if !goes_on {
         freed::settle(run, &mut observed.conversations);
     }
@@ -240,6 +240,8 @@ fn conclude(
         }
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
+    let (groups, places) = apart(groups, places, &waiting);
+    let order = Order::new(&program, &places);
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
     let mut loose = match (observed.is_whole, goes_on) {
@@ -272,18 +274,27 @@ fn conclude(
         true => Vec::new(),
         false => astray(conversations, &matching, &waiting),
     };
-    let told = told.chain(astray.iter().filter_map(|it| it.call));
-    let sites = Sites::new(run, told);
-    sites.tell(&mut loose);
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
     let mut causes = causes(&observed, normal, &waiting, &held_up);
+    // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
+    // less than in a normal run, who take turns as they come, say, is no cause then.
+    let gone = crashed(&observed.tasks);
+    let gone = gone.into_iter().chain(ended(&observed.tasks, &waiting));
+    let wrong = astray.iter().filter(|it| it.by_sender);
+    let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.from)).collect();
+    causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
+    let told = told.chain(astray.iter().filter_map(|it| it.call));
+    let told = told.chain(causes.iter().filter_map(|it| it.precedent));
+    let sites = Sites::new(run, told);
+    sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
     let mut deeds = match differed(&mismatches, conversations, &waiting) {
         few if few.is_empty() => deeds(astray, &groups, &order, &waiting),
         few => few,
     };
     sites.direct(&mut deeds);
+    sites.direct(&mut causes);
     // What a normal run shows of a task says more.
     let by_normal = causes.iter().filter(|it| it.by_normal());
     let shown: BTreeSet<u32> = by_normal.map(|it| it.task).collect();
@@ -308,7 +319,11 @@ fn conclude(
     let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
     let is_late = progress.least.iter().any(computes);
     let is_stuck = progress.kind == Kind::Deadlock;
-    let is_cause = |it: &Cause| progress.hang && (is_stuck || it.by_normal() && !is_late);
+    let is_past = |it: &Cause| {
+        let departed = matches!(it.deed, Deed::Departed { .. } | Deed::Lapsed(_));
+        departed && (it.by_normal() || held_up.contains(&it.task))
+    };
+    let is_cause = |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late);
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(&progress.waiting, &observed.communicators);
     let facts = Facts {
@@ -338,7 +353,7 @@ fn conclude(
 
 /// The arguments of the call of MPI in which the first task that crashed is.
 fn given(run: &Run, communicators: &Communicators, tasks: &BTreeMap<u32, Task>) -> Option<String> {
-    let task = tasks.get(crate::ends::crashed(tasks).first()?)?;
+    let task = tasks.get(crashed(tasks).first()?)?;
     let open = communicators.open(run.trace(task.trace)?);
     let outermost = open.into_iter().flatten().next()?;
     let text = communicators.show(&outermost).in_short();
@@ -502,6 +517,33 @@ fn group<'s>(
         }
     }
     (groups, places)
+}
+
+/// Of a group in which some wait for a message, say, and another is known to wait for nobody and is waited for, that one
+/// stands by itself: it holds the others up, not the whole group.
+fn apart<'s>(
+    groups: Vec<Group>,
+    places: Vec<&'s Coordinates>,
+    waiting: &Waiting,
+) -> (Vec<Group>, Vec<&'s Coordinates>) {
+    if !waiting.stuck.is_empty() {
+        return (groups, places);
+    }
+    let awaited: FxHashSet<u32> = waiting.waits.iter().map(|it| it.to).collect();
+    let waits: FxHashSet<u32> = waiting.waits.iter().map(|it| it.from).collect();
+    let waits = |task: &u32| waits.contains(task) && !waiting.partly.contains(task);
+    let mut parts: Vec<(Group, &Coordinates)> = Vec::new();
+    for (mut group, place) in groups.into_iter().zip(places) {
+        let (behind, rest): (Vec<u32>, Vec<u32>) = group.tasks.iter().partition(|it| waits(it));
+        if !behind.is_empty() && rest.iter().any(|it| awaited.contains(it)) {
+            group.tasks = behind;
+            parts.push((group.clone(), place));
+            group.tasks = rest;
+        }
+        parts.push((group, place));
+    }
+    parts.sort_by_key(|(group, _)| group.tasks.first().copied());
+    parts.into_iter().unzip()
 }
 
 /// The waits of a task; all of them are in the order of those who wait.

@@ -4,6 +4,7 @@
 //! the sender, if the message that is waited for had been sent before (the same pair of tasks and tag) and the one that it
 //! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
 //! decides, by distance and tag: programs number messages by their steps. Where that does not tell them apart, nobody is named.
+//! Of those from whom a wildcard receive would take a message, it is the one sender of such a message.
 //!
 //! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
@@ -86,7 +87,7 @@ impl Misdirection {
     }
 }
 
-/// The messages that went astray and are waited for; one for each who waits.
+/// The messages that went astray and are waited for; one for each who waits for somebody, and for each who waits for anybody.
 pub(crate) fn astray(
     tasks: &BTreeMap<u32, Conversation>,
     matching: &Matching,
@@ -98,11 +99,21 @@ pub(crate) fn astray(
         senders: BTreeMap::new(),
         others: None,
     };
-    let certain = waiting.waits.iter().filter(|it| !it.or_another);
+    let (open, certain): (Vec<&Wait>, Vec<&Wait>) =
+        waiting.waits.iter().partition(|it| it.or_another);
     let mut found: Vec<Misdirection> = Vec::new();
     for wait in certain {
         if found.len() < MOST
             && let Some(it) = usual.astray(wait)
+        {
+            found.push(it);
+        }
+    }
+    // Who takes a message of anybody misses that of the one sender whose message went elsewhere.
+    for waits in open.chunk_by(|a, b| a.from == b.from) {
+        let mut wrong = waits.iter().filter_map(|it| usual.astray(it));
+        if found.len() < MOST
+            && let (Some(it), None) = (wrong.find(|it| it.by_sender), wrong.next())
         {
             found.push(it);
         }

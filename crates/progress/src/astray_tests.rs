@@ -98,3 +98,31 @@ fn what_was_sent_behind_it_and_what_nobody_ever_takes_are_not_it() {
     waits(&mut job, 1, 0, 5);
     assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
 }
+
+#[test]
+fn of_those_whom_a_wildcard_receive_would_take_the_one_who_sent_elsewhere() {
+    let asked = |strays: &[(u32, u32, i64)]| {
+        let mut job = Job::default();
+        for _ in 0..2 {
+            for worker in 1..4 {
+                job.call(worker, "MPI_Send", vec![send(0, 5, Mode::Standard)], true);
+                let taken = receive(Peer::Task(worker), Some(5));
+                job.call(0, "MPI_Recv", vec![taken], true);
+            }
+        }
+        for &(from, to, tag) in strays {
+            one(&mut job, from, to, tag, false);
+        }
+        job.call(0, "MPI_Recv", vec![receive(Peer::Any, Some(5))], false);
+        for worker in 1..4 {
+            waits(&mut job, worker, 0, 1);
+        }
+        found(&job)
+    };
+    let wrong_tag = asked(&[(2, 0, 77)]);
+    assert_eq!(wrong_tag, [(2, Envelope { to: 0, tag: 77 }, true)]);
+    let to_itself = asked(&[(2, 2, 5)]);
+    assert_eq!(to_itself, [(2, Envelope { to: 2, tag: 5 }, true)]);
+    // Of two it may be either.
+    assert_eq!(asked(&[(2, 0, 77), (3, 0, 78)]), []);
+}

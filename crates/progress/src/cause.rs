@@ -6,14 +6,16 @@ use crate::analysis::Group;
 use crate::astray::Misdirection;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
-use crate::habit::unlike_others;
+use crate::habit::{Habits, Missed};
+use crate::lapse::{Lapse, Rounds};
 use crate::matching::PartId;
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
+use crate::precedent::precedent;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_trace::brief;
+use lockstep_trace::{TraceName, brief};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +29,10 @@ pub struct Cause {
     pub victims: Vec<u32>,
     /// What it did.
     pub deed: Deed,
+    /// An earlier call like the one that it left out: trace and event.
+    pub precedent: Option<(TraceName, u64)>,
+    /// Where that was made: ` at halo.c:77`; empty where that is not known.
+    pub site: String,
 }
 
 /// What a task did that made others wait.
@@ -39,6 +45,8 @@ pub enum Deed {
         /// Whether a normal run shows it; else the task's own habit.
         by_normal: bool,
     },
+    /// A round of a loop lacks a call.
+    Lapsed(Lapse),
     /// A message went astray.
     Misdirected(Misdirection),
     /// It is past the place where most call this collective operation, and did not call it.
@@ -47,6 +55,8 @@ pub enum Deed {
     Differed {
         /// Which.
         name: Arc<str>,
+        /// Which most called, where that is another.
+        instead_of: Option<Arc<str>>,
         /// What it said of it: `called MPI_Barrier`.
         said: String,
         /// What most said.
@@ -55,6 +65,16 @@ pub enum Deed {
 }
 
 impl Cause {
+    fn of(task: u32, deed: Deed) -> Self {
+        Self {
+            task,
+            victims: Vec::new(),
+            deed,
+            precedent: None,
+            site: String::new(),
+        }
+    }
+
     /// Whether a normal run shows it.
     #[must_use]
     pub fn by_normal(&self) -> bool {
@@ -71,7 +91,8 @@ impl Cause {
     #[must_use]
     pub fn sentence(&self) -> String {
         match &self.deed {
-            Deed::Departed { departure, .. } => departure.sentence(),
+            Deed::Departed { departure, .. } => departure.sentence(&self.site),
+            Deed::Lapsed(lapse) => lapse.sentence(&self.site),
             Deed::Misdirected(message) => message.sentence(),
             Deed::Passed(name) => format!("went on without calling {name}"),
             Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
@@ -86,8 +107,15 @@ impl Cause {
                 let all = departure.left_out.iter().chain(&departure.instead);
                 all.map(String::as_str).collect()
             }
+            Deed::Lapsed(lapse) => vec![lapse.name()],
             Deed::Misdirected(message) => vec![&message.name],
-            Deed::Passed(name) | Deed::Differed { name, .. } => vec![name],
+            Deed::Passed(name) => vec![name],
+            Deed::Differed {
+                name, instead_of, ..
+            } => {
+                let instead_of = instead_of.iter().map(|it| &**it);
+                std::iter::once(&**name).chain(instead_of).collect()
+            }
         }
     }
 }
@@ -101,36 +129,17 @@ pub(crate) fn causes(
     least: &BTreeSet<u32>,
 ) -> Vec<Cause> {
     let victims = victims(waiting);
-    let awaited: BTreeSet<u32> = waiting.waits.iter().map(|it| it.to).collect();
-    let is_message = |why: &Why| matches!(why, Why::Message(_) | Why::OtherTag(..));
-    let messages = waiting.waits.iter().filter(|it| is_message(&it.why));
-    let missed: BTreeSet<u32> = messages.map(|it| it.to).collect();
-    let unlike = |task: &u32, root: NodeId| {
-        let found = unlike_before(&observed.forest, root);
-        found.or_else(|| match missed.contains(task) {
-            true => unlike_others(&observed.forest, root),
-            false => None,
-        })
+    let found = match normal {
+        Some(normal) => unlike_normal(observed, normal),
+        None => unlike_usual(observed, waiting),
     };
-    let tasks = observed.tasks.keys().zip(&observed.roots);
-    let mut found: Vec<Cause> = tasks
-        .filter(|(task, _)| normal.is_some() || awaited.contains(task))
-        .filter_map(|(task, root)| {
-            let departed = match normal {
-                Some(normal) => departure(&observed.forest, *normal.get(task)?, *root)?,
-                None => unlike(task, *root)?,
-            };
-            let waiting = victims.get(task).into_iter().flatten();
-            Some(Cause {
-                task: *task,
-                victims: waiting.copied().collect(),
-                deed: Deed::Departed {
-                    departure: departed,
-                    by_normal: normal.is_some(),
-                },
-            })
-        })
-        .collect();
+    let cause = |(task, deed): (u32, Deed)| Cause {
+        task,
+        victims: victims.get(&task).into_iter().flatten().copied().collect(),
+        precedent: earlier(observed, task, &deed),
+        ..Cause::of(task, deed)
+    };
+    let mut found: Vec<Cause> = found.into_iter().map(cause).collect();
     // Where most differ, the runs do not belong together, or the program never does the same twice.
     if found.len() * 2 > observed.tasks.len() {
         return Vec::new();
@@ -140,6 +149,75 @@ pub(crate) fn causes(
     }
     let is_first = |it: &Cause| it.victims.iter().any(|task| least.contains(task));
     found.sort_by_key(|it| (!is_first(it), it.task));
+    found
+}
+
+/// An earlier call of the task like the one that it left out.
+fn earlier(observed: &Observed, task: u32, deed: &Deed) -> Option<(TraceName, u64)> {
+    let path: Vec<&str> = match deed {
+        Deed::Departed { departure, .. } => {
+            let frames = departure.frames.iter().map(|it| it.0.as_str());
+            frames.chain(Some(departure.only()?)).collect()
+        }
+        Deed::Lapsed(lapse) => lapse.path.iter().map(String::as_str).collect(),
+        _ => return None,
+    };
+    let at = observed.tasks.keys().position(|it| *it == task)?;
+    let event = precedent(&observed.forest, *observed.roots.get(at)?, &path)?;
+    Some((observed.tasks.get(&task)?.trace, event))
+}
+
+/// Tasks that did otherwise than in a normal run.
+fn unlike_normal(observed: &Observed, normal: &BTreeMap<u32, NodeId>) -> Vec<(u32, Deed)> {
+    let tasks = observed.tasks.keys().zip(&observed.roots);
+    let departed = tasks.filter_map(|(task, root)| {
+        let departure = departure(&observed.forest, *normal.get(task)?, *root)?;
+        let by_normal = true;
+        Some((
+            *task,
+            Deed::Departed {
+                departure,
+                by_normal,
+            },
+        ))
+    });
+    departed.collect()
+}
+
+/// Tasks that others wait for, and that did otherwise than they used to, or than others do.
+fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
+    let mut awaited: BTreeMap<u32, Missed> = BTreeMap::new();
+    for wait in &waiting.waits {
+        let missed = awaited.entry(wait.to).or_default();
+        match &wait.why {
+            Why::Message(_) | Why::OtherTag(..) => missed.message = true,
+            Why::Collective(name, _) => {
+                missed.collectives.insert(name.clone());
+            }
+            _ => {}
+        }
+    }
+    let (forest, roots) = (&observed.forest, &observed.roots);
+    let mut rounds = Rounds::new(forest, roots);
+    let mut habits: Option<Option<Habits<'_>>> = None;
+    let mut found = Vec::new();
+    for (at, task) in observed.tasks.keys().enumerate() {
+        let Some(missed) = awaited.get(task) else {
+            continue;
+        };
+        let mut exception = || {
+            let habits = habits.get_or_insert_with(|| Habits::new(forest, roots));
+            habits.as_ref()?.exception(roots[at], missed)
+        };
+        let departed = unlike_before(forest, roots[at]).or_else(&mut exception);
+        let by_normal = false;
+        let departed = departed.map(|departure| Deed::Departed {
+            departure,
+            by_normal,
+        });
+        let deed = departed.or_else(|| rounds.lapse(at, missed).map(Deed::Lapsed));
+        found.extend(deed.map(|it| (*task, it)));
+    }
     found
 }
 
@@ -169,9 +247,8 @@ pub(crate) fn deeds(
     let victims = victims(waiting);
     let victims_of = |task| victims.get(&task).into_iter().flatten().copied().collect();
     let cause = |(task, deed)| Cause {
-        task,
         victims: victims_of(task),
-        deed,
+        ..Cause::of(task, deed)
     };
     deeds.into_iter().map(cause).collect()
 }
@@ -189,6 +266,12 @@ pub(crate) fn differed(
     let [(most, many), rest @ ..] = mismatch.sides.as_slice() else {
         return Vec::new();
     };
+    let name = |id: &PartId| -> Option<Arc<str>> {
+        let conversation = conversations.get(&id.task)?;
+        let operation = conversation.parts.get(id.part)?.operation;
+        Some(conversation.operations.get(operation)?.name.clone())
+    };
+    let usual = many.first().and_then(name);
     if rest.iter().any(|(_, few)| few.len() >= many.len()) {
         return Vec::new();
     }
@@ -202,17 +285,17 @@ pub(crate) fn differed(
         .iter()
         .flat_map(|(said, few)| few.iter().map(move |it| (said, it)));
     let cause = |(said, id): (&String, &PartId)| {
-        let conversation = conversations.get(&id.task)?;
-        let operation = conversation.parts.get(id.part)?.operation;
+        let name = name(id)?;
         let victims = victims.get(&id.task).into_iter().flatten();
+        let deed = Deed::Differed {
+            instead_of: usual.clone().filter(|it| *it != name),
+            name,
+            said: told(said),
+            most: told(most),
+        };
         Some(Cause {
-            task: id.task,
             victims: victims.copied().collect(),
-            deed: Deed::Differed {
-                name: conversation.operations.get(operation)?.name.clone(),
-                said: told(said),
-                most: told(most),
-            },
+            ..Cause::of(id.task, deed)
         })
     };
     let mut causes: Vec<Cause> = each.filter_map(cause).collect();
@@ -251,16 +334,24 @@ fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<s
 }
 
 impl Departure {
-    /// `left out MPI_Isend in exchange() (call 21)`.
+    /// What was left out, where that is one call and nothing was done instead.
+    fn only(&self) -> Option<&str> {
+        match (self.left_out.as_slice(), self.instead.is_empty()) {
+            ([only], true) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// `left out MPI_Isend at halo.c:77 in exchange() (call 21)`; `site` is ` at halo.c:77`, or empty.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self, site: &str) -> String {
         let list = |names: &[String]| {
             let names: Vec<String> = names.iter().map(|it| call(it)).collect();
             names.join(", ")
         };
         let mut text = match (self.left_out.is_empty(), self.instead.is_empty()) {
             (true, _) => format!("called {} besides", list(&self.instead)),
-            (false, true) => format!("left out {}", list(&self.left_out)),
+            (false, true) => format!("left out {}{site}", list(&self.left_out)),
             (false, false) => format!(
                 "called {} instead of {}",
                 list(&self.instead),

@@ -1,33 +1,68 @@
-//! A call that left a message out which every other call of its function sends, wherever in the task these were made.
+//! A call that left out what every other call of its function does, wherever in the job these were made: a message, or
+//! the collective operation in which others wait.
 //!
 //! The task that does so goes on, and is often far ahead when somebody misses the message: messages with one tag stand in
 //! for each other until there is one too few. [`crate::departure`] looks at the last calls in the frames that are open; here
 //! all calls of a function are held together, by what each of them communicates itself: those that are over, and the one
-//! that is open, as far as it came.
+//! that is open, as far as it came. Calls of other tasks count as well: in lockstep they do the same.
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
-//! one once and after them. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most
-//! [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
+//! one once in the whole job, and after [`OWN`] of its own task's. *Costs*: O(distinct subtrees), and the calls of those frames
+//! that are told apart, at most [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
+use lockstep_trace::c_name;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// So many calls that were alike are a habit.
-const OFTEN: u64 = 8;
+pub(crate) const OFTEN: u64 = 8;
+/// So many of them the task made itself.
+pub(crate) const OWN: u64 = 3;
 
-/// The distinct subtrees of a task, callers before callees, and how often each occurs.
+/// What others miss of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// A message.
+    pub message: bool,
+    /// Collective operations, by name.
+    pub collectives: BTreeSet<Arc<str>>,
+}
+
+impl Missed {
+    /// Whether a call of this function would be what they miss.
+    pub fn is(&self, forest: &Forest, function: FunctionKey) -> bool {
+        let name = c_name(&forest.function(function).name);
+        let name = name.strip_prefix('P').unwrap_or(&name);
+        let is_collective = |it: &Arc<str>| *c_name(it) == *name;
+        self.message && SENDS.contains(&name) || self.collectives.iter().any(is_collective)
+    }
+}
+
+const SENDS: [&str; 8] = [
+    "MPI_Send",
+    "MPI_Ssend",
+    "MPI_Bsend",
+    "MPI_Rsend",
+    "MPI_Isend",
+    "MPI_Issend",
+    "MPI_Ibsend",
+    "MPI_Irsend",
+];
+
+/// The distinct subtrees of some tasks, callers before callees, and how often each occurs.
 struct Counted {
     order: Vec<NodeId>,
     times: FxHashMap<NodeId, u64>,
 }
 
 impl Counted {
-    fn new(forest: &Forest, root: NodeId) -> Self {
+    fn new(forest: &Forest, roots: &[NodeId]) -> Self {
         let mut order = Vec::new();
         let mut seen = FxHashSet::default();
-        let mut next = vec![(root, false)];
+        let mut next: Vec<(NodeId, bool)> = roots.iter().map(|it| (*it, false)).collect();
         while let Some((id, is_done)) = next.pop() {
             if is_done {
                 order.push(id);
@@ -38,7 +73,9 @@ impl Counted {
         }
         order.reverse();
         let mut times: FxHashMap<NodeId, u64> = FxHashMap::default();
-        times.insert(root, 1);
+        for root in roots {
+            *times.entry(*root).or_default() += 1;
+        }
         for id in &order {
             let own = times[id];
             for item in forest.node(*id).items {
@@ -65,63 +102,88 @@ impl Counted {
 /// What calls of one function communicate: each way that they went, how often, and one of them.
 type Ways = BTreeMap<Vec<FunctionKey>, (u64, NodeId)>;
 
-/// The one call that left a message out which all others of its function send, one way or the other.
-pub(crate) fn unlike_others(forest: &Forest, root: NodeId) -> Option<Departure> {
-    let mut left = MOST;
-    let counted = Counted::new(forest, root);
-    // Of each function the calls that are over, and those that are open.
-    let mut nodes: BTreeMap<FunctionKey, [Vec<NodeId>; 2]> = BTreeMap::new();
-    for id in &counted.order {
-        if let Label::Call(call) = forest.node(*id).label
-            && !communicates(forest, call.function)
-        {
-            nodes.entry(call.function).or_default()[usize::from(call.open)].push(*id);
-        }
-    }
-    let mut found = Vec::new();
-    for [over, open] in nodes.values().filter(|it| it[0].len() + it[1].len() > 1) {
-        let mut ways = Ways::new();
-        for id in over {
-            let way = way(forest, *id, &mut left)?;
-            ways.entry(way).or_insert((0, *id)).0 += counted.times[id];
-        }
-        found.extend(exception(forest, &ways));
-        if let [id] = open.as_slice() {
-            let so_far = way(forest, *id, &mut left)?;
-            let lacking = broken_off(forest, &ways, &so_far);
-            found.extend(lacking.map(|(usual, missing)| (*id, usual, missing)));
-        }
-    }
-    // Two are no slip but a way of their own.
-    let [(target, usual, missing)] = found.as_slice() else {
-        return None;
-    };
-    let key = function(forest, *target);
-    let is_usual = |id: NodeId| {
-        let is_it = function(forest, id) == key && id != *target;
+/// How the calls of all tasks went.
+pub(crate) struct Habits<'a> {
+    forest: &'a Forest,
+    ways: BTreeMap<FunctionKey, Ways>,
+}
+
+impl<'a> Habits<'a> {
+    /// Of the tasks with these trees; `None` where there is too much to look at.
+    pub fn new(forest: &'a Forest, roots: &[NodeId]) -> Option<Self> {
         let mut left = MOST;
-        let found = is_it.then(|| way(forest, id, &mut left)).flatten();
-        found.as_ref() == Some(usual)
-    };
-    let usual = counted.sums(forest, is_usual);
-    let around = counted.sums(forest, |id| id == *target);
-    let mut frames = Vec::new();
-    let (mut id, mut before) = (root, 0u64);
-    while id != *target {
-        let list = calls(forest, id, &mut left)?;
-        let at = list.iter().position(|it| around[it] > 0)?;
-        before = list[..at]
-            .iter()
-            .fold(before, |sum, it| sum.saturating_add(usual[it]));
-        let name = forest.function(function(forest, list[at])?).name.clone();
-        frames.push((name, nth(forest, &list, at)));
-        id = list[at];
+        let counted = Counted::new(forest, roots);
+        let mut all: BTreeMap<FunctionKey, Ways> = BTreeMap::new();
+        for id in &counted.order {
+            if let Label::Call(call) = forest.node(*id).label
+                && !call.open
+                && !communicates(forest, call.function)
+            {
+                let ways = all.entry(call.function).or_default();
+                let way = way(forest, *id, &mut left)?;
+                ways.entry(way).or_insert((0, *id)).0 += counted.times[id];
+            }
+        }
+        all.retain(|_, ways| ways.keys().any(|it| !it.is_empty()));
+        Some(Self { forest, ways: all })
     }
-    (before >= OFTEN).then(|| Departure {
-        frames,
-        left_out: vec![forest.function(*missing).name.clone()],
-        instead: Vec::new(),
-    })
+
+    /// The one call of this task that left out what others miss, and which all others of its function do, one way or the
+    /// other.
+    pub fn exception(&self, root: NodeId, missed: &Missed) -> Option<Departure> {
+        let forest = self.forest;
+        let mut left = MOST;
+        let counted = Counted::new(forest, &[root]);
+        let mut open: BTreeMap<FunctionKey, Vec<NodeId>> = BTreeMap::new();
+        for id in &counted.order {
+            if let Label::Call(call) = forest.node(*id).label
+                && call.open
+                && !communicates(forest, call.function)
+            {
+                open.entry(call.function).or_default().push(*id);
+            }
+        }
+        let mut found = Vec::new();
+        for (key, ways) in &self.ways {
+            let over = exception(forest, ways, missed);
+            found.extend(over.filter(|it| counted.times.contains_key(&it.0)));
+            if let Some([id]) = open.get(key).map(Vec::as_slice) {
+                let so_far = way(forest, *id, &mut left)?;
+                let lacking = broken_off(forest, ways, &so_far, missed);
+                found.extend(lacking.map(|(usual, missing)| (*id, usual, missing)));
+            }
+        }
+        // Two are no slip but a way of their own.
+        let [(target, usual, missing)] = found.as_slice() else {
+            return None;
+        };
+        let key = function(forest, *target);
+        let is_usual = |id: NodeId| {
+            let is_it = function(forest, id) == key && id != *target;
+            let mut left = MOST;
+            let found = is_it.then(|| way(forest, id, &mut left)).flatten();
+            found.as_ref() == Some(usual)
+        };
+        let usual = counted.sums(forest, is_usual);
+        let around = counted.sums(forest, |id| id == *target);
+        let mut frames = Vec::new();
+        let (mut id, mut before) = (root, 0u64);
+        while id != *target {
+            let list = calls(forest, id, &mut left)?;
+            let at = list.iter().position(|it| around[it] > 0)?;
+            before = list[..at]
+                .iter()
+                .fold(before, |sum, it| sum.saturating_add(usual[it]));
+            let name = forest.function(function(forest, list[at])?).name.clone();
+            frames.push((name, nth(forest, &list, at)));
+            id = list[at];
+        }
+        (before >= OWN).then(|| Departure {
+            frames,
+            left_out: vec![forest.function(*missing).name.clone()],
+            instead: Vec::new(),
+        })
+    }
 }
 
 /// What a frame communicates itself; `None` where it makes too many calls.
@@ -131,12 +193,13 @@ fn way(forest: &Forest, id: NodeId, left: &mut usize) -> Option<Vec<FunctionKey>
     Some(own.filter(|it| communicates(forest, *it)).collect())
 }
 
-/// The way that a call should have gone which is open and came so far without a send, and that send; `None` where it is on
-/// its way, or other calls waver.
+/// The way that a call should have gone which is open and came so far without what is missed, and that; `None` where it
+/// is on its way, or other calls waver.
 fn broken_off(
     forest: &Forest,
     ways: &Ways,
     so_far: &[FunctionKey],
+    missed: &Missed,
 ) -> Option<(Vec<FunctionKey>, FunctionKey)> {
     let is_on_its_way = ways.keys().any(|usual| usual.starts_with(so_far));
     if is_on_its_way || ways.values().any(|(times, _)| *times < OFTEN) {
@@ -146,14 +209,18 @@ fn broken_off(
         // Where they part it left something out.
         let mut pairs = usual.iter().zip(so_far);
         let at = pairs.position(|(usual, it)| usual != it)?;
-        let is_it = sends(forest, usual[at]) && usual[at + 1..].starts_with(&so_far[at..]);
+        let is_it = missed.is(forest, usual[at]) && usual[at + 1..].starts_with(&so_far[at..]);
         is_it.then(|| (usual.clone(), usual[at]))
     })
 }
 
-/// The call that went its way alone, the way that it should have gone, and the send that it left out; `None` where other
-/// calls waver, too.
-fn exception(forest: &Forest, ways: &Ways) -> Option<(NodeId, Vec<FunctionKey>, FunctionKey)> {
+/// The call that went its way alone, the way that it should have gone, and what it left out; `None` where other calls
+/// waver, too.
+fn exception(
+    forest: &Forest,
+    ways: &Ways,
+    missed: &Missed,
+) -> Option<(NodeId, Vec<FunctionKey>, FunctionKey)> {
     let mut rare = ways.iter().filter(|(_, (times, _))| *times < OFTEN);
     let (way, (1, id)) = rare.next().filter(|_| rare.next().is_none())? else {
         return None;
@@ -162,26 +229,10 @@ fn exception(forest: &Forest, ways: &Ways) -> Option<(NodeId, Vec<FunctionKey>, 
     let mut lacking = usual.filter_map(|usual| {
         let at = (0..way.len()).find(|at| usual[*at] != way[*at]);
         let at = at.unwrap_or(way.len());
-        (usual[at + 1..] == way[at..] && sends(forest, usual[at])).then_some((usual, usual[at]))
+        (usual[at + 1..] == way[at..] && missed.is(forest, usual[at])).then_some((usual, usual[at]))
     });
     let (usual, missing) = lacking.next()?;
     Some((*id, usual.clone(), missing))
-}
-
-/// Whether a function sends a message.
-fn sends(forest: &Forest, function: FunctionKey) -> bool {
-    const SENDS: [&str; 8] = [
-        "MPI_Send",
-        "MPI_Ssend",
-        "MPI_Bsend",
-        "MPI_Rsend",
-        "MPI_Isend",
-        "MPI_Issend",
-        "MPI_Ibsend",
-        "MPI_Irsend",
-    ];
-    let name = lockstep_trace::c_name(&forest.function(function).name);
-    SENDS.contains(&name.trim_start_matches('P'))
 }
 
 #[cfg(test)]
@@ -192,7 +243,11 @@ mod tests {
     fn unlike(text: &str) -> Option<(String, usize, Vec<String>)> {
         let mut forest = Forest::new();
         let root = tree(&mut forest, text);
-        let found = unlike_others(&forest, root)?;
+        let missed = Missed {
+            message: true,
+            ..Missed::default()
+        };
+        let found = Habits::new(&forest, &[root])?.exception(root, &missed)?;
         let (name, nth) = found.frames.last()?.clone();
         Some((name, nth, found.left_out))
     }

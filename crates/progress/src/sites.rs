@@ -39,9 +39,12 @@ impl Sites {
         site.map_or(String::new(), called_at)
     }
 
-    /// Puts them to messages that went astray.
+    /// Puts them to messages that went astray, and to what was left out.
     pub fn direct(&self, causes: &mut [Cause]) {
         for it in causes {
+            let line = it.precedent.and_then(|call| self.0.get(&call));
+            let line = line.filter(|it| !it.at().is_empty());
+            it.site = line.map_or(String::new(), called_at);
             if let Deed::Misdirected(message) = &mut it.deed {
                 let site = message.call.and_then(|call| self.0.get(&call));
                 message.site = site.map_or(String::new(), called_at);

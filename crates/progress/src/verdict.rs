@@ -93,7 +93,7 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
             format!("{who} went ahead: it {what}, unlike in a normal run; {text}")
         }
         Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
-        Deed::Misdirected(_) | Deed::Passed(_) | Deed::Differed { .. } => {
+        Deed::Lapsed(_) | Deed::Misdirected(_) | Deed::Passed(_) | Deed::Differed { .. } => {
             format!("{text}; {who} {what}")
         }
     }
@@ -292,9 +292,12 @@ fn deadlock(facts: &Facts<'_>) -> String {
         _ => "deadlock",
     };
     let mut text = format!("{kind}: {}", said.join("; "));
+    let cause = progress.causes.first();
+    // The cause tells of it itself.
+    let told = cause.filter(|it| it.is_misdirection()).map(|it| it.task);
     let hint = strays::unstarted(facts, &subjects)
         .or_else(|| {
-            let stray = strays::hint(facts, &subjects)?;
+            let stray = strays::hint(facts, &subjects).filter(|it| told != Some(it.from))?;
             Some(format!(
                 "{} {}",
                 who(progress, &[stray.from]),

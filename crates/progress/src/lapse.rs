@@ -1,0 +1,341 @@
+//! A round of a loop that lacks a call: what a task did between two calls of the function in which it is now, once, and
+//! neither it nor any other before or since.
+//!
+//! [`crate::habit`] holds calls of one function together. Here it is what lies between two calls from one place, whatever
+//! functions it is in:
+//!
+//! ```text
+//!  a worker   Recv  work  Send  │ Recv  work  Send │ Recv  work       │ Recv (open)
+//!                    [Send]     │       [Send]     │        []        │
+//! ```
+//! A call counts as its whole path, from `main` to the function of MPI, so that `give` to the left and `receive` from the
+//! right are told apart by who calls them.
+//!
+//! *Guarantees*: the round went its way once in all that is looked at, and is a usual one but for a single call; nothing of
+//! a task that has a second way that is rare. *Costs*: the last [`MOST`] calls of a task and of [`PEERS`] others. *Not for*:
+//! tasks that send by their data, whose rounds are all their own.
+
+use crate::departure::communicates;
+use crate::habit::{Missed, OFTEN, OWN};
+use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
+use lockstep_trace::brief;
+use rustc_hash::FxHashMap;
+
+/// Calls that are looked at of each task, the last ones.
+const MOST: usize = 1 << 16;
+/// Other tasks that are looked at.
+const PEERS: usize = 16;
+
+/// What a task left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lapse {
+    /// The functions that were open in the call, outermost first, and that of MPI.
+    pub path: Vec<String>,
+    /// In how many other rounds the task made it.
+    pub own: u64,
+    /// In how many rounds others did.
+    pub others: u64,
+}
+
+impl Lapse {
+    /// The function of MPI.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+
+    /// `left out MPI_Send at sweep.c:31 in give(), unlike in its 22 other rounds`; `site` is ` at sweep.c:31`, or empty.
+    #[must_use]
+    pub fn sentence(&self, site: &str) -> String {
+        let Self { own, others, .. } = self;
+        let name = self.name();
+        let within = self.path.iter().rev().nth(1);
+        let within = within.map_or(String::new(), |it| format!(" in {}", brief(it)));
+        let own = match own {
+            1 => "its other round".to_owned(),
+            many => format!("its {many} other rounds"),
+        };
+        let others = match others {
+            0 => String::new(),
+            1 => " and in one of others".to_owned(),
+            many => format!(" and in {many} of others"),
+        };
+        format!("left out {name}{site}{within}, unlike in {own}{others}")
+    }
+}
+
+/// The path of a call, numbered: the same in all tasks.
+type Path = u32;
+/// What is between two calls.
+type Round = Vec<Path>;
+
+/// Paths by number: the path of the caller, and the function.
+#[derive(Default)]
+struct Paths {
+    numbers: FxHashMap<(Path, FunctionKey), Path>,
+    all: Vec<(Path, FunctionKey)>,
+}
+
+/// Outside of all functions.
+const NOWHERE: Path = Path::MAX;
+
+impl Paths {
+    fn number(&mut self, caller: Path, function: FunctionKey) -> Path {
+        let next = self.all.len() as Path;
+        let number = *self.numbers.entry((caller, function)).or_insert(next);
+        if number == next {
+            self.all.push((caller, function));
+        }
+        number
+    }
+
+    /// Its functions, outermost first.
+    fn names(&self, forest: &Forest, mut path: Path) -> Vec<String> {
+        let mut names = Vec::new();
+        while let Some((caller, function)) = self.all.get(path as usize) {
+            names.push(forest.function(*function).name.clone());
+            path = *caller;
+        }
+        names.reverse();
+        names
+    }
+}
+
+/// The tasks of a job, by what they communicated.
+pub(crate) struct Rounds<'a> {
+    forest: &'a Forest,
+    roots: &'a [NodeId],
+    paths: Paths,
+    /// Whether something communicates in a subtree.
+    talks: FxHashMap<NodeId, bool>,
+}
+
+impl<'a> Rounds<'a> {
+    /// Of tasks with these trees.
+    pub fn new(forest: &'a Forest, roots: &'a [NodeId]) -> Self {
+        Self {
+            forest,
+            roots,
+            paths: Paths::default(),
+            talks: FxHashMap::default(),
+        }
+    }
+
+    /// The one round of the task of this number among the roots that lacks what others miss.
+    pub fn lapse(&mut self, task: usize, missed: &Missed) -> Option<Lapse> {
+        let own = self.calls(*self.roots.get(task)?);
+        let (last, is_open) = *own.last()?;
+        if !is_open {
+            return None;
+        }
+        let ways = rounds(&own, last);
+        let mut others: FxHashMap<Round, u64> = FxHashMap::default();
+        // Those next to it do most like it.
+        let mut peers: Vec<usize> = (0..self.roots.len()).filter(|it| *it != task).collect();
+        peers.sort_by_key(|it| it.abs_diff(task));
+        for peer in peers.into_iter().take(PEERS) {
+            for (round, times) in rounds(&self.calls(self.roots[peer]), last) {
+                *others.entry(round).or_default() += times;
+            }
+        }
+        let of_others = |round: &Round| others.get(round).copied().unwrap_or(0);
+        let is_rare = |it: &(&Round, &u64)| *it.1 < OWN && of_others(it.0) < OFTEN;
+        let mut rare = ways.iter().filter(is_rare);
+        let (Some((round, 1)), None) = (rare.next(), rare.next()) else {
+            return None;
+        };
+        if of_others(round) > 0 {
+            return None;
+        }
+        let mut lacking = ways.keys().filter_map(|usual| {
+            let missing = lacks(round, usual)?;
+            let (_, function) = *self.paths.all.get(missing as usize)?;
+            missed.is(self.forest, function).then_some(missing)
+        });
+        let missing = lacking.next()?;
+        let made = |rounds: &FxHashMap<Round, u64>| {
+            let with = rounds.iter().filter(|(round, _)| round.contains(&missing));
+            with.map(|it| it.1).sum()
+        };
+        Some(Lapse {
+            path: self.paths.names(self.forest, missing),
+            own: made(&ways),
+            others: made(&others),
+        })
+    }
+
+    /// The last calls of a task that communicate, in order, and whether each is open.
+    fn calls(&mut self, root: NodeId) -> Vec<(Path, bool)> {
+        struct Frame<'a> {
+            items: &'a [Item],
+            /// How often its last item was gone through.
+            done: u64,
+            path: Path,
+        }
+        let forest = self.forest;
+        let mut found = Vec::new();
+        let mut stack = vec![Frame {
+            items: forest.node(root).items,
+            done: 0,
+            path: NOWHERE,
+        }];
+        // From the end: the last item first.
+        while let Some(frame) = stack.last_mut() {
+            let Some((item, rest)) = frame.items.split_last() else {
+                stack.pop();
+                continue;
+            };
+            if frame.done == item.times || !self.talks(item.node) {
+                (frame.items, frame.done) = (rest, 0);
+                continue;
+            }
+            frame.done += 1;
+            let path = frame.path;
+            let node = forest.node(item.node);
+            let path = match node.label {
+                Label::Call(call) => {
+                    let path = self.paths.number(path, call.function);
+                    if communicates(forest, call.function) {
+                        found.push((path, call.open));
+                        if found.len() == MOST {
+                            break;
+                        }
+                        continue;
+                    }
+                    path
+                }
+                _ => path,
+            };
+            stack.push(Frame {
+                items: node.items,
+                done: 0,
+                path,
+            });
+        }
+        found.reverse();
+        found
+    }
+
+    fn talks(&mut self, root: NodeId) -> bool {
+        if let Some(known) = self.talks.get(&root) {
+            return *known;
+        }
+        let mut next = vec![(root, false)];
+        while let Some((id, is_done)) = next.pop() {
+            let node = self.forest.node(id);
+            let is_it =
+                matches!(node.label, Label::Call(it) if communicates(self.forest, it.function));
+            if is_done || is_it {
+                let below = |it: &Item| self.talks.get(&it.node) == Some(&true);
+                let talks = is_it || node.items.iter().any(below);
+                self.talks.insert(id, talks);
+            } else if !self.talks.contains_key(&id) {
+                next.push((id, true));
+                next.extend(node.items.iter().map(|it| (it.node, false)));
+            }
+        }
+        self.talks[&root]
+    }
+}
+
+/// What lies between two calls of one path, and how often.
+fn rounds(calls: &[(Path, bool)], of: Path) -> FxHashMap<Round, u64> {
+    let mut found: FxHashMap<Round, u64> = FxHashMap::default();
+    // Before the first is no round, nor is behind the last.
+    let mut rounds = calls.split(|it| it.0 == of).skip(1).peekable();
+    while let Some(round) = rounds.next() {
+        if rounds.peek().is_some() {
+            let round = round.iter().map(|it| it.0).collect();
+            *found.entry(round).or_default() += 1;
+        }
+    }
+    found
+}
+
+/// The one call that a round lacks of a usual one.
+fn lacks(round: &[Path], usual: &[Path]) -> Option<Path> {
+    if usual.len() != round.len() + 1 {
+        return None;
+    }
+    let at = (0..round.len()).find(|at| usual[*at] != round[*at]);
+    let at = at.unwrap_or(round.len());
+    (usual[at + 1..] == round[at..]).then(|| usual[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree_tests::tree;
+
+    fn lapse(texts: &[&str], missed: &Missed) -> Option<Lapse> {
+        let mut forest = Forest::new();
+        let roots: Vec<NodeId> = texts.iter().map(|it| tree(&mut forest, it)).collect();
+        Rounds::new(&forest, &roots).lapse(0, missed)
+    }
+
+    fn of_messages(texts: &[&str]) -> Option<String> {
+        let missed = Missed {
+            message: true,
+            ..Missed::default()
+        };
+        lapse(texts, &missed).map(|it| it.sentence(""))
+    }
+
+    const ROUND: &str = "MPI_Recv work MPI_Send ";
+
+    #[test]
+    fn a_round_without_its_send() {
+        let (own, many) = (ROUND.repeat(2), ROUND.repeat(9));
+        let first = format!("worker( {own} MPI_Recv work MPI_Recv(");
+        let other = format!("worker( {many} MPI_Recv(");
+        let found = of_messages(&[&first, &other]);
+        let expected =
+            "left out MPI_Send in worker(), unlike in its 2 other rounds and in 9 of others";
+        assert_eq!(found.as_deref(), Some(expected));
+        // Rounds since then, and a round of its own only.
+        let since = format!("worker( {own} MPI_Recv work {own} MPI_Recv(");
+        let found = of_messages(&[&since]);
+        let expected = "left out MPI_Send in worker(), unlike in its 4 other rounds";
+        assert_eq!(found.as_deref(), Some(expected));
+        // Others do so as well; it is not in MPI; few rounds; others miss a barrier.
+        let alike = format!("worker( {many} MPI_Recv work {many} MPI_Recv(");
+        assert_eq!(of_messages(&[&first, &alike]), None);
+        assert_eq!(
+            of_messages(&[
+                &format!("worker( {many} MPI_Recv work MPI_Recv work("),
+                &other
+            ]),
+            None
+        );
+        assert_eq!(of_messages(&[&first]), None);
+        let missed = Missed {
+            collectives: [std::sync::Arc::from("MPI_Barrier")].into(),
+            ..Missed::default()
+        };
+        assert_eq!(lapse(&[&first, &other], &missed), None);
+    }
+
+    #[test]
+    fn calls_are_told_apart_by_their_callers_and_rounds_may_differ() {
+        let step = "give( MPI_Send ) take( MPI_Recv ) give( ) ";
+        let fifth = format!("{}residual( MPI_Allreduce ) ", step.repeat(5));
+        let text = format!(
+            "main( {}{step}{step}give( ) take( MPI_Recv(",
+            fifth.repeat(4)
+        );
+        let found = of_messages(&[&text]);
+        let expected = "left out MPI_Send in give(), unlike in its 21 other rounds";
+        assert_eq!(found.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn who_sends_by_the_data_left_nothing_out() {
+        let mut text = "main( ".to_owned();
+        for round in 0..40 {
+            text += "MPI_Recv ";
+            text += &"MPI_Send ".repeat(round * 7 % 5 * (round % 11));
+        }
+        text += "MPI_Recv(";
+        assert_eq!(of_messages(&[&text]), None);
+    }
+}
