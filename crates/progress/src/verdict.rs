@@ -85,7 +85,7 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     }
 }
 
-/// `rank 2 went ahead: it left out MPI_Isend in exchange() (call 21), unlike in a normal run; ...`.
+/// `rank 2 went ahead: it left out MPI_Isend at halo.c:77 in exchange() (call 21), unlike in a normal run; ...`.
 fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
     let (who, what) = (who(progress, &[cause.task]), cause.sentence());
     match &cause.deed {

@@ -288,13 +288,14 @@ fn who_left_something_out_is_the_cause() {
         let by_bug = |bug: &str| CASES.iter().find(|it| it.bug == bug).expect("a case");
         let dropped = recorded(mpi, &scratch, by_bug("dropped"));
         // Its own habit tells, too.
-        let said = "rank 2 left out MPI_Isend in exchange() (call 21)";
+        let said = "rank 2 left out MPI_Isend at standstill.c:51 in exchange() (call 21)";
         let progress = dropped.json(&["progress"]);
         let verdict = progress["verdict"].as_str().expect("a sentence");
         assert!(verdict.contains(said), "{progress:#}");
         let progress = dropped.json(&["progress", "--normal", &normal]);
         let verdict = progress["verdict"].as_str().expect("a sentence");
-        let said = "rank 2 went ahead: it left out MPI_Isend in exchange() (call 21)";
+        let said =
+            "rank 2 went ahead: it left out MPI_Isend at standstill.c:51 in exchange() (call 21)";
         assert!(verdict.starts_with(said), "{progress:#}");
         assert_eq!(progress["causes"][0]["victims"], json!([3]), "{progress:#}");
         // Who is only late left nothing out.

@@ -66,7 +66,7 @@ fn who_skipped_the_leap_frog_step_is_ahead() {
     let told = format!("{progress:#}");
     let verdict = progress["verdict"].as_str().expect("a sentence");
     assert!(
-        verdict.starts_with("rank 2 went ahead: it left out leap_frog() in main()"),
+        verdict.starts_with("rank 2 went ahead: it left out leap_frog() at hydro.c:80 in main()"),
         "{told}"
     );
     assert_eq!(progress["causes"][0]["task"], 2, "{told}");
