@@ -160,3 +160,51 @@ fn little_address_space_for_us() {
         assert!(refused > 0, "{arguments:?}");
     }
 }
+
+/// Our own commands with more and more descriptors: all that they say without a limit, or in one line that they could not
+/// open a run. Never what a run without its plans or its ends looks like.
+#[test]
+fn few_descriptors_for_us() {
+    let program = leaf_calls();
+    let scratch = Scratch::new("few-descriptors-for-us");
+    let run = scratch.join("run").display().to_string();
+    let words = [program.as_str()];
+    let recorded = command::run(&mut record_command(&scratch.join("run"), &[], &words));
+    assert_eq!(recorded.status, 0, "{recorded:#?}");
+    for arguments in [
+        &["compare", &run, &run][..],
+        &["info", &run],
+        &["events", "-t", "0.0", &run],
+    ] {
+        let binary = lockstep_testkit::artifacts::lockstep()
+            .display()
+            .to_string();
+        let mut words = vec![binary.as_str()];
+        words.extend(arguments);
+        let whole = plain("-c 0", &words);
+        let (mut done, mut refused) = (0, 0);
+        // Below 4 the dynamic linker opens no library.
+        for most in 4.. {
+            let found = plain(&format!("-n {most}"), &words);
+            let limit = format!("found none (ulimit -n is {most})");
+            match found.status {
+                2 => {
+                    let line = &found.stderr;
+                    assert!(line.contains("expected a free file descriptor"), "{line}");
+                    assert!(line.trim_end().ends_with(&limit), "{line}");
+                    assert_eq!((line.lines().count(), found.stdout.as_str()), (1, ""));
+                    refused += 1;
+                }
+                _ => {
+                    let of = |outcome: &Outcome| (outcome.status, outcome.stdout.clone());
+                    assert_eq!(of(&found), of(&whole), "{most}: {}", found.stderr);
+                    done += 1;
+                }
+            }
+            if done == 3 {
+                break;
+            }
+        }
+        assert!(refused > 2, "{arguments:?}: {refused}");
+    }
+}

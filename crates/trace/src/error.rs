@@ -1,7 +1,8 @@
 //! Why a run cannot be opened, or a trace not be found in it.
 
+use crate::map::Shortage;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a run cannot be opened at all. What is damaged *inside* a run is no error but a note
 /// ([`crate::Run::notes`]), and the rest is read.
@@ -34,6 +35,14 @@ pub enum Error {
         /// The place, what was expected there, and what was found.
         text: String,
     },
+    /// Not all of it could be opened, as this process, or the system, may not have more open files.
+    #[error("{}: expected a free file descriptor to open it with, found none ({limit})", path.display())]
+    Descriptors {
+        /// What was to be opened.
+        path: PathBuf,
+        /// Which limit it was.
+        limit: String,
+    },
     /// The operating system refused to read.
     #[error("{}: {source}", path.display())]
     Read {
@@ -42,4 +51,24 @@ pub enum Error {
         /// Why it could not be.
         source: io::Error,
     },
+}
+
+impl Error {
+    /// The error of a file that could not be opened or read.
+    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
+        match Shortage::of(&source) {
+            Some(shortage) => Self::short(path, shortage),
+            None => Self::Read {
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
+
+    pub(crate) fn short(path: &Path, shortage: Shortage) -> Self {
+        Self::Descriptors {
+            path: path.to_owned(),
+            limit: shortage.to_string(),
+        }
+    }
 }

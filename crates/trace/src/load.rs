@@ -327,7 +327,7 @@ fn buffers(root: &Folder, notes: &mut Vec<String>) -> Vec<(String, Folder)> {
         if name.starts_with('.') || found.iter().any(|(known, _)| *known == shown) {
             continue;
         }
-        match Folder::open(path) {
+        match root.elsewhere(path) {
             Ok(place) if path.is_absolute() => found.push((shown, place)),
             _ => notes.push(format!(
                 "buffers/{name}: the events of a recorder that runs, or was killed, are in {shown} of its host, which is not here"

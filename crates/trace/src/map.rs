@@ -3,13 +3,16 @@
 use crate::container::Control;
 use memmap2::Mmap;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A directory that was opened; names are looked up in it, links are not followed.
 #[derive(Debug)]
@@ -17,6 +20,37 @@ pub(crate) struct Folder {
     descriptor: OwnedFd,
     /// For messages only.
     pub path: PathBuf,
+    /// The first path for which no descriptor was free, of this directory and those that were opened by way of it: that
+    /// says nothing of the run, so that what was read without it must not pass for all that is there.
+    refused: Arc<OnceLock<(PathBuf, Shortage)>>,
+}
+
+/// Whose descriptors are all in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortage {
+    /// Those of this process, which may have so many.
+    Process(Option<u64>),
+    System,
+}
+
+impl Shortage {
+    pub fn of(error: &io::Error) -> Option<Self> {
+        match Errno::from_io_error(error) {
+            Some(Errno::MFILE) => Some(Self::Process(getrlimit(Resource::Nofile).current)),
+            Some(Errno::NFILE) => Some(Self::System),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(Some(most)) => write!(f, "ulimit -n is {most}"),
+            Self::Process(None) => f.write_str("this process has no more"),
+            Self::System => f.write_str("the system has no more"),
+        }
+    }
 }
 
 impl Folder {
@@ -26,22 +60,53 @@ impl Folder {
         Ok(Self {
             descriptor: fs::open(path, flags, Mode::empty())?,
             path: path.to_owned(),
+            refused: Arc::default(),
         })
+    }
+
+    /// A directory elsewhere, as that of [`Folder::open`], whose shortages count as ours.
+    pub fn elsewhere(&self, path: &Path) -> io::Result<Self> {
+        let folder = Self::open(path).map_err(|error| self.noted(error, || path.to_owned()))?;
+        let refused = Arc::clone(&self.refused);
+        Ok(Self { refused, ..folder })
+    }
+
+    /// A path for which no descriptor was free, if there was one so far.
+    pub fn refused(&self) -> Option<(&Path, Shortage)> {
+        let (path, shortage) = self.refused.get()?;
+        Some((path, *shortage))
+    }
+
+    /// The error, which is remembered where it is a shortage.
+    fn noted(&self, error: io::Error, path: impl FnOnce() -> PathBuf) -> io::Error {
+        if let Some(shortage) = Shortage::of(&error) {
+            // Only the first is told.
+            let _ = self.refused.set((path(), shortage));
+        }
+        error
+    }
+
+    fn at(&self, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
+        fs::openat(&self.descriptor, plain(name)?, flags, Mode::empty())
+            .map_err(|error| self.noted(error.into(), || self.path.join(name)))
     }
 
     /// A directory in it.
     pub fn folder(&self, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         Ok(Self {
-            descriptor: fs::openat(&self.descriptor, plain(name)?, flags, Mode::empty())?,
+            descriptor: self.at(name, flags)?,
             path: self.path.join(name),
+            refused: Arc::clone(&self.refused),
         })
     }
 
     /// Names of what is in it, sorted; what is no UTF-8 is not ours.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(self.descriptor.as_fd())? {
+        let entries = Dir::read_from(self.descriptor.as_fd())
+            .map_err(|error| self.noted(error.into(), || self.path.clone()))?;
+        for entry in entries {
             let entry = entry?;
             match entry.file_name().to_str() {
                 Ok("." | "..") | Err(_) => {}
@@ -61,7 +126,7 @@ impl Folder {
     fn file(&self, name: &str) -> io::Result<(File, u64)> {
         // Non-blocking: a pipe in the place of a file must not hold us.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let descriptor = fs::openat(&self.descriptor, plain(name)?, flags, Mode::empty())?;
+        let descriptor = self.at(name, flags)?;
         let status = fs::fstat(&descriptor)?;
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err(io::Error::other("expected a regular file"));

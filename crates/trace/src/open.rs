@@ -109,10 +109,7 @@ impl Sealable {
         let root = Folder::open(directory).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
             io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
-            _ => Error::Read {
-                path: directory.to_owned(),
-                source: error,
-            },
+            _ => Error::reading(directory, error),
         })?;
         let codec = read_marker(&root)?;
         let mut notes = Vec::new();
@@ -127,6 +124,8 @@ impl Sealable {
             }
             None => load::processes(&root, &mut notes),
         };
+        // Before what is known of a run that is opened again is taken, and when all of this one was asked for.
+        complete(&root)?;
 
         let ends = Ends::open(&root, &mut notes);
         let plans = optional(&root, "plans", &mut notes);
@@ -179,6 +178,7 @@ impl Sealable {
                 process.finish(&ends, functions, sealed.as_ref(), &mut notes)
             })
             .unzip();
+        complete(&root)?;
         set_clocks(&mut processes);
         let run = Run {
             directory: directory.to_owned(),
@@ -196,16 +196,21 @@ impl Sealable {
     }
 }
 
+/// Whether everything that was to be opened could be: what was not, for want of descriptors, is not absent.
+fn complete(root: &Folder) -> Result<(), Error> {
+    let refused = root.refused();
+    refused.map_or(Ok(()), |(path, shortage)| Err(Error::short(path, shortage)))
+}
+
 /// The file of a sealed run, if there is one.
 fn open_sealed(root: &Folder, name: &str) -> Result<Option<Arc<Sealed>>, Error> {
     if !root.has(name) {
         return Ok(None);
     }
     let path = root.path.join(name);
-    let bytes = root.map(name).map_err(|source| Error::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let bytes = root
+        .map(name)
+        .map_err(|error| Error::reading(&path, error))?;
     match Sealed::open(&path, bytes) {
         Ok(sealed) => Ok(Some(Arc::new(sealed))),
         Err(text) => Err(Error::Sealed { path, text }),
@@ -258,10 +263,7 @@ fn read_marker(root: &Folder) -> Result<Option<Kind>, Error> {
         .read(MARKER, MOST_MARKER)
         .map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_a_run(&root.path, "a directory without it"),
-            _ => Error::Read {
-                path: path.clone(),
-                source: error,
-            },
+            _ => Error::reading(&path, error),
         })?;
     let marker: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|error| not_a_run(&root.path, &format!("{MARKER} that is no JSON ({error})")))?;
