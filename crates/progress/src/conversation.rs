@@ -161,11 +161,13 @@ impl Said {
     }
 
     pub fn marks(&self, resolver: &Resolver<'_>) -> Marks {
+        let usage = self.conversation.usage.as_ref();
+        let accesses = self.conversation.accesses.as_ref();
         Marks {
             handles: resolver.mark(),
             resources: self.conversation.resources.mark(),
-            usage: self.conversation.usage.changes(),
-            met: self.conversation.accesses.mark(),
+            usage: usage.map_or(0, |it| it.changes()),
+            met: accesses.map_or((0, 0), |it| it.mark()),
         }
     }
 
@@ -343,7 +345,8 @@ impl Said {
             tells: tells(base),
         };
         self.conversation.resources.call(base, event);
-        self.conversation.usage.call(&name, event, self.trace);
+        let usage = self.conversation.usage.get_or_insert_default();
+        usage.call(&name, event, self.trace);
         self.given((&name, base), event, &open);
         let window = event.handle("win").map(|it| it.raw);
         let window = window.and_then(|it| self.window_ids.get(&it)).copied();
@@ -358,7 +361,7 @@ impl Said {
         let meets = begun
             .iter()
             .any(|it| is_blocking && self.is_of_all(&it.kind));
-        let accesses = &mut self.conversation.accesses;
+        let accesses = self.conversation.accesses.get_or_insert_default();
         match window {
             _ if meets => accesses.meet(1),
             None if is_quiet(base) => {}
@@ -485,13 +488,14 @@ impl Said {
                         name,
                         what: what.to_owned(),
                     };
-                    self.conversation.usage.tell(mistake, self.trace, event);
+                    let usage = self.conversation.usage.get_or_insert_default();
+                    usage.tell(mistake, self.trace, event);
                 }
                 continue;
             };
             let kinds = kinds.to_vec();
             if runs {
-                let usage = &mut self.conversation.usage;
+                let usage = self.conversation.usage.get_or_insert_default();
                 usage.started_twice(base, self.trace, event);
             }
             let parts = self.add(kinds);
@@ -555,7 +559,7 @@ impl Said {
         let name = self.conversation.operations[operation].name.clone();
         let base = name.trim_start_matches("MPI_");
         let event_of_call = self.conversation.operations[operation].event;
-        let usage = &mut self.conversation.usage;
+        let usage = self.conversation.usage.get_or_insert_default();
         usage.returned(base, event, (open.required, open.amode), self.trace);
         if base.starts_with("Type_") {
             self.datatypes.made(open.recipe.take(), event);
@@ -623,7 +627,7 @@ impl Said {
             }
             "Request_get_status" if answered(event) => self.let_go(&open.requests),
             "Win_test" if answered(event) => {
-                let usage = &mut self.conversation.usage;
+                let usage = self.conversation.usage.get_or_insert_default();
                 usage.exposed(open.window);
             }
             "Request_free" => {
@@ -633,7 +637,7 @@ impl Said {
                     .iter()
                     .any(|it| self.requests.is_awaited_in_vain(*it))
                 {
-                    let usage = &mut self.conversation.usage;
+                    let usage = self.conversation.usage.get_or_insert_default();
                     usage.never_started(self.trace, event_of_call);
                 }
                 let freed = open.requests.handles.iter();
@@ -656,7 +660,7 @@ impl Said {
                     if let Some(window) = event.handle("win") {
                         self.window_ids.insert(window.raw, id);
                         let is_shared = base == "Win_allocate_shared";
-                        let accesses = &mut self.conversation.accesses;
+                        let accesses = self.conversation.accesses.get_or_insert_default();
                         accesses.made(id, (open.unit, open.size), is_shared);
                     }
                     if let Some(file) = event.handle("fh") {

@@ -83,7 +83,9 @@ fn is_harmless(linkage: &str) -> bool {
 
 /// Adds to the mistakes of tasks what is certain.
 pub(crate) fn settle(run: &Run, conversations: &mut BTreeMap<u32, Conversation>) {
-    let all = conversations.values_mut().map(|it| &mut it.usage);
+    let all = conversations
+        .values_mut()
+        .filter_map(|it| it.usage.as_mut());
     let mut suspicious = all.filter(|it| !it.suspects().is_empty()).peekable();
     if suspicious.peek().is_none() {
         return;

@@ -301,7 +301,8 @@ fn seen(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Found {
             }
         }
         if is_over {
-            for (name, trace, event) in conversation.usage.unended() {
+            let usage = conversation.usage.iter();
+            for (name, trace, event) in usage.flat_map(|it| it.unended()) {
                 let name = name.to_string();
                 tell(LooseEnd::NeverEnded { name }, Some((trace, event)));
             }
@@ -356,7 +357,10 @@ fn possible(
         let ready = found.entry((LooseEnd::NotReady { name, to }, id.task));
         ready.or_insert((conversation.call(operation), 0)).1 += 1;
     }
-    for it in outside(tasks.iter().map(|it| (*it.0, &it.1.accesses))) {
+    let accesses = tasks
+        .iter()
+        .filter_map(|(task, it)| Some((*task, it.accesses.as_deref()?)));
+    for it in outside(accesses.clone()) {
         let end = LooseEnd::OutsideWindow {
             name: it.name.to_string(),
             target: it.target,
@@ -365,7 +369,7 @@ fn possible(
         };
         found.insert((end, it.task), (Some(it.call), 1));
     }
-    for it in conflicts(tasks.iter().map(|it| (*it.0, &it.1.accesses))) {
+    for it in conflicts(accesses) {
         let conflict = LooseEnd::Conflict {
             name: it.name.to_string(),
             other: it.other,

@@ -279,10 +279,10 @@ pub struct Conversation {
     pub late: Option<(Arc<str>, TraceName, u64)>,
     /// What it made in MPI and did not free.
     pub resources: Resources,
-    /// What it did wrong by itself.
-    pub usage: Usage,
-    /// What it did to windows.
-    pub accesses: Accesses,
+    /// What it did wrong by itself; of most tasks that is nothing.
+    pub usage: Option<Box<Usage>>,
+    /// What it did to windows, likewise.
+    pub accesses: Option<Box<Accesses>>,
     /// Of each communicator, how many of its collective operations came before those that are here: they are over, as
     /// is all that came before.
     pub settled: BTreeMap<CommunicatorId, usize>,
@@ -453,7 +453,8 @@ impl Conversation {
     /// What it did wrong by itself: the first call of each mistake, and how many.
     pub(crate) fn mistakes(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
         let is_open = |call| self.pending.iter().any(|it| self.call(*it) == Some(call));
-        self.usage.mistakes(is_open)
+        let usage = self.usage.as_ref();
+        usage.map_or_else(BTreeMap::new, |it| it.mistakes(is_open))
     }
 
     /// Whether several of its threads called MPI: how their operations are in order is not known.
@@ -479,8 +480,30 @@ impl Conversation {
         }
     }
 
-    /// Gives back memory that lists of few elements have for more: there may be a million tasks.
+    /// What another thread said that made the same calls; `None` where something in it tells more than their names of who made them.
+    pub(crate) fn said_by(&self, other: TraceName) -> Option<Self> {
+        let has_handles = !self.resources.held().is_empty()
+            || self.accesses.as_ref().is_some_and(|it| !it.are_none());
+        if has_handles || !self.strands.is_empty() {
+            return None;
+        }
+        let mut said = self.clone();
+        let late = said.late.iter_mut().map(|it| &mut it.1);
+        let threads = said.threads.iter_mut().map(|it| &mut it.1);
+        threads.chain(late).for_each(|it| *it = other);
+        if let Some(usage) = &mut said.usage {
+            usage.is_of(other);
+        }
+        Some(said)
+    }
+
+    /// Keeps what somebody may ask for once all of its threads were read, and gives back memory that lists of few elements
+    /// have for more: there may be a million tasks.
     pub(crate) fn shrink(&mut self) {
+        let has_mistakes = !self.mistakes().is_empty();
+        self.usage
+            .take_if(|it| !has_mistakes && it.is_without_blame());
+        self.accesses.take_if(|it| it.are_none());
         self.operations.shrink_to_fit();
         self.parts.shrink_to_fit();
         self.strands.shrink_to_fit();
@@ -501,8 +524,12 @@ impl Conversation {
         self.threads
             .extend(threads.map(|(first, trace)| (first + operations, trace)));
         self.resources.append(other.resources);
-        self.usage.append(other.usage);
-        self.accesses.append(other.accesses);
+        if let Some(usage) = other.usage {
+            self.usage.get_or_insert_default().append(*usage);
+        }
+        if let Some(accesses) = other.accesses {
+            self.accesses.get_or_insert_default().append(*accesses);
+        }
         self.idle.extend(other.idle);
         self.unclear.extend(other.unclear);
         self.is_cut |= other.is_cut;

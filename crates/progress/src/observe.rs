@@ -71,7 +71,7 @@ impl Observed {
         let communicators = source.communicators(run);
         let (mut conversations, membership) =
             converse(run, source, &communicators, &chosen, &mut notes);
-        let mut tasks = BTreeMap::new();
+        let mut tasks = Vec::with_capacity(chosen.len());
         // Of many tasks most stand where others do.
         let mut stacks: HashSet<Arc<[Place]>> = HashSet::new();
         for ((number, process, thread), root) in chosen.iter().zip(&roots) {
@@ -118,8 +118,10 @@ impl Observed {
                 },
                 is_launcher: process.is_launcher(),
             };
-            tasks.insert(*number, task);
+            tasks.push((*number, task));
         }
+        // Of what comes in order a tree's nodes are full.
+        let mut tasks: BTreeMap<u32, Task> = tasks.into_iter().collect();
         lost_their_launcher(&mut tasks, &mut conversations);
         died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
         note_other_tasks(&tasks, added.as_ref(), &mut notes);
@@ -196,7 +198,7 @@ fn converse(
     chosen: &[(u32, &Process, &Thread)],
     notes: &mut Vec<String>,
 ) -> (BTreeMap<u32, Conversation>, Membership) {
-    let mut conversations = BTreeMap::new();
+    let mut conversations = Vec::with_capacity(chosen.len());
     let mut members: Vec<Option<Arc<[u32]>>> = communicators
         .all()
         .iter()
@@ -208,14 +210,17 @@ fn converse(
     let functions = Functions::new(run);
     if !run.is_mpi {
         for (number, _, thread) in chosen {
-            let conversation: &mut Conversation = conversations.entry(*number).or_default();
-            conversation.strands.push(source.strand(&functions, thread));
+            let conversation = Conversation {
+                strands: vec![source.strand(&functions, thread)],
+                ..Conversation::default()
+            };
+            conversations.push((*number, conversation));
         }
         let membership = Membership {
             members,
             ..Membership::default()
         };
-        return (conversations, membership);
+        return (conversations.into_iter().collect(), membership);
     }
     let first = members.len() as u32;
     let mut windows = Windows::new(first);
@@ -269,7 +274,7 @@ fn converse(
             }
             let mut all = all.unwrap_or_default();
             all.shrink();
-            conversations.insert(*number, all);
+            conversations.push((*number, all));
         }
     }
     for parent in windows.parents() {
@@ -277,8 +282,8 @@ fn converse(
         members.push(of);
     }
     if conversations
-        .values()
-        .all(|it| it.parts.is_empty() && !it.is_cut)
+        .iter()
+        .all(|(_, it)| it.parts.is_empty() && !it.is_cut)
     {
         notes.push(
             "no arguments of MPI calls were recorded: who waits for whom is not known".to_owned(),
@@ -295,6 +300,7 @@ fn converse(
         Some((it.id, [all(first)?, all(second)?]))
     });
     let sides = between.collect();
+    let conversations = conversations.into_iter().collect();
     (conversations, Membership { members, sides })
 }
 

@@ -400,6 +400,11 @@ impl Accesses {
         self.sizes.extend(other.sizes);
     }
 
+    /// Whether there are none, neither its own nor any that others could make.
+    pub(crate) fn are_none(&self) -> bool {
+        self.all.is_empty() && self.units.is_empty() && self.sizes.is_empty()
+    }
+
     /// For each epoch of `MPI_Win_start` in which the task accessed this part of a window, by which `MPI_Win_post` of
     /// the target it was let in; `None` where that is not known.
     fn exposures(

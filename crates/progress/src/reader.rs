@@ -117,7 +117,8 @@ impl Reader {
                     self.said.polls.doubt();
                 }
                 if hears {
-                    self.said.conversation.accesses.hear();
+                    let accesses = self.said.conversation.accesses.get_or_insert_default();
+                    accesses.hear();
                 }
             }
             Then::Within(place) => {
@@ -130,7 +131,7 @@ impl Reader {
                 self.lesson = None;
                 self.said.polls.doubt();
                 self.said.polls.forget();
-                let accesses = &mut self.said.conversation.accesses;
+                let accesses = self.said.conversation.accesses.get_or_insert_default();
                 if let Some(turn) = self.tail.turn(turn) {
                     accesses.meet(turn.met);
                     if turn.hears {
@@ -195,7 +196,8 @@ impl Reader {
             _ => {}
         }
         // What handles stand for is not what it was.
-        let freed = self.said.conversation.usage.times_freed();
+        let usage = self.said.conversation.usage.as_ref();
+        let freed = usage.map_or(0, |it| it.times_freed());
         let changes = (resolver.mark().changes, freed);
         if changes != self.changes || self.turns.is_full() {
             self.changes = changes;

@@ -10,7 +10,7 @@
 //! what is reached for sure. *Costs*: O(parts + waits).
 
 use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, Membership, Mode, PartKind, Peer, Shape, Waits};
+use crate::message::{Conversation, Membership, Mode, Part, PartKind, Peer, Shape, Waits};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ struct Replay<'a> {
     members: &'a Membership,
     matching: &'a Matching,
     /// The operation that each task is in.
-    at: BTreeMap<u32, usize>,
+    at: FxHashMap<u32, usize>,
     /// A task that does not get past this operation.
     held: Option<(u32, usize)>,
     /// Whether who comes to a collective operation waits for all others.
@@ -42,7 +42,15 @@ pub fn without_buffers(
         replay.run();
         replay.circle()
     };
-    circle(false).or_else(|| circle(true))
+    let parts = || tasks.values().flat_map(|it| &it.parts);
+    let shape = |part: &Part| match &part.kind {
+        PartKind::Collective(share) => Some(share.shape),
+        _ => None,
+    };
+    // Where all wait for all anyhow, that is the same question.
+    let is_other = |shape| !matches!(shape, Shape::All | Shape::Neighbours);
+    let may_differ = || parts().filter_map(shape).any(is_other);
+    circle(false).or_else(|| may_differ().then(|| circle(true)).flatten())
 }
 
 /// Whether the operation that begins a part is reached though another task does not get past an
@@ -65,7 +73,7 @@ pub(crate) fn reached(
     tasks: &BTreeMap<u32, Conversation>,
     members: &Membership,
     matching: &Matching,
-) -> BTreeMap<u32, usize> {
+) -> FxHashMap<u32, usize> {
     let mut replay = Replay::new(tasks, members, matching);
     replay.is_strict = true;
     replay.run();
@@ -100,9 +108,12 @@ impl<'a> Replay<'a> {
         let mut sleepers: FxHashMap<u32, BTreeSet<u32>> = FxHashMap::default();
         let mut awake: Vec<u32> = self.tasks.keys().copied().collect();
         while let Some(task) = awake.pop() {
+            let Some(conversation) = self.tasks.get(&task) else {
+                continue;
+            };
             let mut moved = false;
             loop {
-                match self.step(task) {
+                match self.step(task, conversation) {
                     Step::Moved => moved = true,
                     Step::Over => break,
                     Step::Waits(others) => {
@@ -119,9 +130,9 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn step(&mut self, task: u32) -> Step {
+    fn step(&mut self, task: u32, conversation: &Conversation) -> Step {
         let at = self.at.get(&task).copied().unwrap_or(0);
-        let Some(operation) = self.tasks.get(&task).and_then(|it| it.operations.get(at)) else {
+        let Some(operation) = conversation.operations.get(at) else {
             return Step::Over;
         };
         // What the real run shows to stand still is not news.

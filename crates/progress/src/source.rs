@@ -77,21 +77,51 @@ impl Source for Whole {
     }
 
     fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
-        let read = |(_, thread): &(u32, &Thread)| {
+        let read = |thread: &Thread| {
             let mut reader = Reader::new(thread.name, context.first, context.world, false);
             let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
             let mut events = context.communicators.events_of(thread, is_wanted);
             reader.read(context.run, &context.routines, &mut events);
-            let (said, windows) =
-                reader.into_told(context.run, &context.routines, events.resolver());
-            (said, windows, context.functions.read(thread))
+            reader.into_told(context.run, &context.routines, events.resolver())
         };
-        threads.par_iter().map(read).collect()
+        let like = alike(threads);
+        let own = threads.par_iter().zip(&like).enumerate();
+        let own = own.map(|(index, ((_, thread), first))| (*first == index).then(|| read(thread)));
+        let own: Vec<Option<(Conversation, Windows)>> = own.collect();
+        let others = threads.par_iter().zip(&like).enumerate();
+        let others = others.map(|(index, ((_, thread), first))| {
+            let (said, windows) = own.get(*first).filter(|_| *first != index)?.as_ref()?;
+            let said = said.said_by(thread.name);
+            Some(said.map_or_else(|| read(thread), |it| (it, windows.clone())))
+        });
+        let others: Vec<Option<(Conversation, Windows)>> = others.collect();
+        let told = own
+            .into_iter()
+            .zip(others)
+            .filter_map(|(own, other)| own.or(other));
+        let told = threads.iter().zip(told);
+        told.map(|((_, thread), (said, windows))| (said, windows, context.functions.read(thread)))
+            .collect()
     }
 
     fn strand(&mut self, functions: &Functions, thread: &Thread) -> Strand {
         functions.read(thread)
     }
+}
+
+/// For each thread the first one that says the same: without arguments, that is who has the same events.
+fn alike(threads: &[(u32, &Thread)]) -> Vec<usize> {
+    let content = |(_, thread): &(u32, &Thread)| match thread.has_arguments() {
+        true => None,
+        false => thread.content(),
+    };
+    let contents: Vec<Option<u128>> = threads.par_iter().map(content).collect();
+    let mut firsts: FxHashMap<u128, usize> = FxHashMap::default();
+    let like = contents
+        .into_iter()
+        .enumerate()
+        .map(|(index, content)| content.map_or(index, |it| *firsts.entry(it).or_insert(index)));
+    like.collect()
 }
 
 /// Follows a run that goes on: keeps what was read of it.

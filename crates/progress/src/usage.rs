@@ -377,6 +377,22 @@ impl Usage {
         self.threads.is_empty() && self.main.is_none()
     }
 
+    /// It is another thread's.
+    pub(crate) fn is_of(&mut self, other: TraceName) {
+        let mistakes = self.mistakes.values_mut().chain(self.certain.values_mut());
+        let mistakes = mistakes.map(|it| &mut it.0);
+        let suspects = self.suspects.iter_mut().map(|it| &mut it.trace);
+        let called = self.threads.iter_mut().map(|it| &mut it.1);
+        let main = self.main.iter_mut().map(|it| &mut it.0);
+        let all = mistakes.chain(suspects).chain(called).chain(main);
+        all.for_each(|it| *it = other);
+    }
+
+    /// Whether nothing is told of it, but for mistakes.
+    pub(crate) fn is_without_blame(&self) -> bool {
+        self.suspects.is_empty() && self.epochs.unended().is_empty()
+    }
+
     /// Adds that of another thread of the task. What one frees the other may make: such mistakes are not told then.
     pub(crate) fn append(&mut self, other: Self) {
         if other.is_silent() {

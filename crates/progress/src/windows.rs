@@ -49,7 +49,9 @@ impl Windows {
                 *id = *known;
             }
         };
-        conversation.accesses.renumber(here);
+        if let Some(accesses) = &mut conversation.accesses {
+            accesses.renumber(here);
+        }
         for part in &mut conversation.parts {
             match &mut part.kind {
                 PartKind::Epoch { window, .. } => here(window),

@@ -21,7 +21,7 @@ impl Said {
             let own = || own_share(base, event, (&self.datatypes, self.trace.process.rank));
             (!is_between).then(own).flatten()
         });
-        let told = &mut self.conversation.usage;
+        let told = self.conversation.usage.get_or_insert_default();
         if let Some(what) = what {
             let name = name.to_string();
             told.tell(LooseEnd::Argument { name, what }, self.trace, at);
@@ -64,7 +64,8 @@ impl Said {
             writes: clash.writes,
             other: clash.other,
         };
-        self.conversation.usage.tell(mistake, self.trace, event);
+        let usage = self.conversation.usage.get_or_insert_default();
+        usage.tell(mistake, self.trace, event);
     }
 
     /// The buffers of these requests may be used, though the requests are not complete.
