@@ -6,10 +6,19 @@ use crate::function::FunctionKey;
 use crate::node::{Call, Item, Label, NodeId};
 use crate::pieces::{Piece, Pieces, finish};
 use lockstep_loops::{Mode, Stack};
-use lockstep_trace::Event;
+use lockstep_trace::{Event, Events};
 
 /// Calls between two looks at how large the tree is.
 const LOOK: u32 = 1 << 12;
+/// Rounds of events until a tree has become steady, if it does.
+const MOST_LAPS: u32 = 16;
+
+/// Some events that were added.
+struct Lap {
+    /// The fewest frames in them.
+    fewest: usize,
+    calls: u64,
+}
 
 /// Builds the tree of one trace. Memory: the open calls and their folded child lists.
 ///
@@ -128,6 +137,90 @@ impl<'f> Builder<'f> {
             Event::Return => self.ret(),
             Event::Tail => self.tail(),
         }
+    }
+
+    /// Adds events, as far as they go, or until something is left out, if `gives_up` says so.
+    pub(crate) fn events(
+        &mut self,
+        events: &mut Events<'_>,
+        functions: &FunctionMap,
+        gives_up: bool,
+    ) {
+        let mut until_look = LOOK;
+        while let Some(event) = events.next() {
+            self.event(event, functions);
+            if gives_up && self.left_out() > 0 {
+                return;
+            }
+            until_look -= 1;
+            if until_look == 0 {
+                self.rounds(events, functions);
+                until_look = LOOK;
+            }
+        }
+    }
+
+    /// Where events go round, takes in as many rounds as it needs to see what becomes of all others.
+    fn rounds(&mut self, events: &mut Events<'_>, functions: &FunctionMap) {
+        let Some(round) = events.round() else { return };
+        if self.state.is_full || self.size() > self.state.most {
+            return;
+        }
+        let before = self.state.frames.len();
+        let lap = self.lap(events, functions, round.symbols);
+        if self.state.frames.len() != before {
+            return;
+        }
+        // Where fewest calls are open, a round is some calls that return.
+        while self.state.frames.len() > lap.fewest {
+            let Some(event) = events.next() else { return };
+            self.event(event, functions);
+        }
+        let Some(mut repeat) = self.state.frames.last_mut().map(|it| it.children.start()) else {
+            return;
+        };
+        for tries in (0..MOST_LAPS).rev() {
+            let lap = self.lap(events, functions, round.symbols);
+            let next = events.round().filter(|it| it.symbols == round.symbols);
+            let is_over = tries == 0 || self.state.is_full || self.state.frames.len() != lap.fewest;
+            let left = next.filter(|_| !is_over).map_or(0, |it| it.times);
+            let Some(frame) = self.state.frames.get_mut(lap.fewest - 1) else {
+                return;
+            };
+            let mut pieces = Pieces {
+                nodes: &mut self.forest.nodes,
+                items: &mut self.state.items,
+            };
+            if frame.children.repeat(&mut repeat, left, &mut pieces) > 0 {
+                continue;
+            }
+            if let Some(round) = next.filter(|_| left > 0) {
+                events.pass(round);
+                let looks = u64::from(LOOK);
+                let passed = (lap.calls % looks * (left % looks) % looks) as u32;
+                let until = self.state.until_look + LOOK - passed;
+                self.state.until_look = (until - 1) % LOOK + 1;
+            }
+            return;
+        }
+    }
+
+    /// Adds the events of so many symbols.
+    fn lap(&mut self, events: &mut Events<'_>, functions: &FunctionMap, symbols: u64) -> Lap {
+        let end = events.symbols() + symbols;
+        let was_leaf = events.was_leaf();
+        let mut lap = Lap {
+            fewest: self.state.frames.len(),
+            calls: 0,
+        };
+        while (events.symbols() < end || events.was_leaf() != was_leaf)
+            && let Some(event) = events.next()
+        {
+            lap.calls += u64::from(matches!(event, Event::Call(_)));
+            self.event(event, functions);
+            lap.fewest = lap.fewest.min(self.state.frames.len());
+        }
+        lap
     }
 
     /// Adds a call.

@@ -261,12 +261,7 @@ impl Forest {
             Some(root) => (root, 0),
             None => {
                 let mut builder = Builder::new(self);
-                for event in thread.events() {
-                    builder.event(event, functions);
-                    if give_up && builder.left_out() > 0 {
-                        break;
-                    }
-                }
+                builder.events(&mut thread.events(), functions, give_up);
                 let left_out = builder.left_out();
                 (builder.finish(), left_out)
             }

@@ -35,9 +35,7 @@ impl Grown {
             }
         };
         let mut builder = Builder::of(&mut self.forest, std::mem::take(&mut self.state));
-        for event in &mut events {
-            builder.event(event, functions);
-        }
+        builder.events(&mut events, functions, false);
         self.state = builder.pause();
         self.read = thread.stream_id().zip(events.bookmark());
     }

@@ -92,6 +92,40 @@ const SETS: usize = 1024;
 const WAYS: usize = 4;
 const LASTS: usize = 64;
 
+/// Records of a round.
+const MOST_ROUND: usize = 64;
+
+/// Records that come again and again in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    numbers: [u32; MOST_ROUND],
+    length: usize,
+}
+
+impl Round {
+    /// The numbers of their tuples, in order.
+    #[must_use]
+    pub fn numbers(&self) -> &[u32] {
+        self.numbers.get(..self.length).unwrap_or(&[])
+    }
+}
+
+/// Where a decoder stands in a run: where it predicts the same, it goes on in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    recent: [u32; 3],
+    /// Records of the run that are still to come.
+    pub left: u32,
+}
+
+impl Standing {
+    /// Whether the same comes after both.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.recent == other.recent
+    }
+}
+
 /// What both directions keep: predictions, and the last values of each key.
 #[derive(Debug, Clone)]
 struct Model {
@@ -120,7 +154,11 @@ impl Model {
     };
 
     fn context(&self) -> usize {
-        let [a, b, c] = self.recent.map(u64::from);
+        Self::context_of(self.recent)
+    }
+
+    fn context_of(recent: [u32; 3]) -> usize {
+        let [a, b, c] = recent.map(u64::from);
         let mixed = (a ^ b << 21 ^ c << 42).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 52) as usize
     }
@@ -136,6 +174,25 @@ impl Model {
         }
         let [a, b, _] = self.recent;
         self.recent = [number + 1, a, b];
+    }
+
+    /// The numbers that are predicted until it comes back to where it is now.
+    fn round(&self) -> Option<Round> {
+        let mut round = Round {
+            numbers: [0; MOST_ROUND],
+            length: 0,
+        };
+        let mut recent = self.recent;
+        for place in &mut round.numbers {
+            let next = *self.next.get(Self::context_of(recent))?;
+            *place = next.checked_sub(1)?;
+            round.length += 1;
+            recent = [next, recent[0], recent[1]];
+            if recent == self.recent {
+                return Some(round);
+            }
+        }
+        None
     }
 
     /// The last values of `key`; of another key's place, or behind the end, zeros.
@@ -361,6 +418,35 @@ impl Decoder {
     #[must_use]
     pub fn values(&self) -> &[i64] {
         self.values.get(..self.length).unwrap_or(&[])
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing {
+            recent: self.model.recent,
+            left: self.run,
+        }
+    }
+
+    /// What comes again and again in the run that is going on; `None` where nothing short does, or no whole round is left.
+    #[must_use]
+    pub fn round(&self) -> Option<Round> {
+        let round = self.model.round()?;
+        (round.length <= self.run as usize).then_some(round)
+    }
+
+    /// Passes over records of the run, no more than are left of it, after which it stands as it does now.
+    pub fn pass(&mut self, records: u32) {
+        self.run = self.run.saturating_sub(records);
+    }
+
+    /// Passes over all whole rounds that are left of the run: how many records.
+    pub fn pass_rounds(&mut self, round: &Round) -> u32 {
+        let length = round.length.max(1) as u32;
+        let records = self.run / length * length;
+        self.pass(records);
+        records
     }
 
     /// Makes it ready for the same stream when it has gone on, with more bytes or a longer run.

@@ -114,6 +114,20 @@ impl Polls {
         true
     }
 
+    /// How often it asked, by each function.
+    pub fn count(&self) -> Vec<u64> {
+        self.askers.iter().map(|it| it.times).collect()
+    }
+
+    /// What it asked since `count`, and nothing else, comes so many times more.
+    pub fn repeat(&mut self, count: &[u64], times: u64) {
+        for (asker, before) in self.askers.iter_mut().zip(count) {
+            let more = (asker.times - before) * times;
+            asker.times += more;
+            self.times += more;
+        }
+    }
+
     /// It did something else, or got an answer.
     pub fn forget(&mut self) {
         if self.times > 0 {

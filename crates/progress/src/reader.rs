@@ -2,11 +2,12 @@
 
 use crate::conversation::{Marks, Over, Said};
 use crate::message::{CommunicatorId, Conversation};
+use crate::poll::Polls;
 use crate::routines::Routines;
 use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
 use crate::windows::Windows;
 use lockstep_trace::{
-    Event, EventsOf, FunctionId, RecordKey, Resolver, Run, TraceName, Unresolved,
+    Event, EventsOf, FunctionId, Lap, RecordKey, Resolver, Run, TraceName, Unresolved,
 };
 use std::sync::Arc;
 
@@ -39,6 +40,36 @@ struct Lesson {
     before: Marks,
     exchanges: Vec<Exchange>,
     records: Vec<RecordKey>,
+}
+
+/// A thread that does nothing but ask for the same.
+#[derive(Default)]
+struct Asking {
+    times: u32,
+    /// Where a round of it began, and how often it had asked by each function.
+    since: Option<(Lap, Vec<u64>)>,
+}
+
+/// So often it asks until it is looked at whether that goes round.
+const OFTEN: u32 = 512;
+
+impl Asking {
+    /// It asked once more; passes over what is sure to be the same.
+    fn again<F: Fn(FunctionId) -> bool>(
+        &mut self,
+        polls: &mut Polls,
+        events: &mut EventsOf<'_, F>,
+    ) {
+        self.times += 1;
+        if let Some((lap, count)) = &self.since {
+            if let Some(times) = events.pass(lap) {
+                polls.repeat(count, times);
+                self.since = None;
+            }
+        } else if self.times.is_multiple_of(OFTEN) {
+            self.since = events.lap().map(|lap| (lap, polls.count()));
+        }
+    }
 }
 
 /// Calls that a turn may have.
@@ -74,6 +105,7 @@ impl Reader {
         routines: &Routines,
         events: &mut EventsOf<'_, F>,
     ) {
+        let mut asking = Asking::default();
         while let Some((event, depth)) = events.next_unresolved() {
             // A call may be one that came before: what it gave back tells.
             if let Some((call, around)) = self.held.take() {
@@ -81,20 +113,24 @@ impl Reader {
                     if self.within.is_empty()
                         && self.said.polls.again(&call.annotated, &event.annotated)
                     {
+                        asking.again(&mut self.said.polls, events);
                         continue;
                     }
+                    asking = Asking::default();
                     let exchange = Exchange::new(&call, &event);
                     if let Some(then) = self.known(exchange) {
                         self.go_on(then, (call, around), (event, depth));
                         continue;
                     }
                 }
+                asking = Asking::default();
                 self.in_detail(run, routines, events.resolver(), (call, around));
             }
             let is_call = matches!(event.annotated.event, Event::Call(_));
             if is_call && !self.said.is_in_a_call() {
                 self.held = Some((event, depth));
             } else {
+                asking = Asking::default();
                 self.in_detail(run, routines, events.resolver(), (event, depth));
             }
         }

@@ -24,7 +24,8 @@ mod text;
 mod tests;
 
 use crate::arguments::{
-    Annotated, Argument, Arguments, ArgumentsMark, Handle, Records, RecordsMark, Source, Value,
+    Annotated, Argument, Arguments, ArgumentsMark, Handle, Lap, Records, RecordsMark, Source,
+    Tuple, Value,
 };
 use crate::model::{FunctionId, Process, Run, Thread};
 use crate::name::{ProcessName, TraceName};
@@ -244,6 +245,9 @@ impl Run {
     }
 }
 
+/// After so many records that tell nothing of communicators, it is asked whether more such are sure to come.
+const OFTEN: u32 = 256;
+
 /// What is kept of streams, for all processes.
 type Kept = Mutex<FxHashMap<StreamId, (RecordsMark, Tracker<'static>)>>;
 
@@ -335,9 +339,14 @@ fn track<'a>(records: &mut Records<'_>, source: &Source, mut tracker: Tracker<'a
     let telling = functions.filter(|(_, function)| local::tells_of_communicators(function));
     let telling: FxHashMap<FunctionId, &mpi::Function> =
         telling.map(|(id, it)| (*id, it)).collect();
+    let function = |tuple: &Tuple| Some((tuple.function?, *telling.get(&tuple.function?)?));
+    let mut in_vain = 0u32;
     while let Some(tuple) = records.advance() {
-        let Some(id) = tuple.function else { continue };
-        let Some(function) = telling.get(&id) else {
+        let Some((id, function)) = function(tuple) else {
+            in_vain += 1;
+            if in_vain.is_multiple_of(OFTEN) {
+                records.pass(|it| function(it).is_none());
+            }
             continue;
         };
         if tuple.is_result {
@@ -537,6 +546,19 @@ impl<'a, F: Fn(FunctionId) -> bool> EventsOf<'a, F> {
             function,
         };
         Some((event, self.all.events.depth()))
+    }
+
+    /// How it stands, where the events that come are sure to go round, as in a program that asks again and again.
+    #[must_use]
+    pub fn lap(&self) -> Option<Lap> {
+        self.all.events.lap()
+    }
+
+    /// Passes over rounds in which events and arguments are sure to be as in that since `lap`: how many. `None` where that
+    /// is not over. What they stand for is not looked into: where the events of one round change nothing of that, those of
+    /// the others do not.
+    pub fn pass(&mut self, lap: &Lap) -> Option<u64> {
+        self.all.events.pass(lap)
     }
 
     /// Says what these events stand for.

@@ -7,7 +7,7 @@ use crate::model::{Event, Frame, FunctionId};
 const CHAIN: usize = 32;
 
 /// The open calls after the events so far. O(1) an event, memory of the deepest stack.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Frames {
     frames: Vec<Open>,
 }

@@ -106,6 +106,20 @@ pub(crate) struct Inferred<'a> {
 }
 
 impl Inferred<'_> {
+    /// How many rounds of `symbols` and `events` come, of at most `times`, in which there is none: behind these symbols,
+    /// and `index` events.
+    pub fn rounds_before(
+        &mut self,
+        (symbols, index): (u64, u64),
+        (of_symbols, of_events): (u64, u64),
+        times: u64,
+    ) -> u64 {
+        let next = self.symbols.as_mut().and_then(|it| it.peek().copied());
+        let symbols = next.map(|it| it.saturating_sub(symbols) / of_symbols.max(1));
+        let events = self.closed.saturating_sub(index) / of_events.max(1);
+        times.min(events).min(symbols.unwrap_or(times))
+    }
+
     /// Whether the return that `events` just gave, as the `index`-th event (from 1), is one.
     pub fn is_next(&mut self, events: &Events<'_>, index: u64) -> bool {
         if index > self.closed {

@@ -63,7 +63,7 @@ mod pack_tests;
 #[cfg(test)]
 mod writer;
 
-pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Value};
+pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value};
 pub use communicators::{
     Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, HandlesMark,
     Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver, Shown,
@@ -83,7 +83,7 @@ pub use name::{ProcessName, ThreadName, TraceName};
 pub use open::Sealable;
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use site::Site;
-pub use stream::{Bookmark, Events, StreamId};
+pub use stream::{Bookmark, Events, Round, StreamId};
 pub use times::{Timeline, Times, When};
 
 /// The file that makes a directory a run.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Where the return address of each open call stands: of those that were open at the last commit, in
 /// the mirror, which has room for the innermost [`MIRROR_WORDS`]; of calls made since, the low half
 /// is in the staging area.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
     depth: usize,
     handed_over: bool,

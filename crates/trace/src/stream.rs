@@ -8,6 +8,7 @@ use crate::model::{Event, FunctionId};
 use crate::sealed::{SealedStream, SealedThread, Walk};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
+pub use lockstep_format::codec::Round;
 use lockstep_format::codec::memory::Memory;
 use lockstep_format::codec::{AnyDecoder, DecodeError, Decoder, Kind, Source};
 use lockstep_format::symbol::{self, Staged};
@@ -376,6 +377,27 @@ impl Events<'_> {
         }
     }
 
+    /// Where the symbols that come are sure to go round, as the last ones did.
+    #[must_use]
+    pub fn round(&self) -> Option<Round> {
+        let Inner::File(from) = &self.0 else {
+            return None;
+        };
+        let is_steady = from.repeated == 0 && from.meaning.is_settled();
+        let round = from.decoder.round().filter(|_| is_steady)?;
+        let times = round.times.min(from.left / round.symbols);
+        (times > 0).then_some(Round { times, ..round })
+    }
+
+    /// Passes over the next rounds, no more of them than [`Events::round`] tells.
+    pub fn pass(&mut self, round: Round) {
+        if let Inner::File(from) = &mut self.0 {
+            from.decoder.pass(round);
+            from.left -= round.symbols * round.times;
+            from.taken += round.symbols * round.times;
+        }
+    }
+
     /// Whether the event before was the call of a leaf, whose symbol is its return too; asked where
     /// events come from a file.
     #[must_use]
@@ -461,6 +483,13 @@ pub(crate) struct Scan {
     pub followed: Option<StreamId>,
 }
 
+/// What a scan counts.
+struct Counts {
+    events: u64,
+    calls: u64,
+    reserved: u64,
+}
+
 /// Decodes all events once and checks them.
 pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symbols) -> Scan {
     let mut scan = Scan::default();
@@ -522,7 +551,8 @@ impl Scan {
         let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
         let mut reserved = 0u64;
         let mut error = None;
-        let mut batch = [0; BATCH];
+        let mut batch = [0; 2 * BATCH];
+        let known = u64::from(repeated);
         let mut is_repeated = || {
             let is_repeated = repeated > 0;
             repeated -= u32::from(is_repeated);
@@ -530,8 +560,22 @@ impl Scan {
         };
         self.decoded = 0;
         while self.decoded < thread.symbols {
-            let most = (thread.symbols - self.decoded).min(BATCH as u64) as usize;
-            let (count, outcome) = decoder.fill(&mut bytes, &mut batch[..most]);
+            let left = thread.symbols - self.decoded;
+            // One round is looked at, and the others are as that.
+            let is_new = self.decoded >= known;
+            let round = decoder.round();
+            let round = round.filter(|it| is_new && it.symbols <= left);
+            let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
+            let counts = Counts {
+                events: self.events,
+                calls: self.calls,
+                reserved,
+            };
+            let before = round.map(|_| (self.standing(meaning), counts));
+            let Some(room) = batch.get_mut(..most) else {
+                break;
+            };
+            let (count, outcome) = decoder.fill(&mut bytes, room);
             for symbol in &batch[..count] {
                 self.decoded += 1;
                 if !is_repeated() {
@@ -541,6 +585,17 @@ impl Scan {
             error = outcome.err();
             if count < most {
                 break;
+            }
+            if let (Some((standing, counts)), Some(round)) = (before, decoder.round())
+                && standing == self.standing(meaning)
+            {
+                let left = (thread.symbols - self.decoded) / round.symbols;
+                let times = round.times.min(left);
+                decoder.pass(Round { times, ..round });
+                self.decoded += round.symbols * times;
+                self.events += (self.events - counts.events) * times;
+                self.calls += (self.calls - counts.calls) * times;
+                reserved += (reserved - counts.reserved) * times;
             }
         }
         self.compare(thread, error, &bytes, &mut decoder);
@@ -559,6 +614,12 @@ impl Scan {
                 "{reserved} events of kinds that this version does not know, left out"
             ));
         }
+    }
+
+    /// What decides how the next symbols count.
+    fn standing(&self, meaning: &Meaning) -> (Frames, Owners, Meaning, Option<FunctionId>) {
+        let (frames, owners) = (self.frames.clone(), self.owners.clone());
+        (frames, owners, meaning.clone(), self.last_leaf)
     }
 
     /// False where the symbol is none that we know.

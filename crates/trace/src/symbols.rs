@@ -127,7 +127,7 @@ impl Hash for Symbols {
 
 /// From symbols to events, in order: a leaf's symbol is a call and its return, except where its
 /// frame had one before (inherited from the parent process, or handed over by another frame).
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Meaning {
     /// Inherited calls that are still to come.
     inherited: u32,
@@ -141,6 +141,11 @@ impl Meaning {
             inherited,
             after_tail: false,
         }
+    }
+
+    /// Whether no inherited calls are to come any more.
+    pub fn is_settled(&self) -> bool {
+        self.inherited == 0
     }
 
     /// The event of this symbol, and whether its return comes with it; `None` for symbols that are

@@ -3,7 +3,9 @@
 use super::memory::Memory;
 use super::model::{Low, Normal, Size};
 use super::seed::{DecoderState, EncoderState, LastFour, LastOne, Original};
-use super::{DecodeError, Decoder, Encoder, Kind, Sink, Source, Tail, lockstep, none::Plain};
+use super::{
+    DecodeError, Decoder, Encoder, Kind, Round, Sink, Source, Tail, lockstep, none::Plain,
+};
 
 /// Words of the table of any kind.
 pub const TABLE: usize = 2 * Normal::SLOTS as usize;
@@ -92,6 +94,21 @@ impl<T: Memory + Default, H: Memory + Default> AnyDecoder<T, H> {
             seed: DecoderState::default(),
             lockstep: lockstep::DecoderState::default(),
         }
+    }
+
+    /// Whether what comes next is sure to go round, as at least 4,096 symbols before did. Told of long runs only.
+    #[must_use]
+    pub fn round(&self) -> Option<Round> {
+        match self.kind {
+            Kind::Lockstep => self.lockstep.round::<Normal>(),
+            Kind::LockstepLow => self.lockstep.round::<Low>(),
+            Kind::None | Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => None,
+        }
+    }
+
+    /// Passes over the next rounds, no more of them than [`Self::round`] tells.
+    pub fn pass(&mut self, round: Round) {
+        self.lockstep.pass(round.symbols * round.times);
     }
 
     /// Where a stream was decoded to its end: makes the decoder ready for the same stream when it has gone on, and

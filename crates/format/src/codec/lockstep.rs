@@ -21,7 +21,7 @@ use super::chances::{Chances, Context, end};
 use super::coder::{Coder, Position, Reader, Writer};
 use super::memory::Memory;
 use super::model::{MOST_STAGED, Model, NEAR, Size};
-use super::{DecodeError, Sink, Source, Tail};
+use super::{DecodeError, Round, Sink, Source, Tail};
 use crate::arithmetic::Interval;
 use crate::side::{Broken, put_varint, read_varint};
 
@@ -311,6 +311,22 @@ impl<T: Memory, H: Memory> DecoderState<T, H> {
         self.left = run.checked_sub(model.run()).ok_or(DecodeError::Endless)?;
         self.doing = doing;
         Ok(())
+    }
+
+    /// [`super::AnyDecoder::round`].
+    pub fn round<S: Size>(&self) -> Option<Round> {
+        let symbols = u64::from(self.model.goes_round::<S>()?);
+        Some(Round {
+            symbols,
+            times: self.left / symbols,
+        })
+        .filter(|it| it.times > 0)
+    }
+
+    /// [`super::AnyDecoder::pass`].
+    pub fn pass(&mut self, symbols: u64) {
+        self.left -= symbols;
+        self.model.pass(symbols);
     }
 
     /// [`super::AnyDecoder::go_on`].

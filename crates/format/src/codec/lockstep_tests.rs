@@ -606,3 +606,57 @@ fn short_streams_touch_little_memory() {
         encode::<Normal, Little>(&noise(200, alphabet), 256);
     }
 }
+
+/// Decodes into pieces, and passes over rounds where some are told: how many symbols, and which the others were.
+fn decode_rounds<S: Size>(bytes: &[u8], symbols: &[u32], piece: usize) -> u64 {
+    let mut bytes = bytes;
+    let mut decoder = DecoderState::<Words, Words>::default();
+    let mut room = vec![0; piece];
+    let (mut at, mut passed) = (0, 0);
+    loop {
+        let (count, outcome) = decoder.fill::<S>(&mut bytes, &mut room);
+        assert_eq!(outcome, Ok(()));
+        assert_eq!(room[..count], symbols[at..at + count]);
+        at += count;
+        if count < piece {
+            assert_eq!(at, symbols.len());
+            return passed;
+        }
+        if let Some(round) = decoder.round::<S>() {
+            let of_one = round.symbols as usize;
+            let all = round.symbols * round.times;
+            let rounds = symbols[at..at + all as usize].chunks(of_one);
+            assert!(rounds.clone().all(|it| *it == symbols[at - of_one..at]));
+            decoder.pass(all);
+            (at, passed) = (at + all as usize, passed + all);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn rounds_that_are_told_come(
+        parts in prop::collection::vec((prop::collection::vec(0..9u32, 1..40), 1..400usize), 1..6),
+        piece in 1..600usize,
+    ) {
+        let parts = parts.iter().map(|(body, times)| body.repeat(*times));
+        let symbols = parts.collect::<Vec<_>>().concat();
+        let bytes = encode::<Tiny, Words>(&symbols, 256);
+        decode_rounds::<Tiny>(&bytes, &symbols, piece);
+    }
+}
+
+#[test]
+fn most_of_a_long_loop_is_told_as_rounds() {
+    for body in [vec![7], vec![1, 2, 3], (0..300).collect()] {
+        let symbols = body.repeat(200_000 / body.len());
+        let bytes = encode::<Tiny, Words>(&symbols, 256);
+        assert!(decode_rounds::<Tiny>(&bytes, &symbols, 256) > 190_000);
+    }
+    // A round that long is not.
+    let body: Words = (0..600).collect();
+    let bytes = encode::<Tiny, Words>(&body.repeat(300), 256);
+    assert_eq!(decode_rounds::<Tiny>(&bytes, &body.repeat(300), 256), 0);
+}

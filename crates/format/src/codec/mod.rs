@@ -192,6 +192,15 @@ impl core::fmt::Display for DecodeError {
     }
 }
 
+/// Where symbols go round and round: those that come are the last `symbols` ones, `times` times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Symbols of a round.
+    pub symbols: u64,
+    /// Rounds that are sure to come.
+    pub times: u64,
+}
+
 /// The other direction.
 pub trait Decoder {
     /// The next symbol; `None` where the stream ends.

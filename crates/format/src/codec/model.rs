@@ -59,6 +59,8 @@ pub const FIRST_SLOTS: u32 = 256;
 pub const MARGIN: u32 = 2048;
 /// Most symbols that are put behind the history before it is known how far they were predicted.
 pub const MOST_STAGED: usize = 1024;
+/// Rounds of more symbols are not told.
+const MOST_ROUND: u32 = 512;
 /// Where a run goes round, it does so in as many whole distances as are at least this long.
 const SHORT_SPAN: u32 = 256;
 
@@ -305,6 +307,20 @@ impl<T: Memory, H: Memory> Model<T, H> {
         }
         self.advance::<S>(count);
         count
+    }
+
+    /// Where a run has gone round for so long that its last [`Size::KEPT`] symbols are rounds, too: how many symbols a
+    /// round has.
+    pub fn goes_round<S: Size>(&self) -> Option<u32> {
+        let is_long = self.aimed && self.run >= 2 * S::KEPT;
+        is_long
+            .then(|| self.span())
+            .filter(|span| (1..=MOST_ROUND).contains(span))
+    }
+
+    /// Goes on over symbols that are whole rounds.
+    pub fn pass(&mut self, symbols: u64) {
+        self.run += symbols;
     }
 
     /// Ends a run before a symbol that was not as predicted, or before the end of the stream.

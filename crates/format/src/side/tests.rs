@@ -159,3 +159,49 @@ fn words_and_numbers() {
         assert_eq!(unzigzag(zigzag(value)), value);
     }
 }
+
+/// What is told to come again and again does, and the decoder goes on behind it as if it had come.
+#[test]
+fn rounds_of_a_run_are_passed_over() {
+    let body = |tags: &[i64]| -> Vec<Record> {
+        let asked = tags.iter().map(|tag| [(4, vec![*tag]), (5, vec![0])]);
+        asked.flatten().collect()
+    };
+    let turns = [body(&[1]), body(&[1, 2]), body(&[1, 2, 3, 4, 5])];
+    let records: Vec<Record> = turns
+        .iter()
+        .flat_map(|it| vec![it.clone(); 1000].concat())
+        .collect();
+    let (bytes, open) = encode(&records).pop().unwrap();
+    let mut bytes = bytes.as_slice();
+    let mut decoder = Box::new(Decoder::NEW);
+    let mut tuples: Vec<Record> = Vec::new();
+    let (mut at, mut passed) = (0, 0);
+    while let Some(found) = decoder.next(&mut bytes, open).unwrap() {
+        let number = match found {
+            Found::Known(number) => number as usize,
+            Found::New(key) => {
+                tuples.push((key, decoder.values().to_vec()));
+                tuples.len() - 1
+            }
+        };
+        assert_eq!(tuples[number], records[at]);
+        at += 1;
+        if let Some(round) = decoder.round() {
+            let before = decoder.standing();
+            let length = round.numbers().len();
+            let all = before.left as usize / length * length;
+            let numbers = round.numbers().iter().cycle();
+            let come = numbers.zip(&records[at..at + all]);
+            assert!(
+                come.into_iter()
+                    .all(|(number, it)| tuples[*number as usize] == *it)
+            );
+            assert_eq!(decoder.pass_rounds(&round) as usize, all);
+            assert!(decoder.standing().is_like(&before));
+            (at, passed) = (at + all, passed + all);
+        }
+    }
+    assert_eq!(at, records.len());
+    assert!(passed > 15_000, "{passed}");
+}

@@ -1,0 +1,223 @@
+//! A rank that asks a hundred thousand times for what does not come: what is told of such a run is what is told of it when it is
+//! sealed, and read event by event.
+#![allow(clippy::unwrap_used)]
+
+use lockstep_calltree::{Builder as TreeBuilder, Forest, trees};
+use lockstep_progress::analyse;
+use lockstep_trace::sealed::seal;
+use lockstep_trace::{Event, Frames, Run, Sealable, Thread};
+use lockstep_writer::{Builder, FunctionNumber, Named, ProcessFacts};
+use std::path::{Path, PathBuf};
+
+const WORLD: i64 = 0x4400_0000;
+const INT: i64 = 0x4c00_0405;
+const TAG: i64 = 3;
+
+/// What a rank does.
+#[derive(Clone, Copy)]
+enum Asking {
+    /// `MPI_Iprobe`.
+    Plain(u32),
+    /// In a function of its own, which calls another one first.
+    Inside(u32),
+    /// For two tags in turn, the first of them three times.
+    InTurn(u32),
+    /// With `MPI_Comm_rank` between.
+    Idly(u32),
+    /// It gets an answer, and receives.
+    Answered,
+}
+
+struct Writing {
+    builder: Builder,
+    functions: Vec<FunctionNumber>,
+}
+
+const NAMES: [&str; 8] = [
+    "main",
+    "MPI_Init",
+    "MPI_Iprobe",
+    "MPI_Recv",
+    "MPI_Send",
+    "MPI_Comm_rank",
+    "poll",
+    "work",
+];
+
+impl Writing {
+    fn call(&mut self, name: &str, given: &[i64]) -> FunctionNumber {
+        let place = NAMES.iter().position(|it| *it == name).unwrap();
+        let function = self.functions[place];
+        self.builder.call(function, None).unwrap();
+        if name.starts_with("MPI_") {
+            let values: Vec<i64> = [0x1000 + place as i64]
+                .iter()
+                .chain(given)
+                .copied()
+                .collect();
+            self.builder.arguments(function, false, &values).unwrap();
+        }
+        function
+    }
+
+    fn whole(&mut self, name: &str, given: &[i64], back: &[i64]) {
+        let function = self.call(name, given);
+        if !back.is_empty() {
+            self.builder.arguments(function, true, back).unwrap();
+        }
+        self.builder.ret(None).unwrap();
+    }
+
+    fn probe(&mut self, tag: i64) {
+        self.whole("MPI_Iprobe", &[0, tag, WORLD], &[0]);
+    }
+
+    fn asks(&mut self, asking: Asking) {
+        match asking {
+            Asking::Plain(times) => (0..times).for_each(|_| self.probe(TAG)),
+            Asking::Inside(times) => {
+                for _ in 0..times {
+                    self.call("poll", &[]);
+                    self.whole("work", &[], &[]);
+                    self.probe(TAG);
+                    self.builder.ret(None).unwrap();
+                }
+            }
+            Asking::InTurn(times) => {
+                for _ in 0..times {
+                    [TAG, TAG, TAG, TAG + 1].map(|tag| self.probe(tag));
+                }
+            }
+            Asking::Idly(times) => {
+                for _ in 0..times {
+                    self.whole("MPI_Comm_rank", &[WORLD], &[1]);
+                    self.probe(TAG);
+                }
+            }
+            Asking::Answered => {
+                self.whole("MPI_Iprobe", &[0, TAG, WORLD], &[1, 0, TAG, 4]);
+                self.whole("MPI_Recv", &[1, INT, 0, TAG, WORLD], &[]);
+            }
+        }
+    }
+}
+
+/// Rank 0 sends twice and asks in vain, rank 1 does this; both are in it at the end.
+fn write(directory: &Path, askings: &[Asking]) {
+    let mut builder = Builder::new(directory).unwrap();
+    let function = |builder: &mut Builder, name: &str| {
+        let named = Named {
+            image: "/app",
+            name,
+            imported: name.starts_with("MPI_"),
+            source: None,
+        };
+        builder.function(&named).unwrap()
+    };
+    let functions = NAMES.map(|name| function(&mut builder, name)).to_vec();
+    let mut it = Writing { builder, functions };
+    for rank in 0..2 {
+        let facts = ProcessFacts {
+            host: "host".to_owned(),
+            program: "/app".to_owned(),
+            pid: 100 + rank,
+            rank: Some(rank),
+            status: None,
+        };
+        let process = it.builder.process(facts).unwrap();
+        it.builder.begin(process, 100 + rank).unwrap();
+        it.call("main", &[]);
+        it.whole("MPI_Init", &[], &[]);
+        if rank == 0 {
+            for _ in 0..2 {
+                it.whole("MPI_Send", &[1, INT, 1, TAG, WORLD], &[]);
+            }
+            it.call("MPI_Recv", &[1, INT, 1, TAG, WORLD]);
+        } else {
+            askings.iter().for_each(|asking| it.asks(*asking));
+        }
+        it.builder.end().unwrap();
+    }
+    it.builder.finish(&serde_json::json!({})).unwrap();
+}
+
+/// Whether the events of a thread go round somewhere, long enough for that to be told.
+fn goes_round(thread: &Thread) -> bool {
+    let mut events = thread.events();
+    std::iter::from_fn(|| events.next().map(|_| events.round())).any(|it| it.is_some())
+}
+
+fn check(name: &str, askings: &[Asking]) {
+    let directory: PathBuf =
+        std::env::temp_dir().join(format!("lockstep-polling-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    write(&directory, askings);
+    let run = Run::open(&directory).unwrap();
+    assert!(run.processes[1].threads.iter().any(goes_round), "{name}");
+    for thread in run.processes.iter().flat_map(|it| &it.threads) {
+        let events: Vec<Event> = thread.events().collect();
+        let calls = events.iter().filter(|it| matches!(it, Event::Call(_)));
+        let (all, calls) = (events.len() as u64, calls.count() as u64);
+        assert_eq!((thread.events, thread.calls), (all, calls), "{name}");
+        assert_eq!(thread.damage, None, "{name}");
+        let mut frames = Frames::default();
+        events.iter().for_each(|it| drop(frames.apply(*it)));
+        let open = frames.open().iter().map(|it| it.function);
+        assert!(open.eq(thread.open.iter().map(|it| it.function)), "{name}");
+        let mut forest = Forest::new();
+        let functions = forest.add_functions(&run);
+        let together = forest.add_trace(&functions, thread).root;
+        let mut builder = TreeBuilder::new(&mut forest);
+        events.iter().for_each(|it| builder.event(*it, &functions));
+        assert_eq!(builder.finish(), together, "{name}");
+    }
+    let recorded = analyse(&run);
+    assert!(recorded.hang, "{name}: {}", recorded.verdict);
+    let told = trees(&[&run], None).unwrap();
+    drop(run);
+    seal(&[&Sealable::open(&directory).unwrap()], &told, None, false).unwrap();
+    let sealed = Run::open(&directory).unwrap();
+    assert!(!goes_round(&sealed.processes[1].threads[0]), "{name}");
+    let sealed = analyse(&sealed);
+    assert_eq!(format!("{recorded:?}"), format!("{sealed:?}"), "{name}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn asking_for_one_thing() {
+    use Asking::{Answered, Plain};
+    check("plain", &[Plain(400_000)]);
+    check(
+        "again",
+        &[
+            Plain(300_001),
+            Answered,
+            Plain(300),
+            Answered,
+            Plain(299_999),
+        ],
+    );
+}
+
+#[test]
+fn asking_within_a_function() {
+    use Asking::{Answered, Inside};
+    check("inside", &[Inside(100_003)]);
+    check("last", &[Inside(100_003), Answered, Inside(7), Answered]);
+}
+
+#[test]
+fn asking_for_two_things() {
+    use Asking::{Answered, InTurn, Plain};
+    check(
+        "turns",
+        &[InTurn(70_000), Answered, Plain(1000), InTurn(70_001)],
+    );
+}
+
+#[test]
+fn asking_and_looking_around() {
+    use Asking::{Answered, Idly, Plain};
+    check("idly", &[Idly(100_000), Answered, Plain(200_000)]);
+}
