@@ -19,13 +19,19 @@ use regex::Regex;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// How many calls are left out at most.
 const ROUNDS: usize = 16;
 
 /// What reads arguments, environment and settings. Where a trace has nobody to share such a divergence
 /// with (the main thread of a single process), it is still no sign of a fault while there is another.
-const SETTINGS: &str = r"^(__)?(isoc\d+_)?(str|wcs|ato[ilfq]|sscanf)|getenv|getopt|getarg|get_command_argument|compare_string";
+static SETTINGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^(__)?(isoc\d+_)?(str|wcs|ato[ilfq]|sscanf)|getenv|getopt|getarg|get_command_argument|compare_string",
+    )
+    .ok()
+});
 
 /// Where the last run of `trees` leaves all the others, trace by trace, in the order of their names.
 /// And what all of them do otherwise, one divergence for each call that was left out.
@@ -284,12 +290,9 @@ impl Explained {
         }
         let mut kinds: Vec<_> = kinds.into_iter().collect();
         kinds.sort_by_key(|(thread, _)| *thread);
-        let settings = Regex::new(SETTINGS).ok();
         let is_setting = |name: &Option<String>| {
             let name = name.as_deref().unwrap_or_default();
-            settings
-                .as_ref()
-                .is_some_and(|settings| settings.is_match(name))
+            (SETTINGS.as_ref()).is_some_and(|settings| settings.is_match(name))
         };
         let of_kind = |(_, divergences): &(_, Vec<Option<&Divergence>>)| {
             let first = divergences.first().copied().flatten()?;
@@ -354,11 +357,15 @@ fn nearest(
             normal: traces[other],
             run,
         };
+        let is_all = found.any().is_none();
         if nearest
             .as_ref()
             .is_none_or(|nearest| found.goes_further(nearest))
         {
             nearest = Some(found);
+        }
+        if is_all {
+            break;
         }
     }
     nearest

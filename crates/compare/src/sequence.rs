@@ -39,6 +39,14 @@ pub(crate) struct Trees {
     cuts: Vec<Vec<Cut>>,
 }
 
+/// Runs that are not looked at for a while.
+pub(crate) struct Aside {
+    runs: Vec<Vec<Trace>>,
+    functions: Vec<FunctionMap>,
+    cuts: Vec<Vec<Cut>>,
+    own_of: Vec<FxHashMap<ObjectName, usize>>,
+}
+
 /// What is looked at of a run.
 struct Chosen<'a> {
     run: &'a Run,
@@ -213,13 +221,33 @@ impl Trees {
         })
     }
 
-    /// Lets two runs change places.
-    pub(crate) fn swap(&mut self, one: usize, other: usize) {
-        self.runs.swap(one, other);
-        self.functions.swap(one, other);
-        self.cuts.swap(one, other);
-        self.own_of.resize_with(self.runs.len(), FxHashMap::default);
-        self.own_of.swap(one, other);
+    /// Lets the first run become the last.
+    pub(crate) fn rotate(&mut self) {
+        self.runs.rotate_left(1);
+        self.functions.rotate_left(1);
+        self.cuts.rotate_left(1);
+        // Where nobody says anything of objects there are none.
+        let by = usize::from(!self.own_of.is_empty());
+        self.own_of.rotate_left(by);
+    }
+
+    /// Keeps so many runs, and gives the others away.
+    pub(crate) fn set_aside(&mut self, kept: usize) -> Aside {
+        let own = kept.min(self.own_of.len());
+        Aside {
+            runs: self.runs.split_off(kept),
+            functions: self.functions.split_off(kept),
+            cuts: self.cuts.split_off(kept),
+            own_of: self.own_of.split_off(own),
+        }
+    }
+
+    /// Adds them behind the others again.
+    pub(crate) fn take_back(&mut self, aside: Aside) {
+        self.runs.extend(aside.runs);
+        self.functions.extend(aside.functions);
+        self.cuts.extend(aside.cuts);
+        self.own_of.extend(aside.own_of);
     }
 
     /// What is not looked at, in a sentence.

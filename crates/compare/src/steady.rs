@@ -50,11 +50,15 @@ impl Steady {
     }
 }
 
+/// Normal runs that each one is looked at beside: more of them explain hardly more, and all of them beside each would cost the
+/// square of their number.
+const BESIDE: usize = 4;
+
 /// Whether each of the normal runs goes as the others do, but for what depends on timing and for counts: its main threads, and
 /// its others, since a main thread that waits for the others in this way or that says nothing of them.
 ///
-/// Reads them once more, and costs the search for the first divergence once more for each of them, up to the first in which both
-/// differ.
+/// Reads them once more, and costs the search for the first divergence beside [`BESIDE`] runs once more for each of them, up to the
+/// first in which both differ.
 ///
 /// # Errors
 /// As of [`Trees::new`].
@@ -65,26 +69,27 @@ pub(crate) fn go_the_same_way(normals: &[&Run], options: &Options) -> Result<Ste
     options.own.clear();
     let mut runs = normals.to_vec();
     let mut trees = Trees::new(&runs, &options)?;
-    let last = runs.len() - 1;
-    for held_out in 0..runs.len() {
-        runs.swap(held_out, last);
-        trees.swap(held_out, last);
+    let last = BESIDE.min(runs.len() - 1);
+    // Each of them is the last one once, behind those before it in the ring.
+    for _ in 0..runs.len() {
+        let aside = trees.set_aside(last + 1);
         // What one build has alone stays left out.
-        builds::leave_out(&mut trees, &runs, &options);
+        builds::leave_out(&mut trees, &runs[..=last], &options);
         let has_all = notes::unmatched(&trees, 0, last).is_empty()
             && notes::unmatched(&trees, last, 0).is_empty();
         if !has_all {
             return Ok(Steady::NONE);
         }
-        let (findings, _) = findings(&mut trees, &runs, &options);
+        let (findings, _) = findings(&mut trees, &runs[..=last], &options);
         for finding in findings.iter().filter(|it| is_step(it)) {
             *steady.of(finding.trace) = false;
         }
         if steady == Steady::NONE {
             break;
         }
-        runs.swap(held_out, last);
-        trees.swap(held_out, last);
+        trees.take_back(aside);
+        trees.rotate();
+        runs.rotate_left(1);
     }
     Ok(steady)
 }

@@ -7,8 +7,9 @@
 use crate::divergence::usual;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_trace::c_name;
-use regex::Regex;
+use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::LazyLock;
 
 /// Calls after which it is a matter of timing what their caller does.
 const TIMING: &str = r"(?x)
@@ -63,6 +64,66 @@ const MAKES_TASKS: &str = r"^(GOMP_task(loop\w*)?|__kmpc_omp_task(_alloc|_with_d
 /// What compilers call the bodies of regions and tasks.
 const OUTLINED: &str = r"(\._omp_fn\.\d+|^\.omp_(task_entry|outlined)\.\S*|\.omp_outlined\S*)$";
 
+/// What a name says of a function: the places of these patterns in [`KNOWN`].
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Timing,
+    Pause,
+    MakesRoom,
+    RunsTasks,
+    TakesWork,
+    EndsWithTasks,
+    BeginsRegion,
+    MakesTasks,
+    Outlined,
+}
+
+/// The patterns, in the order of [`Kind`]. Compiled once: several timings are looked for in each comparison.
+static KNOWN: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
+    let patterns = [
+        TIMING,
+        PAUSE,
+        MAKES_ROOM,
+        RUNS_TASKS,
+        TAKES_WORK,
+        ENDS_WITH_TASKS,
+        BEGINS_REGION,
+        MAKES_TASKS,
+        OUTLINED,
+    ];
+    RegexSet::new(patterns).ok()
+});
+
+/// For each function of a forest the kinds that it is of, a bit each.
+struct Kinds(Vec<u16>);
+
+impl Kinds {
+    fn of(forest: &Forest) -> Self {
+        let bits = |name: &str| -> u16 {
+            let found = KNOWN.as_ref().map(|known| known.matches(name));
+            let kinds = found.iter().flatten();
+            kinds.fold(0, |bits, kind| bits | 1 << kind)
+        };
+        let functions = forest.functions().iter();
+        Self(
+            functions
+                .map(|it| bits(&it.name) | bits(&c_name(&it.name)))
+                .collect(),
+        )
+    }
+
+    fn is(&self, function: FunctionKey, kind: Kind) -> bool {
+        let bits = self.0.get(function.0 as usize);
+        bits.is_some_and(|bits| bits & 1 << kind as u16 != 0)
+    }
+
+    /// The functions of a kind.
+    fn all(&self, kind: Kind) -> FxHashSet<FunctionKey> {
+        let each = (0..self.0.len() as u32).map(FunctionKey);
+        each.filter(|it| self.is(*it, kind)).collect()
+    }
+}
+
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timing {
@@ -91,17 +152,12 @@ pub(crate) struct Timing {
 impl Timing {
     /// From the trees below these roots. O(nodes).
     pub(crate) fn of(forest: &Forest, roots: &[NodeId]) -> Self {
-        let named = |pattern: &str| -> Vec<bool> {
-            let pattern = Regex::new(pattern).ok();
-            let is_match = |name: &str| pattern.as_ref().is_some_and(|it| it.is_match(name));
-            let functions = forest.functions().iter();
-            functions.map(|it| is_match(&c_name(&it.name))).collect()
-        };
-        let is_timing = named(&format!("{TIMING} | {MAKES_ROOM}"));
-        if !is_timing.contains(&true) {
+        let kinds = Kinds::of(forest);
+        let is_timing =
+            |it: FunctionKey| kinds.is(it, Kind::Timing) || kinds.is(it, Kind::MakesRoom);
+        if !(0..kinds.0.len() as u32).any(|it| is_timing(FunctionKey(it))) {
             return Self::default();
         }
-        let is_timing = |function: FunctionKey| is_timing[function.0 as usize];
         let callees = callees(forest, roots);
         let calls = |function: &FunctionKey, of: &dyn Fn(FunctionKey) -> bool| {
             callees[function].iter().any(|callee| of(*callee))
@@ -117,7 +173,7 @@ impl Timing {
                 && callees[&function].iter().all(|callee| is_leaf(*callee))
         };
         // What begins a region calls its body, whatever that waits for: which one it is, the program says.
-        let begins = functions(forest, BEGINS_REGION);
+        let begins = kinds.all(Kind::BeginsRegion);
         let is_through =
             |function: &FunctionKey| !begins.contains(function) && calls(function, &is_small);
         let mut waits: FxHashSet<FunctionKey> = (callees.keys().copied())
@@ -125,16 +181,16 @@ impl Timing {
             .filter(|function| !is_leaf(*function))
             .collect();
         let through = waits.difference(&direct).copied().collect();
-        let mut runs_tasks = functions(forest, RUNS_TASKS);
-        let (tasks, regions) = outlined(forest, roots, &callees, &runs_tasks);
+        let mut runs_tasks = kinds.all(Kind::RunsTasks);
+        let (tasks, regions) = outlined(forest, roots, &callees, &runs_tasks, &kinds);
         if tasks.is_empty() {
             runs_tasks.clear();
         } else {
-            runs_tasks.extend(functions(forest, ENDS_WITH_TASKS));
+            runs_tasks.extend(kinds.all(Kind::EndsWithTasks));
             waits.extend(&runs_tasks);
         }
-        let makes_room = functions(forest, MAKES_ROOM);
-        let mut pauses = functions(forest, PAUSE);
+        let makes_room = kinds.all(Kind::MakesRoom);
+        let mut pauses = kinds.all(Kind::Pause);
         pauses.extend(&makes_room);
         let questions = questions(forest, roots, &callees, &pauses);
         // Which way a question takes, and whether it is asked once more, is no more than what it asks about.
@@ -149,7 +205,7 @@ impl Timing {
             runs_tasks,
             tasks,
             regions,
-            takes_work: functions(forest, TAKES_WORK),
+            takes_work: kinds.all(Kind::TakesWork),
         }
     }
 
@@ -215,16 +271,6 @@ impl Timing {
                 matches!(forest.node(id).label, Label::Call(call) if is_share(call.function))
             })
     }
-}
-
-/// Functions whose names match a pattern.
-fn functions(forest: &Forest, pattern: &str) -> FxHashSet<FunctionKey> {
-    let pattern = Regex::new(pattern).ok();
-    let is_match = |name: &str| pattern.as_ref().is_some_and(|it| it.is_match(name));
-    let each = forest.functions().iter().zip(0..);
-    each.filter(|(it, _)| is_match(&it.name) || is_match(&c_name(&it.name)))
-        .map(|(_, number)| FunctionKey(number))
-        .collect()
 }
 
 /// Functions that somebody calls between a pause and the next one, and nothing else there: short ones, that tell whether something is ready.
@@ -294,10 +340,11 @@ fn outlined(
     roots: &[NodeId],
     callees: &FxHashMap<FunctionKey, FxHashSet<FunctionKey>>,
     runs_tasks: &FxHashSet<FunctionKey>,
+    kinds: &Kinds,
 ) -> (FxHashSet<FunctionKey>, FxHashSet<FunctionKey>) {
     let of = |function| callees.get(function).into_iter().flatten().copied();
     let mut tasks: FxHashSet<FunctionKey> = runs_tasks.iter().flat_map(of).collect();
-    let begins = functions(forest, BEGINS_REGION);
+    let begins = kinds.all(Kind::BeginsRegion);
     let mut regions: FxHashSet<FunctionKey> = FxHashSet::default();
     for (id, _) in forest.occurrences(roots) {
         if let Label::Call(call) = forest.node(id).label
@@ -306,9 +353,9 @@ fn outlined(
             regions.extend(called(forest, id).first());
         }
     }
-    let makes = functions(forest, MAKES_TASKS);
+    let makes = kinds.all(Kind::MakesTasks);
     if makes.iter().any(|it| callees.contains_key(it)) {
-        let outlined = functions(forest, OUTLINED);
+        let outlined = kinds.all(Kind::Outlined);
         let behind = begins.iter().flat_map(of);
         let is_task = |it: &FunctionKey| outlined.contains(it) && !regions.contains(it);
         tasks.extend(behind.chain(at_roots(forest, roots)).filter(is_task));
@@ -380,6 +427,7 @@ fn callees(forest: &Forest, roots: &[NodeId]) -> FxHashMap<FunctionKey, FxHashSe
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regex::Regex;
 
     #[test]
     fn what_waits_or_asks_is_known_by_its_name() {
@@ -426,17 +474,6 @@ mod tests {
         ];
         let taken: Vec<&str> = others.into_iter().filter(is_timing).collect();
         assert!(taken.is_empty(), "{taken:?}");
-        for pattern in [
-            TAKES_WORK,
-            PAUSE,
-            MAKES_ROOM,
-            RUNS_TASKS,
-            ENDS_WITH_TASKS,
-            BEGINS_REGION,
-            MAKES_TASKS,
-            OUTLINED,
-        ] {
-            assert!(Regex::new(pattern).is_ok(), "{pattern}");
-        }
+        assert!(KNOWN.is_some(), "the patterns");
     }
 }
