@@ -16,8 +16,11 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone)]
 pub struct Projection {
     keep: Vec<bool>,
-    /// For each node the number of its events that are kept.
-    kept: Vec<u64>,
+    /// Functions whose calls are closed, and those that are kept in a closed call; none where nothing is closed.
+    closed: Vec<bool>,
+    shown: Vec<bool>,
+    /// For each node the number of its events that are kept, outside of a closed call and inside.
+    kept: [Vec<u64>; 2],
     projected: FxHashMap<NodeId, NodeId>,
 }
 
@@ -28,27 +31,61 @@ impl Projection {
         self.keep.get(function.0 as usize).copied().unwrap_or(false)
     }
 
+    /// Whether its calls are closed.
+    fn closes(&self, function: FunctionKey) -> bool {
+        let place = function.0 as usize;
+        self.closed.get(place).copied().unwrap_or(false)
+    }
+
+    /// Whether its calls are kept at such a place.
+    fn keeps_at(&self, function: FunctionKey, inside: bool) -> bool {
+        let is_shown = || self.shown.get(function.0 as usize).copied() == Some(true);
+        self.keeps(function) && (!inside || is_shown())
+    }
+
+    fn kept_at(&self, id: NodeId, inside: bool) -> u64 {
+        self.kept[usize::from(inside)][id.0 as usize]
+    }
+
+    /// Whether what is below a node is inside a closed call, where the node stands at such a place.
+    fn is_inside(&self, label: Label, inside: bool) -> bool {
+        match label {
+            Label::Call(call) => self.closes(call.function),
+            _ => inside,
+        }
+    }
+
     /// Whether there may be kept events in a node.
     pub(crate) fn touches(&self, id: NodeId) -> bool {
-        self.kept.get(id.0 as usize).is_none_or(|kept| *kept > 0)
+        self.touches_at(id, false)
+    }
+
+    fn touches_at(&self, id: NodeId, inside: bool) -> bool {
+        let kept = &self.kept[usize::from(inside)];
+        kept.get(id.0 as usize).is_none_or(|kept| *kept > 0)
     }
 
     /// Counts the kept events of the nodes that are new.
     fn update(&mut self, nodes: &Nodes) {
-        for index in self.kept.len()..nodes.len() {
+        let places = if self.closed.is_empty() { 1 } else { 2 };
+        for index in self.kept[0].len()..nodes.len() {
             let id = NodeId(index as u32);
-            let own = match nodes.label(id) {
-                Label::Call(call) if !self.keeps(call.function) => 0,
-                Label::Call(call) if call.open => 1,
-                Label::Call(_) => 2,
-                Label::Return => 1,
-                Label::Trace | Label::Loop(_) | Label::Iteration => 0,
-            };
-            let kept = nodes.items(id).iter().fold(own, |sum: u64, item| {
-                let each = self.kept[item.node.0 as usize];
-                sum.saturating_add(each.saturating_mul(item.times))
-            });
-            self.kept.push(kept);
+            let label = nodes.label(id);
+            for inside in [false, true].into_iter().take(places) {
+                let own = match label {
+                    Label::Call(call) if !self.keeps_at(call.function, inside) => 0,
+                    Label::Call(call) if call.open => 1,
+                    Label::Call(_) => 2,
+                    Label::Return => 1,
+                    Label::Trace | Label::Loop(_) | Label::Iteration => 0,
+                };
+                let below = self.is_inside(label, inside);
+                let kept = nodes.items(id).iter().fold(own, |sum: u64, item| {
+                    let each = self.kept_at(item.node, below);
+                    sum.saturating_add(each.saturating_mul(item.times))
+                });
+                self.kept[usize::from(inside)].push(kept);
+            }
         }
     }
 }
@@ -58,7 +95,29 @@ impl Forest {
     pub fn projection(&self, keep: impl FnMut(&Function) -> bool) -> Projection {
         let mut projection = Projection {
             keep: self.functions().iter().map(keep).collect(),
-            kept: Vec::new(),
+            closed: Vec::new(),
+            shown: Vec::new(),
+            kept: Default::default(),
+            projected: FxHashMap::default(),
+        };
+        projection.update(&self.nodes);
+        projection
+    }
+
+    /// The same with calls that are `closed`: of what such a call makes, and what that makes in turn, only calls of functions that
+    /// are `shown` are kept, up to the next call of a function that is not closed. For trees alone ([`Forest::project`],
+    /// [`Forest::origin`]): flat sequences know nothing of it.
+    pub fn projection_closed(
+        &self,
+        keep: impl FnMut(&Function) -> bool,
+        closed: Vec<bool>,
+        shown: Vec<bool>,
+    ) -> Projection {
+        let mut projection = Projection {
+            keep: self.functions().iter().map(keep).collect(),
+            closed,
+            shown,
+            kept: Default::default(),
             projected: FxHashMap::default(),
         };
         projection.update(&self.nodes);
@@ -68,7 +127,7 @@ impl Forest {
     /// Number of events of a node that are kept.
     pub fn kept_events(&self, id: NodeId, projection: &mut Projection) -> u64 {
         projection.update(&self.nodes);
-        projection.kept[id.0 as usize]
+        projection.kept_at(id, false)
     }
 
     /// The tree that `root` would be had the other functions never been traced: what they called is
@@ -88,21 +147,23 @@ impl Forest {
     fn affected(&self, root: NodeId, projection: &Projection) -> Vec<NodeId> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut found = Vec::new();
-        let mut open = vec![root];
-        while let Some(id) = open.pop() {
-            let index = id.0 as usize;
-            let whole = projection.kept[index] == self.nodes.get(id).events;
-            if whole || projection.projected.contains_key(&id) || !seen.insert(id) {
+        let mut open = vec![(root, false)];
+        while let Some((id, inside)) = open.pop() {
+            let whole = projection.kept_at(id, inside) == self.nodes.get(id).events;
+            if whole || projection.projected.contains_key(&id) || !seen.insert((id, inside)) {
                 continue;
             }
-            match self.nodes.label(id) {
-                Label::Call(call) if projection.keeps(call.function) => found.push(id),
+            let label = self.nodes.label(id);
+            match label {
+                Label::Call(call) if projection.keeps_at(call.function, inside) => found.push(id),
                 _ if id == root => found.push(id),
                 _ => {}
             }
-            open.extend(self.nodes.items(id).iter().map(|item| item.node));
+            let below = projection.is_inside(label, inside);
+            open.extend(self.nodes.items(id).iter().map(|item| (item.node, below)));
         }
         found.sort_unstable();
+        found.dedup();
         found
     }
 
@@ -114,6 +175,7 @@ impl Forest {
             items: Vec::new(),
             projection,
             top: id,
+            inside: Vec::new(),
             stack: Stack::new(K, Mode::Shape),
         };
         walk(id, &mut visitor);
@@ -132,27 +194,29 @@ impl Forest {
     #[must_use]
     pub fn origin(&self, root: NodeId, projection: &mut Projection, event: u64) -> u64 {
         projection.update(&self.nodes);
-        let kept = |id: NodeId| projection.kept[id.0 as usize];
-        if event >= kept(root) {
+        let kept = |id: NodeId, inside: bool| projection.kept_at(id, inside);
+        if event >= kept(root, false) {
             return self.node(root).events;
         }
         let (mut id, mut left, mut passed) = (root, event, 0);
+        let mut inside = false;
         'descend: loop {
             let node = self.node(id);
             if let Label::Call(call) = node.label {
-                if projection.keeps(call.function) {
+                if projection.keeps_at(call.function, inside) {
                     if left == 0 {
                         return passed;
                     }
-                    if !call.open && left == kept(id) - 1 {
+                    if !call.open && left == kept(id, inside) - 1 {
                         return passed + node.events - 1;
                     }
                     left -= 1;
                 }
                 passed += 1;
             }
+            inside = projection.is_inside(node.label, inside);
             for item in node.items {
-                let (each, events) = (kept(item.node), self.node(item.node).events);
+                let (each, events) = (kept(item.node, inside), self.node(item.node).events);
                 if left < each.saturating_mul(item.times) {
                     passed += left / each * events;
                     left %= each;
@@ -174,6 +238,8 @@ struct Refold<'a> {
     items: Vec<Item>,
     projection: &'a Projection,
     top: NodeId,
+    /// For each node that is being walked through whether what is below it is inside a closed call.
+    inside: Vec<bool>,
     stack: Stack<Piece>,
 }
 
@@ -197,23 +263,30 @@ impl Visitor for Refold<'_> {
     }
 
     fn enter(&mut self, id: NodeId, label: Label) -> bool {
-        if id == self.top {
-            return true;
-        }
-        match label {
-            Label::Call(call) if !self.projection.keeps(call.function) => {
-                self.projection.touches(id)
+        let inside = self.inside.last().copied().unwrap_or(false);
+        let enters = match label {
+            _ if id == self.top => true,
+            Label::Call(call) if !self.projection.keeps_at(call.function, inside) => {
+                self.projection.touches_at(id, inside)
             }
             Label::Call(_) | Label::Return => {
                 let projected = self.projection.projected.get(&id);
                 self.push(projected.copied().unwrap_or(id));
                 false
             }
-            Label::Trace | Label::Loop(_) | Label::Iteration => self.projection.touches(id),
+            Label::Trace | Label::Loop(_) | Label::Iteration => {
+                self.projection.touches_at(id, inside)
+            }
+        };
+        if enters {
+            self.inside.push(self.projection.is_inside(label, inside));
         }
+        enters
     }
 
-    fn leave(&mut self, _: Label) {}
+    fn leave(&mut self, _: Label) {
+        self.inside.pop();
+    }
 
     fn start(&mut self) -> Self::Repeat {
         self.stack.start()

@@ -237,6 +237,50 @@ proptest! {
     }
 
     #[test]
+    fn of_a_closed_call_is_kept_what_is_shown(
+        events in events(),
+        mask in 0u32..1 << FUNCTIONS,
+        closed in 0u32..1 << FUNCTIONS,
+        shown in 0u32..1 << FUNCTIONS,
+    ) {
+        let mut forest = forest();
+        let root = build(&mut forest, &events);
+        let (all, _) = plain(&events);
+        let each = |mask| (0..FUNCTIONS).map(keep(mask)).collect::<Vec<bool>>();
+        let mut f = 0;
+        let all_kept = |_: &Function| {
+            f += 1;
+            keep(mask)(f - 1)
+        };
+        let mut projection = forest.projection_closed(all_kept, each(closed), each(shown));
+        let projected = forest.project(root, &mut projection);
+        // Event by event: for each open call whether it is kept, and whether it is closed.
+        let mut open: Vec<(bool, bool)> = Vec::new();
+        let mut expected: Vec<(usize, Plain)> = Vec::new();
+        for (index, event) in all.iter().enumerate() {
+            let is_kept = match event.token {
+                Token::Call(f) | Token::Open(f) => {
+                    let inside = open.last().is_some_and(|(_, closed)| *closed);
+                    let is_kept = keep(mask)(f.0) && (!inside || keep(shown)(f.0));
+                    open.push((is_kept, keep(closed)(f.0)));
+                    is_kept
+                }
+                Token::Return => open.pop().is_none_or(|(is_kept, _)| is_kept),
+            };
+            if is_kept {
+                expected.push((index, *event));
+            }
+        }
+        for (kept, (index, _)) in expected.iter().enumerate() {
+            prop_assert_eq!(forest.origin(root, &mut projection, kept as u64), *index as u64);
+        }
+        prop_assert_eq!(forest.kept_events(root, &mut projection), expected.len() as u64);
+        let expected: Vec<Plain> = expected.into_iter().map(|(_, event)| event).collect();
+        let direct = build_plain(&mut forest, &expected);
+        prop_assert!(forest.same_shape(projected, direct));
+    }
+
+    #[test]
     fn the_flat_sequence_is_folded_like_any(
         events in events(), mask in 0u32..1 << FUNCTIONS, returns in any::<bool>(), k in 1usize..12,
     ) {

@@ -225,7 +225,7 @@ impl Explained {
     /// functions of these names.
     pub(crate) fn new(trees: &mut Trees, options: &Options, left_out: &[String]) -> Self {
         let lens = (!options.sweep).then(|| Lens::of(options));
-        let mut projection = trees.projection_without(lens.as_ref(), left_out);
+        let mut projection = trees.way(lens.as_ref(), left_out);
         let forest = &mut trees.forest;
         let mut side = |trace: &Trace| Side::projected(forest, trace.root, &mut projection);
         let sides: Vec<Vec<Side>> = trees

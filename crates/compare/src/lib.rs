@@ -27,6 +27,7 @@ mod error;
 mod filter;
 mod findings;
 mod flat;
+mod internals;
 mod lattice;
 mod loops;
 mod normality;

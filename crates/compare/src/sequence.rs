@@ -3,8 +3,10 @@
 use crate::attribute::Item;
 use crate::builds::{self, Names};
 use crate::filter::{self, Filter, Groups};
+use crate::internals;
 use crate::pairing::{self, Partners};
 use crate::part::{Bounds, Cut};
+use crate::timing;
 use crate::{Error, ObjectName, Options};
 use lockstep_calltree::{
     Forest, FunctionKey, FunctionMap, NodeId, Projection, Token, Trace, fold_tokens, left_out,
@@ -297,6 +299,50 @@ impl Trees {
                 && (keep_plt || !name.ends_with("@plt"))
                 && !names.iter().any(|other| other == name)
         })
+    }
+
+    /// The same for trees alone: without a lens, what a standard library does inside itself is left out, too.
+    pub(crate) fn way(&self, lens: Option<&Lens>, names: &[String]) -> Projection {
+        let functions = || self.forest.functions().iter();
+        let closed: Vec<bool> = functions()
+            .map(|it| internals::is_internal(&it.name))
+            .collect();
+        if lens.is_some() || !closed.contains(&true) {
+            return self.projection_without(lens, names);
+        }
+        let is_shown = |name: &str| internals::is_shown(name) || timing::is_timing(name);
+        let shown = functions().map(|it| is_shown(&it.name)).collect();
+        let mut groups = self.groups.iter().zip(0..);
+        let keep = |function: &lockstep_calltree::Function| {
+            groups.next().is_some_and(|(groups, key)| {
+                *groups != 0
+                    && !names.contains(&function.name)
+                    && !self.out.contains(&FunctionKey(key))
+            })
+        };
+        self.forest.projection_closed(keep, closed, shown)
+    }
+
+    /// Lets the roots of all traces be what they are on their way ([`Self::way`]); gives what they were.
+    pub(crate) fn close(&mut self) -> Vec<Vec<NodeId>> {
+        let mut projection = self.way(None, &[]);
+        let forest = &mut self.forest;
+        let mut close = |trace: &mut Trace| {
+            let root = forest.project(trace.root, &mut projection);
+            std::mem::replace(&mut trace.root, root)
+        };
+        let runs = self.runs.iter_mut();
+        runs.map(|run| run.iter_mut().map(&mut close).collect())
+            .collect()
+    }
+
+    /// Gives all traces these roots again.
+    pub(crate) fn open(&mut self, roots: Vec<Vec<NodeId>>) {
+        for (run, roots) in self.runs.iter_mut().zip(roots) {
+            for (trace, root) in run.iter_mut().zip(roots) {
+                trace.root = root;
+            }
+        }
     }
 
     fn project(&self, keep: impl Fn(u16, &str) -> bool) -> Projection {

@@ -124,6 +124,13 @@ impl Kinds {
     }
 }
 
+/// Whether a function is one after whose calls, or by whose calls, something is a matter of timing.
+pub(crate) fn is_timing(name: &str) -> bool {
+    const KINDS: [Kind; 3] = [Kind::Timing, Kind::Pause, Kind::MakesRoom];
+    let found = KNOWN.as_ref().map(|known| known.matches(name));
+    found.is_some_and(|found| KINDS.iter().any(|it| found.matched(*it as usize)))
+}
+
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timing {

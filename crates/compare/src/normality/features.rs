@@ -165,6 +165,17 @@ impl Features {
         options: &Options,
         left_out: &[String],
     ) -> Self {
+        // What a standard library does inside itself says nothing, unless somebody asks for it, or for pieces that begin there.
+        if !options.sweep || options.part != Part::default() {
+            return Self::of(trees, runs, options, left_out);
+        }
+        let roots = trees.close();
+        let features = Self::of(trees, runs, options, left_out);
+        trees.open(roots);
+        features
+    }
+
+    fn of(trees: &mut Trees, runs: &[&Run], options: &Options, left_out: &[String]) -> Self {
         let lens = (!options.sweep).then(|| Lens::of(options));
         let mut projection = trees.projection_without(lens.as_ref(), left_out);
         let roots: Vec<Vec<NodeId>> = trees

@@ -1,0 +1,144 @@
+//! What a language's standard library does inside itself.
+//!
+//! A container's hash chains, the swaps of a sort, how a vector grows: compiled into the program as templates, they are functions of the
+//! main image like any other, and what they do follows from data and addresses, which are no part of the program's way. A call of such
+//! a function stays; what it does inside is looked at no more, but for calls of the program's own functions (a comparison, a task) and
+//! for what waits, throws or is a library's call that moves more than memory:
+//!
+//! ```text
+//!  add( std::_Hashtable::find( _M_bucket_index  memcmp  memcmp ) lock )   is   add( std::_Hashtable::find lock )
+//!  run( std::function::operator()( _M_invoke( tile( blur ) ) ) )          is   run( std::function::operator()( tile( blur ) ) )
+//! ```
+
+use lockstep_trace::brief;
+use regex::Regex;
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+/// Namespaces of the library.
+const PREFIXES: [&str; 4] = ["std::", "__gnu_cxx::", "__cxxabiv1::", "__gthread_"];
+
+/// Calls that move memory about, or read it.
+static MEMORY: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)^(operator\ (new|delete)(\[\])?\(
+        | (mem(cpy|move|set|cmp|chr)|str\w+|wcs\w+|wmem\w+|bcmp|malloc|calloc|realloc|free|aligned_alloc|posix_memalign)$)",
+    )
+    .ok()
+});
+
+/// What it does that is more than its own affair.
+static THROWS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^std::(__throw_|terminate|rethrow|unexpected)").ok());
+
+/// Whether a function is the library's, compiled into the program or not.
+pub(crate) fn is_internal(name: &str) -> bool {
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether what it is called for inside of another of them is told.
+pub(crate) fn is_shown(name: &str) -> bool {
+    let is = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|it| it.is_match(name));
+    match is_internal(name) {
+        true => is(&THROWS),
+        false => !is(&MEMORY),
+    }
+}
+
+/// A function as a sentence has it: of the library's without what its templates were made for and what it is given.
+pub(crate) fn told(name: &str) -> Cow<'_, str> {
+    match is_internal(name) {
+        true => plain(name).into(),
+        false => name.into(),
+    }
+}
+
+/// The same of the function around a place.
+pub(crate) fn told_around(name: &str) -> String {
+    match is_internal(name) {
+        true => plain(name),
+        false => brief(name),
+    }
+}
+
+/// `std::function::operator()` of `std::function<void ()>::operator()() const`; `a lambda of submit()` where the library only calls one.
+fn plain(name: &str) -> String {
+    let mut depth = 0usize;
+    let mut found = String::new();
+    let mut rest = name;
+    while let Some(next) = rest.chars().next() {
+        let operator = [
+            "operator()",
+            "operator<=>",
+            "operator<<",
+            "operator>>",
+            "operator->",
+            "operator<",
+            "operator>",
+        ]
+        .into_iter()
+        .find(|it| depth == 0 && rest.starts_with(it));
+        if let Some(operator) = operator {
+            found.push_str(operator);
+            rest = &rest[operator.len()..];
+            continue;
+        }
+        match next {
+            '<' => depth += 1,
+            '>' => depth = depth.saturating_sub(1),
+            '(' if depth == 0 => break,
+            _ if depth == 0 => found.push(next),
+            _ => {}
+        }
+        rest = &rest[next.len_utf8()..];
+    }
+    for inline in ["__cxx11::", "__1::", "__detail::"] {
+        found = found.replace(inline, "");
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_the_library_has_no_templates() {
+        let cases = [
+            (
+                "std::function<void ()>::operator()() const",
+                "std::function::operator()",
+            ),
+            (
+                "std::_Hashtable<std::__cxx11::basic_string<char, std::char_traits<char> >, int>::_M_find_before_node(unsigned long) const",
+                "std::_Hashtable::_M_find_before_node",
+            ),
+            (
+                "std::unique_ptr<std::__future_base::_Result<double> >::operator->() const",
+                "std::unique_ptr::operator->",
+            ),
+            (
+                "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
+                "std::condition_variable::wait",
+            ),
+            (
+                "std::operator<<(std::ostream&, char const*)",
+                "std::operator<<",
+            ),
+            (
+                "Histogram::merge(std::vector<long> const&)",
+                "Histogram::merge(std::vector<long> const&)",
+            ),
+            ("blur", "blur"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(told(name), expected);
+        }
+        assert!(MEMORY.is_some() && THROWS.is_some());
+        assert!(is_shown("pthread_mutex_lock") && is_shown("std::__throw_bad_alloc()"));
+        assert!(
+            !is_shown("operator delete(void*, unsigned long)")
+                && !is_shown("std::swap(int&, int&)")
+        );
+    }
+}
