@@ -84,6 +84,10 @@ pub mod wide {
     pub const RANK: u8 = 8;
     /// The same, where that parameter is the address of an `int`.
     pub const RANK_AT: u8 = 9;
+    /// Three `int`s at the address for each that an `int` counts.
+    pub const TRIPLES_AT: u8 = 10;
+    /// The same, counted by the `int` at an address.
+    pub const TRIPLES_COUNTED_AT: u8 = 11;
 }
 
 /// What a parameter is. The letters are those of the table.
@@ -149,6 +153,8 @@ pub enum Kind {
     Places,
     /// `Z`: integers of the size of an address, likewise.
     Displacements,
+    /// `J`: ranges of ranks, first, last and stride of each, as many as the first integer says.
+    Ranges,
     /// `L`: an integer of the size of an address.
     Distance,
     /// `M`: integers, one for each rank of the communicator of the call.
@@ -221,6 +227,7 @@ impl Kind {
             b'Y' => Self::Ints,
             b'X' => Self::Places,
             b'Z' => Self::Displacements,
+            b'J' => Self::Ranges,
             b'L' => Self::Distance,
             b'M' => Self::Shares,
             b'q' => Self::NewRequest,
@@ -249,7 +256,12 @@ impl Kind {
     pub const fn is_behind(self) -> bool {
         matches!(
             self,
-            Self::Buffer | Self::Places | Self::Displacements | Self::Distance | Self::Shares
+            Self::Buffer
+                | Self::Places
+                | Self::Displacements
+                | Self::Ranges
+                | Self::Distance
+                | Self::Shares
         )
     }
 
@@ -430,6 +442,10 @@ impl Function {
                 Kind::Displacements => (
                     op::WIDE | counts.first << 4,
                     second(wide::LONGS_AT, position),
+                ),
+                Kind::Ranges => (
+                    op::WIDE | counts.first << 4,
+                    second(wide::TRIPLES_AT, position),
                 ),
                 Kind::Shares if has_root => (op::WIDE | comm, second(wide::INTS_AT_ROOT, position)),
                 Kind::Shares => (op::WIDE | comm, second(wide::INTS_OF_RANKS, position)),

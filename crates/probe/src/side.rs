@@ -645,6 +645,15 @@ unsafe fn take(
                         let count = elements(if is_read { ranks } else { 0 }, value, values);
                         (0..count).for_each(|index| values.push(int_at(value + index * 4)));
                     }
+                    wide::TRIPLES_AT | wide::TRIPLES_COUNTED_AT => {
+                        let count = if second >> 4 == wide::TRIPLES_AT {
+                            i64::from(counter as i32)
+                        } else {
+                            int_at(counter)
+                        };
+                        let count = elements(count.saturating_mul(3), value, values);
+                        (0..count).for_each(|index| values.push(int_at(value + index * 4)));
+                    }
                     which @ (wide::SIZE | wide::SIZE_AT) => {
                         handles::learn_ranks(communicator(which, counter), int_at(value));
                     }

@@ -63,7 +63,7 @@ mod pack_tests;
 #[cfg(test)]
 mod writer;
 
-pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value};
+pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value, ranks_of};
 pub use communicators::{
     Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, HandlesMark,
     Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver, Shown,

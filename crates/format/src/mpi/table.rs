@@ -37,7 +37,7 @@ const IN_FILE_ENDED: &str = "fh:D buf:B status:s";
 const AT_OFFSET: &str = "fh:D offset:. buf:B count:i datatype:T status:s";
 const AT_OFFSET_LATER: &str = "fh:D offset:. buf:B count:i datatype:T request:q";
 const AT_OFFSET_BEGUN: &str = "fh:D offset:. buf:B count:i datatype:T";
-const GROUP_OF_RANGES: &str = "group:G n:i ranges:. newgroup:u";
+const GROUP_OF_RANGES: &str = "group:G n:i ranges:J newgroup:u";
 const CONNECT: &str = "port_name:. info:. root:r comm:C newcomm:c";
 const GROUPS: &str = "group1:G group2:G newgroup:u";
 const HVECTOR: &str = "count:i blocklength:i stride:L oldtype:T newtype:t";
@@ -299,6 +299,7 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ),
     ("Win_create_dynamic", "info:. comm:C win:w"),
     ("Win_free", "win:V"),
+    ("Win_get_group", "win:W group:u"),
     ("Win_fence", "assert:i win:W"),
     ("Win_start", "group:G assert:i win:W"),
     ("Win_post", "group:G assert:i win:W"),

@@ -1,7 +1,7 @@
 //! What the handles of one process stand for: a handle is a number that comes back, so what it means
 //! depends on when it was used. Followed in the order of a thread's calls.
 
-use crate::arguments::{Argument, Handle, Value};
+use crate::arguments::{Argument, Handle, Value, ranks_of};
 use crate::handles::Class;
 use crate::model::FunctionId;
 use lockstep_format::mpi::{self, Kind, Language};
@@ -431,7 +431,22 @@ impl<'a> Tracker<'a> {
                 }));
             }
             "Group_range_incl" | "Group_range_excl" => {
-                return Awaits::Group(Arc::new(Group::Unknown));
+                let Some(chosen) = given.find("ranges").and_then(ranks_of) else {
+                    return Awaits::Group(Arc::new(Group::Unknown));
+                };
+                let of = group("group");
+                return Awaits::Group(Arc::new(match function.base {
+                    "Group_range_incl" => Group::Include(of, chosen),
+                    _ => Group::Exclude(of, chosen),
+                }));
+            }
+            "Win_get_group" => {
+                let window = given.handle("win");
+                let window = window.and_then(|it| self.held.get(&key(Class::Window, it.raw)));
+                return Awaits::Group(Arc::new(match window {
+                    Some(Held::Window(comm)) => Group::Of(*comm),
+                    _ => Group::Unknown,
+                }));
             }
             "Group_union" | "Group_intersection" | "Group_difference" => {
                 let (first, second) = (group("group1"), group("group2"));
