@@ -9,13 +9,14 @@ use crate::call::{
     begun, everybody, freed, introduction, meets_in_a_file, probed, requests, stem, step, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
+use crate::freed::Suspect;
 use crate::layout::{Layout, Layouts};
 use crate::loose::LooseEnd;
 use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
 use crate::mpi_group::{MpiGroup, MpiGroups};
 use crate::onesided::is_quiet;
 use crate::poll::Polls;
-use crate::requests::{Named, Requests};
+use crate::requests::{Named, Past, Requests};
 use crate::resources::Resource;
 use crate::routines::Routines;
 use crate::usage::is_always_fine;
@@ -83,6 +84,7 @@ pub(crate) struct Said {
     trace: TraceName,
     pub conversation: Conversation,
     requests: Requests,
+    past: Past,
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
@@ -140,6 +142,7 @@ impl Said {
             trace,
             conversation,
             requests: Requests::default(),
+            past: Past::default(),
             window_ids: FxHashMap::default(),
             files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
@@ -313,6 +316,9 @@ impl Said {
     fn call(&mut self, name: &Arc<str>, event: &Resolved, depth: usize) {
         let name = name.clone();
         let base = name.strip_prefix("MPI_").unwrap_or(&name);
+        let window = event.handle("win").map(|it| it.raw);
+        let known = window.and_then(|it| self.window_ids.get(&it)).copied();
+        let window_of = known.and_then(|it| self.windows.parent(it));
         let mut open = Open {
             operation: None,
             requests: requests(event),
@@ -334,22 +340,22 @@ impl Said {
                 true => self.layouts.recipe(base, event),
                 false => None,
             },
-            group: self.groups.recipe(base, event),
+            group: self.groups.recipe(base, event, window_of),
             touches: match has_buffers(event) {
                 true => touches(base, event, &self.layouts, self.trace.process.rank),
                 false => Vec::new(),
             },
             required: event.number("required"),
             amode: event.number("amode"),
-            window: event.handle("win").map(|it| it.raw),
+            window,
             tells: tells(base),
         };
         self.conversation.resources.call(base, event);
         let usage = self.conversation.usage.get_or_insert_default();
         usage.call(&name, event, self.trace);
         self.given((&name, base), event, &open);
-        let window = event.handle("win").map(|it| it.raw);
-        let window = window.and_then(|it| self.window_ids.get(&it)).copied();
+        self.asks_for_past(&name, event, &open.requests.handles);
+        let window = known;
         if self.conversation.finalized && !is_always_fine(base) {
             let late = (name.clone(), self.trace, event.annotated.index);
             self.conversation.late.get_or_insert(late);
@@ -384,6 +390,25 @@ impl Said {
         });
         open.operation = Some(operation);
         self.open = Some((depth, open));
+    }
+
+    /// A call names requests: those that are over have no handle any more.
+    fn asks_for_past(&mut self, name: &Arc<str>, event: &Resolved, handles: &[i64]) {
+        if event.annotated.arguments.is_none() {
+            return self.past.clear();
+        }
+        for handle in handles {
+            if let Some(over) = self.past.remove(*handle) {
+                let name = name.to_string();
+                let used = event.annotated.index;
+                self.conversation.usage.suspect(Suspect {
+                    mistake: LooseEnd::Past { name },
+                    trace: self.trace,
+                    freed: over,
+                    used,
+                });
+            }
+        }
     }
 
     /// Begins what a call begins; what it waits for.
@@ -585,6 +610,7 @@ impl Said {
         if gives.iter().any(given)
             && let Some(handle) = event.handle("request")
         {
+            self.past.remove(handle.raw);
             let touches = std::mem::take(&mut open.touches);
             let line = open.line.clone();
             let call = Begun {
@@ -639,6 +665,11 @@ impl Said {
                 {
                     let usage = self.conversation.usage.get_or_insert_default();
                     usage.never_started(self.trace, event_of_call);
+                }
+                for handle in handles {
+                    if self.requests.is_persistent(*handle) {
+                        self.past.add(*handle, event.annotated.index);
+                    }
                 }
                 let freed = open.requests.handles.iter();
                 let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();

@@ -75,6 +75,11 @@ pub enum LooseEnd {
         /// The function that was called.
         name: String,
     },
+    /// A call was given a request that was over: a copy of its handle.
+    Past {
+        /// The function that was called.
+        name: String,
+    },
     /// A persistent request was started while it ran.
     StartedTwice {
         /// The function that was called.
@@ -518,6 +523,7 @@ impl LooseEnd {
                 | Self::Again { .. }
                 | Self::WrongThread { .. }
                 | Self::Freed { .. }
+                | Self::Past { .. }
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }
                 | Self::OutsideEpoch { .. }

@@ -30,6 +30,7 @@ impl LooseEnd {
             Self::Freed { resource, name } => {
                 format!("called {name}{at} with a {resource} that it had freed")
             }
+            Self::Past { name } => format!("called {name}{at} with a request that was over"),
             Self::StartedTwice { name } => {
                 format!("called {name}{at} for a request that was running")
             }

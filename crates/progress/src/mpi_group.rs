@@ -1,36 +1,83 @@
 //! The groups of MPI that a thread makes, where it is known who is in them.
 //!
-//! *Guarantees*: a group that is known has exactly these members. *Not seen*: groups of ranges, unions and the like,
-//! those of windows and files. *Costs*: memory for the groups that are there.
+//! *Guarantees*: a group that is known has exactly these members. *Not seen*: groups by lists of more ranks than are recorded, of
+//! files and of the other side of an intercommunicator. *Costs*: memory for the groups that are there.
 
 use crate::message::{CommunicatorId, Membership};
 use lockstep_trace::mpi::Kind;
-use lockstep_trace::{Resolved, Value};
+use lockstep_trace::{Resolved, Value, ranks_of};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Those of a communicator, or some of them.
+/// A group, by how it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MpiGroup {
-    /// Of which communicator.
-    pub of: CommunicatorId,
-    /// Their ranks in it, by rank in the group; `None` is all.
-    pub ranks: Option<Arc<[i64]>>,
+pub enum MpiGroup {
+    /// Nobody.
+    Empty,
+    /// Those of a communicator.
+    Of(CommunicatorId),
+    /// Of another group those with these ranks in it, in this order.
+    Include(Arc<MpiGroup>, Arc<[i64]>),
+    /// The others.
+    Exclude(Arc<MpiGroup>, Arc<[i64]>),
+    /// Those of the first, and then of the second.
+    Union(Arc<MpiGroup>, Arc<MpiGroup>),
+    /// Those of the first that are in the second.
+    Intersection(Arc<MpiGroup>, Arc<MpiGroup>),
+    /// Those of the first that are not.
+    Difference(Arc<MpiGroup>, Arc<MpiGroup>),
 }
+
+/// Steps in which a group was made, at most: of programs that add one rank at a time, some are known.
+const MOST_STEPS: usize = 64;
 
 impl MpiGroup {
     /// The tasks in it.
     #[must_use]
     pub fn tasks(&self, members: &Membership) -> Option<Vec<u32>> {
-        if members.sides.contains_key(&self.of) {
-            return None;
+        let both = |a: &Self, b: &Self| Some((a.tasks(members)?, b.tasks(members)?));
+        Some(match self {
+            Self::Empty => Vec::new(),
+            Self::Of(communicator) if members.sides.contains_key(communicator) => return None,
+            Self::Of(communicator) => members.members(*communicator)?.to_vec(),
+            Self::Include(of, ranks) => {
+                let of = of.tasks(members)?;
+                let task = |rank: &i64| of.get(usize::try_from(*rank).ok()?).copied();
+                ranks.iter().map(task).collect::<Option<_>>()?
+            }
+            Self::Exclude(of, ranks) => {
+                let of = of.tasks(members)?.into_iter().zip(0..);
+                let left = of.filter(|(_, rank)| !ranks.contains(rank));
+                left.map(|(task, _)| task).collect()
+            }
+            Self::Union(a, b) => {
+                let (mut a, mut b) = both(a, b)?;
+                b.retain(|it| !a.contains(it));
+                a.extend(b);
+                a
+            }
+            Self::Intersection(a, b) => {
+                let (mut a, b) = both(a, b)?;
+                a.retain(|it| b.contains(it));
+                a
+            }
+            Self::Difference(a, b) => {
+                let (mut a, b) = both(a, b)?;
+                a.retain(|it| !b.contains(it));
+                a
+            }
+        })
+    }
+
+    /// In how many steps it was made.
+    fn steps(&self) -> usize {
+        match self {
+            Self::Empty | Self::Of(_) => 0,
+            Self::Include(of, _) | Self::Exclude(of, _) => 1 + of.steps(),
+            Self::Union(a, b) | Self::Intersection(a, b) | Self::Difference(a, b) => {
+                1 + a.steps() + b.steps()
+            }
         }
-        let all = members.members(self.of)?;
-        let Some(ranks) = &self.ranks else {
-            return Some(all.to_vec());
-        };
-        let task = |rank: &i64| all.get(usize::try_from(*rank).ok()?).copied();
-        ranks.iter().map(task).collect()
     }
 }
 
@@ -43,34 +90,50 @@ pub(crate) struct MpiGroups {
 impl MpiGroups {
     /// The one that a call names.
     pub fn named(&self, event: &Resolved) -> Option<MpiGroup> {
-        self.known.get(&event.handle("group")?.raw).cloned()
+        self.given("group", event)
     }
 
-    /// What a call will make, by its name without `MPI_`.
-    pub fn recipe(&self, base: &str, event: &Resolved) -> Option<MpiGroup> {
-        match base {
-            "Comm_group" => Some(MpiGroup {
-                of: event.communicator()?,
-                ranks: None,
-            }),
-            "Group_incl" => {
-                let MpiGroup { of, ranks } = self.named(event)?;
-                let Some((Value::Numbers(count, chosen), _)) = event.get("ranks") else {
-                    return None;
-                };
-                let is_whole = usize::try_from(*count) == Ok(chosen.len());
-                let rank = |it: &i64| match &ranks {
-                    Some(ranks) => ranks.get(usize::try_from(*it).ok()?).copied(),
-                    None => Some(*it),
-                };
-                let ranks: Option<Arc<[i64]>> = chosen.iter().map(rank).collect();
-                is_whole.then_some(MpiGroup {
-                    of,
-                    ranks: Some(ranks?),
-                })
+    fn given(&self, name: &str, event: &Resolved) -> Option<MpiGroup> {
+        let handle = event.handle(name)?;
+        match handle.name.as_deref() {
+            Some("MPI_GROUP_EMPTY") => Some(MpiGroup::Empty),
+            Some(_) => None,
+            None => self.known.get(&handle.raw).cloned(),
+        }
+    }
+
+    /// What a call will make, by its name without `MPI_`; `window_of` is the communicator of the window that it names.
+    pub fn recipe(
+        &self,
+        base: &str,
+        event: &Resolved,
+        window_of: Option<CommunicatorId>,
+    ) -> Option<MpiGroup> {
+        let of = || Some(Arc::new(self.named(event)?));
+        let both = || {
+            let (a, b) = (self.given("group1", event)?, self.given("group2", event)?);
+            Some((Arc::new(a), Arc::new(b)))
+        };
+        let listed = || match event.get("ranks")?.0 {
+            Value::Numbers(count, ranks) if usize::try_from(*count) == Ok(ranks.len()) => {
+                Some(Arc::from(ranks.as_slice()))
             }
             _ => None,
-        }
+        };
+        let in_ranges = || Some(Arc::from(ranks_of(event.get("ranges")?.0)?));
+        let group = match base {
+            "Comm_group" => MpiGroup::Of(event.communicator()?),
+            "Win_get_group" => MpiGroup::Of(window_of?),
+            "Group_incl" => MpiGroup::Include(of()?, listed()?),
+            "Group_excl" => MpiGroup::Exclude(of()?, listed()?),
+            "Group_range_incl" => MpiGroup::Include(of()?, in_ranges()?),
+            "Group_range_excl" => MpiGroup::Exclude(of()?, in_ranges()?),
+            "Group_union" => both().map(|(a, b)| MpiGroup::Union(a, b))?,
+            "Group_intersection" => both().map(|(a, b)| MpiGroup::Intersection(a, b))?,
+            "Group_difference" => both().map(|(a, b)| MpiGroup::Difference(a, b))?,
+            _ => return None,
+        };
+        (group.steps() <= MOST_STEPS).then_some(group)
     }
 
     /// A call made groups, or this one.
@@ -100,37 +163,107 @@ mod tests {
         Argument { name, kind, value }
     }
 
-    #[test]
-    fn some_of_some() {
+    /// The world of 6 ranks is group 1.
+    fn of_the_world() -> MpiGroups {
         let mut it = MpiGroups::default();
-        let all = MpiGroup {
-            of: CommunicatorId(0),
-            ranks: None,
-        };
+        let all = MpiGroup::Of(CommunicatorId(0));
         it.made(
             Some(all),
             &resolved(vec![group(Kind::NewGroup, "group", 1)]),
         );
-        let mut include = |of: i64, count: i64, ranks: &[i64], made: i64| {
-            let ranks = Argument {
-                name: "ranks",
-                kind: Kind::Ints,
-                value: Value::Numbers(count, ranks.into()),
-            };
-            let call = resolved(vec![group(Kind::Group, "group", of), ranks]);
-            let recipe = it.recipe("Group_incl", &call);
-            it.made(
-                recipe.clone(),
-                &resolved(vec![group(Kind::NewGroup, "newgroup", made)]),
-            );
-            recipe.and_then(|it| it.ranks).map(|it| it.to_vec())
+        it
+    }
+
+    /// Who is in what a call makes, which is group `made` from then on.
+    fn make(it: &mut MpiGroups, base: &str, given: Vec<Argument>, made: i64) -> Option<Vec<u32>> {
+        let recipe = it.recipe(base, &resolved(given), None);
+        let back = resolved(vec![group(Kind::NewGroup, "newgroup", made)]);
+        it.made(recipe.clone(), &back);
+        let members = Membership {
+            members: vec![Some((10..16).collect())],
+            ..Membership::default()
         };
-        assert_eq!(include(1, 3, &[5, 3, 1], 2), Some(vec![5, 3, 1]));
-        assert_eq!(include(2, 2, &[2, 0], 3), Some(vec![1, 5]));
+        recipe?.tasks(&members)
+    }
+
+    fn numbers(name: &'static str, kind: Kind, count: i64, numbers: &[i64]) -> Argument {
+        let value = Value::Numbers(count, numbers.into());
+        Argument { name, kind, value }
+    }
+
+    #[test]
+    fn some_of_some() {
+        let mut it = of_the_world();
+        let mut by_list = |base: &str, of: i64, count: i64, ranks: &[i64], made: i64| {
+            let ranks = numbers("ranks", Kind::Ints, count, ranks);
+            let given = vec![group(Kind::Group, "group", of), ranks];
+            make(&mut it, base, given, made)
+        };
+        let mut include =
+            |of, count, ranks: &[i64], made| by_list("Group_incl", of, count, ranks, made);
+        assert_eq!(include(1, 3, &[5, 3, 1], 2), Some(vec![15, 13, 11]));
+        assert_eq!(include(2, 2, &[2, 0], 3), Some(vec![11, 15]));
         // Of no such rank, of a group that is not known, and not all of them recorded.
-        assert_eq!(include(2, 1, &[3], 3), None);
-        assert_eq!(include(3, 1, &[0], 4), None);
-        assert_eq!(include(1, 9, &[0], 4), None);
+        assert_eq!(include(2, 1, &[3], 4), None);
+        assert_eq!(include(9, 1, &[0], 5), None);
+        assert_eq!(include(1, 9, &[0], 5), None);
+        assert_eq!(by_list("Group_excl", 2, 1, &[1], 6), Some(vec![15, 11]));
+    }
+
+    #[test]
+    fn by_ranges() {
+        let mut it = of_the_world();
+        let mut by_ranges = |base: &str, count: i64, ranges: &[i64]| {
+            let ranges = numbers("ranges", Kind::Ranges, count, ranges);
+            let given = vec![group(Kind::Group, "group", 1), ranges];
+            make(&mut it, base, given, 2)
+        };
+        let some = by_ranges("Group_range_incl", 6, &[4, 0, -2, 1, 1, 1]);
+        assert_eq!(some, Some(vec![14, 12, 10, 11]));
+        let others = by_ranges("Group_range_excl", 3, &[1, 5, 1]);
+        assert_eq!(others, Some(vec![10]));
+        assert_eq!(by_ranges("Group_range_incl", 3, &[0, 1, 0]), None);
+        assert_eq!(by_ranges("Group_range_incl", 3, &[3, 1, 1]), None);
+        assert_eq!(by_ranges("Group_range_incl", 6, &[0, 1, 1]), None);
+    }
+
+    #[test]
+    fn of_two() {
+        let mut it = of_the_world();
+        for (made, ranks) in [(2, [3, 1, 2]), (3, [2, 5, 3])] {
+            let ranks = numbers("ranks", Kind::Ints, 3, &ranks);
+            let given = vec![group(Kind::Group, "group", 1), ranks];
+            make(&mut it, "Group_incl", given, made);
+        }
+        let mut of_two = |base: &str, second: Argument| {
+            make(
+                &mut it,
+                base,
+                vec![group(Kind::Group, "group1", 2), second],
+                4,
+            )
+        };
+        let other = || group(Kind::Group, "group2", 3);
+        assert_eq!(of_two("Group_union", other()), Some(vec![13, 11, 12, 15]));
+        assert_eq!(of_two("Group_intersection", other()), Some(vec![13, 12]));
+        assert_eq!(of_two("Group_difference", other()), Some(vec![11]));
+        assert_eq!(of_two("Group_union", group(Kind::Group, "group2", 9)), None);
+        let nobody = Argument {
+            name: "group2",
+            kind: Kind::Group,
+            value: Value::Handle(Handle {
+                raw: 7,
+                name: Some("MPI_GROUP_EMPTY".to_owned()),
+            }),
+        };
+        assert_eq!(of_two("Group_intersection", nobody), Some(vec![]));
+        // One that is made of itself again and again is not followed for ever.
+        let grows = |it: &mut MpiGroups| {
+            let given = ["group1", "group2"].map(|name| group(Kind::Group, name, 2));
+            make(it, "Group_union", given.into(), 2)
+        };
+        let mut known = (0..100).map(|_| grows(&mut it).is_some());
+        assert!(known.next() == Some(true) && !known.all(|it| it));
     }
 
     /// A step of an epoch on a window, for these.
@@ -138,9 +271,8 @@ mod tests {
         vec![PartKind::Epoch {
             window: CommunicatorId(0),
             step,
-            group: ranks.map(|ranks| MpiGroup {
-                of: CommunicatorId(0),
-                ranks: Some(ranks.into()),
+            group: ranks.map(|ranks| {
+                MpiGroup::Include(MpiGroup::Of(CommunicatorId(0)).into(), ranks.into())
             }),
         }]
     }

@@ -35,6 +35,32 @@ struct Begun {
     may_be_over: bool,
 }
 
+/// Handles of requests that are over, by which event: those that no other request has at the same time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Past(FxHashMap<i64, u64>);
+
+/// So many are known.
+const MOST_PAST: usize = 1 << 12;
+
+impl Past {
+    /// The request that has a handle is over.
+    pub fn add(&mut self, handle: i64, event: u64) {
+        if self.0.len() < MOST_PAST || self.0.contains_key(&handle) {
+            self.0.insert(handle, event);
+        }
+    }
+
+    /// A handle may be another request's.
+    pub fn remove(&mut self, handle: i64) -> Option<u64> {
+        self.0.remove(&handle)
+    }
+
+    /// Any may be.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Request {
     /// These run, the oldest first; several where all of them may share a handle.
@@ -128,6 +154,11 @@ impl Requests {
     /// Whether a handle stands for a request of this thread.
     pub fn is_known(&self, handle: i64) -> bool {
         self.0.contains_key(&handle)
+    }
+
+    /// Whether it can be started again and again: then it has a handle of its own.
+    pub fn is_persistent(&self, handle: i64) -> bool {
+        matches!(self.0.get(&handle), Some(Request::Persistent(..)))
     }
 
     /// Whether it runs, and cannot be started again.

@@ -3,8 +3,8 @@
 //! twice or used without an epoch, buffered sends without a buffer, arguments that MPI forbids, datatypes that are not committed.
 //!
 //! *Guarantees*: what is told was seen, call by call. Libraries may call MPI without being recorded: that
-//! `MPI_Init` is missing, or a handle was freed and not made again, is told only of the call that the thread
-//! did not come back from; of a handle also where nobody else can have made it ([`crate::freed`]). *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
+//! `MPI_Init` is missing where it does not come later, or a handle was freed and not made again, is told only of the call that the
+//! thread did not come back from; of a handle also where nobody else can have made it ([`crate::freed`]). *Costs*: O(arguments) a call; memory for the handles that were freed and for the kinds
 //! of mistakes.
 
 use crate::arguments::wrong;
@@ -45,6 +45,8 @@ pub struct Usage {
     modes: FxHashMap<i64, i64>,
     /// The thread that began MPI, and the level that it was given.
     main: Option<(TraceName, i64)>,
+    /// Whether there may be sessions, which need no `MPI_Init`.
+    has_sessions: bool,
     /// For each thread its first call that only the thread that began MPI may make at a low level.
     threads: Vec<Called>,
     /// How often any of this changed, and how often something was freed.
@@ -78,7 +80,14 @@ pub(crate) fn is_always_fine(base: &str) -> bool {
         "Error_string",
         "Pcontrol",
     ];
-    const FAMILIES: [&str; 3] = ["T_", "Info_", "Session_"];
+    const FAMILIES: [&str; 6] = [
+        "T_",
+        "Info_",
+        "Session_",
+        "Errhandler_",
+        "Add_error_",
+        "Remove_error_",
+    ];
     ALWAYS.contains(&base) || FAMILIES.iter().any(|it| base.starts_with(it))
 }
 
@@ -103,6 +112,21 @@ impl Usage {
         self.mistakes.entry(mistake).or_insert(first).2 += 1;
     }
 
+    /// A call has a handle that was freed, or may have been made anew.
+    pub(crate) fn suspect(&mut self, it: Suspect) {
+        self.changes += 1;
+        // The latest counts where it is not over.
+        let latest = (it.trace, it.used, 1);
+        self.mistakes.insert(it.mistake.clone(), latest);
+        if self
+            .suspects
+            .iter()
+            .all(|known| known.mistake != it.mistake)
+        {
+            self.suspects.push(it);
+        }
+    }
+
     /// How often any of it changed.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
@@ -117,10 +141,17 @@ impl Usage {
     pub(crate) fn call(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
         let at = event.annotated.index;
         let base = name.strip_prefix("MPI_").unwrap_or(name);
+        self.has_sessions |= base.starts_with("Session_");
         if matches!(base, "Init" | "Init_thread") {
             if self.main.is_some() {
                 let name = name.to_string();
                 self.tell(LooseEnd::Again { name }, trace, at);
+            } else if let Some((name, trace, at)) = self.threads.first().cloned()
+                && !self.has_sessions
+            {
+                // What begins MPI now was not called before.
+                let name = name.to_string();
+                self.tell(LooseEnd::BeforeInit { name }, trace, at);
             }
         } else if self.threads.is_empty() && !is_always_fine(base) {
             self.changes += 1;
@@ -134,18 +165,12 @@ impl Usage {
                 && let Some(freed) = self.freed.get(&(resource, handle.raw)).copied()
             {
                 let name = name.to_string();
-                // The latest counts.
-                let mistake = LooseEnd::Freed { resource, name };
-                self.changes += 1;
-                if self.suspects.iter().all(|it| it.mistake != mistake) {
-                    self.suspects.push(Suspect {
-                        mistake: mistake.clone(),
-                        trace,
-                        freed,
-                        used: at,
-                    });
-                }
-                self.mistakes.insert(mistake, (trace, at, 1));
+                self.suspect(Suspect {
+                    mistake: LooseEnd::Freed { resource, name },
+                    trace,
+                    freed,
+                    used: at,
+                });
             }
         }
         if let Some(what) = wrong(base, event) {
@@ -406,6 +431,7 @@ impl Usage {
             !matches!(
                 it,
                 LooseEnd::Freed { .. }
+                    | LooseEnd::Past { .. }
                     | LooseEnd::NoBuffer { .. }
                     | LooseEnd::AttachedTwice
                     | LooseEnd::SmallBuffer { .. }
@@ -435,7 +461,8 @@ impl Usage {
     ) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
         let mut all = self.mistakes.clone();
         all.retain(|mistake, (trace, event, _)| {
-            !matches!(mistake, LooseEnd::Freed { .. }) || is_open((*trace, *event))
+            let is_suspect = matches!(mistake, LooseEnd::Freed { .. } | LooseEnd::Past { .. });
+            !is_suspect || is_open((*trace, *event))
         });
         for (mistake, first) in &self.certain {
             all.entry(mistake.clone()).or_insert(*first);

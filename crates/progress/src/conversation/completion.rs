@@ -32,7 +32,18 @@ impl Said {
             if !self.requests.is_known(handle) {
                 self.conversation.taken.insert(handle);
             }
-            for part in self.requests.complete(handle) {
+            let parts = self.requests.complete(handle);
+            // What was sent may have had its handle together with others.
+            let all = &self.conversation.parts;
+            let is_received = |it: &usize| {
+                let kind = all.get(*it).map(|it| &it.kind);
+                matches!(kind, Some(PartKind::Receive { from, .. }) if *from != Peer::Nobody && *from != Peer::Unknown)
+            };
+            if !parts.is_empty() && parts.iter().all(is_received) && !self.requests.is_known(handle)
+            {
+                self.past.add(handle, event.annotated.index);
+            }
+            for part in parts {
                 self.finish(part, event, Some(place));
             }
         }
