@@ -60,7 +60,9 @@ enum Epoch {
     Passive(usize, usize),
     /// Of so many `MPI_Win_start`.
     Started(usize),
-    /// It excludes all others, or is over nobody knows when.
+    /// It excludes all others.
+    Alone,
+    /// It is over nobody knows when.
     Apart,
 }
 
@@ -312,7 +314,7 @@ impl Accesses {
         };
         let epoch = match self.locks.iter().find(held) {
             _ if is_over_unseen => Epoch::Apart,
-            Some((_, _, true)) => Epoch::Apart,
+            Some((_, _, true)) => Epoch::Alone,
             Some(_) => Epoch::Passive(self.phase, usize::MAX),
             None if self.started.contains(&window) => Epoch::Started(*self.starts.get(&window)?),
             None => Epoch::Fence(*self.fences.get(&window)?),
@@ -420,7 +422,7 @@ impl Accesses {
         let starts: BTreeSet<usize> = parts
             .filter_map(|it| match it.epoch {
                 Epoch::Started(start) => Some(start),
-                Epoch::Fence(_) | Epoch::Passive(..) | Epoch::Apart => None,
+                Epoch::Fence(_) | Epoch::Passive(..) | Epoch::Alone | Epoch::Apart => None,
             })
             .collect();
         let is_known = posts == Some(starts.len());
@@ -604,7 +606,7 @@ fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
         (Epoch::Fence(a), Epoch::Fence(b)) => a == b,
         (Epoch::Started(a), Epoch::Started(b)) if is_own => a == b,
         (Epoch::Started(_), Epoch::Started(_)) => a.exposure.is_some() && a.exposure == b.exposure,
-        (Epoch::Passive(..), Epoch::Passive(..)) if is_own => true,
+        (Epoch::Passive(..), Epoch::Passive(..)) | (Epoch::Alone, Epoch::Alone) if is_own => true,
         (Epoch::Passive(from_a, to_a), Epoch::Passive(from_b, to_b)) => {
             let may_follow = |it: &Made<'_>, since| it.heard.is_some_and(|heard| heard >= since);
             let meet = from_a <= to_b && from_b <= to_a;
