@@ -2,7 +2,8 @@
 
 use crate::datatypes::{Datatypes, Unit, whole};
 use crate::message::{
-    Amount, Amounts, Collective, CommunicatorId, Mode, PartKind, Peer, Shape, Size, Step, Wildcard,
+    Amount, Amounts, Collective, CommunicatorId, Mode, PartKind, Peer, Role, Shape, Size, Step,
+    Wildcard,
 };
 use crate::requests::Named;
 use crate::resources::Resource;
@@ -89,6 +90,7 @@ pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> Par
         name: format!("MPI_{base}").into(),
         shape: Shape::All,
         root: None,
+        role: Role::Member,
         reduction: None,
         size: Size::default(),
         amounts: None,
@@ -347,6 +349,7 @@ fn collective(
         name: format!("MPI_{base}").into(),
         shape,
         root,
+        role: role(event),
         reduction: event
             .handle("op")
             .and_then(|it| it.name.as_deref())
@@ -449,6 +452,17 @@ pub(crate) fn opens_between(base: &str) -> bool {
 fn is_nothing(size: &Size) -> bool {
     size.count == Some(0)
         || size.datatype.as_ref().and_then(Unit::name) == Some("MPI_DATATYPE_NULL")
+}
+
+fn role(event: &Resolved) -> Role {
+    match event.get("root") {
+        Some((Value::Rank { name, .. }, _)) => match name {
+            Some("MPI_ROOT") => Role::Root,
+            Some("MPI_PROC_NULL") => Role::Bystander,
+            _ => Role::Member,
+        },
+        _ => Role::Member,
+    }
 }
 
 fn root(event: &Resolved) -> Option<i64> {

@@ -162,7 +162,12 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
                 handles.into_iter().map(handle).collect(),
             ))
         }
-        Kind::Ints | Kind::Results | Kind::Places | Kind::Displacements | Kind::Shares => {
+        Kind::Ints
+        | Kind::Results
+        | Kind::Places
+        | Kind::Displacements
+        | Kind::Ranges
+        | Kind::Shares => {
             let (count, numbers) = bytes.numbers()?;
             plain(Value::Numbers(count, numbers))
         }
@@ -276,7 +281,7 @@ pub fn calls(input: &[u8]) {
         ..Membership::default()
     };
     let matching = Matching::new(&tasks);
-    let wrong = mismatches(&tasks, &matching);
+    let wrong = mismatches(&tasks, &membership, &matching);
     let _ = Waiting::new(&tasks, &membership, &matching, &wrong);
     let _ = loose_ends(&tasks, &membership, &matching);
     let _ = without_buffers(&tasks, &membership, &matching);

@@ -211,6 +211,18 @@ pub struct Amounts {
     pub expected: Option<Amount>,
 }
 
+/// What a task is in an operation with a root between two groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Role {
+    /// Of the group that is served by the root, or serves it; and in all other operations.
+    #[default]
+    Member,
+    /// It says that it is the root (`MPI_ROOT`).
+    Root,
+    /// Of the root's group, and not the root (`MPI_PROC_NULL`).
+    Bystander,
+}
+
 /// A task's share of a collective operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collective {
@@ -220,8 +232,10 @@ pub struct Collective {
     pub name: Arc<str>,
     /// How it waits.
     pub shape: Shape,
-    /// The root's rank in the communicator.
+    /// The root's rank in the communicator; of an intercommunicator, in the other group.
     pub root: Option<i64>,
+    /// What it is in an operation with a root between two groups.
+    pub role: Role,
     /// The reduction: the standard's name, where it has one.
     pub reduction: Option<Arc<str>>,
     /// How much, where all members have to say the same.
@@ -448,6 +462,14 @@ impl Conversation {
         let mistakes = self.mistakes();
         let mut open = self.pending.iter().filter_map(|it| self.call(*it));
         open.any(|call| mistakes.values().any(|it| (it.0, it.1) == call))
+    }
+
+    /// The same, of mistakes for which MPI may end a job.
+    pub(crate) fn is_in_a_fatal_mistake(&self) -> bool {
+        let mistakes = self.mistakes();
+        let fatal = || mistakes.iter().filter(|it| it.0.may_end_it());
+        let mut open = self.pending.iter().filter_map(|it| self.call(*it));
+        open.any(|call| fatal().any(|(_, it)| (it.0, it.1) == call))
     }
 
     /// What it did wrong by itself: the first call of each mistake, and how many.

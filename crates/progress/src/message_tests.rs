@@ -38,6 +38,7 @@ pub fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
         name: name.into(),
         shape,
         root,
+        role: Role::Member,
         reduction: None,
         size: Size::default(),
         amounts: None,
@@ -106,7 +107,7 @@ impl Job {
 
     pub fn waiting(&self) -> Waiting {
         let matching = Matching::new(&self.0);
-        let mismatches = mismatches(&self.0, &matching);
+        let mismatches = mismatches(&self.0, &self.members(), &matching);
         Waiting::new(&self.0, &self.members(), &matching, &mismatches)
     }
 }
@@ -207,7 +208,7 @@ fn collectives_in_another_order() {
         false,
     );
     let matching = Matching::new(&job.0);
-    let found = mismatches(&job.0, &matching);
+    let found = mismatches(&job.0, &job.members(), &matching);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].aspect, Aspect::Function);
     assert_eq!(job.waiting().stuck, [0, 1].into());
@@ -244,7 +245,7 @@ fn another_size_may_be_why_it_does_not_complete() {
             job.call(task, "MPI_Allreduce", part, complete || task == 1);
         }
         let matching = Matching::new(&job.0);
-        let found = mismatches(&job.0, &matching);
+        let found = mismatches(&job.0, &job.members(), &matching);
         found.first().map(|it| (it.aspect, it.prevents()))
     };
     assert_eq!(share(4, false), None);

@@ -1,8 +1,9 @@
 //! Collective operations that do not fit: the members of a communicator do not call the same.
 
 use crate::matching::{Matching, PartId};
-use crate::message::{Collective, CommunicatorId, Conversation, PartKind};
+use crate::message::{Collective, CommunicatorId, Conversation, Membership, PartKind, Role};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// In what members differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,7 +50,11 @@ type Say = fn(&Collective) -> Option<String>;
 
 /// Every collective operation whose members do not agree, in order.
 #[must_use]
-pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Mismatch> {
+pub fn mismatches(
+    tasks: &BTreeMap<u32, Conversation>,
+    members: &Membership,
+    matching: &Matching,
+) -> Vec<Mismatch> {
     let mut found = Vec::new();
     for (communicator, order, shares) in matching.collectives() {
         let part = |id: &PartId| tasks.get(&id.task)?.parts.get(id.part);
@@ -66,7 +71,8 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
         let are_same =
             first.is_none_or(|(_, first)| shares.iter().all(|(_, it)| is_same(first, it)));
         let has_amounts = |(_, it): &(PartId, &Collective)| it.amounts.is_some();
-        if are_same && !shares.iter().any(has_amounts) {
+        let between = members.sides.get(&communicator);
+        if are_same && between.is_none() && !shares.iter().any(has_amounts) {
             continue;
         }
         let aspects: [(Aspect, Say); 4] = [
@@ -84,6 +90,8 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
             let sides = sides(&shares, say);
             (sides.len() > 1).then_some((aspect, sides))
         });
+        let rootless = || Some((Aspect::Root, rootless(&shares, between?)?));
+        let differing = differing.or_else(rootless);
         let differing = differing.or_else(|| Some((Aspect::Size, unequal(&shares)?)));
         if let Some((aspect, sides)) = differing {
             found.push(Mismatch {
@@ -96,6 +104,36 @@ pub fn mismatches(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> V
         }
     }
     found
+}
+
+/// Of an operation with a root between two groups, whoever the one group takes for its root and does not say that it is, or says so
+/// and is not.
+fn rootless(
+    shares: &[(PartId, &Collective)],
+    sides: &[Arc<[u32]>; 2],
+) -> Option<Vec<(String, Vec<PartId>)>> {
+    let mut named = shares.iter().filter_map(|(id, it)| Some((id, it.root?)));
+    let (one, root) = named.next()?;
+    let (own, other) = match sides {
+        [first, second] if first.contains(&one.task) => (first, second),
+        [first, second] => (second, first),
+    };
+    let is_root = |task: u32| {
+        let rank = other.iter().position(|it| *it == task);
+        rank.and_then(|it| i64::try_from(it).ok()) == Some(root)
+    };
+    let said = |id: &PartId, it: &Collective| match (it.role, is_root(id.task)) {
+        (Role::Root, true) | (Role::Bystander, false) => None,
+        (Role::Root, false) => Some("MPI_ROOT".to_owned()),
+        (Role::Bystander, true) => Some("MPI_PROC_NULL instead of MPI_ROOT".to_owned()),
+        (Role::Member, true) => Some(format!("{} instead of MPI_ROOT", it.root?)),
+        (Role::Member, false) => None,
+    };
+    let mut wrong = shares.iter().filter(|(id, _)| other.contains(&id.task));
+    let (wrong, said) = wrong.find_map(|(id, it)| Some((*id, said(id, it)?)))?;
+    let of_group = shares.iter().filter(|(id, _)| own.contains(&id.task));
+    let those = of_group.map(|(id, _)| *id).collect();
+    Some(vec![(root.to_string(), those), (said, vec![wrong])])
 }
 
 fn is_same(one: &Collective, other: &Collective) -> bool {

@@ -127,8 +127,8 @@ impl Play {
         let turns = settled(&speakers, &|_| Some(TASKS as usize));
         let [whole, _] = self.jobs();
         let matching = Matching::new(&whole.0);
-        let wrong = mismatches(&whole.0, &matching);
         let members = whole.members();
+        let wrong = mismatches(&whole.0, &members, &matching);
         let most = crate::settled::settled(&whole.0, &members, &matching, &wrong, 1);
         for ((task, speech), turns) in self.0.iter_mut().zip(turns) {
             let before = speech.tail.operations();

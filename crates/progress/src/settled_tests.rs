@@ -62,7 +62,7 @@ impl Both {
     fn look(&mut self) {
         let (tasks, members) = (&self.cut.0, self.cut.members());
         let matching = Matching::new(tasks);
-        let wrong = mismatches(tasks, &matching);
+        let wrong = mismatches(tasks, &members, &matching);
         let cut = settled(tasks, &members, &matching, &wrong, 1);
         for (task, operations) in cut {
             self.cut.0.get_mut(&task).unwrap().leave_out(operations);
@@ -74,7 +74,7 @@ impl Both {
 pub(crate) fn found(job: &Job) -> String {
     let (tasks, members) = (&job.0, job.members());
     let matching = Matching::new(tasks);
-    let mut wrong = mismatches(tasks, &matching);
+    let mut wrong = mismatches(tasks, &members, &matching);
     let waiting = Waiting::new(tasks, &members, &matching, &wrong);
     let sides = wrong.iter_mut().flat_map(|it| &mut it.sides);
     sides.flat_map(|it| &mut it.1).for_each(|id| id.part = 0);

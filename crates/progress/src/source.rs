@@ -185,7 +185,7 @@ impl Follower {
             conversations,
             &observed.membership,
             &matching,
-            &mismatches(conversations, &matching),
+            &mismatches(conversations, &observed.membership, &matching),
             observed.communicators.all().len() as u32,
         );
         let mut is_possible = true;

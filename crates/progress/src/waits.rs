@@ -15,7 +15,7 @@ use crate::inside::{InsideWait, Threads};
 use crate::matching::{Matching, PartId};
 use crate::message::{
     Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part, PartKind, Peer,
-    Shape, State, Step, Waits,
+    Role, Shape, State, Step, Waits,
 };
 use crate::mismatch::Mismatch;
 use crate::strand::Doing;
@@ -390,9 +390,8 @@ impl Builder<'_> {
         let Some(communicator) = share.communicator else {
             return NOW;
         };
-        // Of those on the other side, who has the root's part is not in the arguments.
         let is_between = self.members.sides.contains_key(&communicator);
-        if is_between && share.shape != Shape::All {
+        if is_between && share.role == Role::Bystander {
             return NOW;
         }
         let Some(members) = self.members.heard_by(task, communicator).cloned() else {
@@ -417,6 +416,10 @@ impl Builder<'_> {
             && !come.contains(&root)
         {
             return self.on(task, root, why, false);
+        }
+        // Between two groups, all wait for the root, and a root for all of the others.
+        if is_between && share.shape != Shape::All && share.role != Role::Root {
+            return NOW;
         }
         if share.shape == Shape::Prefix {
             let before = members.iter().take_while(|member| **member != task);
