@@ -3,7 +3,7 @@
 use crate::astray::astray;
 use crate::call_words;
 use crate::cause::{Cause, Deed, causes, deeds, differed};
-use crate::ends::{crashed, ended, unfinalized};
+use crate::ends::{crashed, ended, ended_for_a_mistake, unfinalized};
 use crate::freed;
 use crate::group::Order;
 use crate::judgement::{held_up_by, judge, least};
@@ -231,7 +231,7 @@ fn conclude(
     let conversations = &observed.conversations;
     let matching = Matching::new(conversations);
     let mismatches = match observed.is_whole {
-        true => mismatches(conversations, &matching),
+        true => mismatches(conversations, &observed.membership, &matching),
         false => {
             observed.notes.push(
                 "calls or arguments are missing: collective operations are not compared".to_owned(),
@@ -313,7 +313,8 @@ fn conclude(
         threads: observed.stacks,
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
-    (progress.hang, progress.kind) = judge(&progress);
+    let is_amiss = ended_for_a_mistake(run, &progress.tasks, conversations);
+    (progress.hang, progress.kind) = judge(&progress, is_amiss);
     // A task that has yet to come may still do what it left out, and who computes holds the others up
     // whatever any other did.
     let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;

@@ -3,8 +3,9 @@
 //! Of a message that nobody took and a receive that nobody serves one side is wrong. Which one is told by what was usual:
 //! the sender, if the message that is waited for had been sent before (the same pair of tasks and tag) and the one that it
 //! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
-//! decides, by distance and tag: programs number messages by their steps. Where that does not tell them apart, nobody is named.
-//! Of those from whom a wildcard receive would take a message, it is the one sender of such a message.
+//! decides, by distance and tag: programs number messages by their steps. Who waits for a message from anybody waits for the one
+//! whose last message nobody took, as it had another tag or went to another task, if nobody ever sent such a one before, and what is
+//! waited for was sent. Where that does not tell them apart, nobody is named.
 //!
 //! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
@@ -45,6 +46,23 @@ pub struct Misdirection {
 }
 
 impl Misdirection {
+    fn of(
+        conversation: &Conversation,
+        operation: usize,
+        (from, sent, wanted): (u32, Envelope, Envelope),
+        by_sender: bool,
+    ) -> Option<Self> {
+        Some(Self {
+            from,
+            sent,
+            wanted,
+            by_sender,
+            name: conversation.operations.get(operation)?.name.clone(),
+            call: conversation.call(operation),
+            site: String::new(),
+        })
+    }
+
     /// Who is wrong.
     #[must_use]
     pub fn task(&self) -> u32 {
@@ -87,7 +105,7 @@ impl Misdirection {
     }
 }
 
-/// The messages that went astray and are waited for; one for each who waits for somebody, and for each who waits for anybody.
+/// The messages that went astray and are waited for; one for each who waits.
 pub(crate) fn astray(
     tasks: &BTreeMap<u32, Conversation>,
     matching: &Matching,
@@ -98,25 +116,21 @@ pub(crate) fn astray(
         matching,
         senders: BTreeMap::new(),
         others: None,
+        all: None,
     };
-    let (open, certain): (Vec<&Wait>, Vec<&Wait>) =
-        waiting.waits.iter().partition(|it| it.or_another);
-    let mut found: Vec<Misdirection> = Vec::new();
-    for wait in certain {
-        if found.len() < MOST
-            && let Some(it) = usual.astray(wait)
-        {
-            found.push(it);
+    let (mut found, mut of_any): (Vec<Misdirection>, Vec<Misdirection>) = Default::default();
+    for wait in &waiting.waits {
+        if found.len() == MOST {
+            break;
+        }
+        match wait.or_another {
+            false => found.extend(usual.astray(wait)),
+            true => of_any.extend(usual.astray_to_any(wait)),
         }
     }
-    // Who takes a message of anybody misses that of the one sender whose message went elsewhere.
-    for waits in open.chunk_by(|a, b| a.from == b.from) {
-        let mut wrong = waits.iter().filter_map(|it| usual.astray(it));
-        if found.len() < MOST
-            && let (Some(it), None) = (wrong.find(|it| it.by_sender), wrong.next())
-        {
-            found.push(it);
-        }
+    // Where several may have been meant, nobody knows which.
+    if let [_] = of_any.as_slice() {
+        found.append(&mut of_any);
     }
     found
 }
@@ -134,6 +148,8 @@ struct Usual<'a> {
     senders: BTreeMap<u32, Sender<'a>>,
     /// Distances and tags of all messages that were taken.
     others: Option<BTreeSet<(i64, i64)>>,
+    /// To whom and with which tags they were.
+    all: Option<BTreeSet<Envelope>>,
 }
 
 /// What a task sent.
@@ -198,15 +214,29 @@ impl Usual<'_> {
                 })??;
                 (by_sender || sent.to == wanted.to).then_some((sent, operation, by_sender))
             })?;
-        Some(Misdirection {
-            from,
-            sent,
-            wanted,
-            by_sender,
-            name: conversation.operations.get(operation)?.name.clone(),
-            call: conversation.call(operation),
-            site: String::new(),
-        })
+        Misdirection::of(conversation, operation, (from, sent, wanted), by_sender)
+    }
+
+    /// Of who waits for a message from anybody, the one that one of them sent with another tag, or to another.
+    fn astray_to_any(&mut self, wait: &Wait) -> Option<Misdirection> {
+        let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
+            return None;
+        };
+        let (from, wanted) = (wait.to, Envelope { to: wait.from, tag });
+        let conversation = self.tasks.get(&from)?;
+        let new = || Sender::new(from, conversation, self.matching);
+        let sender = self.senders.entry(from).or_insert_with(new);
+        let is_meant = |it: Envelope| (it.to == wanted.to) != (it.tag == wanted.tag);
+        let mut strays = sender.strays.iter().rev();
+        let &(sent, operation) = strays.find(|it| is_meant(it.0))?;
+        let to_either = |it: Envelope| [sent.to, wanted.to].contains(&it.to);
+        let mut sends = conversation.parts.iter().rev();
+        let last = sends.find(|it| it.kind.envelope().is_some_and(to_either));
+        let is_last = last.is_some_and(|it| it.operation == operation);
+        let new = || envelopes(self.tasks, self.matching);
+        let all = self.all.get_or_insert_with(new);
+        (is_last && tell([sent, wanted].map(|it| all.contains(&it))) == Some(true)).then_some(())?;
+        Misdirection::of(conversation, operation, (from, sent, wanted), true)
     }
 }
 
@@ -220,16 +250,28 @@ fn distance(from: u32, it: Envelope) -> (i64, i64) {
 }
 
 fn distances(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> BTreeSet<(i64, i64)> {
-    let mut found = BTreeSet::new();
-    for (&task, conversation) in tasks {
+    taken(tasks, matching)
+        .map(|(task, it)| distance(task, it))
+        .collect()
+}
+
+fn envelopes(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> BTreeSet<Envelope> {
+    taken(tasks, matching).map(|it| it.1).collect()
+}
+
+/// All messages that were taken, and who sent each.
+fn taken<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
+    matching: &'a Matching,
+) -> impl Iterator<Item = (u32, Envelope)> {
+    tasks.iter().flat_map(move |(&task, conversation)| {
         let parts = conversation.parts.iter().enumerate();
         let taken =
-            parts.filter(|(part, _)| matching.partner(PartId { task, part: *part }).is_some());
+            parts.filter(move |(part, _)| matching.partner(PartId { task, part: *part }).is_some());
         let sent = taken.filter_map(|(_, it)| it.kind.envelope());
         let sent = sent.chain(conversation.sent.iter().copied());
-        found.extend(sent.map(|it| distance(task, it)));
-    }
-    found
+        sent.map(move |it| (task, it))
+    })
 }
 
 impl PartKind {

@@ -2,7 +2,7 @@
 //! Who is wrong where a message is not the one that is waited for.
 
 use super::*;
-use crate::message::Mode;
+use crate::message::{Mode, State};
 use crate::message_tests::{Job, receive, send};
 
 /// Two steps of messages from each of three to the next, `tag` apart each step.
@@ -125,4 +125,43 @@ fn of_those_whom_a_wildcard_receive_would_take_the_one_who_sent_elsewhere() {
     assert_eq!(to_itself, [(2, Envelope { to: 2, tag: 5 }, true)]);
     // Of two it may be either.
     assert_eq!(asked(&[(2, 0, 77), (3, 0, 78)]), []);
+}
+
+/// Tasks 1 and 2 send task 0 results of tag 2, which it takes from anybody.
+fn workers(job: &mut Job) {
+    for task in [1, 2, 1, 2] {
+        one(job, task, 0, 2, true);
+    }
+}
+
+#[test]
+fn another_tag_than_the_one_that_anybody_may_send() {
+    let mut job = Job::default();
+    workers(&mut job);
+    one(&mut job, 2, 0, 1, false);
+    job.call(0, "MPI_Recv", vec![receive(Peer::Any, Some(2))], false);
+    waits(&mut job, 2, 0, 7);
+    job.0.entry(1).or_default().state = State::Finished;
+    assert_eq!(found(&job), [(2, Envelope { to: 0, tag: 1 }, true)]);
+    // It sent what is waited for behind it.
+    let mut job = Job::default();
+    workers(&mut job);
+    one(&mut job, 2, 0, 1, false);
+    one(&mut job, 2, 0, 2, true);
+    job.call(0, "MPI_Recv", vec![receive(Peer::Any, Some(2))], false);
+    waits(&mut job, 2, 0, 7);
+    job.0.entry(1).or_default().state = State::Finished;
+    assert_eq!(found(&job), []);
+}
+
+#[test]
+fn a_tag_that_others_send_as_well() {
+    let mut job = Job::default();
+    workers(&mut job);
+    one(&mut job, 1, 0, 1, true);
+    one(&mut job, 2, 0, 1, false);
+    job.call(0, "MPI_Recv", vec![receive(Peer::Any, Some(2))], false);
+    waits(&mut job, 2, 0, 7);
+    job.0.entry(1).or_default().state = State::Finished;
+    assert_eq!(found(&job), []);
 }

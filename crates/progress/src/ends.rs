@@ -142,6 +142,23 @@ pub(crate) fn lost_their_launcher(
     }
 }
 
+/// Whether all tasks were ended from outside, and one of them was in a call for which MPI ends jobs: some launchers do that before MPI
+/// has.
+pub(crate) fn ended_for_a_mistake(
+    run: &Run,
+    tasks: &BTreeMap<u32, Task>,
+    conversations: &BTreeMap<u32, Conversation>,
+) -> bool {
+    // A launcher that a signal ended, or was told to end the job by one, says so in its status.
+    let is_amiss = |code: i32| !matches!(code, 0 | 9 | 15 | 137 | 143);
+    let mut others = run.processes.iter().filter(|it| !it.is_mpi);
+    tasks.values().all(|it| it.end.kind == EndKind::Killed)
+        && conversations
+            .values()
+            .any(Conversation::is_in_a_fatal_mistake)
+        && others.any(|it| it.end.kind == EndKind::Exited && it.end.code.is_some_and(is_amiss))
+}
+
 /// Tasks that ended before `MPI_Finalize`, and others wait for them, or were ended for it.
 pub(crate) fn ended(tasks: &BTreeMap<u32, Task>, waiting: &Waiting) -> Vec<u32> {
     if waiting.stuck.is_empty() {

@@ -88,7 +88,8 @@ pub(crate) fn least(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<u
     if free.is_empty() { least } else { free }
 }
 
-pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
+/// `is_amiss` says whether MPI may have ended the job for a mistake.
+pub(crate) fn judge(progress: &Progress, is_amiss: bool) -> (bool, Kind) {
     if !progress.waiting.stuck.is_empty() {
         // Who waits for a task that crashed was ended with it: the crash is what counts.
         return match crashed(&progress.tasks).is_empty() {
@@ -108,7 +109,7 @@ pub(crate) fn judge(progress: &Progress) -> (bool, Kind) {
         }
     };
     let went_on = crashed(&progress.tasks).is_empty() && left(&progress.tasks).is_empty();
-    match went_on && is_held_up {
+    match went_on && !is_amiss && is_held_up {
         true => (true, Kind::Slow),
         false => (false, Kind::None),
     }

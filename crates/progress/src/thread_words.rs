@@ -66,6 +66,18 @@ fn beside(progress: &Progress, task: u32, first: TraceName) -> Option<String> {
     Some(text)
 }
 
+/// A thread that waits for a lock of the first of its task, which waits in MPI: `thread 0.1 waits in GOMP_critical_start at a.c:9,
+/// for a lock that thread 0.0 holds`.
+pub(crate) fn behind(progress: &Progress, task: u32) -> Option<String> {
+    let first = progress.tasks.get(&task)?.trace;
+    let mut inside = progress.waiting.inside.iter();
+    let wait = inside.find(|it| {
+        it.task == task && matches!(it.why, Inside::Lock(_)) && it.to == [first] && it.from != first
+    })?;
+    let (name, at) = (name(progress, wait.from), at(progress, wait.from));
+    Some(format!("{name} waits {at}, {}", words(progress, wait)))
+}
+
 fn wait_of(progress: &Progress, thread: TraceName) -> Option<&InsideWait> {
     progress.waiting.inside.iter().find(|it| it.from == thread)
 }

@@ -292,20 +292,20 @@ fn deadlock(facts: &Facts<'_>) -> String {
         _ => "deadlock",
     };
     let mut text = format!("{kind}: {}", said.join("; "));
-    let cause = progress.causes.first();
-    // The cause tells of it itself.
-    let told = cause.filter(|it| it.is_misdirection()).map(|it| it.task);
-    let hint = strays::unstarted(facts, &subjects)
-        .or_else(|| {
-            let stray = strays::hint(facts, &subjects).filter(|it| told != Some(it.from))?;
-            Some(format!(
-                "{} {}",
-                who(progress, &[stray.from]),
-                stray.sentence
-            ))
-        })
-        .or_else(|| stolen(facts, &subjects));
-    if let Some(hint) = hint {
+    let hint = strays::unstarted(facts, &subjects).or_else(|| {
+        let stray = strays::hint(facts, &subjects)?;
+        // That it is another than the one that is waited for says more.
+        let first = progress.causes.first();
+        if first.is_some_and(|it| it.task == stray.from && it.is_misdirection()) {
+            return None;
+        }
+        Some(format!(
+            "{} {}",
+            who(progress, &[stray.from]),
+            stray.sentence
+        ))
+    });
+    for hint in hint.into_iter().chain(stolen(facts, &subjects)) {
         text.push_str(&format!("; {hint}"));
     }
     if let Some(crowd) = crowd(progress, &subjects) {

@@ -1,7 +1,7 @@
 //! What tasks wait for, in words.
 
 use crate::analysis::{Activity, Progress, waits_of};
-use crate::thread_words::within;
+use crate::thread_words::{behind, within};
 use crate::verdict::{group_of, who};
 use crate::waits::{Wait, Why};
 
@@ -69,6 +69,14 @@ pub(crate) fn reasons(progress: &Progress, task: u32) -> Option<String> {
     if let Some(text) = within(progress, task) {
         return Some(text);
     }
+    let text = outside(progress, task)?;
+    Some(match behind(progress, task) {
+        Some(clause) => format!("{text}; {clause}"),
+        None => text,
+    })
+}
+
+fn outside(progress: &Progress, task: u32) -> Option<String> {
     let waits: Vec<&Wait> = waits_of(&progress.waiting, task).collect();
     let first = waits.first()?;
     let alike = waits.iter().all(|it| it.why == first.why);
