@@ -45,8 +45,11 @@ fn argument(base: &str, it: &Argument, meaning: &Meaning) -> Option<String> {
         (Value::Number(count), Kind::Int) => {
             let counts = it.name.ends_with("count") || it.name == "blocklength";
             let is_amiss = match it.name {
-                // One way of access, no more and no less: both libraries have these numbers.
-                "amode" => (count & (2 | 4 | 8)).count_ones() != 1,
+                // One way of access, no more and no less: both libraries have these numbers. What is only read is not made.
+                "amode" => {
+                    let (ways, makes) = (count & (2 | 4 | 8), count & (1 | 64) != 0);
+                    ways.count_ones() != 1 || ways == 2 && makes || ways == 8 && count & 256 != 0
+                }
                 // MPI_UNDEFINED has a name.
                 "color" => *count < 0,
                 _ => counts && *count < 0,

@@ -401,12 +401,15 @@ impl Said {
             if let Some(over) = self.past.remove(*handle) {
                 let name = name.to_string();
                 let used = event.annotated.index;
-                self.conversation.usage.get_or_insert_default().suspect(Suspect {
-                    mistake: LooseEnd::Past { name },
-                    trace: self.trace,
-                    freed: over,
-                    used,
-                });
+                self.conversation
+                    .usage
+                    .get_or_insert_default()
+                    .suspect(Suspect {
+                        mistake: LooseEnd::Past { name },
+                        trace: self.trace,
+                        freed: over,
+                        used,
+                    });
             }
         }
     }

@@ -41,6 +41,9 @@ pub(crate) type Needs = &'static str;
 
 /// What another epoch needs, where fences began one that has accesses.
 const FENCE: Needs = "a fence that ends the epoch before it";
+/// What another epoch of the same kind needs.
+const COMPLETE: Needs = "MPI_Win_complete for the epoch before it";
+const WAIT: Needs = "MPI_Win_wait for the epoch before it";
 /// What an access needs.
 const ANY: Needs = "an epoch (MPI_Win_fence, MPI_Win_start, MPI_Win_lock)";
 
@@ -63,11 +66,17 @@ impl Epochs {
         match name.strip_prefix("MPI_").unwrap_or(name) {
             "Win_fence" => (state.is_fenced, state.has_accessed) = (true, false),
             "Win_start" => {
+                let is_open = state.start.is_some();
                 state.start = began();
-                return state.fence();
+                return state.fence().or(is_open.then_some(COMPLETE));
             }
             "Win_complete" => return state.start.take().is_none().then_some("MPI_Win_start"),
-            "Win_post" => state.post = began(),
+            "Win_post" => {
+                let is_open = state.post.is_some();
+                state.post = began();
+                return is_open.then_some(WAIT);
+            }
+            "Win_free" => return state.fence(),
             "Win_wait" => return state.post.take().is_none().then_some("MPI_Win_post"),
             "Win_test" if state.post.is_none() => return Some("MPI_Win_post"),
             "Win_lock_all" => {
@@ -227,12 +236,43 @@ mod tests {
             }
             // What the lock allows is none of the fences' business.
             assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
+            let ends = begins
+                .replace("lock", "unlock")
+                .replace("start", "complete");
+            assert_eq!(calls(&mut it, &ends, Some(1)), None);
             assert_eq!(calls(&mut it, &begins, Some(1)), None);
         }
         let mut it = window();
         calls(&mut it, "MPI_Win_fence", None);
         let flush = calls(&mut it, "MPI_Win_flush", Some(1));
         assert_eq!(flush, Some("MPI_Win_lock"));
+    }
+
+    #[test]
+    fn accesses_are_over_when_their_window_is_freed() {
+        let mut it = window();
+        for name in ["MPI_Win_fence", "MPI_Put", "MPI_Win_fence"] {
+            assert_eq!(calls(&mut it, name, Some(1)), None);
+        }
+        assert_eq!(calls(&mut it.clone(), "MPI_Win_free", None), None);
+        assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
+        assert_eq!(calls(&mut it, "MPI_Win_free", None), Some(FENCE));
+    }
+
+    #[test]
+    fn one_epoch_of_a_kind_at_a_time() {
+        for (begins, ends, needs) in [("start", "complete", COMPLETE), ("post", "wait", WAIT)] {
+            let [begins, ends] = [begins, ends].map(|it| format!("MPI_Win_{it}"));
+            let mut it = window();
+            for name in [&begins, &ends, &begins] {
+                assert_eq!(calls(&mut it, name, None), None);
+            }
+            assert_eq!(calls(&mut it, &begins, None), Some(needs));
+        }
+        let mut tested = window();
+        calls(&mut tested, "MPI_Win_post", None);
+        tested.over(7);
+        assert_eq!(calls(&mut tested, "MPI_Win_post", None), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::matching::{Matching, PartId};
 use crate::message::{
     CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
 };
-use crate::onesided::{conflicts, outside};
+use crate::onesided::{InStarted, conflicts, outside};
 use crate::replay::is_reached;
 use crate::resources::Resource;
 use lockstep_trace::{Site, TraceName};
@@ -114,6 +114,13 @@ pub enum LooseEnd {
         bytes: i64,
         /// Bytes of the buffer.
         room: i64,
+    },
+    /// An access to the part of a task for which the epoch is not.
+    NotInGroup {
+        /// The function that was called.
+        name: String,
+        /// Whose part of the window it is.
+        target: u32,
     },
     /// An access to what a window does not have.
     OutsideWindow {
@@ -362,6 +369,11 @@ fn possible(
         let ready = found.entry((LooseEnd::NotReady { name, to }, id.task));
         ready.or_insert((conversation.call(operation), 0)).1 += 1;
     }
+    for (task, it) in astray(tasks, members) {
+        let (name, target) = (it.name.to_string(), it.target);
+        let first = found.entry((LooseEnd::NotInGroup { name, target }, task));
+        first.or_insert((Some(it.call), 0)).1 += 1;
+    }
     let accesses = tasks
         .iter()
         .filter_map(|(task, it)| Some((*task, it.accesses.as_deref()?)));
@@ -383,6 +395,40 @@ fn possible(
         };
         found.insert((conflict, it.task), (Some(it.call), 1));
     }
+}
+
+/// Accesses to tasks that are not in the group of the `MPI_Win_start` before them. O(steps of epochs + accesses).
+fn astray<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
+    members: &'a Membership,
+) -> impl Iterator<Item = (u32, InStarted<'a>)> {
+    tasks.iter().flat_map(move |(&task, conversation)| {
+        // The groups of the epochs of each window, in order.
+        let mut starts: BTreeMap<CommunicatorId, Vec<Option<Vec<u32>>>> = BTreeMap::new();
+        let mut accesses = conversation
+            .accesses
+            .iter()
+            .flat_map(|it| it.in_started())
+            .peekable();
+        if accesses.peek().is_some() && !conversation.is_cut {
+            for part in &conversation.parts {
+                if let PartKind::Epoch {
+                    window,
+                    step: Step::Start,
+                    group,
+                } = &part.kind
+                {
+                    let group = group.as_ref().and_then(|it| it.tasks(members));
+                    starts.entry(*window).or_default().push(group);
+                }
+            }
+        }
+        let is_astray = move |it: &InStarted<'_>| {
+            let group = starts.get(&it.window).and_then(|all| all.get(it.start));
+            group.is_some_and(|it_is| it_is.as_ref().is_some_and(|all| !all.contains(&it.target)))
+        };
+        accesses.filter(is_astray).map(move |it| (task, it))
+    })
 }
 
 /// Those that ended without `MPI_Finalize`.
@@ -535,6 +581,7 @@ impl LooseEnd {
                 | Self::AttachedTwice
                 | Self::SmallBuffer { .. }
                 | Self::OutsideWindow { .. }
+                | Self::NotInGroup { .. }
                 | Self::AfterFinalize { .. }
         )
     }

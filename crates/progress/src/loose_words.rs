@@ -73,6 +73,9 @@ impl LooseEnd {
                     "called {name}{at} with {bytes} bytes, for which there is a buffer of {room}"
                 )
             }
+            Self::NotInGroup { name, target } => format!(
+                "called {name}{at} on the window of rank {target}, which is not in the group of MPI_Win_start"
+            ),
             Self::OutsideWindow {
                 name,
                 target,

@@ -139,6 +139,16 @@ pub(crate) struct Outside {
     pub bytes: Range<i64>,
 }
 
+/// An access in an epoch of `MPI_Win_start`.
+pub(crate) struct InStarted<'a> {
+    pub window: CommunicatorId,
+    /// Of the how many-th such epoch of the window, from 0.
+    pub start: usize,
+    pub target: u32,
+    pub name: &'a Arc<str>,
+    pub call: (TraceName, u64),
+}
+
 fn manner(base: &str) -> Option<Manner> {
     Some(match base {
         "Get" | "Rget" => Manner::Get,
@@ -368,6 +378,20 @@ impl Accesses {
                 }
             }
         }
+    }
+
+    /// The accesses in epochs of `MPI_Win_start`.
+    pub(crate) fn in_started(&self) -> impl Iterator<Item = InStarted<'_>> {
+        self.all.iter().filter_map(|it| match it.epoch {
+            Epoch::Started(start) => Some(InStarted {
+                window: it.window,
+                start: start.checked_sub(1)?,
+                target: it.target,
+                name: &it.name,
+                call: it.call,
+            }),
+            Epoch::Fence(_) | Epoch::Passive(..) | Epoch::Alone | Epoch::Apart => None,
+        })
     }
 
     /// Gives windows other numbers; of what was said to its end.

@@ -41,6 +41,8 @@ pub struct Usage {
     buffer: Option<i64>,
     /// Datatypes that were made and not committed.
     uncommitted: FxHashSet<i64>,
+    /// Operations on files that were begun and not ended, by file.
+    split: FxHashMap<i64, Called>,
     /// How files were opened.
     modes: FxHashMap<i64, i64>,
     /// The thread that began MPI, and the level that it was given.
@@ -253,6 +255,7 @@ impl Usage {
     /// Files that were opened for one thing and are used for another: libraries say so in what they return, and few look
     /// at that.
     fn file(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        self.split(name, event, trace);
         let Some(mode) = event.handle("fh").and_then(|it| self.modes.get(&it.raw)) else {
             return;
         };
@@ -265,6 +268,28 @@ impl Usage {
         let name = name.to_string();
         let at = event.annotated.index;
         self.tell(LooseEnd::OtherWay { name, mode }, trace, at);
+    }
+
+    /// Operations that one call begins and another ends: of a file one at a time.
+    fn split(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        let (Some(file), is_closed) = (event.handle("fh"), &**name == "MPI_File_close") else {
+            return;
+        };
+        let at = event.annotated.index;
+        let before = match name.ends_with("_begin") {
+            true => self.split.insert(file.raw, (name.clone(), trace, at)),
+            false if name.ends_with("_end") => {
+                self.split.remove(&file.raw);
+                None
+            }
+            false if is_closed => self.split.remove(&file.raw),
+            false => return,
+        };
+        self.changes += 1;
+        if let Some((name, trace, at)) = before {
+            let name = name.to_string();
+            self.tell(LooseEnd::NeverCompleted { name }, trace, at);
+        }
     }
 
     /// A call that may have made what it does not say: handles may be in use again.
@@ -437,6 +462,7 @@ impl Usage {
                     | LooseEnd::SmallBuffer { .. }
                     | LooseEnd::Uncommitted { .. }
                     | LooseEnd::OtherWay { .. }
+                    | LooseEnd::NeverCompleted { .. }
                     | LooseEnd::OutsideEpoch { .. }
                     | LooseEnd::Overlap { .. }
             )
@@ -491,5 +517,35 @@ impl Usage {
             all.insert(mistake, (*trace, *event, 1));
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message_tests::resolved;
+
+    /// The mistakes of a thread that calls these, none of which is open.
+    fn mistakes(calls: &[&str]) -> Vec<LooseEnd> {
+        let mut it = Usage::default();
+        let trace = TraceName::new(0, 0);
+        for name in calls {
+            it.call(&(*name).into(), &resolved(Vec::new()), trace);
+            let base = name.trim_start_matches("MPI_");
+            it.returned(base, &resolved(Vec::new()), (None, None), trace);
+        }
+        it.mistakes(|_| false).into_keys().collect()
+    }
+
+    #[test]
+    fn calls_that_come_before_the_one_that_begins_mpi() {
+        let name = "MPI_Type_size".to_owned();
+        let early = ["MPI_Initialized", "MPI_Type_size", "MPI_Init"];
+        assert_eq!(mistakes(&early), [LooseEnd::BeforeInit { name }]);
+        // It may have been a library that began MPI, or a session.
+        assert_eq!(mistakes(&["MPI_Type_size"]), []);
+        assert_eq!(mistakes(&["MPI_Init", "MPI_Type_size"]), []);
+        let session = ["MPI_Session_init", "MPI_Type_size", "MPI_Init"];
+        assert_eq!(mistakes(&session), []);
     }
 }

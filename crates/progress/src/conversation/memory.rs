@@ -5,8 +5,20 @@ use crate::buffers::{Begun, Touch, has_buffers, overlap, synchronises, wrong};
 use crate::call::{opens_between, own_share};
 use crate::loose::LooseEnd;
 use crate::requests::Named;
-use lockstep_trace::Resolved;
+use lockstep_trace::{Resolved, Value};
 use std::sync::Arc;
+
+/// A root that only an operation between two groups has: `root MPI_PROC_NULL`.
+fn no_root(event: &Resolved) -> Option<String> {
+    // One that a library made may be between two groups.
+    event.communicator()?;
+    match event.get("root")?.0 {
+        Value::Rank {
+            name: Some(name), ..
+        } => Some(format!("root {name}")),
+        _ => None,
+    }
+}
 
 impl Said {
     /// A call is given buffers: what is wrong with these by themselves.
@@ -19,7 +31,9 @@ impl Said {
         let what = wrong(base, event, self.trace.process.rank).or_else(|| {
             let is_between = self.meets_others;
             let own = || own_share(base, event, (&self.datatypes, self.trace.process.rank));
-            (!is_between).then(own).flatten()
+            (!is_between)
+                .then(|| own().or_else(|| no_root(event)))
+                .flatten()
         });
         let told = self.conversation.usage.get_or_insert_default();
         if let Some(what) = what {
