@@ -92,6 +92,7 @@ pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> Par
         root: None,
         role: Role::Member,
         reduction: None,
+        terms: None,
         size: Size::default(),
         amounts: None,
     })
@@ -104,7 +105,11 @@ pub(crate) fn probed(event: &Resolved) -> Option<PartKind> {
 
 /// What `MPI_Intercomm_create` is: a meeting of the local group, whose leader exchanges messages with the other one.
 pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKind> {
-    let mut parts = vec![everybody(event.communicator(), base)];
+    let mut all = everybody(event.communicator(), base);
+    if let PartKind::Collective(share) = &mut all {
+        share.root = event.peer("local_leader").map(|(rank, _)| rank);
+    }
+    let mut parts = vec![all];
     let leads = event.peer("local_leader").and_then(|(_, it)| it.world) == Some(me);
     let peers = match event.get("peer_comm") {
         Some((_, Meaning::Communicator(Some(id)))) => Some(*id),
@@ -354,9 +359,21 @@ fn collective(
             .handle("op")
             .and_then(|it| it.name.as_deref())
             .map(Arc::from),
+        terms: terms(stem, event),
         size,
         amounts: amounts(stem, event, types, me).map(Arc::new),
     })
+}
+
+/// What all members have to say alike, beside the root, the reduction and how much.
+fn terms(stem: &str, event: &Resolved) -> Option<Arc<str>> {
+    let name = match stem {
+        "cart_create" => "dims",
+        "graph_create" => "nnodes",
+        "file_open" => "amode",
+        _ => return None,
+    };
+    Some(format!("{name} {}", event.get(name)?.0).into())
 }
 
 /// How much for whom, of operations in which that is in arrays: of the world only.

@@ -113,9 +113,14 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
     let (few, most) = (tasks(few), tasks(most));
     let what = match mismatch.aspect {
         Aspect::Function => (String::new(), String::new()),
+        Aspect::Root if few_name == "MPI_Intercomm_create" => (
+            format!(" with leader {other}"),
+            format!(" with leader {usual}"),
+        ),
         Aspect::Root => (format!(" with root {other}"), format!(" with root {usual}")),
-        Aspect::Reduction => (format!(" with {other}"), format!(" with {usual}")),
-        Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
+        Aspect::Reduction | Aspect::Size | Aspect::Terms => {
+            (format!(" with {other}"), format!(" with {usual}"))
+        }
     };
     // The windows and files of a communicator have no name.
     let whose = match facts.communicators.get(mismatch.communicator) {

@@ -278,7 +278,7 @@ pub(crate) fn differed(
     let told = |said: &str| match mismatch.aspect {
         Aspect::Function => format!("called {said}"),
         Aspect::Root => format!("named root {said}"),
-        Aspect::Reduction | Aspect::Size => format!("had {said}"),
+        Aspect::Reduction | Aspect::Size | Aspect::Terms => format!("had {said}"),
     };
     let victims = victims(waiting);
     let each = rest

@@ -238,6 +238,8 @@ pub struct Collective {
     pub role: Role,
     /// The reduction: the standard's name, where it has one.
     pub reduction: Option<Arc<str>>,
+    /// What else all members have to say alike: `dims [2, 2]`.
+    pub terms: Option<Arc<str>>,
     /// How much, where all members have to say the same.
     pub size: Size,
     /// How much for whom, where they need not.

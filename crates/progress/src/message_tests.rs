@@ -40,6 +40,7 @@ pub fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
         root,
         role: Role::Member,
         reduction: None,
+        terms: None,
         size: Size::default(),
         amounts: None,
     })
@@ -251,6 +252,42 @@ fn another_size_may_be_why_it_does_not_complete() {
     assert_eq!(share(4, false), None);
     assert_eq!(share(2, false), Some((Aspect::Size, true)));
     assert_eq!(share(2, true), Some((Aspect::Size, false)));
+}
+
+/// Of an operation with a root between tasks 0, 1 and tasks 2, 3, which take the first of the others for it.
+#[test]
+fn who_is_the_root_of_an_operation_between_two_groups() {
+    let members = Membership {
+        members: vec![None],
+        sides: [(WORLD, [[0, 1].into(), [2, 3].into()])].into(),
+    };
+    let found = |first: (Role, Option<i64>), second: (Role, Option<i64>)| {
+        let mut job = Job::default();
+        let served = (Role::Member, Some(0));
+        for (task, (role, root)) in (0..).zip([first, second, served, served]) {
+            let PartKind::Collective(mut share) = collective("MPI_Bcast", Shape::FromRoot, root)
+            else {
+                unreachable!("a collective operation");
+            };
+            share.role = role;
+            let part = vec![PartKind::Collective(share)];
+            job.call(task, "MPI_Bcast", part, task < 2);
+        }
+        let matching = Matching::new(&job.0);
+        let wrong = mismatches(&job.0, &members, &matching);
+        let waiting = Waiting::new(&job.0, &members, &matching, &wrong);
+        let (said, who) = wrong.first()?.sides.get(1)?.clone();
+        let who: Vec<u32> = who.iter().map(|it| it.task).collect();
+        Some((said, who, waiting.stuck.len()))
+    };
+    let (root, bystander) = ((Role::Root, None), (Role::Bystander, None));
+    let told = |said: &str, who: u32| Some((said.to_owned(), vec![who], 2));
+    assert_eq!(found(root, bystander), None);
+    let nobody = found(bystander, bystander);
+    assert_eq!(nobody, told("MPI_PROC_NULL instead of MPI_ROOT", 0));
+    let all = found((Role::Member, Some(0)), (Role::Member, Some(0)));
+    assert_eq!(all.map(|it| it.0), Some("0 instead of MPI_ROOT".to_owned()));
+    assert_eq!(found(root, root), told("MPI_ROOT", 1));
 }
 
 #[test]

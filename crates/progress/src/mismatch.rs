@@ -16,6 +16,8 @@ pub enum Aspect {
     Reduction,
     /// Another count or datatype.
     Size,
+    /// Another of what else they have to say alike.
+    Terms,
 }
 
 /// A collective operation whose members do not agree.
@@ -40,7 +42,7 @@ impl Mismatch {
         match self.aspect {
             Aspect::Function | Aspect::Root => true,
             Aspect::Size => self.open,
-            Aspect::Reduction => false,
+            Aspect::Reduction | Aspect::Terms => false,
         }
     }
 }
@@ -75,7 +77,7 @@ pub fn mismatches(
         if are_same && between.is_none() && !shares.iter().any(has_amounts) {
             continue;
         }
-        let aspects: [(Aspect, Say); 4] = [
+        let aspects: [(Aspect, Say); 5] = [
             (Aspect::Function, |it| Some(it.name.to_string())),
             (Aspect::Root, |it| it.root.map(|root| root.to_string())),
             (Aspect::Reduction, |it| {
@@ -84,6 +86,9 @@ pub fn mismatches(
             (Aspect::Size, |it| {
                 let datatype = it.size.datatype.as_ref()?;
                 it.size.count.map(|count| format!("{count} {datatype}"))
+            }),
+            (Aspect::Terms, |it| {
+                it.terms.as_ref().map(ToString::to_string)
             }),
         ];
         let differing = aspects.into_iter().find_map(|(aspect, say)| {
@@ -137,8 +142,14 @@ fn rootless(
 }
 
 fn is_same(one: &Collective, other: &Collective) -> bool {
-    (&one.name, one.root, &one.reduction, &one.size)
-        == (&other.name, other.root, &other.reduction, &other.size)
+    (&one.name, one.root, &one.reduction, &one.terms, &one.size)
+        == (
+            &other.name,
+            other.root,
+            &other.reduction,
+            &other.terms,
+            &other.size,
+        )
 }
 
 /// The first who sends another amount than its receiver expects, and that one. O(members^2) where amounts are known.

@@ -454,6 +454,15 @@ impl Builder<'_> {
         let Some((node, missing)) = self.missing.get(&key).cloned() else {
             return NOW;
         };
+        // Whoever introduces a group to another does so for all of it.
+        let leader = root.filter(|it| missing.is_empty() && *it != task);
+        if let (Some(leader), "MPI_Intercomm_create") = (leader, &*share.name) {
+            let on = self.index.get(&leader).copied();
+            return on.map_or(NOW, |it| Node {
+                all: true,
+                on: vec![it],
+            });
+        }
         // The shared node has them all.
         self.list(task, &missing[..missing.len().min(MOST_SHOWN)], &why);
         Node {
