@@ -15,16 +15,20 @@
 //   bugs intercomm_receive      rank 1 receives from the other side of an intercommunicator
 //   bugs intercomm_barrier      rank 3 does not come to a barrier of both sides
 //   bugs intercomm_tags          the leaders of two groups introduce themselves with other tags
+//   bugs intercomm_nobody       a broadcast of both sides in which nobody is the root
+//   bugs intercomm_leaders      rank 0 takes rank 3 for the leader of the other group, which is rank 2
 //   bugs file_left              rank 2 closes a file that the others write together
 //   bugs persistent_alone       a persistent receive without a sender
 //   bugs persistent_unstarted   rank 1 makes a persistent send and does not start it
 //   bugs persistent_once        or once, for two receives
 //   bugs start_without_post     MPI_Win_start without MPI_Win_post
+//   bugs start_for_range        the same, for the other ranks, of which rank 2 does not call MPI_Win_post
 //   bugs post_without_complete  MPI_Win_wait without an access
 //   bugs lock_held              rank 2 needs the lock of a window that rank 0 holds, who waits for it
 //   bugs dies                   rank 2 dies of a signal
 //   bugs stopped                rank 2 is stopped by a signal
 //   bugs omp_barrier            thread 2 of rank 1 does not come to a barrier
+//   bugs omp_critical_first     rank 1 waits for a message in a critical section, and its thread 1 for that
 //   bugs omp_critical_receive   thread 1 of rank 1 waits for a message in a critical section
 //   bugs ab_ba                  two threads of rank 1 take two locks in another order
 //   bugs never_unlocked         a thread of rank 1 ends with a lock
@@ -35,6 +39,7 @@
 //   bugs fewer_rounds           rank 2 leaves the loop a round too early
 //   bugs neighbours_missing     rank 2 does not come to MPI_Neighbor_allgather
 //   bugs one_sends_twice        rank 3 sends the tag of rank 2
+//   bugs worker_tag             rank 2 sends its last result with another tag
 //
 // A right trace of a run that was killed shows each rank, and each of its threads, in the call in which it waits.
 
@@ -173,6 +178,17 @@ KERNEL(intercomm_tags) {
     MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < 2 ? 2 : 0, rank < 2 ? 5 : 6, &both);
 }
 
+KERNEL(intercomm_nobody) {
+    MPI_Comm both = bridge();
+    MPI_Bcast(&word, 1, MPI_INT, rank < 2 ? MPI_PROC_NULL : 1, both);
+}
+
+KERNEL(intercomm_leaders) {
+    MPI_Comm half, both;
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &half);
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, rank < 2 ? 3 : 0, 9, &both);
+}
+
 KERNEL(file_left) {
     MPI_File file;
     MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
@@ -229,6 +245,23 @@ KERNEL(start_without_post) {
     }
 }
 
+KERNEL(start_for_range) {
+    MPI_Win made = window();
+    MPI_Group all, others, zero;
+    int ranges[1][3] = {{1, 3, 1}};
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_range_incl(all, 1, ranges, &others);
+    MPI_Group_difference(all, others, &zero);
+    if (rank == 0) {
+        MPI_Win_start(others, 0, made);
+        MPI_Win_complete(made);
+    } else if (rank != 2) {
+        MPI_Win_post(zero, 0, made);
+        MPI_Win_wait(made);
+    }
+    MPI_Win_free(&made);
+}
+
 KERNEL(post_without_complete) {
     MPI_Win made = window();
     MPI_Group all, one;
@@ -278,6 +311,19 @@ KERNEL(omp_barrier) {
             for (;;) pause();
 #pragma omp barrier
         sink++;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+KERNEL(omp_critical_first) {
+#pragma omp parallel num_threads(2)
+    {
+        if (omp_get_thread_num() == 1) usleep(200000);
+#pragma omp critical
+        {
+            if (rank == 1 && omp_get_thread_num() == 0) RECV(0, 3);
+            sink++;
+        }
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -408,16 +454,31 @@ KERNEL(one_sends_twice) {
     if (rank == 3) SEND(0, 2);
 }
 
+// Ranks 1 and 2 send two results each, of tag 2, and get an answer.
+KERNEL(worker_tag) {
+    MPI_Status status;
+    if (rank == 0)
+        for (int i = 0; i < 4; i++) {
+            MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, &status);
+            SEND(status.MPI_SOURCE, 5);
+        }
+    if (rank == 1 || rank == 2)
+        for (int i = 0; i < 2; i++) {
+            SEND(0, rank == 2 && i == 1 ? 1 : 2);
+            RECV(0, 5);
+        }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } KERNELS[] = {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
-    X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(file_left),
-    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(post_without_complete), X(lock_held), X(dies),
-    X(stopped), X(omp_barrier), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
-    X(neighbours_missing), X(one_sends_twice),
+    X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
+    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
+    X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
+    X(neighbours_missing), X(one_sends_twice), X(worker_tag),
 };
 
 int main(int argc, char **argv) {

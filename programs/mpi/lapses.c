@@ -1,5 +1,5 @@
 // Mistakes in the use of MPI that need not show in a run: it ends, and the next one, or a larger one, does not;
-// 4 ranks. The last ten end the job. A number behind the name: so many seconds go by before the end.
+// 4 ranks. The last eleven end the job. A number behind the name: so many seconds go by before the end.
 //
 //   lapses race            a receive from anybody could have taken what the next one needs
 //   lapses heads           ranks 0 and 1 send to each other first
@@ -30,6 +30,9 @@
 //   lapses cancelled       a receive is cancelled, and what was meant for it comes later
 //   lapses exposed         a window is exposed, and that never ends
 //   lapses unstarted       a persistent receive is waited for and freed, never started
+//   lapses split           an operation on a file that one call begins, and none ends
+//   lapses dims            rank 3 makes a grid of another form
+//   lapses nobody          MPI_Reduce to nobody, and errors are returned
 //   lapses unfinalized     no MPI_Finalize
 //   lapses fine            all of these things done right
 //   lapses late            MPI_Barrier after MPI_Finalize
@@ -41,6 +44,7 @@
 //   lapses gathered        the root of MPI_Gather has too little room for what the others send
 //   lapses epoch           MPI_Put without an epoch
 //   lapses unlocked        MPI_Win_unlock of what was not locked
+//   lapses copied          MPI_Wait for a copy of a request that is over
 //   lapses early           MPI_Comm_size before MPI_Init
 
 #include <mpi.h>
@@ -572,6 +576,41 @@ static void fine(void) {
   MPI_Comm_free(&copy);
 }
 
+static void begin_write(int ends) {
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  MPI_File_write_at_all_begin(file, 0, value, 1, MPI_INT);
+  if (ends) MPI_File_write_at_all_end(file, value, &status);
+  MPI_File_close(&file);
+}
+
+static void split(void) { begin_write(0); }
+
+static void grid(int last) {
+  MPI_Comm made;
+  int dims[2] = {rank == 3 ? last : 2, rank == 3 ? 4 / last : 2}, periods[2] = {1, 1};
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &made);
+  MPI_Comm_free(&made);
+}
+
+static void dims(void) { grid(4); }
+
+static void nobody(void) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Reduce(value, &value[1], 1, MPI_INT, MPI_SUM, MPI_PROC_NULL, MPI_COMM_WORLD);
+}
+
+static void copied(void) {
+  MPI_Request request, copy;
+  if (rank == 0) {
+    MPI_Irecv(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
+    copy = request;
+    MPI_Wait(&request, &status);
+    MPI_Wait(&copy, &status);
+  }
+  if (rank == 1) send(0, 3);
+}
+
 static void late(void) {
   MPI_Finalize();
   MPI_Barrier(MPI_COMM_WORLD);  // after the end
@@ -648,7 +687,9 @@ static const struct {
     {"cancelled", cancelled}, {"exposed", exposed_for_ever},
     {"unstarted", unstarted}, {"unfinalized", unfinalized},
     {"gathered", gathered},   {"epoch", epoch},
-    {"unlocked", unlocked},
+    {"unlocked", unlocked},   {"copied", copied},
+    {"split", split},         {"dims", dims},
+    {"nobody", nobody},
 };
 
 int main(int argc, char **argv) {

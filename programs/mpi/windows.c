@@ -5,6 +5,10 @@
 //   windows reductions  ranks 0 and 1 accumulate one element of rank 2, by addition and by multiplication
 //   windows flushed     MPI_Win_flush between fences
 //   windows unfenced    MPI_Win_lock after a put that no fence has ended
+//   windows own         rank 0 gets and puts one element of rank 1 under a lock that it has alone
+//   windows unended     the window is freed after a put that no fence has ended
+//   windows outsider    rank 0 puts to rank 2 in an epoch for rank 1
+//   windows reposted    rank 1 posts twice
 //   windows fine        all of these things done right
 
 #include <mpi.h>
@@ -74,6 +78,50 @@ static void lock(int fences) {
 
 static void unfenced(void) { lock(0); }
 
+static void own(int flushes) {
+  if (rank == 0) {
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
+    MPI_Get(value, 2, MPI_INT, 1, 0, 2, MPI_INT, window); // before the put
+    if (flushes) MPI_Win_flush(1, window);
+    MPI_Put(&value[2], 2, MPI_INT, 1, 1, 2, MPI_INT, window);
+    MPI_Win_unlock(1, window);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void gets_and_puts(void) { own(0); }
+
+static void unended(void) {
+  MPI_Win_fence(0, window);
+  put(1, 0);
+}
+
+// An epoch of rank 0 for rank 1, which it lets in so often.
+static void introduced(int to, int posts) {
+  MPI_Group all, zero, one;
+  int ranges[2][3] = {{0, 0, 1}, {2, 3, 1}}, first = 0;
+  MPI_Win_get_group(window, &all);
+  MPI_Group_incl(all, 1, &first, &zero);
+  MPI_Group_range_excl(all, 2, ranges, &one);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  if (rank == 0) {
+    MPI_Win_start(one, 0, window);
+    put(to, 0);
+    MPI_Win_complete(window);
+  }
+  if (rank == 1) {
+    for (int i = 0; i < posts; i++) MPI_Win_post(zero, 0, window); // lets rank 0 in
+    MPI_Win_wait(window);
+  }
+  MPI_Group_free(&all);
+  MPI_Group_free(&zero);
+  MPI_Group_free(&one);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void outsider(void) { introduced(2, 1); }
+static void reposted(void) { introduced(1, 2); }
+
 static void fine(void) {
   last(ELEMENTS - 1);
   every_other(3);
@@ -81,6 +129,8 @@ static void fine(void) {
   flush(1);
   MPI_Barrier(MPI_COMM_WORLD);
   lock(1);
+  own(1);
+  introduced(1, 1);
 }
 
 static const struct {
@@ -92,6 +142,10 @@ static const struct {
     {"reductions", reductions},
     {"flushed", flushed},
     {"unfenced", unfenced},
+    {"own", gets_and_puts},
+    {"unended", unended},
+    {"outsider", outsider},
+    {"reposted", reposted},
     {"fine", fine},
 };
 

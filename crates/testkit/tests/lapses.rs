@@ -125,6 +125,19 @@ const QUIET: &[Case] = &[
         "rank 0 freed a persistent request at lapses.c:@// at rest@ that it had waited for and \
          never started",
     ),
+    (
+        "split",
+        "ranks 0-3 never completed MPI_File_write_at_all_begin at lapses.c:@MPI_File_write_at_all_begin(@",
+    ),
+    (
+        "dims",
+        "rank 3 calls MPI_Cart_create at lapses.c:@MPI_Cart_create(@ with dims [4, 1] where ranks 0-2 call MPI_Cart_create at \
+         lapses.c:@MPI_Cart_create(@ with dims [2, 2]",
+    ),
+    (
+        "nobody",
+        "ranks 0-3 called MPI_Reduce at lapses.c:@MPI_SUM, MPI_PROC_NULL@ with root MPI_PROC_NULL",
+    ),
 ];
 
 /// What MPICH notices.
@@ -309,6 +322,10 @@ fn of_a_run_that_mpi_ended() {
         (
             "unlocked",
             "rank 0 called MPI_Win_unlock at lapses.c:@// of no lock@ without MPI_Win_lock",
+        ),
+        (
+            "copied",
+            "rank 0 called MPI_Wait at lapses.c:@MPI_Wait(&copy@ with a request that was over",
         ),
         ("early", "; no process had called MPI_Init"),
     ];

@@ -31,6 +31,24 @@ const WINDOWS: &[Case] = &[
         "unfenced",
         "rank 0 called MPI_Win_lock at windows.c:@MPI_LOCK_EXCLUSIVE@ without a fence that ends the epoch before it",
     ),
+    (
+        "own",
+        "rank 0 called MPI_Get at windows.c:@// before the put@ on a part of the window of rank 1 to which rank 0 called \
+         MPI_Put in the same epoch",
+    ),
+    (
+        "unended",
+        "rank 0 called MPI_Win_free at windows.c:@MPI_Win_free(@ without a fence that ends the epoch before it",
+    ),
+    (
+        "outsider",
+        "rank 0 called MPI_Put at windows.c:@rank == 0) MPI_Put(value, 1@ on the window of rank 2, which is not in the group \
+         of MPI_Win_start",
+    ),
+    (
+        "reposted",
+        "rank 1 called MPI_Win_post at windows.c:@// lets rank 0 in@ without MPI_Win_wait for the epoch before it",
+    ),
 ];
 
 const HANDLES: &[Case] = &[
