@@ -43,8 +43,7 @@ const MESSAGES: &[Case] = &[
         &[
             "rank 0 waits in MPI_Recv",
             "iteration 2, for a message from rank 1",
-            "; rank 2 sent rank 0 a message with tag 3 that nobody received; a message of rank 1 was taken before by MPI_Recv at \
-             bugs.c:",
+            "; a message of rank 1 was taken before by MPI_Recv at bugs.c:",
         ],
     ),
     (
@@ -91,8 +90,7 @@ const MESSAGES: &[Case] = &[
         "worker_tag",
         "deadlock",
         &[
-            "rank 0 waits in MPI_Recv",
-            "from anybody with tag 2",
+            "rank 2 waits in MPI_Recv",
             "; rank 2 sent rank 0 a message with tag 1 instead of 2 in MPI_Send at bugs.c:",
         ],
     ),
