@@ -56,6 +56,12 @@ impl Context {
         Self(mixed ^ mixed >> 15)
     }
 
+    /// Whether a slot at its place is its own.
+    #[inline]
+    fn is_of(self, slot: u32) -> bool {
+        slot >> CONTEXT == self.0 >> CONTEXT && slot != 0
+    }
+
     fn instead(self) -> usize {
         self.0.wrapping_mul(0x85eb_ca6b) as usize >> 20
     }
@@ -170,6 +176,13 @@ fn rest(
     Ok(value << left | coder.plain(left, number)?)
 }
 
+#[inline]
+fn is_marked(marks: &[u32; MARKS as usize / 32], symbol: u32) -> bool {
+    let at = symbol % MARKS;
+    let word = marks.get(at as usize / 32).copied().unwrap_or(0);
+    word >> (at % 32) & 1 == 1
+}
+
 /// Codes whether the stream ends here.
 pub(super) fn end(coder: &mut impl Coder, is_end: bool) -> Result<bool, DecodeError> {
     coder.bit(DOUBT, is_end)
@@ -186,16 +199,13 @@ impl<T: Memory> Chances<T> {
         let mask = self.mask();
         let slots = self.slots.words(mask as usize + 1);
         let slot = slots.get_mut((context.0 & mask) as usize)?;
-        let is_its = *slot >> CONTEXT == context.0 >> CONTEXT && *slot != 0;
-        is_its.then_some(slot)
+        context.is_of(*slot).then_some(slot)
     }
 
     /// Whether a prediction of this symbol may have failed anywhere.
     #[inline]
     pub fn is_marked(&self, predicted: u32) -> bool {
-        let at = predicted % MARKS;
-        let word = self.marks.get(at as usize / 32).copied().unwrap_or(0);
-        word >> (at % 32) & 1 == 1
+        is_marked(&self.marks, predicted)
     }
 
     /// Whether a prediction failed there.
@@ -216,6 +226,32 @@ impl<T: Memory> Chances<T> {
             Some(slot) => decide(slot, coder, bit),
             None => Ok(false),
         }
+    }
+
+    /// Codes that predictions held, those of `symbols` behind `last`: a decision in each context that is open. The last
+    /// symbols by then. What does not change is asked once, and no context waits for the decision in another.
+    #[inline]
+    pub fn held(
+        &mut self,
+        mut last: [u32; NEAR],
+        symbols: &[u32],
+        coder: &mut impl Coder,
+    ) -> Result<[u32; NEAR], DecodeError> {
+        let mask = self.mask();
+        let marks = &self.marks;
+        let slots = self.slots.words(mask as usize + 1);
+        for symbol in symbols {
+            if is_marked(&marks, *symbol) {
+                let context = Context::new(last, *symbol);
+                if let Some(slot) = slots.get_mut((context.0 & mask) as usize)
+                    && context.is_of(*slot)
+                {
+                    decide(slot, coder, false)?;
+                }
+            }
+            last = [*symbol, last[0], last[1]];
+        }
+        Ok(last)
     }
 
     /// A slot of another context is this one's from now on.

@@ -114,16 +114,10 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
             chances.run(coder, run)?;
             chances.failed::<S>(context, predicted);
         } else {
-            let (mut place, parts) = model.followed::<S>();
-            // Loop by loop: an iterator over both costs a sixth more in programs that poll.
+            let (place, parts) = model.followed::<S>();
+            let mut last = model.before::<S>(place);
             for part in parts {
-                for symbol in part {
-                    if chances.is_marked(*symbol) {
-                        let last = model.before::<S>(place);
-                        chances.fails(Context::new(last, *symbol), coder, false)?;
-                    }
-                    place = place.wrapping_add(1);
-                }
+                last = chances.held(last, part, coder)?;
             }
             chances.fails(context, coder, true)?;
         }
