@@ -35,6 +35,38 @@ const LONG_NUMBERS: u32 = 15;
 const RUNS: usize = 64 + 8 * (LONG_NUMBERS as usize + 1);
 const SYMBOLS: usize = 64 + 8 * 33;
 
+/// The last symbols, in two registers: those before the nearest are asked for together, which memory that was written one
+/// by one gives late.
+#[derive(Clone, Copy)]
+struct Last {
+    nearest: u32,
+    others: u64,
+}
+
+impl Last {
+    #[inline]
+    fn new([a, b, c]: [u32; NEAR]) -> Self {
+        Self {
+            nearest: a,
+            others: u64::from(b) | u64::from(c) << 32,
+        }
+    }
+
+    /// One symbol further.
+    #[inline]
+    fn then(self, symbol: u32) -> Self {
+        Self {
+            nearest: symbol,
+            others: u64::from(self.nearest) | self.others << 32,
+        }
+    }
+
+    #[inline]
+    fn symbols(self) -> [u32; NEAR] {
+        [self.nearest, self.others as u32, (self.others >> 32) as u32]
+    }
+}
+
 /// Where a prediction stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Context(u32);
@@ -43,9 +75,14 @@ impl Context {
     /// Of the symbol that is predicted behind `last`, the nearest first.
     #[inline]
     pub fn new(last: [u32; NEAR], predicted: u32) -> Self {
-        let [a, b, c] = last.map(u64::from);
-        let near = (u64::from(predicted) | a << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let far = (b | c << 32).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+        Self::behind(Last::new(last), predicted)
+    }
+
+    #[inline]
+    fn behind(last: Last, predicted: u32) -> Self {
+        let near = u64::from(predicted) | u64::from(last.nearest) << 32;
+        let near = near.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let far = last.others.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
         let mixed = (near.wrapping_add(far) >> 32) as u32;
         Self(mixed ^ mixed >> 15)
     }
@@ -233,25 +270,26 @@ impl<T: Memory> Chances<T> {
     #[inline]
     pub fn held(
         &mut self,
-        mut last: [u32; NEAR],
+        last: [u32; NEAR],
         symbols: &[u32],
         coder: &mut impl Coder,
     ) -> Result<[u32; NEAR], DecodeError> {
+        let mut last = Last::new(last);
         let mask = self.mask();
         let marks = &self.marks;
         let slots = self.slots.words(mask as usize + 1);
         for symbol in symbols {
-            if is_marked(&marks, *symbol) {
-                let context = Context::new(last, *symbol);
+            if is_marked(marks, *symbol) {
+                let context = Context::behind(last, *symbol);
                 if let Some(slot) = slots.get_mut((context.0 & mask) as usize)
                     && context.is_of(*slot)
                 {
                     decide(slot, coder, false)?;
                 }
             }
-            last = [*symbol, last[0], last[1]];
+            last = last.then(*symbol);
         }
-        Ok(last)
+        Ok(last.symbols())
     }
 
     /// A slot of another context is this one's from now on.
