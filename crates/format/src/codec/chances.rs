@@ -292,6 +292,41 @@ impl<T: Memory> Chances<T> {
         Ok(last.symbols())
     }
 
+    /// The other direction of [`Chances::held`] and what comes then: how many predictions held of `parts`, which stand
+    /// behind `last` and go round, before one failed.
+    #[inline]
+    pub fn fails_behind(
+        &mut self,
+        last: [u32; NEAR],
+        parts: [&[u32]; 2],
+        most: u64,
+        coder: &mut impl Coder,
+    ) -> Result<u64, DecodeError> {
+        let mut last = Last::new(last);
+        let mask = self.mask();
+        let marks = &self.marks;
+        let slots = self.slots.words(mask as usize + 1);
+        let mut run = 0;
+        while run < most && !parts.iter().all(|part| part.is_empty()) {
+            for part in parts {
+                for symbol in part.iter().take((most - run) as usize) {
+                    if is_marked(marks, *symbol) {
+                        let context = Context::behind(last, *symbol);
+                        if let Some(slot) = slots.get_mut((context.0 & mask) as usize)
+                            && context.is_of(*slot)
+                            && decide(slot, coder, false)?
+                        {
+                            return Ok(run);
+                        }
+                    }
+                    last = last.then(*symbol);
+                    run += 1;
+                }
+            }
+        }
+        Err(DecodeError::Endless)
+    }
+
     /// A slot of another context is this one's from now on.
     #[inline]
     fn learn<S: Size>(&mut self, context: Context, bit: bool) {

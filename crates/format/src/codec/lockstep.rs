@@ -20,7 +20,7 @@
 use super::chances::{Chances, Context, end};
 use super::coder::{Coder, Position, Reader, Writer};
 use super::memory::Memory;
-use super::model::{MOST_STAGED, Model, NEAR, Size};
+use super::model::{MOST_STAGED, Model, Size};
 use super::{DecodeError, Round, Sink, Source, Tail};
 use crate::arithmetic::Interval;
 use crate::side::{Broken, put_varint, read_varint};
@@ -33,12 +33,6 @@ const fn most_walked<S: Size>() -> u64 {
     } else {
         MOST_WALKED
     }
-}
-
-/// The symbols before a place, one further.
-#[inline]
-fn then(last: [u32; NEAR], symbol: u32) -> [u32; NEAR] {
-    [symbol, last[0], last[1]]
 }
 
 /// The encoder in memory that is zero at first.
@@ -362,12 +356,6 @@ fn walked<S: Size, T: Memory, H: Memory>(
     chances: &mut Chances<T>,
     coder: &mut impl Coder,
 ) -> Result<u64, DecodeError> {
-    let (mut last, symbols) = model.ahead_of::<S>();
-    for (symbol, run) in symbols.zip(0..most_walked::<S>()) {
-        if chances.is_marked(symbol) && chances.fails(Context::new(last, symbol), coder, false)? {
-            return Ok(run);
-        }
-        last = then(last, symbol);
-    }
-    Err(DecodeError::Endless)
+    let (last, parts) = model.ahead_of::<S>();
+    chances.fails_behind(last, parts, most_walked::<S>(), coder)
 }

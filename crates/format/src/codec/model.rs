@@ -144,33 +144,30 @@ impl<T: Memory, H: Memory> Model<T, H> {
     #[inline]
     pub fn followed<S: Size>(&self) -> (u32, [&[u32]; 2]) {
         let place = self.head.wrapping_sub(self.run as u32);
-        let start = (place & (S::WINDOW - 1)) as usize;
-        let end = start + self.run as usize;
-        let window = S::WINDOW as usize;
-        let part = |from: usize, to: usize| self.history.present().get(from..to).unwrap_or(&[]);
-        let parts = [
-            part(start, end.min(window)),
-            part(0, end.saturating_sub(window)),
-        ];
-        (place, parts)
+        (place, self.parts::<S>(place, self.run as usize))
     }
 
-    /// The symbols that were predicted where the run began, without an end; and those before them. Of a run that
-    /// is not longer than [`Size::KEPT`].
+    /// The symbols that were predicted where the run began, which go round, in two parts where they go round the end of the
+    /// history; and the symbols before them. Of a run that is not longer than [`Size::KEPT`].
     #[inline]
-    pub fn ahead_of<S: Size>(&self) -> ([u32; NEAR], impl Iterator<Item = u32> + '_) {
+    pub fn ahead_of<S: Size>(&self) -> ([u32; NEAR], [&[u32]; 2]) {
         let back = |place: u32| place.wrapping_sub(self.run as u32);
         let (from, head) = (back(self.from), back(self.head));
-        let mut place = from;
-        let symbols = core::iter::repeat_with(move || {
-            let symbol = self.at::<S>(place);
-            place = place.wrapping_add(1);
-            if place == head {
-                place = from;
-            }
-            symbol
-        });
-        (self.before::<S>(head), symbols)
+        let length = head.wrapping_sub(from) as usize;
+        (self.before::<S>(head), self.parts::<S>(from, length))
+    }
+
+    /// What stands from a place on, in two parts where it goes round the end of the history.
+    #[inline]
+    fn parts<S: Size>(&self, place: u32, length: usize) -> [&[u32]; 2] {
+        let start = (place & (S::WINDOW - 1)) as usize;
+        let end = start + length;
+        let window = S::WINDOW as usize;
+        let part = |from: usize, to: usize| self.history.present().get(from..to).unwrap_or(&[]);
+        [
+            part(start, end.min(window)),
+            part(0, end.saturating_sub(window)),
+        ]
     }
 
     /// The last symbols, the nearest first.
