@@ -196,7 +196,7 @@ pub fn compare_in_order(
             differs = true;
         }
     }
-    if p.is_some() && options.part.to.is_none() {
+    if options.part.to.is_none() {
         let mut unended = unended::unended(normals, faulty);
         // A crash is told whatever else differs, a hang where nothing else does.
         unended.retain(|_, end| (asks && !by_steps) || unended::is_crash(end));

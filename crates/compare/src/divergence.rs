@@ -11,10 +11,13 @@
 //!                               ▲ iteration 8 of L1: Send instead of Recv
 //! ```
 
+use crate::internals::{is_internal, plain};
 use crate::object::serialize_trace;
+use crate::timing::called;
 use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
 use lockstep_loops::{BodyId, Names};
 use lockstep_trace::{Run, SourceLine, Thread, TraceName};
+use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -86,6 +89,11 @@ pub struct Divergence {
     /// Lines of the source where the faulty call is made, as far as known: one, or candidates.
     #[serde(serialize_with = "serialize_lines")]
     pub source: Vec<SourceLine>,
+    /// The same loops by what they call, as a sentence has them: `[MPI_Recv MPI_Send]`. Empty where nobody looked.
+    #[serde(skip)]
+    pub(crate) around: Vec<String>,
+    #[serde(skip)]
+    bodies: Vec<BodyId>,
     #[serde(skip)]
     caller: Option<FunctionKey>,
     #[serde(skip)]
@@ -215,6 +223,23 @@ pub(crate) fn beside(
     }
 }
 
+/// How many calls of a loop are told.
+const CALLS: usize = 3;
+
+/// What a loop calls first, in short: `[exchange update measure ...]`. What a library does only where there is nothing else.
+fn calls(forest: &Forest, looped: NodeId) -> String {
+    let called = called(forest, looped);
+    let name = |function: &FunctionKey| forest.function(*function).name.as_str();
+    let own = called.iter().map(name).filter(|it| !is_internal(it));
+    let mut names: Vec<&str> = own.collect();
+    if names.is_empty() {
+        names = called.iter().map(name).collect();
+    }
+    let more = if names.len() > CALLS { " ..." } else { "" };
+    let told: Vec<String> = names.into_iter().take(CALLS).map(plain).collect();
+    format!("[{}{more}]", told.join(" "))
+}
+
 fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Names) -> Divergence {
     let name = |next: Next| match next {
         Next::Call { function, .. } => Some(forest.function(function).name.clone()),
@@ -245,6 +270,8 @@ fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Name
             .map(|(body, iteration)| (names.label(*body), *iteration))
             .collect(),
         source: Vec::new(),
+        around: Vec::new(),
+        bodies: mismatch.loops.iter().map(|(body, _)| *body).collect(),
         caller: mismatch.stack.last().copied(),
         callee: match mismatch.faulty {
             Next::Call { function, .. } => Some(function),
@@ -255,6 +282,18 @@ fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Name
 }
 
 impl Divergence {
+    /// Says what the loops around it call; `examples` has a loop of each body.
+    pub(crate) fn tell_loops(&mut self, forest: &Forest, examples: &FxHashMap<BodyId, NodeId>) {
+        let told = |body: &BodyId| Some(calls(forest, *examples.get(body)?));
+        let around: Option<Vec<String>> = self.bodies.iter().map(told).collect();
+        self.around = around.unwrap_or_default();
+    }
+
+    /// The bodies of the loops around it.
+    pub(crate) fn bodies(&self) -> &[BodyId] {
+        &self.bodies
+    }
+
     /// Looks up where in the source of the faulty run the diverging call is made: where the open call
     /// was called, if it is one; else every line from which its caller calls that function.
     pub fn locate(&mut self, run: &Run, functions: &FunctionMap, thread: &Thread) {

@@ -12,11 +12,11 @@ use crate::sequence::{Lens, Trees};
 use crate::suspect::{Finding, Reason, Stuck};
 use crate::teams::Teams;
 use crate::{Divergence, DivergenceKind, Options, sweep};
-use lockstep_calltree::{NodeId, Projection, Trace};
-use lockstep_loops::Names;
+use lockstep_calltree::{Forest, NodeId, Projection, Trace};
+use lockstep_loops::{BodyId, Names};
 use lockstep_trace::{FunctionId, Run, ThreadName, TraceName};
 use regex::Regex;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -244,9 +244,10 @@ impl Explained {
             .collect();
         let usual = Usual::of(&trees.forest, &roots, Teams::of(trees, &all));
         let places = 0..trees.runs.last().map_or(0, Vec::len);
-        let found = places
+        let mut found = places
             .map(|place| nearest(trees, &sides, place, &mut projection, (&names, &usual)))
             .collect::<Vec<Option<Found>>>();
+        tell_loops(&trees.forest, &sides, &mut found);
         let events = |root: NodeId| trees.forest.node(root).events + 1;
         let last = trees.runs.last().map_or(&[][..], Vec::as_slice);
         let explained = found.iter().zip(last).filter_map(|(found, faulty)| {
@@ -304,6 +305,34 @@ impl Explained {
             (all && (!alone || sets)).then(|| first.clone())
         };
         kinds.iter().filter_map(of_kind).collect()
+    }
+}
+
+/// Says of the loops around divergences what they call. O(nodes), if there are any.
+fn tell_loops(forest: &Forest, sides: &[Vec<Side>], found: &mut [Option<Found>]) {
+    let in_loops = |it: &&mut Divergence| !it.bodies().is_empty();
+    let divergences = found.iter_mut().flatten().flat_map(|found| {
+        let Divergences { structure, counts } = &mut found.divergences;
+        [structure, counts].into_iter().flatten()
+    });
+    let told: Vec<&mut Divergence> = divergences.filter(in_loops).collect();
+    if told.is_empty() {
+        return;
+    }
+    let roots: Vec<NodeId> = sides.iter().flatten().map(|it| it.root).collect();
+    let mut examples: FxHashMap<BodyId, NodeId> = FxHashMap::default();
+    let mut seen: FxHashSet<NodeId> = FxHashSet::default();
+    let mut open = roots;
+    while let Some(id) = open.pop() {
+        if seen.insert(id) {
+            if let Some(body) = forest.body(id) {
+                examples.entry(body).or_insert(id);
+            }
+            open.extend(forest.node(id).items.iter().map(|item| item.node));
+        }
+    }
+    for divergence in told {
+        divergence.tell_loops(forest, &examples);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where two folded sequences part, in words: the short form of a diffNLR (thesis 3.2.7.1).
 
+use crate::internals::told;
 use crate::sequence::{Folding, Trees};
 use lockstep_loops::{BodyId, Element, Key, Mode};
 
@@ -101,7 +102,7 @@ impl Words<'_> {
 
     fn element(&self, element: &Element) -> String {
         match element {
-            Element::Symbol(symbol) => self.trees.name(*symbol).to_owned(),
+            Element::Symbol(symbol) => told(self.trees.name(*symbol)).into_owned(),
             Element::Loop(looped) => format!("{}^{}", self.body(looped.body(), 0), looped.count()),
         }
     }
@@ -112,7 +113,7 @@ impl Words<'_> {
             .iter()
             .take(BODY)
             .map(|key| match key {
-                Key::Symbol(symbol) => self.trees.name(*symbol).to_owned(),
+                Key::Symbol(symbol) => told(self.trees.name(*symbol)).into_owned(),
                 Key::Loop(inner) | Key::Times(inner, _) if depth < 2 => {
                     format!("{}*", self.body(*inner, depth + 1))
                 }

@@ -10,13 +10,29 @@
 //!  run( std::function::operator()( _M_invoke( tile( blur ) ) ) )          is   run( std::function::operator()( tile( blur ) ) )
 //! ```
 
+use crate::timing::is_timing;
 use lockstep_trace::brief;
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// Namespaces of the library.
-const PREFIXES: [&str; 4] = ["std::", "__gnu_cxx::", "__cxxabiv1::", "__gthread_"];
+/// Namespaces of the library; those of names that nobody could read, too.
+const PREFIXES: [&str; 11] = [
+    "std::",
+    "__gnu_cxx::",
+    "__cxxabiv1::",
+    "__gthread_",
+    "_ZSt",
+    "_ZNSt",
+    "_ZNKSt",
+    "_ZN9__gnu_cxx",
+    "_ZNK9__gnu_cxx",
+    "_ZN10__cxxabiv1",
+    "_ZNK10__cxxabiv1",
+];
+
+/// How a future waits, if it does at all.
+const FUTEX: [&str; 2] = ["std::__atomic_futex", "_ZNSt22__atomic_futex"];
 
 /// Calls that move memory about, or read it.
 static MEMORY: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -36,11 +52,14 @@ pub(crate) fn is_internal(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether what it is called for inside of another of them is told.
+/// Whether a call of it inside of another of them is told.
 pub(crate) fn is_shown(name: &str) -> bool {
     let is = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|it| it.is_match(name));
     match is_internal(name) {
-        true => is(&THROWS),
+        true => {
+            let is_futex = FUTEX.iter().any(|prefix| name.starts_with(prefix));
+            is(&THROWS) || (is_timing(name) && !is_futex)
+        }
         false => !is(&MEMORY),
     }
 }
@@ -61,8 +80,8 @@ pub(crate) fn told_around(name: &str) -> String {
     }
 }
 
-/// `std::function::operator()` of `std::function<void ()>::operator()() const`; `a lambda of submit()` where the library only calls one.
-fn plain(name: &str) -> String {
+/// Without what templates were made for and what is given: `std::function::operator()` of `std::function<void ()>::operator()() const`.
+pub(crate) fn plain(name: &str) -> String {
     let mut depth = 0usize;
     let mut found = String::new();
     let mut rest = name;

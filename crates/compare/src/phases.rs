@@ -13,6 +13,7 @@
 //! A body is what a phase calls, each call with its whole shape, loops counted once: trip counts make no new body.
 //! *Costs*: the direct calls of one frame, at most [`MOST`] of them. *Not for* threads without such a loop.
 
+use crate::internals::told;
 use crate::sequence::Trees;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Shape};
 use lockstep_loops::{Bodies, Element, Key, Mode, fold};
@@ -57,7 +58,9 @@ impl Phases {
         };
         Some(format!(
             "iteration {first} of {} in {} (from one {} to the next) is the first with a new body; {more}",
-            self.faulty, self.function, self.marker
+            self.faulty,
+            told(&self.function),
+            told(&self.marker)
         ))
     }
 }

@@ -6,7 +6,6 @@ use crate::filter::{self, Filter, Groups};
 use crate::internals;
 use crate::pairing::{self, Partners};
 use crate::part::{Bounds, Cut};
-use crate::timing;
 use crate::{Error, ObjectName, Options};
 use lockstep_calltree::{
     Forest, FunctionKey, FunctionMap, NodeId, Projection, Token, Trace, fold_tokens, left_out,
@@ -310,8 +309,9 @@ impl Trees {
         if lens.is_some() || !closed.contains(&true) {
             return self.projection_without(lens, names);
         }
-        let is_shown = |name: &str| internals::is_shown(name) || timing::is_timing(name);
-        let shown = functions().map(|it| is_shown(&it.name)).collect();
+        let shown = functions()
+            .map(|it| internals::is_shown(&it.name))
+            .collect();
         let mut groups = self.groups.iter().zip(0..);
         let keep = |function: &lockstep_calltree::Function| {
             groups.next().is_some_and(|(groups, key)| {

@@ -162,6 +162,8 @@ pub(crate) struct Finding {
     pub(crate) ended: Option<String>,
     /// Whether the other traces wait for it, by the analysis of who waits for whom.
     pub(crate) is_culprit: bool,
+    /// Whether its process crashed in it, as none does in normal runs.
+    pub(crate) has_crashed: bool,
     /// Whether it differs after it started a process of another program that differs, too: it answers to how that went.
     pub(crate) answers: bool,
     /// Instead of a divergence: what the trace does, in words.
@@ -247,6 +249,12 @@ impl Finding {
         divergence.map_or(&[], |divergence| &divergence.loops)
     }
 
+    /// What these loops call, if somebody looked.
+    pub(crate) fn around(&self) -> &[String] {
+        let divergence = self.by_mpi.as_ref().or(self.divergence.as_ref());
+        divergence.map_or(&[], |divergence| &divergence.around)
+    }
+
     /// A trace that differs, of which no more is known.
     pub(crate) fn new(trace: TraceName, reason: Reason, divergence: Option<Divergence>) -> Self {
         Self {
@@ -265,6 +273,7 @@ impl Finding {
             phases: None,
             ended: None,
             is_culprit: false,
+            has_crashed: false,
             answers: false,
             wrong: None,
             standing: None,

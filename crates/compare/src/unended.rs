@@ -47,6 +47,7 @@ pub(crate) fn suspect(
         };
         for finding in findings.iter_mut().filter(|it| held(it) == Some(first)) {
             finding.is_culprit |= is_crash(end);
+            finding.has_crashed = is_crash(end);
             // Where it is told how it came to its end already, that says more.
             let is_open = finding
                 .divergence
@@ -65,8 +66,21 @@ pub(crate) fn suspect(
     }
 }
 
-/// How far from the cause a thread is that is open in this call: one that waits for another's end, or
-/// for something to do, is farther than one that waits for a lock or does not wait.
+/// Calls that end a process.
+const ENDS: [&str; 9] = [
+    "abort",
+    "raise",
+    "pthread_kill",
+    "__assert_fail",
+    "__stack_chk_fail",
+    "std::terminate",
+    "std::__throw_",
+    "std::rethrow_exception",
+    "__cxa_",
+];
+
+/// How far from the cause a thread is that is open in this call: of a process that crashed who ended it is the cause; one that waits
+/// for another's end, or for something to do, is farther than one that waits for a lock or does not wait.
 fn place(function: &str, end: End) -> u8 {
     let has = |words: &[&str]| words.iter().any(|word| function.contains(word));
     let waits = has(&[
@@ -74,11 +88,12 @@ fn place(function: &str, end: End) -> u8 {
     ]);
     let locks = has(&["lock"]);
     match () {
-        () if has(&["join"]) => 2,
-        () if waits => 1,
+        () if is_crash(&end) && ENDS.iter().any(|it| function.starts_with(it)) => 0,
+        () if has(&["join"]) => 3,
+        () if waits => 2,
         // Who crashes does not wait for a lock.
-        () if locks => u8::from(end.kind == EndKind::Signalled),
-        () => 0,
+        () if locks => 1 + u8::from(end.kind == EndKind::Signalled),
+        () => 1,
     }
 }
 

@@ -1,6 +1,7 @@
 //! One sentence: who fell out of step, where, and what became of the others.
 
 use crate::findings::Common;
+use crate::internals::{is_internal, told, told_around};
 use crate::suspect::{Finding, Reason};
 use crate::{Divergence, DivergenceKind};
 use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, ranges};
@@ -223,9 +224,9 @@ pub(crate) fn parts(finding: &Finding) -> String {
             match &finding.stuck {
                 Some(stuck) if Some(&stuck.function) != divergence.faulty.as_ref() => format!(
                     "is stuck in {}{}, within {}{}{iterations},{instead}",
-                    stuck.function,
+                    told(&stuck.function),
                     at(stuck.line.as_slice()),
-                    brief(divergence.faulty.as_deref().unwrap_or_default()),
+                    told_around(divergence.faulty.as_deref().unwrap_or_default()),
                     place(divergence)
                 ),
                 _ => format!(
@@ -238,7 +239,9 @@ pub(crate) fn parts(finding: &Finding) -> String {
         DivergenceKind::OtherCall | DivergenceKind::GoesOn => {
             let inner = match by_mpi {
                 Some(by_mpi) => match (&by_mpi.faulty, &by_mpi.normal) {
-                    (Some(faulty), Some(normal)) => format!(" ({faulty} for {normal})"),
+                    (Some(faulty), Some(normal)) => {
+                        format!(" ({} for {})", told(faulty), told(normal))
+                    }
                     _ => String::new(),
                 },
                 None => String::new(),
@@ -247,7 +250,7 @@ pub(crate) fn parts(finding: &Finding) -> String {
             let ended = match (&finding.ended, &finding.stuck) {
                 (Some(ended), Some(stuck)) => {
                     let at = at(stuck.line.as_slice());
-                    format!(", and {ended} in {}{at}", stuck.function)
+                    format!(", and {ended} in {}{at}", told(&stuck.function))
                 }
                 (Some(ended), None) => format!(", and {ended}"),
                 _ => String::new(),
@@ -261,7 +264,7 @@ pub(crate) fn parts(finding: &Finding) -> String {
         }
         DivergenceKind::EndsEarly => {
             let does = match (&finding.ended, divergence.stack.last()) {
-                (Some(ended), Some(function)) => format!("{ended} in {function}"),
+                (Some(ended), Some(function)) => format!("{ended} in {}", told(function)),
                 _ => does(divergence),
             };
             format!("{does}{}{iterations}", place(divergence))
@@ -290,21 +293,21 @@ fn plain(divergence: &Divergence) -> String {
 fn instead(divergence: &Divergence) -> String {
     match divergence.normal.as_deref() {
         Some("return") => match divergence.stack.last() {
-            Some(function) => format!(" where the normal run returns from {function}"),
+            Some(function) => format!(" where the normal run returns from {}", told(function)),
             None => " where the normal run returns".to_owned(),
         },
-        Some(call) => format!(" where the normal run calls {call}"),
+        Some(call) => format!(" where the normal run calls {}", told(call)),
         None => " where the normal run has ended".to_owned(),
     }
 }
 
 fn does(divergence: &Divergence) -> String {
     match (divergence.faulty.as_deref(), divergence.stack.last()) {
-        (Some("return"), Some(function)) => format!("returns from {function}"),
+        (Some("return"), Some(function)) => format!("returns from {}", told(function)),
         (Some("return"), None) => "returns".to_owned(),
-        (Some(call), _) if divergence.faulty_is_open => format!("is stuck in {call}"),
-        (Some(call), _) => format!("calls {call}"),
-        (None, Some(function)) => format!("never returns from {function}"),
+        (Some(call), _) if divergence.faulty_is_open => format!("is stuck in {}", told(call)),
+        (Some(call), _) => format!("calls {}", told(call)),
+        (None, Some(function)) => format!("never returns from {}", told(function)),
         (None, None) => "ends early".to_owned(),
     }
 }
@@ -314,7 +317,12 @@ fn place(divergence: &Divergence) -> String {
     let mut place = String::new();
     // An end has the function that it is stuck in on top of the stack, and is told already.
     if let (Some(caller), Some(_)) = (divergence.stack.last(), &divergence.faulty) {
-        place.push_str(&format!(", in {}", brief(caller)));
+        place.push_str(&format!(", in {}", told_around(caller)));
+        // Who looks for it looks in the program's own function.
+        let own = divergence.stack.iter().rev().find(|it| !is_internal(it));
+        if let (true, Some(own)) = (is_internal(caller), own) {
+            place.push_str(&format!(", called in {}", brief(own)));
+        }
     }
     place.push_str(&at(&divergence.source));
     place
@@ -337,7 +345,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `, after 7 of 16 iterations of the loop [MPI_Recv MPI_Send]`, or `, in iteration 8 of loop L1`.
+/// `, after 7 of 16 iterations of the loop [MPI_Recv MPI_Send]`, or `, in iteration 8 of the loop [MPI_Recv MPI_Send]`.
 fn iterations(finding: &Finding) -> String {
     if let Some(iterations) = finding.iterations() {
         return format!(
@@ -355,12 +363,17 @@ fn iterations(finding: &Finding) -> String {
     {
         return format!(
             ", in iteration {at} of {} (from one {} to the next)",
-            phases.function, phases.marker
+            told(&phases.function),
+            told(&phases.marker)
         );
     }
-    let loops = finding.loops().iter().rev();
+    let around = finding.around();
+    let loops = finding.loops().iter().enumerate().rev();
     loops
-        .map(|(name, iteration)| format!(", in iteration {iteration} of loop {name}"))
+        .map(|(place, (name, iteration))| match around.get(place) {
+            Some(calls) => format!(", in iteration {iteration} of the loop {calls}"),
+            None => format!(", in iteration {iteration} of loop {name}"),
+        })
         .collect()
 }
 
@@ -380,8 +393,8 @@ fn ends_in(findings: &[&Finding]) -> String {
     functions.sort_unstable();
     functions.dedup();
     match functions.as_slice() {
-        [one] => format!(", in {one}"),
-        [one, two] => format!(", in {one} or {two}"),
+        [one] => format!(", in {}", told(one)),
+        [one, two] => format!(", in {} or {}", told(one), told(two)),
         _ => String::new(),
     }
 }

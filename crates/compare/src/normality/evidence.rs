@@ -2,13 +2,14 @@
 
 use crate::attribute::Entry;
 use crate::flat;
+use crate::internals::{told, told_around};
 use crate::normality::features::{Features, Key, Meaning, Often};
 use crate::normality::surprisal::Oddity;
 use crate::sequence::Trees;
-use lockstep_calltree::FunctionKey;
-use lockstep_loops::Names;
+use lockstep_calltree::{FunctionKey, Label, NodeId};
 use lockstep_trace::{Event, Run, SourceLine, Thread, TraceName};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Something that a trace does and comparable ones do not, or the other way round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,6 +93,10 @@ pub(super) fn lines(
 fn short(place: &str) -> &str {
     place.rsplit('/').next().unwrap_or(place)
 }
+
+/// So many elements of a loop are told, and so many loops within each other.
+const BODY: usize = 8;
+const DEEP: usize = 2;
 
 /// How many pieces of evidence are told of a trace.
 const TOLD: usize = 3;
@@ -206,6 +211,37 @@ impl Words<'_> {
         &self.trees.forest.function(function).name
     }
 
+    fn told(&self, function: FunctionKey) -> Cow<'_, str> {
+        told(self.name(function))
+    }
+
+    /// What a loop calls, loops in it by what they call: `[exchange [update]* measure]`.
+    fn body(&self, looped: NodeId, depth: usize) -> String {
+        let forest = &self.trees.forest;
+        let Some(item) = forest.node(looped).items.first() else {
+            return "[]".to_owned();
+        };
+        let of_iteration: Vec<NodeId> = match forest.node(item.node).label {
+            Label::Iteration => (forest.node(item.node).items.iter())
+                .map(|item| item.node)
+                .collect(),
+            _ => vec![item.node],
+        };
+        let mut words: Vec<String> = (of_iteration.iter().take(BODY))
+            .map(|id| match forest.node(*id).label {
+                Label::Call(call) => self.told(call.function).into_owned(),
+                Label::Loop(_) if depth < DEEP => format!("{}*", self.body(*id, depth + 1)),
+                Label::Loop(_) => "[...]*".to_owned(),
+                Label::Return => "return".to_owned(),
+                Label::Trace | Label::Iteration => String::new(),
+            })
+            .collect();
+        if of_iteration.len() > BODY {
+            words.push("...".to_owned());
+        }
+        format!("[{}]", words.join(" "))
+    }
+
     /// The call that an attribute is about.
     fn call(&self, key: &Key) -> Option<(FunctionKey, FunctionKey)> {
         match key {
@@ -254,15 +290,15 @@ impl Words<'_> {
                 }
             }
             Key::Edge(caller, callee, often) => {
-                let from = caller.map_or_else(String::new, |it| format!(" from {}", self.name(it)));
-                format!("a call of {}{from}{}", self.name(*callee), times(*often))
+                let from = caller.map_or_else(String::new, |it| format!(" from {}", self.told(it)));
+                format!("a call of {}{from}{}", self.told(*callee), times(*often))
             }
             Key::Step(function, (after, next)) => {
                 let within = function.map_or_else(String::new, |it| {
-                    format!(" in {}", lockstep_trace::brief(self.name(it)))
+                    format!(" in {}", told_around(self.name(it)))
                 });
-                let after = after.map(|it| self.name(it));
-                match (after, next.map(|it| self.name(it))) {
+                let after = after.map(|it| self.told(it));
+                match (after, next.map(|it| self.told(it))) {
                     (Some(after), Some(next)) => format!("{next} right after {after}{within}"),
                     (None, Some(next)) => format!("{next} first of all{within}"),
                     (Some(after), None) => format!("a return right after {after}{within}"),
@@ -274,21 +310,19 @@ impl Words<'_> {
                 let mut names = Vec::new();
                 let mut next = Some(*path);
                 while let Some(path) = next {
-                    names.push(self.name(paths[path as usize].1));
+                    names.push(self.told(paths[path as usize].1));
                     next = paths[path as usize].0;
                 }
                 names.reverse();
                 format!("the calls {}", names.join(" > "))
             }
             Key::Loop(caller, example, often) => {
-                let mut names = Names::new();
-                self.trees.forest.name_loops(*example, &mut names);
-                let body = self.trees.forest.body_names(*example, &names).join(" ");
-                let within = caller.map_or_else(String::new, |it| format!(" in {}", self.name(it)));
-                format!("a loop [{body}]{within}{}", with(*often, "iterations"))
+                let body = self.body(*example, 0);
+                let within = caller.map_or_else(String::new, |it| format!(" in {}", self.told(it)));
+                format!("a loop {body}{within}{}", with(*often, "iterations"))
             }
             Key::Open(stack) => {
-                let names: Vec<&str> = stack.iter().map(|it| self.name(*it)).collect();
+                let names: Vec<_> = stack.iter().map(|it| self.told(*it)).collect();
                 format!("an end within {}", names.join(" > "))
             }
             Key::Argument(function, name, said) => format!("{function} with {name}={said}"),
@@ -304,7 +338,7 @@ impl Words<'_> {
         };
         let (_, folding) = &self.features.lenses[lens];
         match entry {
-            Entry::Function(symbol) => self.trees.name(symbol).to_owned(),
+            Entry::Function(symbol) => told(self.trees.name(symbol)).into_owned(),
             Entry::Loop(body) => flat::body(body, folding, self.trees),
         }
     }

@@ -51,6 +51,7 @@ pub(crate) fn rank(
             it.shared,
             it.is_usual(),
             it.answers,
+            it.has_crashed,
             it.is_culprit,
             it.reason,
         )
@@ -239,9 +240,9 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
             .get(&finding.trace.process)
             .filter(|_| finding.follows());
         (
-            finding.shared,
-            finding.is_usual(),
-            finding.answers,
+            (finding.shared, finding.is_usual(), finding.answers),
+            // A crash is no matter of degree: only a wrong argument says more.
+            !(finding.has_crashed || finding.reason == Reason::Arguments),
             finding.is_behind_culprits(by_score),
             if by_score {
                 finding.reason.apart_from_noise()

@@ -1,0 +1,168 @@
+//! What a standard library does inside itself is no part of a program's way; what it calls of the program is.
+#![allow(clippy::unwrap_used)]
+
+mod made;
+mod odd_even;
+
+use lockstep_compare::{Comparison, Options, compare};
+use lockstep_trace::{End, EndKind, Event, FunctionId, Run, TraceName};
+use made::{Made, Random};
+
+const NAMES: [&str; 10] = [
+    "main",
+    "count",
+    "std::unordered_map<int, int>::operator[](int const&)",
+    "std::_Hashtable<int, int>::_M_find_before_node(unsigned long) const",
+    "memcmp",
+    "std::for_each<int*, Task>(int*, int*, Task)",
+    "visit",
+    "inner",
+    "abort",
+    "work",
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bug {
+    None,
+    /// Rank 2 leaves out what it does in a visit, from step 15 on.
+    Inner,
+    /// It does not look into the table in step 15.
+    Lookup,
+}
+
+/// Four ranks of 30 steps: a look into a table whose chains follow from addresses, and a walk over a list.
+fn tables(seed: u64, bug: Bug) -> Run {
+    let mut random = Random::new(seed);
+    let traces = (0..4).map(|rank| {
+        let mut trace = Made::new(&NAMES);
+        trace.call("main", |trace| {
+            for step in 0..30 {
+                let bug = if rank == 2 && step >= 15 {
+                    bug
+                } else {
+                    Bug::None
+                };
+                trace.call("count", |trace| {
+                    if !(bug == Bug::Lookup && step == 15) {
+                        trace.call(NAMES[2], |trace| {
+                            for _ in 0..random.below(3) {
+                                trace.call(NAMES[3], |trace| {
+                                    for _ in 0..random.below(3) {
+                                        trace.leaf("memcmp");
+                                    }
+                                });
+                            }
+                        });
+                    }
+                    trace.leaf("work");
+                });
+                trace.call(NAMES[5], |trace| {
+                    for _ in 0..3 {
+                        trace.call("visit", |trace| {
+                            if bug != Bug::Inner {
+                                trace.leaf("inner");
+                            }
+                        });
+                    }
+                });
+            }
+        });
+        trace.events
+    });
+    odd_even::run(&NAMES, traces.collect())
+}
+
+fn against(normals: u64, faulty: &Run) -> Comparison {
+    let normals: Vec<Run> = (1..=normals).map(|seed| tables(seed, Bug::None)).collect();
+    let normals: Vec<&Run> = normals.iter().collect();
+    compare(&normals, faulty, &Options::default(), &|_, _| {}).unwrap()
+}
+
+#[test]
+fn chains_of_a_table_are_no_difference() {
+    for normals in [1, 4] {
+        for seed in 50..53 {
+            let found = against(normals, &tables(seed, Bug::None));
+            assert!(!found.differs, "{normals}: {}", found.verdict);
+        }
+    }
+}
+
+#[test]
+fn what_the_program_does_is_one_also_where_the_library_calls_it() {
+    let told = [
+        (
+            Bug::Inner,
+            "rank 2 returns from visit where the normal run calls inner, in visit()",
+        ),
+        (
+            Bug::Lookup,
+            "rank 2 calls work where the normal run calls std::unordered_map::operator[], in count()",
+        ),
+    ];
+    for (bug, told) in told {
+        for normals in [1, 4] {
+            let found = against(normals, &tables(60, bug));
+            assert!(found.differs, "{normals}: {}", found.verdict);
+            assert_eq!(found.suspects[0].trace, TraceName::new(2, 0));
+            assert!(
+                found.verdict.starts_with(told),
+                "{normals}: {}",
+                found.verdict
+            );
+        }
+    }
+}
+
+#[test]
+fn a_loop_is_told_by_what_it_calls() {
+    let calls = ["main", "read", "solve", "write"];
+    let steps = |other: usize| {
+        let mut trace = Made::new(&["main", "read", "solve", "write"]);
+        trace.call("main", |trace| {
+            for step in 0..3 {
+                trace.leaf("read");
+                trace.leaf(if step == other { "write" } else { "solve" });
+                trace.leaf("write");
+            }
+        });
+        odd_even::run(&calls, vec![trace.events])
+    };
+    let (normal, faulty) = (steps(9), steps(1));
+    let found = compare(&[&normal], &faulty, &Options::default(), &|_, _| {}).unwrap();
+    assert!(
+        found
+            .verdict
+            .contains("in iteration 2 of the loop [read solve write]"),
+        "{}",
+        found.verdict
+    );
+}
+
+#[test]
+fn a_crash_comes_first_beside_one_normal_run_too() {
+    let normal = tables(1, Bug::None);
+    let mut faulty = tables(2, Bug::Inner);
+    // Rank 3 aborts in its last step, long after rank 2 did otherwise.
+    let thread = &mut faulty.processes[3].threads[0];
+    let mut events: Vec<Event> = thread.events().collect();
+    let abort = NAMES.iter().position(|it| *it == "abort").unwrap() as u32;
+    events.truncate(events.len() - 1);
+    events.push(Event::Call(FunctionId(abort)));
+    let mut rebuilt = odd_even::run(&NAMES, vec![events]);
+    let name = thread.name;
+    *thread = rebuilt.processes[0].threads.remove(0);
+    thread.name = name;
+    faulty.processes[3].end = End {
+        kind: EndKind::Signalled,
+        code: Some(6),
+        certain: true,
+    };
+    let found = compare(&[&normal], &faulty, &Options::default(), &|_, _| {}).unwrap();
+    assert_eq!(found.suspects[0].trace, TraceName::new(3, 0));
+    assert!(
+        found.verdict.starts_with("rank 3 is stuck in abort"),
+        "{}",
+        found.verdict
+    );
+}
