@@ -13,7 +13,7 @@ use crate::message::CommunicatorId;
 use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::Observed;
-use crate::place::{Coordinates, Moment, Program};
+use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, race, steals};
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
@@ -113,9 +113,11 @@ pub struct Group {
     pub stack: Arc<[Place]>,
     /// A function that they may still be in, as of [`Task::leaf`].
     pub leaf: Option<String>,
-    /// Loops around its place, outermost first: by the function they are in and the first that they
-    /// call, and the iteration, from 1.
+    /// Loops around its place, outermost first, whose iteration is certain: by the function they are in and
+    /// the first that they call, and the iteration, from 1.
     pub loops: Vec<(String, u64)>,
+    /// The same, where it may be another: who goes on counts further.
+    pub(crate) turns: Vec<(String, u64)>,
     /// What it is doing.
     pub activity: Activity,
 }
@@ -218,13 +220,13 @@ fn conclude(
     let moments: Vec<Moment> = moments.collect();
     let program = Program::new(&observed.forest, &moments);
     // Tasks of one tree stand at one place.
-    let mut standing: HashMap<Moment, Coordinates> = HashMap::new();
+    let mut standing: HashMap<Moment, place::Standing> = HashMap::new();
     for moment in &moments {
-        let at = || program.coordinates(*moment);
+        let at = || program.stand(*moment);
         standing.entry(*moment).or_insert_with(at);
     }
-    let coordinates = moments.iter().map(|moment| &standing[moment]);
-    let (groups, places) = group(&observed.tasks, coordinates, &program);
+    let standing = moments.iter().map(|moment| &standing[moment]);
+    let (groups, places) = group(&observed.tasks, standing, &program);
     if !goes_on {
         freed::settle(run, &mut observed.conversations);
     }
@@ -491,27 +493,33 @@ impl Progress {
 /// Groups by place, and where each stands.
 fn group<'s>(
     tasks: &BTreeMap<u32, Task>,
-    coordinates: impl Iterator<Item = &'s Coordinates>,
+    standing: impl Iterator<Item = &'s place::Standing>,
     program: &Program<'_>,
 ) -> (Vec<Group>, Vec<&'s Coordinates>) {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: Vec<&Coordinates> = Vec::new();
     type Key<'a> = (Activity, &'a [Place], Option<&'a str>);
     let mut known: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
-    for (task, standing) in tasks.values().zip(coordinates) {
+    for (task, standing) in tasks.values().zip(standing) {
         let same = known
             .entry((task.activity, &*task.stack, task.leaf.as_deref()))
             .or_default();
-        match same.iter().find(|group| places[**group] == standing) {
-            Some(group) => groups[*group].tasks.push(task.number),
+        match same.iter().find(|group| *places[**group] == standing.at) {
+            Some(group) => {
+                let group = &mut groups[*group];
+                group.tasks.push(task.number);
+                // What is said of a group is right of all.
+                group.loops.retain(|it| standing.iterations.contains(it));
+            }
             None => {
                 same.push(groups.len());
-                places.push(standing);
+                places.push(&standing.at);
                 groups.push(Group {
                     tasks: vec![task.number],
                     stack: task.stack.clone(),
                     leaf: task.leaf.clone(),
-                    loops: program.loops(standing),
+                    loops: standing.iterations.clone(),
+                    turns: program.loops(&standing.at),
                     activity: task.activity,
                 });
             }

@@ -40,6 +40,7 @@ pub mod fuzz;
 mod group;
 mod habit;
 mod inside;
+mod iteration;
 mod judgement;
 mod lapse;
 mod layout;

@@ -16,6 +16,7 @@
 //! readings agree. No circuit is ever enumerated, so a ladder of thirty conditionals costs thirty nodes
 //! and not 2^30 circuits. O(edges x depth).
 
+use crate::iteration::Rounds;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graphmap::DiGraphMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,6 +289,8 @@ pub(crate) struct Walk {
     pub at: Place,
     /// The loops around `at`, outermost first.
     pub loops: Vec<Turn>,
+    /// For each of them, how it went round since it entered.
+    pub rounds: Vec<Rounds>,
 }
 
 /// An activation of a loop.
@@ -310,11 +313,13 @@ impl Walk {
         Self {
             at: ENTRY,
             loops: Vec::new(),
+            rounds: Vec::new(),
         }
     }
 
-    /// One step. Counters of loops that are left or entered anew begin again.
-    pub fn step(&mut self, to: Place, nesting: &Nesting) {
+    /// One step. Counters of loops that are left or entered anew begin again. If it leads back in a loop, which
+    /// of `loops` that is.
+    pub fn step(&mut self, to: Place, nesting: &Nesting) -> Option<usize> {
         let around = nesting.around(to);
         let common = self
             .loops
@@ -323,11 +328,13 @@ impl Walk {
             .take_while(|(turn, index)| turn.index == **index)
             .count();
         self.loops.truncate(common);
+        self.rounds.truncate(common);
         let of = |turn: &Turn| &nesting.loops[turn.index];
         // The innermost loop that the edge leads back in.
         let at = self.at;
         let is_back = |it: &Loop| it.contains(at) && it.is_header(to);
-        if let Some(innermost) = self.loops.iter().rposition(|turn| is_back(of(turn))) {
+        let innermost = self.loops.iter().rposition(|turn| is_back(of(turn)));
+        if let Some(innermost) = innermost {
             let mut first = innermost;
             while first > 0
                 && of(&self.loops[first]).is_shared
@@ -338,6 +345,11 @@ impl Walk {
             for turn in &mut self.loops[first..=innermost] {
                 turn.total += 1;
             }
+            for (index, rounds) in self.rounds.iter_mut().enumerate().skip(first) {
+                if index <= innermost {
+                    rounds.pass(to, index == innermost);
+                }
+            }
             let turn = &mut self.loops[innermost];
             let around = &nesting.loops[turn.index];
             turn.passes += 1;
@@ -345,8 +357,11 @@ impl Walk {
                 turn.iteration += 1;
             }
             self.loops.truncate(innermost + 1);
+            self.rounds.truncate(innermost + 1);
         }
         for &index in &around[self.loops.len()..] {
+            let is_header = nesting.loops[index].is_header(to);
+            self.rounds.push(Rounds::new(to, is_header));
             self.loops.push(Turn {
                 index,
                 iteration: 1,
@@ -359,6 +374,17 @@ impl Walk {
             });
         }
         self.at = to;
+        innermost
+    }
+
+    /// It left all loops that it was in, and enters here those that it is in now.
+    pub fn enter(&mut self, nesting: &Nesting) {
+        let is_header = |turn: &Turn| nesting.loops[turn.index].is_header(self.at);
+        let rounds = self
+            .loops
+            .iter()
+            .map(|turn| Rounds::new(self.at, is_header(turn)));
+        self.rounds = rounds.collect();
     }
 }
 
@@ -397,7 +423,9 @@ mod tests {
         assert_eq!(nesting.loops[0].headers, [1, 2]);
         let turns = |path: &[Place]| {
             let mut walk = Walk::new();
-            path.iter().for_each(|to| walk.step(*to, &nesting));
+            for to in path {
+                walk.step(*to, &nesting);
+            }
             walk.loops[0].iteration
         };
         // Both are in their first iteration, and then in their second.

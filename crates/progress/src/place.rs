@@ -21,6 +21,7 @@
 //! *Costs*: O(nodes of the forest) once, O(depth x list) a task, O(edges) a comparison.
 //! *Not for*: two places that look alike so: they are one place, and may seem a loop.
 
+use crate::iteration::{Fold, Rings, Rounds, Witness, said};
 use crate::nesting::{ENTRY, Flow, Nesting, Place as At, Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
 use rustc_hash::FxHashMap;
@@ -32,6 +33,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Coordinates {
     /// The open calls, outermost first, and before them the thread itself.
     pub(crate) levels: Vec<Level>,
+}
+
+/// Where a task stands, and what can be said of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Where.
+    pub at: Coordinates,
+    /// Loops around it, outermost first, whose iteration is certain: by the function they are in and the
+    /// first that they call, and the iteration, from 1.
+    pub iterations: Vec<(String, u64)>,
 }
 
 /// A moment of a thread.
@@ -79,6 +90,15 @@ struct Shown {
     functions: Vec<FunctionKey>,
     flow: Flow,
     nesting: Nesting,
+    rings: Rings,
+}
+
+/// A walk over a function's calls.
+#[derive(Clone)]
+struct Path {
+    walk: Walk,
+    /// The context of the last.
+    context: Option<usize>,
 }
 
 /// What all tasks together showed of the functions that are open somewhere.
@@ -141,6 +161,25 @@ impl<'f> Program<'f> {
         for shown in self.shown.values_mut() {
             shown.settle();
         }
+        self.come_round();
+    }
+
+    /// Takes in who came round the loops.
+    fn come_round(&mut self) {
+        let forest = self.forest;
+        for index in 0..forest.len() as u32 {
+            let id = NodeId(index);
+            let function = match forest.node(id).label {
+                Label::Call(call) => Some(call.function),
+                Label::Trace => None,
+                _ => continue,
+            };
+            if let Some(shown) = self.shown.get_mut(&function)
+                && !shown.nesting.loops.is_empty()
+            {
+                shown.come_round(forest, forest.node(id).items, &mut Witness::default());
+            }
+        }
     }
 
     /// At which place of a function a call is that follows a place.
@@ -152,41 +191,62 @@ impl<'f> Program<'f> {
     }
 
     /// Where a task stands.
+    #[cfg(test)]
     pub fn coordinates(&self, moment: Moment) -> Coordinates {
-        let mut levels = Vec::new();
+        self.stand(moment).at
+    }
+
+    /// Where a task stands, and in which iterations.
+    pub fn stand(&self, moment: Moment) -> Standing {
+        let (mut levels, mut iterations) = (Vec::new(), Vec::new());
         let (mut function, mut id) = (None, moment.root);
         // Events of this call up to the moment, that one counted; `None` is all of them.
         let mut made = moment.event.map(|it| it + 1);
         while let Some(shown) = self.shown.get(&function) {
-            let mut walk = Walk::new();
+            let mut path = Path::new();
             let open = match &mut made {
-                Some(made) => self.walk_until(shown, id, made, &mut walk),
+                Some(made) => self.walk_until(shown, id, made, &mut path),
                 None => {
                     let items = self.forest.node(id).items;
-                    shown.walk(self.forest, items, &mut walk);
+                    shown.walk(self.forest, items, &mut path);
                     let last = items.last();
                     last.and_then(|item| self.open_call(item.node))
                 }
             };
+            let items = self.forest.node(id).items;
+            // At the end of the trace.
+            let fold = made
+                .is_none()
+                .then(|| Fold::of(self.forest, items))
+                .flatten();
+            for (turn, iteration) in shown.said(&path, open.is_some(), fold) {
+                iterations.push((self.name(function, shown, &turn), iteration));
+            }
             levels.push(Level {
                 function,
-                at: walk.at,
+                at: path.walk.at,
                 inside: open.is_some(),
-                loops: walk.loops,
+                loops: path.walk.loops,
             });
             let Some((callee, node)) = open else { break };
             (function, id) = (Some(callee), node);
         }
-        Coordinates { levels }
+        let at = Coordinates { levels };
+        Standing { at, iterations }
     }
 
-    /// The loops around a place, outermost first: the function, the first that the loop calls, and
-    /// the iteration, from 1.
-    pub fn loops(&self, standing: &Coordinates) -> Vec<(String, u64)> {
+    /// A loop by its function, and the first that it calls.
+    fn name(&self, function: Option<FunctionKey>, shown: &Shown, turn: &Turn) -> String {
         let name = |function: Option<FunctionKey>| match function {
             Some(function) => self.forest.function(function).name.as_str(),
             None => "-",
         };
+        format!("{}/{}", name(function), name(shown.function(turn.entered)))
+    }
+
+    /// The loops around a place, outermost first, and how often it came to where they begin, which may be
+    /// more or less than the iteration ([`Standing::iterations`]): whoever goes on counts further.
+    pub fn loops(&self, standing: &Coordinates) -> Vec<(String, u64)> {
         let mut loops = Vec::new();
         for level in &standing.levels {
             let Some(shown) = self.shown.get(&level.function) else {
@@ -198,8 +258,7 @@ impl<'f> Program<'f> {
                 if turn.iteration == 1 && !around.inner.is_empty() {
                     continue;
                 }
-                let first = name(shown.function(turn.entered));
-                loops.push((format!("{}/{first}", name(level.function)), turn.iteration));
+                loops.push((self.name(level.function, shown, turn), turn.iteration));
             }
         }
         loops
@@ -212,13 +271,13 @@ impl<'f> Program<'f> {
         shown: &Shown,
         mut id: NodeId,
         made: &mut u64,
-        walk: &mut Walk,
+        path: &mut Path,
     ) -> Option<(FunctionKey, NodeId)> {
         loop {
             let node = self.forest.node(id);
             let index = node.ends.partition_point(|end| end < made);
             let (before, from) = node.items.split_at_checked(index)?;
-            shown.walk(self.forest, before, walk);
+            shown.walk(self.forest, before, path);
             let item = from.first().filter(|_| *made > 0)?;
             *made -= index.checked_sub(1).map_or(0, |it| node.ends[it]);
             let over = (*made - 1) / self.forest.node(item.node).events;
@@ -227,10 +286,10 @@ impl<'f> Program<'f> {
                 times: over,
                 ..*item
             };
-            shown.walk(self.forest, &[again], walk);
+            shown.walk(self.forest, &[again], path);
             match self.forest.node(item.node).label {
                 Label::Call(call) if counts(self.forest, call.function) => {
-                    shown.walk_one(self.forest, item.node, walk);
+                    shown.walk_one(self.forest, item.node, path);
                     *made -= 1;
                     return Some((call.function, item.node));
                 }
@@ -264,6 +323,44 @@ impl<'f> Program<'f> {
         }
         // One is in the other's last call, which is over for neither.
         Some(Ordering::Equal)
+    }
+}
+
+impl Path {
+    fn new() -> Self {
+        Self {
+            walk: Walk::new(),
+            context: None,
+        }
+    }
+
+    /// Whether it came to the same place, with counters that did not begin again.
+    fn follows(&self, before: &Self) -> bool {
+        let (before, now) = (&before.walk, &self.walk);
+        let mut turns = before.loops.iter().zip(&now.loops);
+        let mut rounds = before.rounds.iter().zip(&now.rounds);
+        before.at == now.at
+            && before.loops.len() == now.loops.len()
+            && turns.all(|(a, b)| {
+                (a.index, a.entered) == (b.index, b.entered)
+                    && a.iteration <= b.iteration
+                    && a.passes <= b.passes
+                    && a.total <= b.total
+            })
+            && rounds.all(|(a, b)| b.follows(a))
+    }
+
+    /// Goes on `times` more as from `before` to here.
+    fn repeat(&mut self, before: &Self, times: u64) {
+        let (before, now) = (&before.walk, &mut self.walk);
+        for (turn, before) in now.loops.iter_mut().zip(&before.loops) {
+            turn.iteration += times * (turn.iteration - before.iteration);
+            turn.passes += times * (turn.passes - before.passes);
+            turn.total += times * (turn.total - before.total);
+        }
+        for (rounds, before) in now.rounds.iter_mut().zip(&before.rounds) {
+            rounds.repeat(before, times);
+        }
     }
 }
 
@@ -381,6 +478,7 @@ impl Shown {
                 }
             }
         }
+        let seen = self.followed.clone();
         self.guess(&mut united, &of_function);
         let mut numbers: FxHashMap<usize, At> = FxHashMap::default();
         for context in 0..self.list.len() {
@@ -398,49 +496,88 @@ impl Shown {
             }
         }
         self.nesting = self.flow.nesting();
+        let seen = seen.into_iter();
+        self.rings = Rings::new(seen.filter_map(|(from, to)| Some((from?, to))));
+    }
+
+    /// Lets a list show who came round the loops.
+    fn come_round(&mut self, forest: &Forest, items: &[Item], witness: &mut Witness) {
+        for item in items {
+            let node = forest.node(item.node);
+            for _ in 0..item.times.min(3) {
+                match node.label {
+                    Label::Call(call) if counts(forest, call.function) => {
+                        let before = witness.last().map(|it| self.list[it].1);
+                        if let Some(&context) = self.contexts.get(&(before, call.function)) {
+                            let place = self.places[context];
+                            self.rings.see(witness, context, place, &self.nesting);
+                        }
+                    }
+                    Label::Loop(_) | Label::Iteration => {
+                        self.come_round(forest, node.items, witness);
+                    }
+                    Label::Call(_) | Label::Trace | Label::Return => {}
+                }
+            }
+        }
+    }
+
+    /// Of the loops that a walk ended in, those of which the iteration can be said.
+    fn said(&self, path: &Path, inside: bool, fold: Option<Fold>) -> Vec<(Turn, u64)> {
+        let Path { walk, context } = path;
+        let Some(context) = *context else {
+            return Vec::new();
+        };
+        let around: Vec<(usize, Rounds)> = (walk.loops.iter().map(|turn| turn.index))
+            .zip(walk.rounds.iter().copied())
+            .collect();
+        let shown = (&self.rings, &self.nesting, &*self.places);
+        let said = said(&around, (context, inside), fold, shown).into_iter();
+        let turn = |index: usize| walk.loops.iter().find(|turn| turn.index == index);
+        said.filter_map(|(index, iteration)| Some((*turn(index)?, iteration)))
+            .collect()
     }
 
     /// Walks over a list, in time that does not depend on trip counts.
-    fn walk(&self, forest: &Forest, items: &[Item], walk: &mut Walk) {
+    fn walk(&self, forest: &Forest, items: &[Item], path: &mut Path) {
         for item in items {
             let (mut left, mut passes) = (item.times, 0);
             while left > 0 {
-                let before = walk.clone();
-                self.walk_one(forest, item.node, walk);
+                let before = path.clone();
+                self.walk_one(forest, item.node, path);
                 left -= 1;
                 passes += 1;
                 // Twice through the same, from the same place, changes counters alike (or sets them
                 // to the same): the rest is a multiplication.
-                let alike = passes > 1
-                    && before.at == walk.at
-                    && before.loops.len() == walk.loops.len()
-                    && before.loops.iter().zip(&walk.loops).all(|(a, b)| {
-                        (a.index, a.entered) == (b.index, b.entered)
-                            && a.iteration <= b.iteration
-                            && a.passes <= b.passes
-                            && a.total <= b.total
-                    });
-                if alike {
-                    for (turn, before) in walk.loops.iter_mut().zip(&before.loops) {
-                        turn.iteration += left * (turn.iteration - before.iteration);
-                        turn.passes += left * (turn.passes - before.passes);
-                        turn.total += left * (turn.total - before.total);
-                    }
+                if passes > 1 && path.follows(&before) {
+                    path.repeat(&before, left);
                     break;
                 }
             }
         }
     }
 
-    fn walk_one(&self, forest: &Forest, id: NodeId, walk: &mut Walk) {
+    fn walk_one(&self, forest: &Forest, id: NodeId, path: &mut Path) {
         let node = forest.node(id);
         match node.label {
             Label::Call(call) if counts(forest, call.function) => {
-                if let Some(to) = self.after(walk.at, call.function) {
-                    walk.step(to, &self.nesting);
+                let context = (self.function(path.walk.at), call.function);
+                let Some(&context) = self.contexts.get(&context) else {
+                    return;
+                };
+                let before = path.context.replace(context);
+                let to = self.places[context];
+                let round = path.walk.step(to, &self.nesting);
+                if before.is_some_and(|before| self.rings.leaves(before, context)) {
+                    path.walk.enter(&self.nesting);
+                }
+                let around = path.walk.loops.iter().zip(&mut path.walk.rounds);
+                for (depth, (turn, rounds)) in around.enumerate() {
+                    let is_around = round.is_some_and(|round| depth < round);
+                    rounds.call(to, !is_around || self.rings.are_shown(turn.index, context));
                 }
             }
-            Label::Loop(_) | Label::Iteration => self.walk(forest, node.items, walk),
+            Label::Loop(_) | Label::Iteration => self.walk(forest, node.items, path),
             Label::Call(_) | Label::Trace | Label::Return => {}
         }
     }

@@ -103,9 +103,13 @@ fn trip_counts_cost_nothing_and_are_right() {
         let mut forest = Forest::new();
         let root = tree(&mut forest, &text);
         let program = Program::new(&forest, &[root.into()]);
-        let loops = program.loops(&program.coordinates(root.into()));
-        let iterations: Vec<u64> = loops.iter().map(|(_, iteration)| *iteration).collect();
-        assert_eq!(iterations, [times as u64 + 1, 1], "{times}");
+        let standing = program.stand(root.into());
+        let numbers = |loops: &[(String, u64)]| -> Vec<u64> {
+            loops.iter().map(|(_, iteration)| *iteration).collect()
+        };
+        let expected = [times as u64 + 1, 1];
+        assert_eq!(numbers(&program.loops(&standing.at)), expected, "{times}");
+        assert_eq!(numbers(&standing.iterations), expected, "{times}");
     }
 }
 
@@ -160,4 +164,109 @@ fn who_left_something_out_is_ahead_of_who_does_it() {
     let a = format!("main( {steps} step barrier!");
     let b = format!("main( {steps} step bcast!");
     assert_eq!(compare(&a, &b, &[]), Some(Less));
+}
+
+const NONE: [u64; 0] = [];
+
+/// What is said of the iterations of the first of some tasks, outermost loop first.
+fn said(tasks: &[&str]) -> Vec<u64> {
+    let mut forest = Forest::new();
+    let roots = tasks.iter().map(|it| tree(&mut forest, it));
+    let roots: Vec<Moment> = roots.map(Moment::from).collect();
+    let program = Program::new(&forest, &roots);
+    let iterations = program.stand(roots[0]).iterations;
+    iterations.iter().map(|it| it.1).collect()
+}
+
+fn task(before: &[(&str, usize)], at: &str) -> String {
+    let before = before
+        .iter()
+        .map(|(body, times)| format!("{body} ").repeat(*times));
+    format!("main( start {} {at}!", before.collect::<String>())
+}
+
+#[test]
+fn behind_a_loop_is_in_no_iteration() {
+    let behind = task(&[("send receive", 20)], "finalize");
+    assert_eq!(said(&[&behind]), NONE);
+    // Nor is an arm that nobody took before, for all that is known.
+    let other = task(&[("send receive", 25)], "send");
+    assert_eq!(said(&[&behind, &other]), NONE);
+    // But if somebody came round from it.
+    let inside = task(&[("send receive", 20)], "send arm");
+    assert_eq!(said(&[&inside]), NONE);
+    let other = task(&[("send receive", 22), ("send arm receive", 1)], "send");
+    assert_eq!(said(&[&inside, &other]), [21]);
+    assert_eq!(said(&[&other]), [24]);
+}
+
+#[test]
+fn between_calls_it_is_known_only_in_the_middle() {
+    let rest = |rounds, last: &str| {
+        let body = "first middle last ".repeat(rounds);
+        said(&[&format!("main( start {body} {last}")])
+    };
+    assert_eq!(rest(4, "first"), [5]);
+    assert_eq!(rest(4, "first middle last"), NONE);
+}
+
+#[test]
+fn a_round_is_counted_once_whatever_it_is_entered_by() {
+    let sends = task(&[("send wait", 6)], "send");
+    let receives = task(&[("receive wait", 6)], "receive");
+    let both = |rounds| task(&[("send wait receive wait", rounds)], "send");
+    assert_eq!(said(&[&both(6), &sends, &receives]), [7]);
+    assert_eq!(said(&[&sends, &both(6), &receives]), [7]);
+    assert_eq!(said(&[&receives, &both(6), &sends]), [7]);
+    // Arms, which it takes as it comes, or a loop in the loop: 9, or 4.
+    let turns = task(
+        &[
+            ("send wait", 2),
+            ("receive wait", 3),
+            ("send wait", 1),
+            ("receive wait", 2),
+        ],
+        "send",
+    );
+    assert_eq!(said(&[&turns, &sends, &receives]), NONE);
+}
+
+#[test]
+fn a_loop_that_begins_with_a_loop_has_rounds_that_are_alike() {
+    let alike = task(&[("a a a b", 3), ("a", 1)], "a");
+    assert_eq!(said(&[&alike]), [4, 2]);
+    // A loop in a loop, or a condition.
+    let unlike = task(&[("a a a b a a b a a a a b a", 1)], "a");
+    assert_eq!(said(&[&unlike]), NONE);
+    let first = task(&[("a", 5)], "a");
+    assert_eq!(said(&[&first, &alike]), [6]);
+}
+
+#[test]
+fn conditions_do_not_change_the_count() {
+    let body = "a b c a c a c a b c a c a c ";
+    assert_eq!(said(&[&format!("main( {body} a c!")]), [7]);
+    assert_eq!(said(&[&format!("main( {body} a b!")]), [7]);
+    assert_eq!(
+        said(&[&format!("main( a init c {} a!", "a c ".repeat(5))]),
+        [7]
+    );
+}
+
+#[test]
+fn a_second_loop_begins_anew() {
+    for (rounds, expected) in [(1, 2), (2, 3), (5, 6)] {
+        let before = [("a b", 6), ("c b", rounds)];
+        let other = task(&[("a b", 6), ("c b", 9)], "c");
+        for at in ["c", "c b"] {
+            assert_eq!(said(&[&task(&before, at), &other]), [expected], "{at}");
+        }
+    }
+    // The same calls in both: whether the last of the first loop are those of the second, calls do not tell.
+    let other = task(&[("g x y z", 6), ("h x y z", 9)], "h");
+    for at in ["h", "h x", "h x y", "h x y z"] {
+        let task = task(&[("g x y z", 6), ("h x y z", 3)], at);
+        let said = said(&[&task, &other]);
+        assert!(said.is_empty() || said == [4], "{at}: {said:?}");
+    }
 }

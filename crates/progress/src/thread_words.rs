@@ -108,6 +108,7 @@ fn at(progress: &Progress, thread: TraceName) -> String {
         stack: stack.into(),
         leaf: None,
         loops: Vec::new(),
+        turns: Vec::new(),
         activity: Activity::Computation,
     })
 }

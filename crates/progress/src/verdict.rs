@@ -157,7 +157,7 @@ fn place_with(group: &Group, given: &str) -> String {
 }
 
 /// The loop that tells most: the outermost of the innermost function that is in one.
-fn around(loops: &[(String, u64)]) -> Option<&(String, u64)> {
+pub(crate) fn around(loops: &[(String, u64)]) -> Option<&(String, u64)> {
     let function = |it: &(String, u64)| it.0.rsplit_once('/').map(|it| it.0.to_owned());
     let innermost = function(loops.last()?);
     loops.iter().find(|it| function(it) == innermost)

@@ -189,7 +189,7 @@ fn waits_for_others(task: &Task) -> bool {
 
 /// Where a group stands, but for the iteration of its innermost loop and what it calls in that.
 fn outer_place(group: &Group) -> String {
-    let Some(((innermost, _), outer)) = group.loops.split_last() else {
+    let Some(((innermost, _), outer)) = group.turns.split_last() else {
         let stack: Vec<&str> = group.stack.iter().map(|it| it.function.as_str()).collect();
         return stack.join(" ");
     };

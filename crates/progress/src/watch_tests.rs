@@ -24,7 +24,8 @@ fn held_up(inner: u64, events: u64) -> Progress {
         tasks: vec![task],
         stack: stack(innermost),
         leaf: None,
-        loops: loops.iter().map(|(it, at)| (it.to_string(), *at)).collect(),
+        loops: Vec::new(),
+        turns: loops.iter().map(|(it, at)| (it.to_string(), *at)).collect(),
         activity,
     };
     let groups = vec![
@@ -147,7 +148,7 @@ fn what_it_did_on_its_way_is_no_livelock() {
 #[test]
 fn a_new_iteration_of_an_outer_loop_is_progress() {
     let mut next = held_up(1, 90);
-    next.groups[1].loops[0].1 = 22;
+    next.groups[1].turns[0].1 = 22;
     assert_eq!(last(vec![(1, held_up(3, 70)), (11, next)]), Standing::No);
 }
 
@@ -155,7 +156,7 @@ fn a_new_iteration_of_an_outer_loop_is_progress() {
 fn who_asks_for_something_new_came_on() {
     let asks = |since: u64, events: u64| {
         let mut found = held_up(1, events);
-        found.groups[1].loops.pop();
+        found.groups[1].turns.pop();
         let name = "MPI_Iprobe".into();
         let since = Some(since);
         let polls = Some(Polling { name, since });

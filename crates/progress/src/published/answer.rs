@@ -82,6 +82,7 @@ fn answer(observed: Observed, found: &Baseline, states: &[State]) -> Progress {
                 .iter()
                 .map(|(it, count)| (entry(*it), *count))
                 .collect(),
+            turns: Vec::new(),
             activity: match state.map(|it| it.moment) {
                 Some(Moment::Before) => Activity::Communication,
                 _ => Activity::Computation,
