@@ -10,7 +10,7 @@ use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::Result;
 use lockstep_progress::{
-    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Shape, Size,
+    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Role, Shape, Size,
     Waiting, analyse,
 };
 use lockstep_testkit::generate;
@@ -103,7 +103,9 @@ fn waiting_tasks(count: u32) -> BTreeMap<u32, Conversation> {
                     name: name.clone(),
                     shape: Shape::All,
                     root: None,
+                    role: Role::Member,
                     reduction: None,
+                    terms: None,
                     size: Size::default(),
                     amounts: None,
                 }),
