@@ -147,6 +147,8 @@ pub(crate) struct Rings {
     ring: BTreeMap<usize, usize>,
     /// Loop and call.
     shown: FxHashSet<(usize, usize)>,
+    /// Loops that somebody came round; others are guessed.
+    loops: FxHashSet<usize>,
 }
 
 /// Goes through what one task called, one after another.
@@ -215,6 +217,7 @@ impl Rings {
                 let (index, since) = witness.around[innermost];
                 let round = witness.calls.iter().skip(since);
                 self.shown.extend(round.map(|call| (index, *call)));
+                self.loops.insert(index);
                 witness.around.truncate(innermost);
                 witness.around.push((index, begun));
             }
@@ -317,6 +320,9 @@ pub(crate) fn said(
     // Whether it is known which rounds are those of the loop around one that shares its header.
     let mut is_plain = true;
     for (depth, (index, rounds)) in around.iter().enumerate() {
+        if !rings.loops.contains(index) {
+            continue;
+        }
         let of: &Loop = &nesting.loops[*index];
         let goes_on = |call: usize| places.get(call).is_none_or(|it| !of.is_header(*it));
         let iteration = rounds.iteration();
