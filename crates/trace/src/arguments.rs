@@ -4,6 +4,8 @@
 //! events, and one for its return where the function gives something back. A record belongs to the
 //! next event of its function; where records end, later calls have none.
 
+mod laps;
+
 use crate::catalogue::Image;
 use crate::container::{SideStream, ThreadFile};
 use crate::frames::Frames;
@@ -11,8 +13,9 @@ use crate::handles::{Class, Library};
 use crate::inferred::Inferred;
 use crate::map::Mapped;
 use crate::model::{Event, FunctionId, SourceLine, Thread};
-use crate::stream::{Bookmark, Bytes, Events, Round};
+use crate::stream::{Bookmark, Bytes, Events};
 use crate::symbols::Symbols;
+pub use laps::Lap;
 use lockstep_format::codec;
 use lockstep_format::mpi::{self, Kind, MOST_ELEMENTS};
 use lockstep_format::side::{Decoder, Found, Standing};
@@ -528,20 +531,6 @@ pub struct Arguments<'a> {
     stopped: Option<Bookmark>,
 }
 
-/// How reading stood at the beginning of a round of events.
-#[derive(Debug)]
-pub struct Lap {
-    symbols: u64,
-    /// Symbols of the round.
-    of_round: u64,
-    was_leaf: bool,
-    index: u64,
-    frames: Frames,
-    /// With how many there were.
-    records: Option<(Standing, u64)>,
-    next: Option<Tuple>,
-}
-
 /// Where reading events with their arguments stopped.
 #[derive(Debug)]
 pub(crate) struct ArgumentsMark {
@@ -615,72 +604,6 @@ impl<'a> Arguments<'a> {
             next: self.next,
             inherited: self.inherited,
         })
-    }
-
-    /// How it stands, where the events that come go round.
-    pub(crate) fn lap(&self) -> Option<Lap> {
-        let round = self.events.round().filter(|_| self.inherited == 0)?;
-        Some(Lap {
-            symbols: self.events.symbols(),
-            of_round: round.symbols,
-            was_leaf: self.events.was_leaf(),
-            index: self.index,
-            frames: self.frames.clone(),
-            records: self.records.as_ref().map(Records::standing),
-            next: self.next.clone(),
-        })
-    }
-
-    /// Passes over rounds that are sure to be as the one since `lap`, events and records: how many. `None` where that
-    /// is not over.
-    pub(crate) fn pass(&mut self, lap: &Lap) -> Option<u64> {
-        let symbols = self.events.symbols() - lap.symbols;
-        if symbols < lap.of_round {
-            return None;
-        }
-        let round = self.events.round();
-        let round = round.filter(|it| it.symbols == lap.of_round && it.symbols == symbols);
-        Some(round.map_or(0, |round| self.pass_rounds(lap, round)))
-    }
-
-    fn pass_rounds(&mut self, lap: &Lap, round: Round) -> u64 {
-        let is_next = match (&self.next, &lap.next) {
-            (Some(one), Some(other)) => Arc::ptr_eq(&one.arguments, &other.arguments),
-            (one, other) => one.is_none() && other.is_none(),
-        };
-        let is_like = self.events.was_leaf() == lap.was_leaf && self.frames == lap.frames;
-        let records = self
-            .records
-            .as_ref()
-            .map(Records::standing)
-            .zip(lap.records);
-        let of_records = match records {
-            // All of them were of the run that is going on.
-            Some(((now, count), (then, before))) if now.is_like(&then) => {
-                let records = u32::try_from(count - before).ok();
-                records.filter(|it| now.left.checked_add(*it) == Some(then.left))
-            }
-            Some(_) => None,
-            None => Some(0),
-        };
-        let Some(of_records) = of_records.filter(|_| is_next && is_like) else {
-            return 0;
-        };
-        let of_events = self.index - lap.index;
-        let here = (self.events.symbols(), self.index);
-        let mut times = self
-            .inferred
-            .rounds_before(here, (round.symbols, of_events), round.times);
-        if let (Some(((now, _), _)), 1..) = (records, of_records) {
-            times = times.min(u64::from(now.left / of_records));
-        }
-        self.events.pass(Round { times, ..round });
-        self.index += of_events * times;
-        if let Some(records) = &mut self.records {
-            // No more than are left.
-            records.decoder.pass((u64::from(of_records) * times) as u32);
-        }
-        times
     }
 
     /// Whether an event has a record, which is not there.
