@@ -4,7 +4,8 @@
 //! killed, or crashes, is no matter of degree. Where none of them did, it is a difference by itself,
 //! and what its threads were in when it was over is what there is to tell.
 
-use crate::suspect::{Finding, Reason};
+use crate::internals::told as told_name;
+use crate::suspect::{Finding, Reason, Stuck};
 use lockstep_trace::{End, EndKind, ProcessName, Run, brief};
 use std::collections::BTreeMap;
 
@@ -46,8 +47,11 @@ pub(crate) fn suspect(
             continue;
         };
         for finding in findings.iter_mut().filter(|it| held(it) == Some(first)) {
-            finding.is_culprit |= is_crash(end);
-            finding.has_crashed = is_crash(end);
+            // Who rethrows hands on what another one threw.
+            let rethrows = |it: &Stuck| it.function.contains("rethrow");
+            let is_own = !finding.stuck.as_ref().is_some_and(rethrows);
+            finding.is_culprit |= is_crash(end) && is_own;
+            finding.has_crashed = is_crash(end) && is_own;
             // Where it is told how it came to its end already, that says more.
             let is_open = finding
                 .divergence
@@ -100,6 +104,7 @@ fn place(function: &str, end: End) -> u8 {
 /// `is in pthread_mutex_lock, within Pool::work() at pool.cpp:16, when its process is killed, where those of normal runs end`.
 fn told(finding: &Finding, end: End, faulty: &Run) -> String {
     let stuck = (finding.stuck.as_ref()).map_or_else(String::new, |it| it.function.clone());
+    let plain = told_name(&stuck);
     let thread = faulty.trace(finding.trace);
     let open = thread.map_or(&[][..], |it| it.open.as_slice());
     // The innermost call out of a file that is not the compiler's or the system's.
@@ -118,13 +123,13 @@ fn told(finding: &Finding, end: End, faulty: &Run) -> String {
         None => String::new(),
     };
     if is_crash(&end) {
-        return format!("crashed ({end}) in {stuck}{within} as no normal run does");
+        return format!("crashed ({end}) in {plain}{within} as no normal run does");
     }
     let over = match end.kind {
         EndKind::Running => "is not over".to_owned(),
         _ => format!("is over ({end})"),
     };
     format!(
-        "is stuck in {stuck}{within} where its process {over}; that of each normal run ends by itself"
+        "is stuck in {plain}{within} where its process {over}; that of each normal run ends by itself"
     )
 }

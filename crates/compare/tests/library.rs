@@ -5,10 +5,10 @@ mod made;
 mod odd_even;
 
 use lockstep_compare::{Comparison, Options, compare};
-use lockstep_trace::{End, EndKind, Event, FunctionId, Run, TraceName};
+use lockstep_trace::{End, EndKind, Event, FunctionId, Run, Thread, TraceName};
 use made::{Made, Random};
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "main",
     "count",
     "std::unordered_map<int, int>::operator[](int const&)",
@@ -19,6 +19,7 @@ const NAMES: [&str; 10] = [
     "inner",
     "abort",
     "work",
+    "std::rethrow_exception(std::exception_ptr)",
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -139,29 +140,41 @@ fn a_loop_is_told_by_what_it_calls() {
     );
 }
 
-#[test]
-fn a_crash_comes_first_beside_one_normal_run_too() {
+/// Rank 3 ends in this call, in its last step, long after rank 2 did otherwise.
+fn crashed(within: &str) -> Comparison {
     let normal = tables(1, Bug::None);
     let mut faulty = tables(2, Bug::Inner);
-    // Rank 3 aborts in its last step, long after rank 2 did otherwise.
     let thread = &mut faulty.processes[3].threads[0];
     let mut events: Vec<Event> = thread.events().collect();
-    let abort = NAMES.iter().position(|it| *it == "abort").unwrap() as u32;
+    let call = NAMES.iter().position(|it| *it == within).unwrap() as u32;
     events.truncate(events.len() - 1);
-    events.push(Event::Call(FunctionId(abort)));
-    let mut rebuilt = odd_even::run(&NAMES, vec![events]);
-    let name = thread.name;
-    *thread = rebuilt.processes[0].threads.remove(0);
-    thread.name = name;
+    events.push(Event::Call(FunctionId(call)));
+    *thread = Thread::from_events(thread.name, events);
     faulty.processes[3].end = End {
         kind: EndKind::Signalled,
         code: Some(6),
         certain: true,
     };
-    let found = compare(&[&normal], &faulty, &Options::default(), &|_, _| {}).unwrap();
+    compare(&[&normal], &faulty, &Options::default(), &|_, _| {}).unwrap()
+}
+
+#[test]
+fn a_crash_comes_first_beside_one_normal_run_too() {
+    let found = crashed("abort");
     assert_eq!(found.suspects[0].trace, TraceName::new(3, 0));
     assert!(
         found.verdict.starts_with("rank 3 is stuck in abort"),
+        "{}",
+        found.verdict
+    );
+}
+
+#[test]
+fn who_rethrows_comes_behind_who_did_otherwise() {
+    let found = crashed("std::rethrow_exception(std::exception_ptr)");
+    assert_eq!(
+        found.suspects[0].trace,
+        TraceName::new(2, 0),
         "{}",
         found.verdict
     );
