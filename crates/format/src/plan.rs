@@ -142,7 +142,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 10;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
