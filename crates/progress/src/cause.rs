@@ -201,7 +201,11 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
     let mut rounds = Rounds::new(forest, roots);
     let mut habits: Option<Option<Habits<'_>>> = None;
     let mut found = Vec::new();
-    for (at, task) in observed.tasks.keys().enumerate() {
+    // Those for whom all wait in the end come first, as there is a limit to what is looked at.
+    let core: BTreeSet<u32> = waiting.cores.iter().flatten().copied().collect();
+    let mut tasks: Vec<(usize, &u32)> = observed.tasks.keys().enumerate().collect();
+    tasks.sort_by_key(|(_, task)| !core.contains(task));
+    for (at, task) in tasks {
         let Some(missed) = awaited.get(task) else {
             continue;
         };

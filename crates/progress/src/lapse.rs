@@ -12,17 +12,20 @@
 //! right are told apart by who calls them.
 //!
 //! *Guarantees*: the round went its way once in all that is looked at, and is a usual one but for a single call; nothing of
-//! a task that has a second way that is rare. *Costs*: the last [`MOST`] calls of a task and of [`PEERS`] others. *Not for*:
-//! tasks that send by their data, whose rounds are all their own.
+//! a task that has a second way that is rare. *Costs*: the last [`MOST`] calls of a task and of [`PEERS`] others, [`ALL`] of a
+//! job; nothing is told of who comes behind these. *Not for*: tasks that send by their data, whose rounds are all their own.
 
 use crate::departure::communicates;
 use crate::habit::{Missed, OFTEN, OWN};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
+use std::rc::Rc;
 
 /// Calls that are looked at of each task, the last ones.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 14;
+/// Calls that are looked at of all tasks together: 8 bytes each.
+const ALL: usize = 1 << 22;
 /// Other tasks that are looked at.
 const PEERS: usize = 16;
 
@@ -66,6 +69,8 @@ impl Lapse {
 
 /// The path of a call, numbered: the same in all tasks.
 type Path = u32;
+/// A call, and whether it is open.
+type Said = (Path, bool);
 /// What is between two calls.
 type Round = Vec<Path>;
 
@@ -108,6 +113,9 @@ pub(crate) struct Rounds<'a> {
     paths: Paths,
     /// Whether something communicates in a subtree.
     talks: FxHashMap<NodeId, bool>,
+    /// The last calls in each tree, and how many more may be looked at.
+    known: FxHashMap<NodeId, Rc<[Said]>>,
+    left: usize,
 }
 
 impl<'a> Rounds<'a> {
@@ -118,12 +126,14 @@ impl<'a> Rounds<'a> {
             roots,
             paths: Paths::default(),
             talks: FxHashMap::default(),
+            known: FxHashMap::default(),
+            left: ALL,
         }
     }
 
     /// The one round of the task of this number among the roots that lacks what others miss.
     pub fn lapse(&mut self, task: usize, missed: &Missed) -> Option<Lapse> {
-        let own = self.calls(*self.roots.get(task)?);
+        let own = self.calls(*self.roots.get(task)?)?;
         let (last, is_open) = *own.last()?;
         if !is_open {
             return None;
@@ -134,7 +144,7 @@ impl<'a> Rounds<'a> {
         let mut peers: Vec<usize> = (0..self.roots.len()).filter(|it| *it != task).collect();
         peers.sort_by_key(|it| it.abs_diff(task));
         for peer in peers.into_iter().take(PEERS) {
-            for (round, times) in rounds(&self.calls(self.roots[peer]), last) {
+            for (round, times) in rounds(&*self.calls(self.roots[peer])?, last) {
                 *others.entry(round).or_default() += times;
             }
         }
@@ -164,8 +174,18 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// The last calls of a task that communicate, in order, and whether each is open.
-    fn calls(&mut self, root: NodeId) -> Vec<(Path, bool)> {
+    /// The last calls of a task that communicate, in order; `None` where there was too much to look at before.
+    fn calls(&mut self, root: NodeId) -> Option<Rc<[Said]>> {
+        if let Some(known) = self.known.get(&root) {
+            return Some(known.clone());
+        }
+        let found: Rc<[Said]> = self.last_calls(root).into();
+        self.left = self.left.checked_sub(found.len())?;
+        self.known.insert(root, found.clone());
+        Some(found)
+    }
+
+    fn last_calls(&mut self, root: NodeId) -> Vec<Said> {
         struct Frame<'a> {
             items: &'a [Item],
             /// How often its last item was gone through.
@@ -239,7 +259,7 @@ impl<'a> Rounds<'a> {
 }
 
 /// What lies between two calls of one path, and how often.
-fn rounds(calls: &[(Path, bool)], of: Path) -> FxHashMap<Round, u64> {
+fn rounds(calls: &[Said], of: Path) -> FxHashMap<Round, u64> {
     let mut found: FxHashMap<Round, u64> = FxHashMap::default();
     // Before the first is no round, nor is behind the last.
     let mut rounds = calls.split(|it| it.0 == of).skip(1).peekable();
