@@ -1,7 +1,7 @@
 //! Who is behind, and who waits for whom: where every task of a run stands, in what order of progress,
 //! what it waits for, and whether that can ever end (Prodometer, and beyond it).
 //!
-//! The principal function is [`analyse`]. Two answers are found apart and then brought together:
+//! The principal function is [`analyse`]. Three answers are found apart and then brought together:
 //!
 //! * **Who is behind** (`place`, `nesting`, `group`): places in the call trees of the tasks, ordered by
 //!   loop iterations from the outside in, and by what can still follow within the innermost common
@@ -11,6 +11,8 @@
 //!   from their recorded arguments; what the pending calls need, of other tasks and of other threads of
 //!   the same (`inside`: locks, signals, ends, teams); and by a fixpoint of releases who is stuck for ever.
 //!   Who asks again and again without an answer (`poll`) waits, too.
+//! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
+//!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
