@@ -5,7 +5,7 @@ use crate::call_words;
 use crate::cause::{Cause, Deed, causes, deeds, differed};
 use crate::ends::{crashed, ended, ended_for_a_mistake, unfinalized};
 use crate::freed;
-use crate::group::Order;
+use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, loose_ends, loose_ends_so_far, never_finalized};
 use crate::matching::Matching;
@@ -25,7 +25,6 @@ use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
 use lockstep_calltree::NodeId;
 use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
-use rustc_hash::FxHashSet;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -242,7 +241,9 @@ fn conclude(
         }
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
-    let (groups, places) = apart(groups, places, &waiting);
+    let groups = groups.into_iter().zip(places).collect();
+    let (groups, places): (Vec<Group>, Vec<&Coordinates>) =
+        apart(groups, &waiting).into_iter().unzip();
     let order = Order::new(&program, &places);
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
@@ -287,7 +288,7 @@ fn conclude(
     let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.from)).collect();
     causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
     let told = told.chain(astray.iter().filter_map(|it| it.call));
-    let told = told.chain(causes.iter().filter_map(|it| it.precedent));
+    let told = told.chain(causes.iter().filter_map(|it| it.call));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
@@ -526,33 +527,6 @@ fn group<'s>(
         }
     }
     (groups, places)
-}
-
-/// Of a group in which some wait for a message, say, and another is known to wait for nobody and is waited for, that one
-/// stands by itself: it holds the others up, not the whole group.
-fn apart<'s>(
-    groups: Vec<Group>,
-    places: Vec<&'s Coordinates>,
-    waiting: &Waiting,
-) -> (Vec<Group>, Vec<&'s Coordinates>) {
-    if !waiting.stuck.is_empty() {
-        return (groups, places);
-    }
-    let awaited: FxHashSet<u32> = waiting.waits.iter().map(|it| it.to).collect();
-    let waits: FxHashSet<u32> = waiting.waits.iter().map(|it| it.from).collect();
-    let waits = |task: &u32| waits.contains(task) && !waiting.partly.contains(task);
-    let mut parts: Vec<(Group, &Coordinates)> = Vec::new();
-    for (mut group, place) in groups.into_iter().zip(places) {
-        let (behind, rest): (Vec<u32>, Vec<u32>) = group.tasks.iter().partition(|it| waits(it));
-        if !behind.is_empty() && rest.iter().any(|it| awaited.contains(it)) {
-            group.tasks = behind;
-            parts.push((group.clone(), place));
-            group.tasks = rest;
-        }
-        parts.push((group, place));
-    }
-    parts.sort_by_key(|(group, _)| group.tasks.first().copied());
-    parts.into_iter().unzip()
 }
 
 /// The waits of a task; all of them are in the order of those who wait.

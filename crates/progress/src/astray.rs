@@ -41,28 +41,9 @@ pub struct Misdirection {
     pub name: Arc<str>,
     /// Its call: trace and event.
     pub call: Option<(TraceName, u64)>,
-    /// Where that is, if known: ` at halo.c:77`.
-    pub site: String,
 }
 
 impl Misdirection {
-    fn of(
-        conversation: &Conversation,
-        operation: usize,
-        (from, sent, wanted): (u32, Envelope, Envelope),
-        by_sender: bool,
-    ) -> Option<Self> {
-        Some(Self {
-            from,
-            sent,
-            wanted,
-            by_sender,
-            name: conversation.operations.get(operation)?.name.clone(),
-            call: conversation.call(operation),
-            site: String::new(),
-        })
-    }
-
     /// Who is wrong.
     #[must_use]
     pub fn task(&self) -> u32 {
@@ -72,9 +53,10 @@ impl Misdirection {
         }
     }
 
-    /// What it did: `sent rank 2 a message with tag 77 instead of 20 in MPI_Isend at halo.c:77`.
+    /// What it did: `sent rank 2 a message with tag 77 instead of 20 in MPI_Isend at halo.c:77`; `site` is ` at halo.c:77`, or
+    /// empty.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn sentence(&self, site: &str) -> String {
         let Self {
             from, sent, wanted, ..
         } = self;
@@ -85,7 +67,7 @@ impl Misdirection {
                 sent.tag
             );
         }
-        let place = format!("in {}{}", self.name, self.site);
+        let place = format!("in {}{site}", self.name);
         match sent.to == wanted.to {
             true => format!(
                 "sent rank {} a message with tag {} instead of {} {place}",
@@ -189,54 +171,84 @@ impl<'a> Sender<'a> {
     }
 }
 
-impl Usual<'_> {
-    fn astray(&mut self, wait: &Wait) -> Option<Misdirection> {
+/// A message that is waited for, and who should send it.
+struct Asked<'a> {
+    from: u32,
+    wanted: Envelope,
+    conversation: &'a Conversation,
+}
+
+impl Asked<'_> {
+    /// Whether a message may have been meant to be this one: another task or another tag it has, not both.
+    fn may_be(&self, sent: Envelope) -> bool {
+        (sent.to == self.wanted.to) != (sent.tag == self.wanted.tag)
+    }
+
+    fn astray(&self, sent: Envelope, operation: usize, by_sender: bool) -> Option<Misdirection> {
+        Some(Misdirection {
+            from: self.from,
+            sent,
+            wanted: self.wanted,
+            by_sender,
+            name: self.conversation.operations.get(operation)?.name.clone(),
+            call: self.conversation.call(operation),
+        })
+    }
+}
+
+impl<'a> Usual<'a> {
+    fn asked(&mut self, wait: &Wait) -> Option<Asked<'a>> {
         let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
             return None;
         };
-        let (from, wanted) = (wait.to, Envelope { to: wait.from, tag });
-        let conversation = self.tasks.get(&from)?;
+        let (tasks, from) = (self.tasks, wait.to);
+        let conversation = tasks.get(&from)?;
         let new = || Sender::new(from, conversation, self.matching);
-        let sender = self.senders.entry(from).or_insert_with(new);
+        self.senders.entry(from).or_insert_with(new);
+        Some(Asked {
+            from,
+            wanted: Envelope { to: wait.from, tag },
+            conversation,
+        })
+    }
+
+    fn astray(&mut self, wait: &Wait) -> Option<Misdirection> {
+        let asked = self.asked(wait)?;
+        let sender = self.senders.get(&asked.from)?;
         let others = &mut self.others;
         let mut is_others = |it: Envelope| {
             let new = || distances(self.tasks, self.matching);
-            others.get_or_insert_with(new).contains(&distance(from, it))
+            let all = others.get_or_insert_with(new);
+            all.contains(&distance(asked.from, it))
         };
         // Messages that were sent behind it wait, too; the first is the one.
-        let is_meant = |it: Envelope| (it.to == wanted.to) != (it.tag == wanted.tag);
-        let (sent, operation, by_sender) =
-            sender.strays.iter().find_map(|&(sent, operation)| {
-                let are_usual = [sent, wanted].map(|it| sender.is_usual(it));
-                let by_sender = is_meant(sent).then(|| match are_usual {
-                    [false, false] => tell([sent, wanted].map(&mut is_others)),
-                    it => tell(it),
-                })??;
-                (by_sender || sent.to == wanted.to).then_some((sent, operation, by_sender))
-            })?;
-        Misdirection::of(conversation, operation, (from, sent, wanted), by_sender)
+        let mut strays = sender.strays.iter();
+        let (sent, operation, by_sender) = strays.find_map(|&(sent, operation)| {
+            let are_usual = [sent, asked.wanted].map(|it| sender.is_usual(it));
+            let by_sender = asked.may_be(sent).then(|| match are_usual {
+                [false, false] => tell([sent, asked.wanted].map(&mut is_others)),
+                it => tell(it),
+            })??;
+            let is_it = by_sender || sent.to == asked.wanted.to;
+            is_it.then_some((sent, operation, by_sender))
+        })?;
+        asked.astray(sent, operation, by_sender)
     }
 
     /// Of who waits for a message from anybody, the one that one of them sent with another tag, or to another.
     fn astray_to_any(&mut self, wait: &Wait) -> Option<Misdirection> {
-        let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
-            return None;
-        };
-        let (from, wanted) = (wait.to, Envelope { to: wait.from, tag });
-        let conversation = self.tasks.get(&from)?;
-        let new = || Sender::new(from, conversation, self.matching);
-        let sender = self.senders.entry(from).or_insert_with(new);
-        let is_meant = |it: Envelope| (it.to == wanted.to) != (it.tag == wanted.tag);
-        let mut strays = sender.strays.iter().rev();
-        let &(sent, operation) = strays.find(|it| is_meant(it.0))?;
-        let to_either = |it: Envelope| [sent.to, wanted.to].contains(&it.to);
-        let mut sends = conversation.parts.iter().rev();
+        let asked = self.asked(wait)?;
+        let mut strays = self.senders.get(&asked.from)?.strays.iter().rev();
+        let &(sent, operation) = strays.find(|it| asked.may_be(it.0))?;
+        let to_either = |it: Envelope| [sent.to, asked.wanted.to].contains(&it.to);
+        let mut sends = asked.conversation.parts.iter().rev();
         let last = sends.find(|it| it.kind.envelope().is_some_and(to_either));
         let is_last = last.is_some_and(|it| it.operation == operation);
         let new = || envelopes(self.tasks, self.matching);
         let all = self.all.get_or_insert_with(new);
-        (is_last && tell([sent, wanted].map(|it| all.contains(&it))) == Some(true)).then_some(())?;
-        Misdirection::of(conversation, operation, (from, sent, wanted), true)
+        let by_sender = tell([sent, asked.wanted].map(|it| all.contains(&it)));
+        let is_it = is_last && by_sender == Some(true);
+        is_it.then(|| asked.astray(sent, operation, true)).flatten()
     }
 }
 

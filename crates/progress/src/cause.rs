@@ -29,8 +29,8 @@ pub struct Cause {
     pub victims: Vec<u32>,
     /// What it did.
     pub deed: Deed,
-    /// An earlier call like the one that it left out: trace and event.
-    pub precedent: Option<(TraceName, u64)>,
+    /// The call that it was, or an earlier one like that which it left out: trace and event.
+    pub call: Option<(TraceName, u64)>,
     /// Where that was made: ` at halo.c:77`; empty where that is not known.
     pub site: String,
 }
@@ -69,8 +69,11 @@ impl Cause {
         Self {
             task,
             victims: Vec::new(),
+            call: match &deed {
+                Deed::Misdirected(message) => message.call,
+                _ => None,
+            },
             deed,
-            precedent: None,
             site: String::new(),
         }
     }
@@ -93,7 +96,7 @@ impl Cause {
         match &self.deed {
             Deed::Departed { departure, .. } => departure.sentence(&self.site),
             Deed::Lapsed(lapse) => lapse.sentence(&self.site),
-            Deed::Misdirected(message) => message.sentence(),
+            Deed::Misdirected(message) => message.sentence(&self.site),
             Deed::Passed(name) => format!("went on without calling {name}"),
             Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
         }
@@ -136,7 +139,7 @@ pub(crate) fn causes(
     let cause = |(task, deed): (u32, Deed)| Cause {
         task,
         victims: victims.get(&task).into_iter().flatten().copied().collect(),
-        precedent: earlier(observed, task, &deed),
+        call: earlier(observed, task, &deed),
         ..Cause::of(task, deed)
     };
     let mut found: Vec<Cause> = found.into_iter().map(cause).collect();

@@ -57,7 +57,7 @@ struct Open {
     recipe: Recipe,
     layout: Option<Layout>,
     /// The group that it makes, if it is known.
-    group: Option<MpiGroup>,
+    group: Option<Arc<MpiGroup>>,
     /// The memory that it uses.
     touches: Vec<Touch>,
     /// The level of thread support that it asks for.

@@ -1,6 +1,9 @@
 //! Tasks at one place are a group; groups are ordered by progress.
 
+use crate::analysis::Group;
 use crate::place::{Coordinates, Program};
+use crate::waits::Waiting;
+use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 
 /// The progress of groups: which is behind which.
@@ -72,5 +75,71 @@ impl Order {
             }
         }
         edges
+    }
+}
+
+/// Of a group in which some wait for a message, say, and another is known to wait for nobody and is waited for, that one
+/// stands by itself: it holds the others up, not the whole group. O(tasks + waits).
+pub(crate) fn apart<P: Copy>(groups: Vec<(Group, P)>, waiting: &Waiting) -> Vec<(Group, P)> {
+    if !waiting.stuck.is_empty() {
+        return groups;
+    }
+    let awaited: FxHashSet<u32> = waiting.waits.iter().map(|it| it.to).collect();
+    let waits: FxHashSet<u32> = waiting.waits.iter().map(|it| it.from).collect();
+    let waits = |task: &u32| waits.contains(task) && !waiting.partly.contains(task);
+    let mut parts: Vec<(Group, P)> = Vec::new();
+    for (mut group, place) in groups {
+        let (behind, rest): (Vec<u32>, Vec<u32>) = group.tasks.iter().partition(|it| waits(it));
+        if !behind.is_empty() && rest.iter().any(|it| awaited.contains(it)) {
+            group.tasks = behind;
+            parts.push((group.clone(), place));
+            group.tasks = rest;
+        }
+        parts.push((group, place));
+    }
+    parts.sort_by_key(|(group, _)| group.tasks.first().copied());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Activity;
+    use crate::waits::{Wait, Why};
+
+    #[test]
+    fn who_holds_up_others_of_its_place_stands_by_itself() {
+        let group = |tasks: &[u32]| Group {
+            tasks: tasks.to_vec(),
+            stack: Vec::new().into(),
+            leaf: None,
+            loops: Vec::new(),
+            turns: Vec::new(),
+            activity: Activity::Communication,
+        };
+        let parts = |waits: &[(u32, u32)], stuck: &[u32]| {
+            let wait = |&(from, to): &(u32, u32)| Wait {
+                from,
+                to,
+                why: Why::Message(None),
+                or_another: false,
+            };
+            let waiting = Waiting {
+                waits: waits.iter().map(wait).collect(),
+                stuck: stuck.iter().copied().collect(),
+                ..Waiting::default()
+            };
+            let groups = vec![(group(&[0, 3]), 'a'), (group(&[1, 2, 4]), 'b')];
+            let parts = apart(groups, &waiting).into_iter();
+            parts.map(|it| (it.0.tasks, it.1)).collect::<Vec<_>>()
+        };
+        let whole = [(vec![0, 3], 'a'), (vec![1, 2, 4], 'b')];
+        // 2 waits for 1, which waits for nobody that is known; 4 is not waited for.
+        let split = [(vec![0, 3], 'a'), (vec![1, 4], 'b'), (vec![2], 'b')];
+        assert_eq!(parts(&[(0, 1), (2, 1)], &[]), split);
+        // All wait, nobody of them does, and a deadlock has a core.
+        assert_eq!(parts(&[(1, 0), (2, 0), (4, 0)], &[]), whole);
+        assert_eq!(parts(&[(0, 1), (3, 1)], &[]), whole);
+        assert_eq!(parts(&[(0, 1), (2, 1)], &[0, 2]), whole);
     }
 }

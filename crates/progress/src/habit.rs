@@ -225,14 +225,22 @@ fn exception(
     let (way, (1, id)) = rare.next().filter(|_| rare.next().is_none())? else {
         return None;
     };
-    let usual = ways.keys().filter(|it| it.len() == way.len() + 1);
-    let mut lacking = usual.filter_map(|usual| {
-        let at = (0..way.len()).find(|at| usual[*at] != way[*at]);
-        let at = at.unwrap_or(way.len());
-        (usual[at + 1..] == way[at..] && missed.is(forest, usual[at])).then_some((usual, usual[at]))
+    let mut lacking = ways.keys().filter_map(|usual| {
+        let missing = lacks(way, usual).filter(|it| missed.is(forest, *it))?;
+        Some((usual, missing))
     });
     let (usual, missing) = lacking.next()?;
     Some((*id, usual.clone(), missing))
+}
+
+/// The one element that a list lacks of a usual one.
+pub(crate) fn lacks<T: PartialEq + Copy>(list: &[T], usual: &[T]) -> Option<T> {
+    if usual.len() != list.len() + 1 {
+        return None;
+    }
+    let at = (0..list.len()).find(|at| usual[*at] != list[*at]);
+    let at = at.unwrap_or(list.len());
+    (usual[at + 1..] == list[at..]).then(|| usual[at])
 }
 
 #[cfg(test)]

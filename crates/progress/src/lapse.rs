@@ -16,7 +16,7 @@
 //! job; nothing is told of who comes behind these. *Not for*: tasks that send by their data, whose rounds are all their own.
 
 use crate::departure::communicates;
-use crate::habit::{Missed, OFTEN, OWN};
+use crate::habit::{Missed, OFTEN, OWN, lacks};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
@@ -144,7 +144,7 @@ impl<'a> Rounds<'a> {
         let mut peers: Vec<usize> = (0..self.roots.len()).filter(|it| *it != task).collect();
         peers.sort_by_key(|it| it.abs_diff(task));
         for peer in peers.into_iter().take(PEERS) {
-            for (round, times) in rounds(&*self.calls(self.roots[peer])?, last) {
+            for (round, times) in rounds(&self.calls(self.roots[peer])?, last) {
                 *others.entry(round).or_default() += times;
             }
         }
@@ -270,16 +270,6 @@ fn rounds(calls: &[Said], of: Path) -> FxHashMap<Round, u64> {
         }
     }
     found
-}
-
-/// The one call that a round lacks of a usual one.
-fn lacks(round: &[Path], usual: &[Path]) -> Option<Path> {
-    if usual.len() != round.len() + 1 {
-        return None;
-    }
-    let at = (0..round.len()).find(|at| usual[*at] != round[*at]);
-    let at = at.unwrap_or(round.len());
-    (usual[at + 1..] == round[at..]).then(|| usual[at])
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::matching::{Matching, PartId};
 use crate::message::{
     CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
 };
+use crate::mpi_group::tasks_of;
 use crate::onesided::{InStarted, conflicts, outside};
 use crate::replay::is_reached;
 use crate::resources::Resource;
@@ -418,7 +419,7 @@ fn astray<'a>(
                     group,
                 } = &part.kind
                 {
-                    let group = group.as_ref().and_then(|it| it.tasks(members));
+                    let group = group.as_ref().and_then(|it| tasks_of(it, members));
                     starts.entry(*window).or_default().push(group);
                 }
             }

@@ -143,7 +143,7 @@ pub enum PartKind {
         /// Which step.
         step: Step,
         /// Of a post or a start, for whom, where that is known.
-        group: Option<MpiGroup>,
+        group: Option<Arc<MpiGroup>>,
     },
     /// What no other task has a share in: a file's, or an access to a window that has a request.
     Own,

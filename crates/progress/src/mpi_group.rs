@@ -5,98 +5,44 @@
 
 use crate::message::{CommunicatorId, Membership};
 use lockstep_trace::mpi::Kind;
-use lockstep_trace::{Resolved, Value, ranks_of};
+use lockstep_trace::{Group, Resolved, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A group, by how it was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MpiGroup {
-    /// Nobody.
-    Empty,
-    /// Those of a communicator.
-    Of(CommunicatorId),
-    /// Of another group those with these ranks in it, in this order.
-    Include(Arc<MpiGroup>, Arc<[i64]>),
-    /// The others.
-    Exclude(Arc<MpiGroup>, Arc<[i64]>),
-    /// Those of the first, and then of the second.
-    Union(Arc<MpiGroup>, Arc<MpiGroup>),
-    /// Those of the first that are in the second.
-    Intersection(Arc<MpiGroup>, Arc<MpiGroup>),
-    /// Those of the first that are not.
-    Difference(Arc<MpiGroup>, Arc<MpiGroup>),
-}
+pub type MpiGroup = Group<CommunicatorId>;
 
-/// Steps in which a group was made, at most: of programs that add one rank at a time, some are known.
-const MOST_STEPS: usize = 64;
-
-impl MpiGroup {
-    /// The tasks in it.
-    #[must_use]
-    pub fn tasks(&self, members: &Membership) -> Option<Vec<u32>> {
-        let both = |a: &Self, b: &Self| Some((a.tasks(members)?, b.tasks(members)?));
-        Some(match self {
-            Self::Empty => Vec::new(),
-            Self::Of(communicator) if members.sides.contains_key(communicator) => return None,
-            Self::Of(communicator) => members.members(*communicator)?.to_vec(),
-            Self::Include(of, ranks) => {
-                let of = of.tasks(members)?;
-                let task = |rank: &i64| of.get(usize::try_from(*rank).ok()?).copied();
-                ranks.iter().map(task).collect::<Option<_>>()?
-            }
-            Self::Exclude(of, ranks) => {
-                let of = of.tasks(members)?.into_iter().zip(0..);
-                let left = of.filter(|(_, rank)| !ranks.contains(rank));
-                left.map(|(task, _)| task).collect()
-            }
-            Self::Union(a, b) => {
-                let (mut a, mut b) = both(a, b)?;
-                b.retain(|it| !a.contains(it));
-                a.extend(b);
-                a
-            }
-            Self::Intersection(a, b) => {
-                let (mut a, b) = both(a, b)?;
-                a.retain(|it| b.contains(it));
-                a
-            }
-            Self::Difference(a, b) => {
-                let (mut a, b) = both(a, b)?;
-                a.retain(|it| !b.contains(it));
-                a
-            }
-        })
-    }
-
-    /// In how many steps it was made.
-    fn steps(&self) -> usize {
-        match self {
-            Self::Empty | Self::Of(_) => 0,
-            Self::Include(of, _) | Self::Exclude(of, _) => 1 + of.steps(),
-            Self::Union(a, b) | Self::Intersection(a, b) | Self::Difference(a, b) => {
-                1 + a.steps() + b.steps()
-            }
-        }
-    }
+/// The tasks in a group; `None` where that is not known.
+pub(crate) fn tasks_of(group: &MpiGroup, members: &Membership) -> Option<Vec<u32>> {
+    group.members(&|communicator: &CommunicatorId, is_remote| {
+        // Whose side a task is on is not asked here.
+        let is_between = members.sides.contains_key(communicator);
+        let is_known = !is_remote && !is_between;
+        Some(
+            members
+                .members(*communicator)
+                .filter(|_| is_known)?
+                .to_vec(),
+        )
+    })
 }
 
 /// Those that are known, by their handles.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MpiGroups {
-    known: FxHashMap<i64, MpiGroup>,
+    known: FxHashMap<i64, Arc<MpiGroup>>,
 }
 
 impl MpiGroups {
     /// The one that a call names.
-    pub fn named(&self, event: &Resolved) -> Option<MpiGroup> {
+    pub fn named(&self, event: &Resolved) -> Option<Arc<MpiGroup>> {
         self.given("group", event)
     }
 
-    fn given(&self, name: &str, event: &Resolved) -> Option<MpiGroup> {
+    fn given(&self, name: &str, event: &Resolved) -> Option<Arc<MpiGroup>> {
         let handle = event.handle(name)?;
         match handle.name.as_deref() {
-            Some("MPI_GROUP_EMPTY") => Some(MpiGroup::Empty),
+            Some("MPI_GROUP_EMPTY") => Some(Arc::new(Group::Ranks(Vec::new()))),
             Some(_) => None,
             None => self.known.get(&handle.raw).cloned(),
         }
@@ -108,36 +54,25 @@ impl MpiGroups {
         base: &str,
         event: &Resolved,
         window_of: Option<CommunicatorId>,
-    ) -> Option<MpiGroup> {
-        let of = || Some(Arc::new(self.named(event)?));
-        let both = || {
-            let (a, b) = (self.given("group1", event)?, self.given("group2", event)?);
-            Some((Arc::new(a), Arc::new(b)))
-        };
-        let listed = || match event.get("ranks")?.0 {
-            Value::Numbers(count, ranks) if usize::try_from(*count) == Ok(ranks.len()) => {
-                Some(Arc::from(ranks.as_slice()))
-            }
-            _ => None,
-        };
-        let in_ranges = || Some(Arc::from(ranks_of(event.get("ranges")?.0)?));
+    ) -> Option<Arc<MpiGroup>> {
+        let of = |communicator: Option<CommunicatorId>| communicator.map(Group::Of);
         let group = match base {
-            "Comm_group" => MpiGroup::Of(event.communicator()?),
-            "Win_get_group" => MpiGroup::Of(window_of?),
-            "Group_incl" => MpiGroup::Include(of()?, listed()?),
-            "Group_excl" => MpiGroup::Exclude(of()?, listed()?),
-            "Group_range_incl" => MpiGroup::Include(of()?, in_ranges()?),
-            "Group_range_excl" => MpiGroup::Exclude(of()?, in_ranges()?),
-            "Group_union" => both().map(|(a, b)| MpiGroup::Union(a, b))?,
-            "Group_intersection" => both().map(|(a, b)| MpiGroup::Intersection(a, b))?,
-            "Group_difference" => both().map(|(a, b)| MpiGroup::Difference(a, b))?,
-            _ => return None,
+            "Comm_group" => of(event.communicator()),
+            "Win_get_group" => of(window_of),
+            _ => Group::made(
+                base,
+                |name| {
+                    self.given(name, event)
+                        .unwrap_or_else(|| Arc::new(Group::Unknown))
+                },
+                |name| event.get(name).map(|it| it.0),
+            ),
         };
-        (group.steps() <= MOST_STEPS).then_some(group)
+        group.map(Arc::new)
     }
 
     /// A call made groups, or this one.
-    pub fn made(&mut self, group: Option<MpiGroup>, event: &Resolved) {
+    pub fn made(&mut self, group: Option<Arc<MpiGroup>>, event: &Resolved) {
         let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
         for argument in arguments {
             if let (Kind::NewGroup, Value::Handle(handle)) = (argument.kind, &argument.value) {
@@ -168,7 +103,7 @@ mod tests {
         let mut it = MpiGroups::default();
         let all = MpiGroup::Of(CommunicatorId(0));
         it.made(
-            Some(all),
+            Some(all.into()),
             &resolved(vec![group(Kind::NewGroup, "group", 1)]),
         );
         it
@@ -183,7 +118,7 @@ mod tests {
             members: vec![Some((10..16).collect())],
             ..Membership::default()
         };
-        recipe?.tasks(&members)
+        tasks_of(&*recipe?, &members)
     }
 
     fn numbers(name: &'static str, kind: Kind, count: i64, numbers: &[i64]) -> Argument {
@@ -272,7 +207,10 @@ mod tests {
             window: CommunicatorId(0),
             step,
             group: ranks.map(|ranks| {
-                MpiGroup::Include(MpiGroup::Of(CommunicatorId(0)).into(), ranks.into())
+                Arc::new(MpiGroup::Include(
+                    MpiGroup::Of(CommunicatorId(0)).into(),
+                    ranks.to_vec(),
+                ))
             }),
         }]
     }

@@ -147,13 +147,7 @@ impl<'f> Program<'f> {
     /// Takes in the whole forest.
     fn see(&mut self) {
         let forest = self.forest;
-        for index in 0..forest.len() as u32 {
-            let id = NodeId(index);
-            let function = match forest.node(id).label {
-                Label::Call(call) => Some(call.function),
-                Label::Trace => None,
-                _ => continue,
-            };
+        for (function, id) in frames(forest) {
             if let Some(shown) = self.shown.get_mut(&function) {
                 shown.see(forest, id);
             }
@@ -161,19 +155,8 @@ impl<'f> Program<'f> {
         for shown in self.shown.values_mut() {
             shown.settle();
         }
-        self.come_round();
-    }
-
-    /// Takes in who came round the loops.
-    fn come_round(&mut self) {
-        let forest = self.forest;
-        for index in 0..forest.len() as u32 {
-            let id = NodeId(index);
-            let function = match forest.node(id).label {
-                Label::Call(call) => Some(call.function),
-                Label::Trace => None,
-                _ => continue,
-            };
+        // Who came round the loops is asked once these are known.
+        for (function, id) in frames(forest) {
             if let Some(shown) = self.shown.get_mut(&function)
                 && !shown.nesting.loops.is_empty()
             {
@@ -324,6 +307,16 @@ impl<'f> Program<'f> {
         // One is in the other's last call, which is over for neither.
         Some(Ordering::Equal)
     }
+}
+
+/// The distinct calls, and traces, by whose frame they are.
+fn frames(forest: &Forest) -> impl Iterator<Item = (Option<FunctionKey>, NodeId)> {
+    let all = (0..forest.len() as u32).map(NodeId);
+    all.filter_map(|id| match forest.node(id).label {
+        Label::Call(call) => Some((Some(call.function), id)),
+        Label::Trace => Some((None, id)),
+        _ => None,
+    })
 }
 
 impl Path {

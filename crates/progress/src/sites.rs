@@ -1,7 +1,7 @@
 //! Where the calls that are told of were made, of those that are over: their lines are looked up, the
 //! traces of the run read once for all.
 
-use crate::cause::{Cause, Deed};
+use crate::cause::Cause;
 use crate::loose::Loose;
 use crate::loose_words::called_at;
 use crate::message::Conversation;
@@ -42,13 +42,10 @@ impl Sites {
     /// Puts them to messages that went astray, and to what was left out.
     pub fn direct(&self, causes: &mut [Cause]) {
         for it in causes {
-            let line = it.precedent.and_then(|call| self.0.get(&call));
-            let line = line.filter(|it| !it.at().is_empty());
-            it.site = line.map_or(String::new(), called_at);
-            if let Deed::Misdirected(message) = &mut it.deed {
-                let site = message.call.and_then(|call| self.0.get(&call));
-                message.site = site.map_or(String::new(), called_at);
-            }
+            let site = it.call.and_then(|call| self.0.get(&call));
+            // Of what was left out the function is told already.
+            let is_told = |site: &&Site| it.is_misdirection() || !site.at().is_empty();
+            it.site = site.filter(is_told).map_or(String::new(), called_at);
         }
     }
 

@@ -18,6 +18,7 @@ use crate::message::{
     Role, Shape, State, Step, Waits,
 };
 use crate::mismatch::Mismatch;
+use crate::mpi_group::tasks_of;
 use crate::strand::Doing;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -557,7 +558,7 @@ impl Builder<'_> {
                     group,
                 } if *at == window && *step == wanted => {
                     let group = group.as_ref().filter(|_| is_alone);
-                    Some(group.and_then(|it| it.tasks(self.members)))
+                    Some(group.and_then(|it| tasks_of(it, self.members)))
                 }
                 _ => None,
             };

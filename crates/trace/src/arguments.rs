@@ -137,8 +137,7 @@ impl fmt::Display for Value {
 
 /// The ranks of ranges of them: first, last and stride of each, all of which were recorded; `None` where that is no ranges, or more
 /// ranks than any job has.
-#[must_use]
-pub fn ranks_of(ranges: &Value) -> Option<Vec<i64>> {
+pub(crate) fn ranks_of(ranges: &Value) -> Option<Vec<i64>> {
     let Value::Numbers(count, triples) = ranges else {
         return None;
     };

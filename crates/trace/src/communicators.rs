@@ -16,6 +16,7 @@
 //! communicators and their members.
 //! *Not for*: matching messages; this is what such a room begins with ([`Communicators::calls`]).
 
+mod group;
 mod local;
 mod matching;
 mod text;
@@ -30,6 +31,7 @@ use crate::arguments::{
 use crate::model::{FunctionId, Process, Run, Thread};
 use crate::name::{ProcessName, TraceName};
 use crate::stream::StreamId;
+pub use group::Group;
 use local::{Local, Makers, Meant, Tracker};
 use lockstep_format::mpi::{self, Kind};
 use rayon::prelude::*;

@@ -63,11 +63,11 @@ mod pack_tests;
 #[cfg(test)]
 mod writer;
 
-pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value, ranks_of};
+pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value};
 pub use communicators::{
-    Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, HandlesMark,
-    Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver, Shown,
-    Unresolved,
+    Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, Group,
+    HandlesMark, Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver,
+    Shown, Unresolved,
 };
 pub use error::Error;
 pub use frames::{Frames, Open};

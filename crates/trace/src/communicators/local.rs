@@ -1,7 +1,7 @@
 //! What the handles of one process stand for: a handle is a number that comes back, so what it means
 //! depends on when it was used. Followed in the order of a thread's calls.
 
-use crate::arguments::{Argument, Handle, Value, ranks_of};
+use crate::arguments::{Argument, Handle, Value};
 use crate::handles::Class;
 use crate::model::FunctionId;
 use lockstep_format::mpi::{self, Kind, Language};
@@ -30,22 +30,8 @@ pub(crate) enum Local {
     Unknown,
 }
 
-/// A group, by how it was made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Group {
-    Unknown,
-    /// These ranks of a world: what tests begin with, and `MPI_GROUP_EMPTY`.
-    Ranks(Vec<u32>),
-    /// Of a communicator.
-    Of(Local),
-    /// The other side of an intercommunicator.
-    Remote(Local),
-    Include(Arc<Group>, Vec<i64>),
-    Exclude(Arc<Group>, Vec<i64>),
-    Union(Arc<Group>, Arc<Group>),
-    Intersection(Arc<Group>, Arc<Group>),
-    Difference(Arc<Group>, Arc<Group>),
-}
+/// A group as a process knows it.
+pub(crate) type Group = super::Group<Local>;
 
 /// How a communicator is made of its parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -365,6 +351,9 @@ impl<'a> Tracker<'a> {
                 .handle(name)
                 .map_or_else(|| Arc::new(Group::Unknown), |handle| self.group(handle))
         };
+        if let Some(made) = Group::made(function.base, group, |name| given.find(name)) {
+            return Awaits::Group(Arc::new(made));
+        }
         let making = match function.base {
             "Comm_dup" | "Comm_idup" | "Comm_dup_with_info" | "Comm_idup_with_info" => Making::Copy,
             "Comm_split" => Making::Split {
@@ -419,41 +408,12 @@ impl<'a> Tracker<'a> {
             | "Comm_join" => Making::Apart,
             "Comm_group" => return Awaits::Group(Arc::new(Group::Of(parent))),
             "Comm_remote_group" => return Awaits::Group(Arc::new(Group::Remote(parent))),
-            "Group_incl" | "Group_excl" => {
-                let chosen = match given.find("ranks") {
-                    Some(Value::Numbers(count, ranks)) if *count == ranks.len() as i64 => ranks,
-                    _ => return Awaits::Group(Arc::new(Group::Unknown)),
-                };
-                let (of, chosen) = (group("group"), chosen.clone());
-                return Awaits::Group(Arc::new(match function.base {
-                    "Group_incl" => Group::Include(of, chosen),
-                    _ => Group::Exclude(of, chosen),
-                }));
-            }
-            "Group_range_incl" | "Group_range_excl" => {
-                let Some(chosen) = given.find("ranges").and_then(ranks_of) else {
-                    return Awaits::Group(Arc::new(Group::Unknown));
-                };
-                let of = group("group");
-                return Awaits::Group(Arc::new(match function.base {
-                    "Group_range_incl" => Group::Include(of, chosen),
-                    _ => Group::Exclude(of, chosen),
-                }));
-            }
             "Win_get_group" => {
                 let window = given.handle("win");
                 let window = window.and_then(|it| self.held.get(&key(Class::Window, it.raw)));
                 return Awaits::Group(Arc::new(match window {
                     Some(Held::Window(comm)) => Group::Of(*comm),
                     _ => Group::Unknown,
-                }));
-            }
-            "Group_union" | "Group_intersection" | "Group_difference" => {
-                let (first, second) = (group("group1"), group("group2"));
-                return Awaits::Group(Arc::new(match function.base {
-                    "Group_union" => Group::Union(first, second),
-                    "Group_intersection" => Group::Intersection(first, second),
-                    _ => Group::Difference(first, second),
                 }));
             }
             "Comm_rank" => return Awaits::Rank(parent),

@@ -9,7 +9,6 @@ use super::local::{Birth, Given, Group, Local, Made, Making, Told};
 use super::{Communicator, CommunicatorId, Members, Origin};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 /// What one rank of a job did with communicators.
 #[derive(Debug, Clone, Default)]
@@ -500,38 +499,8 @@ impl<'a> Solver<'a> {
     }
 
     /// The world ranks of a group, in order, as far as they are known now.
-    fn members(&self, process: Index, group: &Arc<Group>) -> Option<Vec<u32>> {
-        let both = |a, b| Some((self.members(process, a)?, self.members(process, b)?));
-        Some(match &**group {
-            Group::Unknown => return None,
-            Group::Ranks(ranks) => ranks.clone(),
-            Group::Of(comm) => self.side(process, *comm, false)?,
-            Group::Remote(comm) => self.side(process, *comm, true)?,
-            Group::Include(of, chosen) => {
-                let of = self.members(process, of)?;
-                let rank = |at: &i64| of.get(usize::try_from(*at).ok()?).copied();
-                chosen.iter().map(rank).collect::<Option<_>>()?
-            }
-            Group::Exclude(of, chosen) => {
-                let of = self.members(process, of)?;
-                let left = of.iter().zip(0..).filter(|(_, at)| !chosen.contains(at));
-                left.map(|(rank, _)| *rank).collect()
-            }
-            Group::Union(a, b) => {
-                let (mut a, b) = both(a, b)?;
-                let more: Vec<u32> = b.into_iter().filter(|it| !a.contains(it)).collect();
-                a.extend(more);
-                a
-            }
-            Group::Intersection(a, b) => {
-                let (a, b) = both(a, b)?;
-                a.into_iter().filter(|it| b.contains(it)).collect()
-            }
-            Group::Difference(a, b) => {
-                let (a, b) = both(a, b)?;
-                a.into_iter().filter(|it| !b.contains(it)).collect()
-            }
-        })
+    fn members(&self, process: Index, group: &Group) -> Option<Vec<u32>> {
+        group.members(&|comm: &Local, is_remote| self.side(process, *comm, is_remote))
     }
 
     fn side(&self, process: Index, comm: Local, is_remote: bool) -> Option<Vec<u32>> {

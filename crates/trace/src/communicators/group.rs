@@ -1,0 +1,112 @@
+//! Groups of MPI, by how they were made: of a communicator, and of each other.
+
+use crate::arguments::{Value, ranks_of};
+use std::sync::Arc;
+
+/// A group of processes; `C` is what a communicator is to whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Group<C> {
+    /// Made by nobody whom we saw, or by calls whose arguments were lost.
+    Unknown,
+    /// These ranks of a world: nobody is `MPI_GROUP_EMPTY`.
+    Ranks(Vec<u32>),
+    /// Those of a communicator.
+    Of(C),
+    /// The other side of an intercommunicator.
+    Remote(C),
+    /// Of another group those with these ranks in it, in this order.
+    Include(Arc<Self>, Vec<i64>),
+    /// The others.
+    Exclude(Arc<Self>, Vec<i64>),
+    /// Those of the first, and then of the second.
+    Union(Arc<Self>, Arc<Self>),
+    /// Those of the first that are in the second.
+    Intersection(Arc<Self>, Arc<Self>),
+    /// Those of the first that are not.
+    Difference(Arc<Self>, Arc<Self>),
+}
+
+/// Steps in which a group was made, at most: who is in one of more is not known. Asking who is in a group takes as many.
+const MOST_STEPS: usize = 1 << 12;
+
+impl<C> Group<C> {
+    /// What a call makes of other groups, by its name without `MPI_`; `None` where it makes none of them. `given` is the group
+    /// that it was given by this name, `find` any other argument.
+    pub fn made<'v>(
+        base: &str,
+        given: impl Fn(&'static str) -> Arc<Self>,
+        find: impl Fn(&'static str) -> Option<&'v Value>,
+    ) -> Option<Self> {
+        let listed = || match find("ranks")? {
+            Value::Numbers(count, ranks) if *count == ranks.len() as i64 => Some(ranks.clone()),
+            _ => None,
+        };
+        let some = |ranks: Option<Vec<i64>>, how: fn(Arc<Self>, Vec<i64>) -> Self| {
+            ranks.map_or(Self::Unknown, |ranks| how(given("group"), ranks))
+        };
+        let in_ranges = || find("ranges").and_then(ranks_of);
+        let both = |how: fn(Arc<Self>, Arc<Self>) -> Self| how(given("group1"), given("group2"));
+        let group = match base {
+            "Group_incl" => some(listed(), Self::Include),
+            "Group_excl" => some(listed(), Self::Exclude),
+            "Group_range_incl" => some(in_ranges(), Self::Include),
+            "Group_range_excl" => some(in_ranges(), Self::Exclude),
+            "Group_union" => both(Self::Union),
+            "Group_intersection" => both(Self::Intersection),
+            "Group_difference" => both(Self::Difference),
+            _ => return None,
+        };
+        Some(match group.steps() > MOST_STEPS {
+            true => Self::Unknown,
+            false => group,
+        })
+    }
+
+    fn steps(&self) -> usize {
+        match self {
+            Self::Unknown | Self::Ranks(_) | Self::Of(_) | Self::Remote(_) => 0,
+            Self::Include(of, _) | Self::Exclude(of, _) => 1 + of.steps(),
+            Self::Union(a, b) | Self::Intersection(a, b) | Self::Difference(a, b) => {
+                1 + a.steps() + b.steps()
+            }
+        }
+    }
+
+    /// Who is in it, in order; `side` gives the members of a communicator, or of its other side. `None` where one of them does
+    /// not know it, or a rank is not there.
+    pub fn members(&self, side: &impl Fn(&C, bool) -> Option<Vec<u32>>) -> Option<Vec<u32>> {
+        let both = |a: &Self, b: &Self| Some((a.members(side)?, b.members(side)?));
+        Some(match self {
+            Self::Unknown => return None,
+            Self::Ranks(ranks) => ranks.clone(),
+            Self::Of(communicator) => side(communicator, false)?,
+            Self::Remote(communicator) => side(communicator, true)?,
+            Self::Include(of, chosen) => {
+                let of = of.members(side)?;
+                let rank = |at: &i64| of.get(usize::try_from(*at).ok()?).copied();
+                chosen.iter().map(rank).collect::<Option<_>>()?
+            }
+            Self::Exclude(of, chosen) => {
+                let of = of.members(side)?.into_iter().zip(0..);
+                let left = of.filter(|(_, at)| !chosen.contains(at));
+                left.map(|(rank, _)| rank).collect()
+            }
+            Self::Union(a, b) => {
+                let (mut a, mut b) = both(a, b)?;
+                b.retain(|it| !a.contains(it));
+                a.extend(b);
+                a
+            }
+            Self::Intersection(a, b) => {
+                let (mut a, b) = both(a, b)?;
+                a.retain(|it| b.contains(it));
+                a
+            }
+            Self::Difference(a, b) => {
+                let (mut a, b) = both(a, b)?;
+                a.retain(|it| !b.contains(it));
+                a
+            }
+        })
+    }
+}
