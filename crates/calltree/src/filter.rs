@@ -88,6 +88,20 @@ impl Projection {
             }
         }
     }
+
+    /// The same with calls that are `closed`: of what such a call makes, and what that makes in turn, only calls of functions that
+    /// are `shown` are kept, up to the next call of a function that is not closed. For trees alone ([`Forest::project`],
+    /// [`Forest::origin`]): flat sequences know nothing of it.
+    #[must_use]
+    pub fn close(self, closed: Vec<bool>, shown: Vec<bool>) -> Self {
+        Self {
+            keep: self.keep,
+            closed,
+            shown,
+            kept: Default::default(),
+            projected: FxHashMap::default(),
+        }
+    }
 }
 
 impl Forest {
@@ -97,26 +111,6 @@ impl Forest {
             keep: self.functions().iter().map(keep).collect(),
             closed: Vec::new(),
             shown: Vec::new(),
-            kept: Default::default(),
-            projected: FxHashMap::default(),
-        };
-        projection.update(&self.nodes);
-        projection
-    }
-
-    /// The same with calls that are `closed`: of what such a call makes, and what that makes in turn, only calls of functions that
-    /// are `shown` are kept, up to the next call of a function that is not closed. For trees alone ([`Forest::project`],
-    /// [`Forest::origin`]): flat sequences know nothing of it.
-    pub fn projection_closed(
-        &self,
-        keep: impl FnMut(&Function) -> bool,
-        closed: Vec<bool>,
-        shown: Vec<bool>,
-    ) -> Projection {
-        let mut projection = Projection {
-            keep: self.functions().iter().map(keep).collect(),
-            closed,
-            shown,
             kept: Default::default(),
             projected: FxHashMap::default(),
         };

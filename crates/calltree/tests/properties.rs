@@ -252,7 +252,7 @@ proptest! {
             f += 1;
             keep(mask)(f - 1)
         };
-        let mut projection = forest.projection_closed(all_kept, each(closed), each(shown));
+        let mut projection = forest.projection(all_kept).close(each(closed), each(shown));
         let projected = forest.project(root, &mut projection);
         // Event by event: for each open call whether it is kept, and whether it is closed.
         let mut open: Vec<(bool, bool)> = Vec::new();

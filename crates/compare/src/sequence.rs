@@ -306,21 +306,14 @@ impl Trees {
         let closed: Vec<bool> = functions()
             .map(|it| internals::is_internal(&it.name))
             .collect();
+        let projection = self.projection_without(lens, names);
         if lens.is_some() || !closed.contains(&true) {
-            return self.projection_without(lens, names);
+            return projection;
         }
         let shown = functions()
             .map(|it| internals::is_shown(&it.name))
             .collect();
-        let mut groups = self.groups.iter().zip(0..);
-        let keep = |function: &lockstep_calltree::Function| {
-            groups.next().is_some_and(|(groups, key)| {
-                *groups != 0
-                    && !names.contains(&function.name)
-                    && !self.out.contains(&FunctionKey(key))
-            })
-        };
-        self.forest.projection_closed(keep, closed, shown)
+        projection.close(closed, shown)
     }
 
     /// Lets the roots of all traces be what they are on their way ([`Self::way`]); gives what they were.
