@@ -588,12 +588,29 @@ static void split(void) { begin_write(0); }
 
 static void grid(int last) {
   MPI_Comm made;
-  int dims[2] = {rank == 3 ? last : 2, rank == 3 ? 4 / last : 2}, periods[2] = {1, 1};
+  int dims[2] = {rank == 3 ? last : 2, rank == 3 ? 4 / last : 2}, periods[2] = {1, 1}, before, next;
   MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &made);
+  MPI_Cart_shift(made, 1, 1, &before, &next);
   MPI_Comm_free(&made);
 }
 
 static void dims(void) { grid(4); }
+
+static void nodes(void) {
+  MPI_Comm made;
+  int dims[2] = {3, 2}, periods[2] = {0, 0};
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &made); // of six
+}
+
+static void direction(void) {
+  MPI_Comm made;
+  int dims[1] = {4}, periods[1] = {0}, before, next;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &made);
+  MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  MPI_Cart_shift(made, 1, 1, &before, &next); // counted from 0
+  MPI_Comm_free(&made);
+}
 
 static void nobody(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -689,7 +706,8 @@ static const struct {
     {"gathered", gathered},   {"epoch", epoch},
     {"unlocked", unlocked},   {"copied", copied},
     {"split", split},         {"dims", dims},
-    {"nobody", nobody},
+    {"nobody", nobody},       {"nodes", nodes},
+    {"direction", direction},
 };
 
 int main(int argc, char **argv) {

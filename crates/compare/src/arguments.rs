@@ -109,7 +109,7 @@ fn given(call: &Resolved, communicators: &Communicators, own: i64, ranks: i64) -
             (Kind::Tag, Value::Tag(Some(tag))) => Said::Number(*tag),
             (Kind::Tag, Value::Tag(None)) => Said::Name(Cow::Borrowed("MPI_ANY_TAG")),
             (Kind::Comm, _) => match meaning {
-                Meaning::Communicator(Some(id)) => {
+                Meaning::Communicator { id: Some(id), .. } => {
                     let origin = communicators.get(*id).map(|it| it.origin);
                     Said::Name(Cow::Borrowed(origin.map_or("unknown", words)))
                 }

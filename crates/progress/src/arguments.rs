@@ -23,7 +23,7 @@ pub(crate) fn wrong(base: &str, event: &Resolved) -> Option<String> {
     let meanings = event.meanings.iter();
     let each = arguments.iter().zip(meanings);
     let found = each.filter(|(it, _)| is_significant(base, it));
-    let mut found = found.filter_map(|(it, meaning)| argument(base, it, meaning));
+    let mut found = found.filter_map(|(it, meaning)| argument((base, event), it, meaning));
     found.next().or_else(|| reduction(base, event))
 }
 
@@ -39,7 +39,7 @@ fn is_significant(base: &str, argument: &Argument) -> bool {
     !(may_differ && is_size || of_leader || of_origin)
 }
 
-fn argument(base: &str, it: &Argument, meaning: &Meaning) -> Option<String> {
+fn argument((base, event): (&str, &Resolved), it: &Argument, meaning: &Meaning) -> Option<String> {
     let sends = matches!(it.name, "dest" | "target_rank");
     match (&it.value, it.kind) {
         (Value::Number(count), Kind::Int) => {
@@ -103,6 +103,16 @@ fn argument(base: &str, it: &Argument, meaning: &Meaning) -> Option<String> {
             let mut before = (1..).zip(ranks);
             let again = before.find(|(at, rank)| ranks.iter().skip(*at).any(|it| it == *rank));
             again.map(|(_, rank)| format!("rank {rank} twice"))
+        }
+        (Value::Numbers(_, sizes), _) if base == "Cart_create" && it.name == "dims" => {
+            let nodes = sizes.iter().try_fold(1i64, |all, it| all.checked_mul(*it));
+            let ranks = event.meanings.iter().find_map(|it| match it {
+                Meaning::Communicator { size, .. } => *size,
+                _ => None,
+            });
+            let ranks = i64::from(ranks?);
+            let fits = sizes.iter().all(|it| *it >= 0) && nodes.is_some_and(|it| it <= ranks);
+            (!fits).then(|| format!("dims {sizes:?}, where there are {ranks} ranks"))
         }
         _ => None,
     }

@@ -112,7 +112,7 @@ pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKin
     let mut parts = vec![all];
     let leads = event.peer("local_leader").and_then(|(_, it)| it.world) == Some(me);
     let peers = match event.get("peer_comm") {
-        Some((_, Meaning::Communicator(Some(id)))) => Some(*id),
+        Some((_, Meaning::Communicator { id: Some(id), .. })) => Some(*id),
         _ => None,
     };
     if let (true, Some(communicator), Some(tag)) = (leads, peers, event.number("tag")) {

@@ -19,7 +19,7 @@ use crate::poll::Polls;
 use crate::requests::{Named, Past, Requests};
 use crate::resources::Resource;
 use crate::routines::Routines;
-use crate::usage::is_always_fine;
+use crate::usage::{Terms, is_always_fine};
 use crate::windows::Windows;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
@@ -60,10 +60,8 @@ struct Open {
     group: Option<Arc<MpiGroup>>,
     /// The memory that it uses.
     touches: Vec<Touch>,
-    /// The level of thread support that it asks for.
-    required: Option<i64>,
-    /// How it opens a file.
-    amode: Option<i64>,
+    /// What says of what it makes how that may be used.
+    terms: Terms,
     /// The window that it works on.
     window: Option<i64>,
     /// Whether it changes nothing.
@@ -345,8 +343,7 @@ impl Said {
                 true => touches(base, event, &self.layouts, self.trace.process.rank),
                 false => Vec::new(),
             },
-            required: event.number("required"),
-            amode: event.number("amode"),
+            terms: Terms::of(event),
             window,
             tells: tells(base),
         };
@@ -588,7 +585,7 @@ impl Said {
         let base = name.trim_start_matches("MPI_");
         let event_of_call = self.conversation.operations[operation].event;
         let usage = self.conversation.usage.get_or_insert_default();
-        usage.returned(base, event, (open.required, open.amode), self.trace);
+        usage.returned(base, event, open.terms, self.trace);
         if base.starts_with("Type_") {
             self.datatypes.made(open.recipe.take(), event);
             self.layouts.made(open.layout.take(), event);

@@ -152,7 +152,10 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
         Kind::Comm | Kind::CommAt => {
             let raw = bytes.number()?;
             let id = u32::try_from(raw).ok().filter(|it| *it < COMMUNICATORS);
-            let meaning = Meaning::Communicator(id.map(CommunicatorId));
+            let meaning = Meaning::Communicator {
+                id: id.map(CommunicatorId),
+                size: None,
+            };
             (Value::Handle(handle(raw)), meaning)
         }
         Kind::Requests | Kind::Datatypes => {

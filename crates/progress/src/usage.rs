@@ -45,6 +45,8 @@ pub struct Usage {
     split: FxHashMap<i64, Called>,
     /// How files were opened.
     modes: FxHashMap<i64, i64>,
+    /// How many dimensions communicators have that are grids.
+    grids: FxHashMap<i64, i64>,
     /// The thread that began MPI, and the level that it was given.
     main: Option<(TraceName, i64)>,
     /// Whether there may be sessions, which need no `MPI_Init`.
@@ -54,6 +56,28 @@ pub struct Usage {
     /// How often any of this changed, and how often something was freed.
     changes: u64,
     times_freed: u64,
+}
+
+/// What a call says of what it makes: how that may be used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Terms {
+    /// The level of thread support that is asked for.
+    required: Option<i64>,
+    /// How a file is opened.
+    amode: Option<i64>,
+    /// How many dimensions a grid has.
+    dimensions: Option<i64>,
+}
+
+impl Terms {
+    /// Those of a call.
+    pub fn of(event: &Resolved) -> Self {
+        Self {
+            required: event.number("required"),
+            amode: event.number("amode"),
+            dimensions: event.number("ndims"),
+        }
+    }
 }
 
 /// Bytes of a buffer that may be one of several.
@@ -210,8 +234,29 @@ impl Usage {
                     self.tell(LooseEnd::NeverEnded { name }, trace, at);
                 }
             }
+            "Cart_shift" => self.shift(name, event, trace),
             _ if base.starts_with("File_") => self.file(name, event, trace),
             _ => {}
+        }
+    }
+
+    /// A shift along a dimension that a grid has not.
+    fn shift(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+        let grid = event.handle("comm").and_then(|it| self.grids.get(&it.raw));
+        let (Some(dimensions), Some(direction)) = (grid, event.number("direction")) else {
+            return;
+        };
+        if !(0..*dimensions).contains(&direction) {
+            let what = format!(
+                "direction {direction} of a grid whose last is {}",
+                dimensions - 1
+            );
+            let name = name.to_string();
+            self.tell(
+                LooseEnd::Argument { name, what },
+                trace,
+                event.annotated.index,
+            );
         }
     }
 
@@ -358,14 +403,17 @@ impl Usage {
         &mut self,
         base: &str,
         event: &Resolved,
-        (required, amode): (Option<i64>, Option<i64>),
+        terms: Terms,
         trace: TraceName,
     ) {
         self.changes += u64::from(matches!(base, "Init" | "Init_thread"));
         match base {
             "Init" => self.main = Some((trace, 0)),
             "Init_thread" => {
-                let level = event.number("provided").or(required).unwrap_or(i64::MAX);
+                let level = event
+                    .number("provided")
+                    .or(terms.required)
+                    .unwrap_or(i64::MAX);
                 self.main = Some((trace, level));
             }
             _ => {}
@@ -387,8 +435,15 @@ impl Usage {
                         false => self.shared.insert(handle.raw),
                     };
                 }
+                (Kind::NewComm, Value::Handle(handle)) => {
+                    match terms.dimensions.filter(|_| base == "Cart_create") {
+                        Some(dimensions) => self.grids.insert(handle.raw, dimensions),
+                        None => self.grids.remove(&handle.raw),
+                    };
+                }
                 (Kind::NewFile, Value::Handle(handle)) => {
-                    self.modes.extend(amode.map(|mode| (handle.raw, mode)));
+                    self.modes
+                        .extend(terms.amode.map(|mode| (handle.raw, mode)));
                 }
                 _ => {}
             }
@@ -405,6 +460,9 @@ impl Usage {
     pub(crate) fn freed(&mut self, resource: Resource, handles: &[i64], event: u64) {
         self.changes += 1;
         self.times_freed += 1;
+        if resource == Resource::Communicator {
+            self.grids.retain(|it, _| !handles.contains(it));
+        }
         let is_shared = |it: &&i64| resource == Resource::Group && self.shared.contains(*it);
         let gone = handles.iter().filter(|it| !is_shared(it));
         let gone = gone.map(|it| ((resource, *it), event));
@@ -532,7 +590,7 @@ mod tests {
         for name in calls {
             it.call(&(*name).into(), &resolved(Vec::new()), trace);
             let base = name.trim_start_matches("MPI_");
-            it.returned(base, &resolved(Vec::new()), (None, None), trace);
+            it.returned(base, &resolved(Vec::new()), Terms::default(), trace);
         }
         it.mistakes(|_| false).into_keys().collect()
     }

@@ -135,6 +135,14 @@ const QUIET: &[Case] = &[
          lapses.c:@MPI_Cart_create(@ with dims [2, 2]",
     ),
     (
+        "nodes",
+        "ranks 0-3 called MPI_Cart_create at lapses.c:@// of six@ with dims [3, 2], where there are 4 ranks",
+    ),
+    (
+        "direction",
+        "ranks 0-3 called MPI_Cart_shift at lapses.c:@counted from 0@ with direction 1 of a grid whose last is 0",
+    ),
+    (
         "nobody",
         "ranks 0-3 called MPI_Reduce at lapses.c:@MPI_SUM, MPI_PROC_NULL@ with root MPI_PROC_NULL",
     ),

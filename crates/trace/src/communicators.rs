@@ -94,8 +94,13 @@ pub struct Communicator {
 pub enum Meaning {
     /// Nothing more.
     Plain,
-    /// A communicator; `None` where it is not known which.
-    Communicator(Option<CommunicatorId>),
+    /// A communicator.
+    Communicator {
+        /// `None` where it is not known which.
+        id: Option<CommunicatorId>,
+        /// How many ranks its members may name, if known.
+        size: Option<u32>,
+    },
     /// A rank in a communicator.
     Peer(Peer),
     /// The sources of statuses, where they are ranks.
@@ -666,14 +671,18 @@ impl Resolver<'_> {
                 .and_then(|known| known.places.get(local))
                 .copied()
         };
-        let peer = |local: &Local, rank: i64| {
-            let place = place(local);
-            let found = place.and_then(|(id, side)| Some((self.communicators.get(id)?, side)));
-            Peer {
-                communicator: place.map(|(id, _)| id),
-                world: found.and_then(|(it, side)| it.world_rank(side, rank)),
-                size: found.and_then(|(it, side)| it.named_from(side)?.size),
-            }
+        let found = |local: &Local| {
+            let (id, side) = place(local)?;
+            Some((self.communicators.get(id)?, side))
+        };
+        let size = |local: &Local| {
+            let (it, side) = found(local)?;
+            it.named_from(side)?.size
+        };
+        let peer = |local: &Local, rank: i64| Peer {
+            communicator: place(local).map(|(id, _)| id),
+            world: found(local).and_then(|(it, side)| it.world_rank(side, rank)),
+            size: size(local),
         };
         let rank = match argument.value {
             Value::Rank { rank, name: None } | Value::Number(rank) => Some(rank),
@@ -683,7 +692,10 @@ impl Resolver<'_> {
         let rank = rank.filter(|rank| *rank >= 0);
         match (meant, rank) {
             (Meant::Comm(Local::Null), _) => Meaning::Plain,
-            (Meant::Comm(local), _) => Meaning::Communicator(place(local).map(|(id, _)| id)),
+            (Meant::Comm(local), _) => Meaning::Communicator {
+                id: place(local).map(|(id, _)| id),
+                size: size(local),
+            },
             (Meant::Peer(local), Some(rank)) => Meaning::Peer(peer(local, rank)),
             (Meant::Peers(locals), _) => match &argument.value {
                 Value::Statuses(_, statuses) => {
@@ -719,7 +731,7 @@ impl Resolved {
             .iter()
             .position(|it| matches!(it.kind, Kind::Comm | Kind::CommAt))?;
         match self.meanings.get(index)? {
-            Meaning::Communicator(id) => *id,
+            Meaning::Communicator { id, .. } => *id,
             _ => None,
         }
     }

@@ -136,7 +136,7 @@ impl Shown<'_> {
 
     fn text(&self, argument: &Argument, meaning: Option<&Meaning>) -> String {
         match (&argument.value, meaning) {
-            (_, Some(Meaning::Communicator(Some(id)))) => self.communicators.name(*id),
+            (_, Some(Meaning::Communicator { id: Some(id), .. })) => self.communicators.name(*id),
             (Value::Status(source, tag, bytes), Some(Meaning::Peer(peer))) => format!(
                 "(source={source}{}, tag={tag}, bytes={bytes})",
                 self.communicators.peer(Some(*peer))
