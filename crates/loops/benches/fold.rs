@@ -1,5 +1,5 @@
 //! Nanoseconds a token for folding, beside the rules followed to the letter: `cargo bench -p
-//! lockstep-loops`.
+//! lockstep-loops`, or of some traces alone: `cargo bench -p lockstep-loops -- noise steps`.
 
 #![allow(clippy::print_stdout)]
 
@@ -62,6 +62,10 @@ fn noise() -> Vec<u32> {
 }
 
 fn main() {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|it| !it.starts_with('-'))
+        .collect();
     println!(
         "{:>10} {:>4} {:>12} {:>12} {:>12}",
         "trace", "K", "ns/token", "reference", "elements"
@@ -72,6 +76,9 @@ fn main() {
         ("steps", steps()),
         ("noise", noise()),
     ] {
+        if !wanted.is_empty() && !wanted.iter().any(|it| it == name) {
+            continue;
+        }
         for k in [10, 32, 50] {
             let mut bodies = Bodies::new();
             let mut elements = 0;

@@ -96,7 +96,7 @@ impl<T> Stack<T> {
             k,
             mode,
             keys: Vec::new(),
-            echoes: Echoes::default(),
+            echoes: Echoes::new(k),
             items: Vec::new(),
             loops: Vec::new(),
             due: Vec::new(),
@@ -229,7 +229,7 @@ impl<T> Stack<T> {
     fn truncate_keys(&mut self, length: usize) {
         self.low = self.low.min(length);
         self.keys.truncate(length);
-        self.echoes.truncate(length);
+        self.echoes.truncate(length, |it| code(self.keys[it]));
         while let Some(looped) = self.loops.last()
             && looped.index >= length
         {
@@ -241,7 +241,8 @@ impl<T> Stack<T> {
     /// Adds to the count in the key of the loop on top ([`Mode::Exact`]).
     fn recount(&mut self, more: u64) {
         if let Some(Key::Times(body, count)) = self.keys.pop() {
-            self.echoes.truncate(self.keys.len());
+            let keys = &self.keys;
+            self.echoes.truncate(keys.len(), |it| code(keys[it]));
             self.push_key(Key::Times(body, count + more));
         }
     }
