@@ -5,7 +5,7 @@
 //! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
 //! decides, by distance and tag: programs number messages by their steps. Who waits for a message from anybody waits for the one
 //! whose last message nobody took, as it had another tag or went to another task, if nobody ever sent such a one before, and what is
-//! waited for was sent. Where that does not tell them apart, nobody is named.
+//! waited for was sent. Of those who wait for a message with any tag several may have been meant. Where that does not tell them apart, nobody is named.
 //!
 //! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
@@ -35,6 +35,8 @@ pub struct Misdirection {
     pub sent: Envelope,
     /// As it is waited for.
     pub wanted: Envelope,
+    /// Whether others wait for it just so, and it is not known who was meant.
+    pub others: bool,
     /// Whether the sender is wrong, else the receiver.
     pub by_sender: bool,
     /// The sender's function.
@@ -78,9 +80,13 @@ impl Misdirection {
                     true => "itself".to_owned(),
                     false => format!("rank {}", sent.to),
                 };
+                let instead = match self.others {
+                    true => " that nobody received".to_owned(),
+                    false => format!(" instead of to rank {}", wanted.to),
+                };
                 format!(
-                    "sent a message with tag {} to {to} instead of to rank {} {place}",
-                    sent.tag, wanted.to
+                    "sent a message with tag {} to {to}{instead} {place}",
+                    sent.tag
                 )
             }
         }
@@ -101,15 +107,26 @@ pub(crate) fn astray(
         all: None,
     };
     let (mut found, mut of_any): (Vec<Misdirection>, Vec<Misdirection>) = Default::default();
+    let mut of_any_tag: BTreeMap<(u32, usize), Misdirection> = BTreeMap::new();
     for wait in &waiting.waits {
         if found.len() == MOST {
             break;
         }
-        match wait.or_another {
-            false => found.extend(usual.astray(wait)),
-            true => of_any.extend(usual.astray_to_any(wait)),
+        match (wait.or_another, &wait.why) {
+            (false, Why::Message(None)) => {
+                let Some((operation, it)) = usual.astray_with_any_tag(wait) else {
+                    continue;
+                };
+                of_any_tag
+                    .entry((it.from, operation))
+                    .and_modify(|known| known.others = true)
+                    .or_insert(it);
+            }
+            (false, _) => found.extend(usual.astray(wait)),
+            (true, _) => of_any.extend(usual.astray_to_any(wait)),
         }
     }
+    found.extend(of_any_tag.into_values().take(MOST - found.len()));
     // Where several may have been meant, nobody knows which.
     if let [_] = of_any.as_slice() {
         found.append(&mut of_any);
@@ -189,6 +206,7 @@ impl Asked<'_> {
             from: self.from,
             sent,
             wanted: self.wanted,
+            others: false,
             by_sender,
             name: self.conversation.operations.get(operation)?.name.clone(),
             call: self.conversation.call(operation),
@@ -201,6 +219,10 @@ impl<'a> Usual<'a> {
         let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
             return None;
         };
+        self.asked_for(wait, tag)
+    }
+
+    fn asked_for(&mut self, wait: &Wait, tag: i64) -> Option<Asked<'a>> {
         let (tasks, from) = (self.tasks, wait.to);
         let conversation = tasks.get(&from)?;
         let new = || Sender::new(from, conversation, self.matching);
@@ -233,6 +255,21 @@ impl<'a> Usual<'a> {
             is_it.then_some((sent, operation, by_sender))
         })?;
         asked.astray(sent, operation, by_sender)
+    }
+
+    /// Of who waits for a message with any tag, and got others with this one: what went to somebody else who never did. And its
+    /// operation.
+    fn astray_with_any_tag(&mut self, wait: &Wait) -> Option<(usize, Misdirection)> {
+        let mut asked = self.asked_for(wait, 0)?;
+        let sender = self.senders.get(&asked.from)?;
+        let to = wait.from;
+        let mut strays = sender.strays.iter().rev();
+        let &(sent, operation) = strays.find(|(it, _)| {
+            let wanted = Envelope { to, tag: it.tag };
+            it.to != to && !sender.is_usual(*it) && sender.is_usual(wanted)
+        })?;
+        asked.wanted.tag = sent.tag;
+        Some((operation, asked.astray(sent, operation, true)?))
     }
 
     /// Of who waits for a message from anybody, the one that one of them sent with another tag, or to another.

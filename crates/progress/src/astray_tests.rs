@@ -165,3 +165,43 @@ fn a_tag_that_others_send_as_well() {
     job.0.entry(1).or_default().state = State::Finished;
     assert_eq!(found(&job), []);
 }
+
+/// Task 0 gives work to 1 and 2, who take what comes from it; then it gives some to itself.
+#[test]
+fn work_that_went_to_nobody() {
+    let give = |rounds: usize| {
+        let mut job = Job::default();
+        for to in [1, 2].repeat(rounds) {
+            job.call(0, "MPI_Send", vec![send(to, 1, Mode::Standard)], true);
+            job.call(to, "MPI_Recv", vec![receive(Peer::Task(0), None)], true);
+        }
+        job.call(0, "MPI_Send", vec![send(0, 1, Mode::Standard)], true);
+        waits(&mut job, 0, 1, 2);
+        job
+    };
+    let any = |job: &mut Job, task| {
+        job.call(task, "MPI_Recv", vec![receive(Peer::Task(0), None)], false);
+    };
+    let sentence = |job: &Job| {
+        let all = astray(&job.0, &Matching::new(&job.0), &job.waiting());
+        let all: Vec<String> = all.iter().map(|it| it.sentence("")).collect();
+        all.join("; ")
+    };
+    let mut one = give(1);
+    any(&mut one, 1);
+    assert_eq!(
+        sentence(&one),
+        "sent a message with tag 1 to itself instead of to rank 1 in MPI_Send"
+    );
+    let mut both = give(1);
+    any(&mut both, 1);
+    any(&mut both, 2);
+    assert_eq!(
+        sentence(&both),
+        "sent a message with tag 1 to itself that nobody received in MPI_Send"
+    );
+    // Nobody ever got such a message.
+    let mut none = give(0);
+    any(&mut none, 1);
+    assert_eq!(sentence(&none), "");
+}

@@ -133,7 +133,7 @@ pub(crate) fn causes(
 ) -> Vec<Cause> {
     let victims = victims(waiting);
     let found = match normal {
-        Some(normal) => unlike_normal(observed, normal),
+        Some(normal) => unlike_normal(observed, normal, waiting),
         None => unlike_usual(observed, waiting),
     };
     let cause = |(task, deed): (u32, Deed)| Cause {
@@ -170,8 +170,29 @@ fn earlier(observed: &Observed, task: u32, deed: &Deed) -> Option<(TraceName, u6
     Some((observed.tasks.get(&task)?.trace, event))
 }
 
-/// Tasks that did otherwise than in a normal run.
-fn unlike_normal(observed: &Observed, normal: &BTreeMap<u32, NodeId>) -> Vec<(u32, Deed)> {
+/// Tasks that did otherwise than in a normal run. Where messages are taken as they come, how many rounds each of several tasks
+/// makes is decided anew in each run: who did otherwise then did so within its rounds, as its own habits tell.
+fn unlike_normal(
+    observed: &Observed,
+    normal: &BTreeMap<u32, NodeId>,
+    waiting: &Waiting,
+) -> Vec<(u32, Deed)> {
+    let mut found = departed(observed, normal);
+    let only_rounds =
+        |it: &(u32, Deed)| matches!(&it.1, Deed::Departed { departure, .. } if departure.rounds);
+    let mut conversations = observed.conversations.values();
+    let wavers = found.len() > 1 && found.iter().any(only_rounds);
+    if wavers && conversations.any(Conversation::takes_from_anybody) {
+        let usual = unlike_usual(observed, waiting);
+        found.retain(|it| !only_rounds(it) && usual.iter().all(|other| it.0 != other.0));
+        found.extend(usual);
+        found.sort_by_key(|it| it.0);
+    }
+    found
+}
+
+/// Where tasks departed from what they did in a normal run.
+fn departed(observed: &Observed, normal: &BTreeMap<u32, NodeId>) -> Vec<(u32, Deed)> {
     let tasks = observed.tasks.keys().zip(&observed.roots);
     let departed = tasks.filter_map(|(task, root)| {
         let departure = departure(&observed.forest, *normal.get(task)?, *root)?;

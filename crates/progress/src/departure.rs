@@ -23,12 +23,16 @@ pub struct Departure {
     pub left_out: Vec<String>,
     /// What was called instead, or besides.
     pub instead: Vec<String>,
+    /// Whether it is only that a loop had more rounds, or fewer, each of which went as one before it.
+    pub rounds: bool,
 }
 
 /// Calls that are looked at, at most.
 pub const MOST: usize = 20_000_000;
 /// How far is looked for where two frames come together again.
 const WINDOW: usize = 4096;
+/// Calls of a round of a loop.
+const ROUND: usize = 64;
 /// Functions that are named.
 const NAMED: usize = 3;
 /// So many calls that were alike are a habit.
@@ -98,6 +102,8 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
                     names(forest, &pair.normal[i..i + skipped]),
                     names(forest, &pair.other[j..j + added]),
                 );
+                let rounds = goes_round(forest, &pair.other, j, a, pair.open)
+                    || goes_round(forest, &pair.normal, i, b, false);
                 let frames = stack.iter().filter_map(|it| it.name);
                 return Some(Departure {
                     frames: frames
@@ -105,6 +111,7 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
                         .collect(),
                     left_out,
                     instead,
+                    rounds,
                 });
             }
         }
@@ -168,6 +175,7 @@ pub(crate) fn unlike_before(forest: &Forest, root: NodeId) -> Option<Departure> 
                 frames,
                 left_out,
                 instead: Vec::new(),
+                rounds: false,
             });
         }
         let nth = nth(forest, &list, list.len() - 1);
@@ -271,6 +279,29 @@ fn repeats(forest: &Forest, list: &[NodeId], at: usize, count: usize) -> bool {
     count == 0
         || (at..at + count).all(|it| is_free(it) && mpi_free(forest, list[it]))
             && (1..=at.min(count)).any(is_round)
+}
+
+/// Whether a frame goes on from here with rounds of several calls as before, and whole ones up to a call of the function of
+/// `next`; or as far as it is, if it is `open`.
+fn goes_round(
+    forest: &Forest,
+    list: &[NodeId],
+    at: usize,
+    next: Option<NodeId>,
+    open: bool,
+) -> bool {
+    let of = |index: usize| list.get(index).and_then(|it| function(forest, *it));
+    let next = next.and_then(|it| function(forest, it));
+    (2..=at.min(ROUND)).any(|period| {
+        let ahead = (at..list.len()).take(WINDOW);
+        let alike = ahead.take_while(|it| of(*it) == of(*it - period)).count();
+        let whole = (period..=alike).step_by(period);
+        // A round that is not whole has to be one of several.
+        let several = || at >= 2 * period && (at - period..at).all(|it| of(it) == of(it - period));
+        let is_last = open && alike > 0 && at + alike == list.len();
+        is_last && (alike >= period || several())
+            || whole.map(|it| of(at + it)).any(|it| it == next)
+    })
 }
 
 /// Whether a function sends, receives or waits: not where it only asks.

@@ -131,3 +131,33 @@ fn the_last_round_of_a_loop_left_a_send_out() {
     let found = unlike(&format!("main( {master} MPI_Recv MPI_Recv("));
     assert_eq!(found, None);
 }
+
+#[test]
+fn a_loop_may_have_more_rounds_or_fewer() {
+    let round = "MPI_Recv work MPI_Send ";
+    let of = |rounds: usize, end: &str| format!("main( {}{end}", round.repeat(rounds));
+    let rounds = |normal: &str, other: &str| between(normal, other).map(|it| it.rounds);
+    let normal = of(3, "MPI_Recv MPI_Barrier )");
+    // More, whether it is within one, at the end of one, or past the loop; and fewer.
+    assert_eq!(rounds(&normal, &of(4, "MPI_Recv(")), Some(true));
+    assert_eq!(
+        rounds(&normal, &of(4, "MPI_Recv work MPI_Send(")),
+        Some(true)
+    );
+    assert_eq!(rounds(&normal, &of(5, "MPI_Recv MPI_Barrier(")), Some(true));
+    assert_eq!(rounds(&normal, &of(2, "MPI_Recv MPI_Barrier(")), Some(true));
+    assert_eq!(rounds(&normal, &of(2, "MPI_Recv(")), None);
+    // Not whole ones.
+    assert_eq!(
+        rounds(&normal, &of(2, "MPI_Recv work MPI_Recv(")),
+        Some(false)
+    );
+    assert_eq!(
+        rounds(&normal, &of(3, "MPI_Recv work MPI_Recv(")),
+        Some(false)
+    );
+    assert_eq!(
+        rounds(&normal, &of(4, "MPI_Recv work MPI_Recv(")),
+        Some(false)
+    );
+}

@@ -182,6 +182,7 @@ impl<'a> Habits<'a> {
             frames,
             left_out: vec![forest.function(*missing).name.clone()],
             instead: Vec::new(),
+            rounds: false,
         })
     }
 }

@@ -490,6 +490,16 @@ impl Conversation {
         each.filter(|(begin, end)| begin.0 < *end).count() > 1
     }
 
+    /// Whether it took, or would take, a message from anybody.
+    #[must_use]
+    pub fn takes_from_anybody(&self) -> bool {
+        let is_wildcard = |it: &PartKind| match it {
+            PartKind::Receive { wildcard, .. } => wildcard.is_some(),
+            _ => false,
+        };
+        self.parts.iter().any(|it| is_wildcard(&it.kind))
+    }
+
     /// Another thread completed these requests.
     fn taken_by(&mut self, taken: &BTreeSet<i64>) {
         let (over, running) = std::mem::take(&mut self.running)
