@@ -7,13 +7,14 @@
 //! that is open, as far as it came. Calls of other tasks count as well: in lockstep they do the same.
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
-//! one once in the whole job, and after [`OWN`] of its own task's. *Costs*: O(distinct subtrees), and the calls of those frames
+//! one once in the whole job, and after [`OWN`] of its own task's (of a collective operation [`OWN_OF_ALL`]). *Costs*: O(distinct subtrees), and the calls of those frames
 //! that are told apart, at most [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
 use lockstep_trace::c_name;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ use std::sync::Arc;
 pub(crate) const OFTEN: u64 = 8;
 /// So many of them the task made itself.
 pub(crate) const OWN: u64 = 3;
+/// So many where they make a collective operation in which others wait: all have a part in these.
+const OWN_OF_ALL: u64 = 1;
 
 /// What others miss of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,11 +37,21 @@ pub(crate) struct Missed {
 impl Missed {
     /// Whether a call of this function would be what they miss.
     pub fn is(&self, forest: &Forest, function: FunctionKey) -> bool {
-        let name = c_name(&forest.function(function).name);
-        let name = name.strip_prefix('P').unwrap_or(&name);
-        let is_collective = |it: &Arc<str>| *c_name(it) == *name;
-        self.message && SENDS.contains(&name) || self.collectives.iter().any(is_collective)
+        let name = plain(forest, function);
+        let is_collective = |it: &Arc<str>| c_name(it) == name;
+        self.message && sends(forest, function) || self.collectives.iter().any(is_collective)
     }
+}
+
+fn plain(forest: &Forest, function: FunctionKey) -> Cow<'_, str> {
+    match c_name(&forest.function(function).name) {
+        Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix('P').unwrap_or(name)),
+        name => name,
+    }
+}
+
+fn sends(forest: &Forest, function: FunctionKey) -> bool {
+    SENDS.contains(&&*plain(forest, function))
 }
 
 const SENDS: [&str; 8] = [
@@ -178,7 +191,11 @@ impl<'a> Habits<'a> {
             frames.push((name, nth(forest, &list, at)));
             id = list[at];
         }
-        (before >= OWN).then(|| Departure {
+        let own = match sends(forest, *missing) {
+            true => OWN,
+            false => OWN_OF_ALL,
+        };
+        (before >= own).then(|| Departure {
             frames,
             left_out: vec![forest.function(*missing).name.clone()],
             instead: Vec::new(),
@@ -303,6 +320,29 @@ mod tests {
         }
         let few = format!("main( {}swap( MPI_Irecv MPI_Send MPI_Wait(", step.repeat(7));
         assert_eq!(unlike(&few), None);
+    }
+
+    #[test]
+    fn a_collective_operation_takes_all_of_them() {
+        let first = "residual( MPI_Allreduce ) ";
+        let unlike = |own: &str| {
+            let mut forest = Forest::new();
+            let root = tree(
+                &mut forest,
+                &format!("main( {own} residual( ) take( MPI_Recv("),
+            );
+            let other = format!("main( {first} residual( MPI_Allreduce(");
+            let other = tree(&mut forest, &other);
+            let roots = [[root].as_slice(), &[other; 9]].concat();
+            let collectives = BTreeSet::from(["MPI_Allreduce".into()]);
+            let missed = Missed {
+                collectives,
+                ..Missed::default()
+            };
+            Habits::new(&forest, &roots)?.exception(root, &missed)
+        };
+        assert!(unlike(first).is_some_and(|it| it.left_out == ["MPI_Allreduce"]));
+        assert_eq!(unlike(""), None);
     }
 
     #[test]
