@@ -107,33 +107,43 @@ pub(crate) fn died_of_a_signal(
 /// Functions by which a process sends itself a signal.
 const RAISES: [&str; 4] = ["raise", "kill", "pthread_kill", "__stack_chk_fail"];
 
-/// Tasks that all end with one status that is not 0, and none of them by a call of its own: their
-/// launcher went away, and what they did before is what counts.
+/// Tasks that all end with one status that is not 0, and none of them by a call of its own: their launcher went away, and what
+/// they did before is what counts. So do all that are not over, where they are in MPI.
 pub(crate) fn lost_their_launcher(
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
 ) {
-    let Some(end) = tasks.values().next().map(|task| task.end) else {
-        return;
-    };
     let is_amiss = |it: &Conversation| it.late.is_some() || it.is_in_a_mistake();
     if conversations.values().any(is_amiss) {
         return;
     }
-    let alike = |task: &Task| {
+    let waits = |task: &Task| {
+        let conversation = conversations.get(&task.number);
+        conversation.is_some_and(|it| !it.pending.is_empty()) && task.stack.iter().any(is_mpi)
+    };
+    let is_well = |task: &Task| {
+        let is_over = matches!(task.activity, Activity::Ended | Activity::Finished);
+        is_over && !task.crashed && task.end.kind == EndKind::Exited
+    };
+    let (well, others): (Vec<&Task>, Vec<&Task>) = tasks.values().partition(|it| is_well(it));
+    let alike = |task: &&Task| {
         task.activity == Activity::Ended
             && task.crashed
             && task.end.kind == EndKind::Exited
-            && task.end.code == end.code
+            && task.end.code == others[0].end.code
             && !ends_in(&task.stack, &CRASHES)
             && !ends_in(&task.stack, &EXITS)
+            && (well.is_empty() || waits(task))
     };
-    if tasks.len() < 2 || !tasks.values().all(alike) {
+    if others.len() < 2 || !others.iter().all(alike) {
         return;
     }
-    for task in tasks.values_mut() {
-        let conversation = conversations.entry(task.number).or_default();
-        let waits = !conversation.pending.is_empty() && task.stack.iter().any(is_mpi);
+    let states: Vec<(u32, bool)> = others.iter().map(|it| (it.number, waits(it))).collect();
+    for (number, waits) in states {
+        let conversation = conversations.entry(number).or_default();
+        let Some(task) = tasks.get_mut(&number) else {
+            continue;
+        };
         (conversation.state, task.activity) = match waits {
             true => (State::Waiting, Activity::Communication),
             false => (State::Running, Activity::Computation),
@@ -220,4 +230,80 @@ pub(crate) fn is_crash(end: &End) -> bool {
 pub(crate) fn is_mpi(place: &Place) -> bool {
     let name = lockstep_trace::c_name(&place.function);
     name.starts_with("MPI_") || name.starts_with("PMPI_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Mode, Peer};
+    use crate::message_tests::{Job, receive, send};
+    use lockstep_trace::TraceName;
+
+    /// A task that ended with this status in these calls of libraries.
+    fn ended(number: u32, status: i32, stack: &[&str]) -> Task {
+        let place = |function: &&str| Place {
+            function: (*function).to_owned(),
+            imported: true,
+            called_at: None,
+        };
+        let end = End {
+            kind: EndKind::Exited,
+            code: Some(status),
+            certain: true,
+        };
+        Task {
+            number,
+            trace: TraceName::new(number, 0),
+            crashed: is_crash(&end),
+            end,
+            stack: stack.iter().map(place).collect(),
+            leaf: None,
+            activity: Activity::Ended,
+            polls: None,
+            events: 1,
+            is_launcher: false,
+        }
+    }
+
+    /// Of tasks 0 and 1, which wait for each other, and 2, which does not, those that crashed.
+    fn crashes(tasks: [Task; 3]) -> Vec<u32> {
+        let mut job = Job::default();
+        for (task, other) in [(0, 1), (1, 0)] {
+            let wanted = receive(Peer::Task(other), Some(0));
+            job.call(task, "MPI_Recv", vec![wanted], false);
+        }
+        job.call(2, "MPI_Send", vec![send(2, 0, Mode::Standard)], true);
+        let mut tasks = tasks.into_iter().map(|it| (it.number, it)).collect();
+        lost_their_launcher(&mut tasks, &mut job.0);
+        crashed(&tasks)
+    }
+
+    #[test]
+    fn whoever_is_left_when_the_launcher_goes_did_not_crash() {
+        let waits = |number, status| ended(number, status, &["MPI_Recv"]);
+        let none: [u32; 0] = [];
+        // All of them, whatever they did; or those that wait where others are over.
+        assert_eq!(
+            crashes([waits(0, 195), waits(1, 195), ended(2, 195, &["work"])]),
+            none
+        );
+        assert_eq!(
+            crashes([waits(0, 195), waits(1, 195), ended(2, 0, &[])]),
+            none
+        );
+        // In different ways; only one; by a call of its own; not in MPI.
+        assert_eq!(
+            crashes([waits(0, 195), waits(1, 1), ended(2, 0, &[])]),
+            [0, 1]
+        );
+        assert_eq!(crashes([waits(0, 195), waits(1, 0), ended(2, 0, &[])]), [0]);
+        assert_eq!(
+            crashes([waits(0, 1), waits(1, 1), ended(2, 1, &["exit"])]),
+            [0, 1, 2]
+        );
+        assert_eq!(
+            crashes([waits(0, 1), ended(1, 1, &["work"]), ended(2, 0, &[])]),
+            [0, 1]
+        );
+    }
 }

@@ -7,7 +7,7 @@
 //! that is open, as far as it came. Calls of other tasks count as well: in lockstep they do the same.
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
-//! one once in the whole job, and after [`OWN`] of its own task's (of a collective operation [`OWN_OF_ALL`]). *Costs*: O(distinct subtrees), and the calls of those frames
+//! one once in the whole job, by a task that had gone another before: it has no part of its own. *Costs*: O(distinct subtrees), and the calls of those frames
 //! that are told apart, at most [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
@@ -20,10 +20,6 @@ use std::sync::Arc;
 
 /// So many calls that were alike are a habit.
 pub(crate) const OFTEN: u64 = 8;
-/// So many of them the task made itself.
-pub(crate) const OWN: u64 = 3;
-/// So many where they make a collective operation in which others wait: all have a part in these.
-const OWN_OF_ALL: u64 = 1;
 
 /// What others miss of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -191,11 +187,7 @@ impl<'a> Habits<'a> {
             frames.push((name, nth(forest, &list, at)));
             id = list[at];
         }
-        let own = match sends(forest, *missing) {
-            true => OWN,
-            false => OWN_OF_ALL,
-        };
-        (before >= own).then(|| Departure {
+        (before > 0).then(|| Departure {
             frames,
             left_out: vec![forest.function(*missing).name.clone()],
             instead: Vec::new(),

@@ -16,7 +16,7 @@
 //! job; nothing is told of who comes behind these. *Not for*: tasks that send by their data, whose rounds are all their own.
 
 use crate::departure::communicates;
-use crate::habit::{Missed, OFTEN, OWN, lacks};
+use crate::habit::{Missed, OFTEN, lacks};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
@@ -26,6 +26,8 @@ use std::rc::Rc;
 const MOST: usize = 1 << 14;
 /// Calls that are looked at of all tasks together: 8 bytes each.
 const ALL: usize = 1 << 22;
+/// So many rounds that the task made itself are a habit.
+const OWN: u64 = 3;
 /// Other tasks that are looked at.
 const PEERS: usize = 16;
 
