@@ -237,7 +237,10 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
             let habits = habits.get_or_insert_with(|| Habits::new(forest, roots));
             habits.as_ref()?.exception(roots[at], missed)
         };
-        let departed = unlike_before(forest, roots[at]).or_else(&mut exception);
+        let own = || Habits::own_exception(forest, roots, at, missed);
+        let departed = unlike_before(forest, roots[at])
+            .or_else(&mut exception)
+            .or_else(own);
         let by_normal = false;
         let departed = departed.map(|departure| Deed::Departed {
             departure,

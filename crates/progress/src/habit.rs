@@ -4,11 +4,12 @@
 //! The task that does so goes on, and is often far ahead when somebody misses the message: messages with one tag stand in
 //! for each other until there is one too few. [`crate::departure`] looks at the last calls in the frames that are open; here
 //! all calls of a function are held together, by what each of them communicates itself: those that are over, and the one
-//! that is open, as far as it came. Calls of other tasks count as well: in lockstep they do the same.
+//! that is open, as far as it came. Calls of other tasks count as well: in lockstep they do the same. Where what is rare in
+//! one task is usual elsewhere, as that has another part (the border of a grid sends less), its own calls tell.
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
-//! one once in the whole job, by a task that had gone another before: it has no part of its own. *Costs*: O(distinct subtrees), and the calls of those frames
-//! that are told apart, at most [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
+//! one once in the whole job (or in its task, and rarely in none of [`PEERS`] others), by a task that had gone another before: it
+//! has no part of its own. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
@@ -20,6 +21,9 @@ use std::sync::Arc;
 
 /// So many calls that were alike are a habit.
 pub(crate) const OFTEN: u64 = 8;
+
+/// Other tasks whose own habits are looked at, those that differ.
+const PEERS: usize = 64;
 
 /// What others miss of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,9 +144,40 @@ impl<'a> Habits<'a> {
     /// The one call of this task that left out what others miss, and which all others of its function do, one way or the
     /// other.
     pub fn exception(&self, root: NodeId, missed: &Missed) -> Option<Departure> {
+        let counted = Counted::new(self.forest, &[root]);
+        let slip = self.slip(&counted, missed)?;
+        self.told(root, &counted, &slip)
+    }
+
+    /// The same by what this one of several tasks did itself: what is rare in it others may do often, whose part is another; but
+    /// none may do rarely, too.
+    pub fn own_exception(
+        forest: &'a Forest,
+        roots: &[NodeId],
+        at: usize,
+        missed: &Missed,
+    ) -> Option<Departure> {
+        let root = *roots.get(at)?;
+        let own = Self::new(forest, &[root])?;
+        let counted = Counted::new(forest, &[root]);
+        let slip = own.slip(&counted, missed)?;
+        let mut left = MOST;
+        let rare = way(forest, slip.target, &mut left)?;
+        let key = function(forest, slip.target)?;
+        let others: BTreeSet<NodeId> = roots.iter().copied().filter(|it| *it != root).collect();
+        for other in others.into_iter().take(PEERS) {
+            let all = Self::new(forest, &[other])?;
+            let times = all.ways.get(&key).and_then(|ways| ways.get(&rare));
+            if times.is_some_and(|it| it.0 < OFTEN) {
+                return None;
+            }
+        }
+        own.told(root, &counted, &slip)
+    }
+
+    fn slip(&self, counted: &Counted, missed: &Missed) -> Option<Slip> {
         let forest = self.forest;
         let mut left = MOST;
-        let counted = Counted::new(forest, &[root]);
         let mut open: BTreeMap<FunctionKey, Vec<NodeId>> = BTreeMap::new();
         for id in &counted.order {
             if let Label::Call(call) = forest.node(*id).label
@@ -155,17 +190,32 @@ impl<'a> Habits<'a> {
         let mut found = Vec::new();
         for (key, ways) in &self.ways {
             let over = exception(forest, ways, missed);
-            found.extend(over.filter(|it| counted.times.contains_key(&it.0)));
+            found.extend(over.filter(|it| counted.times.contains_key(&it.target)));
             if let Some([id]) = open.get(key).map(Vec::as_slice) {
                 let so_far = way(forest, *id, &mut left)?;
                 let lacking = broken_off(forest, ways, &so_far, missed);
-                found.extend(lacking.map(|(usual, missing)| (*id, usual, missing)));
+                found.extend(lacking.map(|(usual, missing)| Slip {
+                    target: *id,
+                    usual,
+                    missing,
+                }));
             }
         }
         // Two are no slip but a way of their own.
-        let [(target, usual, missing)] = found.as_slice() else {
-            return None;
-        };
+        match found.len() {
+            1 => found.pop(),
+            _ => None,
+        }
+    }
+
+    /// Where the slip is, if the task did what is usual before.
+    fn told(&self, root: NodeId, counted: &Counted, slip: &Slip) -> Option<Departure> {
+        let (forest, mut left) = (self.forest, MOST);
+        let Slip {
+            target,
+            usual,
+            missing,
+        } = slip;
         let key = function(forest, *target);
         let is_usual = |id: NodeId| {
             let is_it = function(forest, id) == key && id != *target;
@@ -196,6 +246,14 @@ impl<'a> Habits<'a> {
     }
 }
 
+/// A call that left something out.
+struct Slip {
+    target: NodeId,
+    /// The way that it should have gone.
+    usual: Vec<FunctionKey>,
+    missing: FunctionKey,
+}
+
 /// What a frame communicates itself; `None` where it makes too many calls.
 fn way(forest: &Forest, id: NodeId, left: &mut usize) -> Option<Vec<FunctionKey>> {
     let own = calls(forest, id, left)?.into_iter();
@@ -224,13 +282,8 @@ fn broken_off(
     })
 }
 
-/// The call that went its way alone, the way that it should have gone, and what it left out; `None` where other calls
-/// waver, too.
-fn exception(
-    forest: &Forest,
-    ways: &Ways,
-    missed: &Missed,
-) -> Option<(NodeId, Vec<FunctionKey>, FunctionKey)> {
+/// The call that went its way alone; `None` where other calls waver, too.
+fn exception(forest: &Forest, ways: &Ways, missed: &Missed) -> Option<Slip> {
     let mut rare = ways.iter().filter(|(_, (times, _))| *times < OFTEN);
     let (way, (1, id)) = rare.next().filter(|_| rare.next().is_none())? else {
         return None;
@@ -240,7 +293,11 @@ fn exception(
         Some((usual, missing))
     });
     let (usual, missing) = lacking.next()?;
-    Some((*id, usual.clone(), missing))
+    Some(Slip {
+        target: *id,
+        usual: usual.clone(),
+        missing,
+    })
 }
 
 /// The one element that a list lacks of a usual one.
@@ -335,6 +392,31 @@ mod tests {
         };
         assert!(unlike(first).is_some_and(|it| it.left_out == ["MPI_Allreduce"]));
         assert_eq!(unlike(""), None);
+    }
+
+    /// A task within a grid sends to two, one on its border to one.
+    #[test]
+    fn what_others_do_often_may_be_an_exception_in_one() {
+        let inner = "sweep( MPI_Send MPI_Send ) ".repeat(9);
+        let slip = format!("main( {inner} sweep( MPI_Send ) {inner} take( MPI_Recv(");
+        let border = format!("main( {} take( MPI_Recv(", "sweep( MPI_Send ) ".repeat(19));
+        let unlike = |others: &[&str]| {
+            let mut forest = Forest::new();
+            let texts = [slip.as_str()].into_iter().chain(others.iter().copied());
+            let roots: Vec<NodeId> = texts.map(|it| tree(&mut forest, it)).collect();
+            let missed = Missed {
+                message: true,
+                ..Missed::default()
+            };
+            let all = Habits::new(&forest, &roots)?.exception(roots[0], &missed);
+            assert_eq!(all, None);
+            let found = Habits::own_exception(&forest, &roots, 0, &missed)?;
+            found.frames.last().map(|it| it.1)
+        };
+        assert_eq!(unlike(&[&border]), Some(10));
+        // Another inner one goes that way now and then, too.
+        let other = format!("main( {inner} {inner} sweep( MPI_Send ) take( MPI_Recv(");
+        assert_eq!(unlike(&[&border, &other]), None);
     }
 
     #[test]
