@@ -115,30 +115,72 @@ impl Counted {
 /// What calls of one function communicate: each way that they went, how often, and one of them.
 type Ways = BTreeMap<Vec<FunctionKey>, (u64, NodeId)>;
 
-/// How the calls of all tasks went.
+/// Calls that are held together: those of one function, or of one function by another.
+type Kin = (Option<FunctionKey>, FunctionKey);
+
+/// How the calls of some tasks went.
 pub(crate) struct Habits<'a> {
     forest: &'a Forest,
-    ways: BTreeMap<FunctionKey, Ways>,
+    ways: BTreeMap<Kin, Ways>,
+    /// Whether calls of one function by others are held apart.
+    by_caller: bool,
 }
 
 impl<'a> Habits<'a> {
     /// Of the tasks with these trees; `None` where there is too much to look at.
     pub fn new(forest: &'a Forest, roots: &[NodeId]) -> Option<Self> {
+        let mut habits = Self {
+            forest,
+            ways: BTreeMap::new(),
+            by_caller: false,
+        };
         let mut left = MOST;
         let counted = Counted::new(forest, roots);
-        let mut all: BTreeMap<FunctionKey, Ways> = BTreeMap::new();
         for id in &counted.order {
-            if let Label::Call(call) = forest.node(*id).label
-                && !call.open
-                && !communicates(forest, call.function)
-            {
-                let ways = all.entry(call.function).or_default();
-                let way = way(forest, *id, &mut left)?;
-                ways.entry(way).or_insert((0, *id)).0 += counted.times[id];
+            if let Some((key, false)) = own_call(forest, *id) {
+                habits.add((None, key), *id, counted.times[id], &mut left)?;
             }
         }
-        all.retain(|_, ways| ways.keys().any(|it| !it.is_empty()));
-        Some(Self { forest, ways: all })
+        habits.forget_silent();
+        Some(habits)
+    }
+
+    /// Of one task, the calls of each caller by themselves.
+    fn by_caller(forest: &'a Forest, counted: &Counted) -> Option<Self> {
+        let mut habits = Self {
+            forest,
+            ways: BTreeMap::new(),
+            by_caller: true,
+        };
+        let mut left = MOST;
+        for id in &counted.order {
+            let Some((caller, _)) = own_call(forest, *id) else {
+                continue;
+            };
+            let mut made: BTreeMap<NodeId, u64> = BTreeMap::new();
+            for call in calls(forest, *id, &mut left)? {
+                *made.entry(call).or_default() += counted.times[id];
+            }
+            for (call, times) in made {
+                if let Some((key, false)) = own_call(forest, call) {
+                    habits.add((Some(caller), key), call, times, &mut left)?;
+                }
+            }
+        }
+        habits.forget_silent();
+        Some(habits)
+    }
+
+    fn add(&mut self, kin: Kin, call: NodeId, times: u64, left: &mut usize) -> Option<()> {
+        let way = way(self.forest, call, left)?;
+        let ways = self.ways.entry(kin).or_default();
+        ways.entry(way).or_insert((0, call)).0 += times;
+        Some(())
+    }
+
+    fn forget_silent(&mut self) {
+        let communicates = |ways: &Ways| ways.keys().any(|it| !it.is_empty());
+        self.ways.retain(|_, ways| communicates(ways));
     }
 
     /// The one call of this task that left out what others miss, and which all others of its function do, one way or the
@@ -149,8 +191,8 @@ impl<'a> Habits<'a> {
         self.told(root, &counted, &slip)
     }
 
-    /// The same by what this one of several tasks did itself: what is rare in it others may do often, whose part is another; but
-    /// none may do rarely, too.
+    /// The same by what this one of several tasks did itself when it was called from one function: what is rare in it others may do
+    /// often, whose part is another; but none may do rarely, too.
     pub fn own_exception(
         forest: &'a Forest,
         roots: &[NodeId],
@@ -158,16 +200,15 @@ impl<'a> Habits<'a> {
         missed: &Missed,
     ) -> Option<Departure> {
         let root = *roots.get(at)?;
-        let own = Self::new(forest, &[root])?;
         let counted = Counted::new(forest, &[root]);
+        let own = Self::by_caller(forest, &counted)?;
         let slip = own.slip(&counted, missed)?;
         let mut left = MOST;
         let rare = way(forest, slip.target, &mut left)?;
-        let key = function(forest, slip.target)?;
         let others: BTreeSet<NodeId> = roots.iter().copied().filter(|it| *it != root).collect();
         for other in others.into_iter().take(PEERS) {
-            let all = Self::new(forest, &[other])?;
-            let times = all.ways.get(&key).and_then(|ways| ways.get(&rare));
+            let all = Self::by_caller(forest, &Counted::new(forest, &[other]))?;
+            let times = all.ways.get(&slip.kin).and_then(|ways| ways.get(&rare));
             if times.is_some_and(|it| it.0 < OFTEN) {
                 return None;
             }
@@ -178,28 +219,32 @@ impl<'a> Habits<'a> {
     fn slip(&self, counted: &Counted, missed: &Missed) -> Option<Slip> {
         let forest = self.forest;
         let mut left = MOST;
-        let mut open: BTreeMap<FunctionKey, Vec<NodeId>> = BTreeMap::new();
+        let mut open: BTreeMap<Kin, Vec<NodeId>> = BTreeMap::new();
+        let mut caller = None;
+        // Those that are open are within each other.
         for id in &counted.order {
-            if let Label::Call(call) = forest.node(*id).label
-                && call.open
-                && !communicates(forest, call.function)
-            {
-                open.entry(call.function).or_default().push(*id);
+            if let Some((key, true)) = own_call(forest, *id) {
+                let around = caller.replace(key).filter(|_| self.by_caller);
+                open.entry((around, key)).or_default().push(*id);
             }
         }
         let mut found = Vec::new();
-        for (key, ways) in &self.ways {
+        for (kin, ways) in &self.ways {
             let over = exception(forest, ways, missed);
-            found.extend(over.filter(|it| counted.times.contains_key(&it.target)));
-            if let Some([id]) = open.get(key).map(Vec::as_slice) {
+            let over = over.filter(|it| counted.times.contains_key(&it.0));
+            let mut lacking: Vec<(NodeId, Vec<FunctionKey>, FunctionKey)> =
+                over.into_iter().collect();
+            if let Some([id]) = open.get(kin).map(Vec::as_slice) {
                 let so_far = way(forest, *id, &mut left)?;
-                let lacking = broken_off(forest, ways, &so_far, missed);
-                found.extend(lacking.map(|(usual, missing)| Slip {
-                    target: *id,
-                    usual,
-                    missing,
-                }));
+                let broken = broken_off(forest, ways, &so_far, missed);
+                lacking.extend(broken.map(|(usual, missing)| (*id, usual, missing)));
             }
+            found.extend(lacking.into_iter().map(|(target, usual, missing)| Slip {
+                kin: *kin,
+                target,
+                usual,
+                missing,
+            }));
         }
         // Two are no slip but a way of their own.
         match found.len() {
@@ -212,6 +257,7 @@ impl<'a> Habits<'a> {
     fn told(&self, root: NodeId, counted: &Counted, slip: &Slip) -> Option<Departure> {
         let (forest, mut left) = (self.forest, MOST);
         let Slip {
+            kin,
             target,
             usual,
             missing,
@@ -224,12 +270,27 @@ impl<'a> Habits<'a> {
             found.as_ref() == Some(usual)
         };
         let usual = counted.sums(forest, is_usual);
-        let around = counted.sums(forest, |id| id == *target);
+        // Calls from elsewhere may be alike.
+        let makes_it = |id: NodeId| {
+            let is_caller = kin.0.is_some() && function(forest, id) == kin.0;
+            let mut left = MOST;
+            let list = is_caller.then(|| calls(forest, id, &mut left)).flatten();
+            list.is_some_and(|it| it.contains(target))
+        };
+        let around = counted.sums(forest, |id| match kin.0 {
+            Some(_) => makes_it(id),
+            None => id == *target,
+        });
         let mut frames = Vec::new();
         let (mut id, mut before) = (root, 0u64);
         while id != *target {
             let list = calls(forest, id, &mut left)?;
-            let at = list.iter().position(|it| around[it] > 0)?;
+            let is_here = makes_it(id);
+            let mut places = list.iter();
+            let at = places.position(|it| match is_here {
+                true => it == target,
+                false => around[it] > 0,
+            })?;
             before = list[..at]
                 .iter()
                 .fold(before, |sum, it| sum.saturating_add(usual[it]));
@@ -248,10 +309,21 @@ impl<'a> Habits<'a> {
 
 /// A call that left something out.
 struct Slip {
+    kin: Kin,
     target: NodeId,
     /// The way that it should have gone.
     usual: Vec<FunctionKey>,
     missing: FunctionKey,
+}
+
+/// The function of a call that is not one of MPI, and whether it is open.
+fn own_call(forest: &Forest, id: NodeId) -> Option<(FunctionKey, bool)> {
+    match forest.node(id).label {
+        Label::Call(call) if !communicates(forest, call.function) => {
+            Some((call.function, call.open))
+        }
+        _ => None,
+    }
 }
 
 /// What a frame communicates itself; `None` where it makes too many calls.
@@ -282,8 +354,12 @@ fn broken_off(
     })
 }
 
-/// The call that went its way alone; `None` where other calls waver, too.
-fn exception(forest: &Forest, ways: &Ways, missed: &Missed) -> Option<Slip> {
+/// The call that went its way alone, the way that it should have gone, and what it left out; `None` where other calls waver, too.
+fn exception(
+    forest: &Forest,
+    ways: &Ways,
+    missed: &Missed,
+) -> Option<(NodeId, Vec<FunctionKey>, FunctionKey)> {
     let mut rare = ways.iter().filter(|(_, (times, _))| *times < OFTEN);
     let (way, (1, id)) = rare.next().filter(|_| rare.next().is_none())? else {
         return None;
@@ -293,11 +369,7 @@ fn exception(forest: &Forest, ways: &Ways, missed: &Missed) -> Option<Slip> {
         Some((usual, missing))
     });
     let (usual, missing) = lacking.next()?;
-    Some(Slip {
-        target: *id,
-        usual: usual.clone(),
-        missing,
-    })
+    Some((*id, usual.clone(), missing))
 }
 
 /// The one element that a list lacks of a usual one.
@@ -414,6 +486,23 @@ mod tests {
             found.frames.last().map(|it| it.1)
         };
         assert_eq!(unlike(&[&border]), Some(10));
+        // Or itself, from elsewhere.
+        let back = "back( sweep( MPI_Send ) ) ".repeat(9);
+        let forth = "forth( sweep( MPI_Send MPI_Send ) ) ".repeat(9);
+        let mut forest = Forest::new();
+        let text = format!("main( {back} {forth} forth( sweep( MPI_Send ) ) take( MPI_Recv(");
+        let root = tree(&mut forest, &text);
+        let missed = Missed {
+            message: true,
+            ..Missed::default()
+        };
+        let found = Habits::own_exception(&forest, &[root], 0, &missed);
+        let frames = found.map(|it| it.frames);
+        let expected = [("main", 1), ("forth", 10), ("sweep", 1)];
+        assert_eq!(
+            frames,
+            Some(expected.map(|it| (it.0.to_owned(), it.1)).to_vec())
+        );
         // Another inner one goes that way now and then, too.
         let other = format!("main( {inner} {inner} sweep( MPI_Send ) take( MPI_Recv(");
         assert_eq!(unlike(&[&border, &other]), None);
