@@ -9,7 +9,8 @@
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
 //! one once in the whole job (or in its task, and rarely in none of [`PEERS`] others), by a task that had gone another before: it
-//! has no part of its own. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most [`MOST`]. *Not for*: receives that are missing (then it is the sender who waits).
+//! has no part of its own. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most [`MOST`].
+//! *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
