@@ -329,6 +329,12 @@ pub struct Function {
     describes: bool,
 }
 
+/// Whether programs call MPI by this name: `MPI_Send`, `mpi_send_`. Not by `PMPI_Send`, which is for what stands between them and MPI.
+#[must_use]
+pub fn is_called_by_programs(linkage: &[u8]) -> bool {
+    linkage.starts_with(b"MPI_") || linkage.starts_with(b"mpi_") && Function::of(linkage).is_some()
+}
+
 impl Function {
     /// The function with this linkage name: `MPI_Send`, `PMPI_Send`, `mpi_send_`, `MPI_SEND`,
     /// `mpi_send_f08_`...

@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         role,
         own_functions: true,
         library_calls: false,
+        mpi_calls: false,
     };
     let bytes = lockstep_patch::plan(&image, scope, &lockstep_patch::Options::default())?;
     let elapsed = start.elapsed();

@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             role,
             own_functions: true,
             library_calls: false,
+            mpi_calls: false,
         };
         let start = Instant::now();
         let made = lockstep_patch::plan_with_reasons(&image, scope, &Default::default());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use lockstep_binary::{Image, Import, Kind};
-use lockstep_format::mpi::Function;
+use lockstep_format::mpi::{Function, is_called_by_programs};
 use lockstep_format::plan::{Role, function, mechanism, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -131,7 +131,11 @@ pub(crate) fn make(
     } else {
         Vec::new()
     };
-    if !has_hooks && !scope.own_functions {
+    let calls_mpi = scope.mpi_calls && role == Role::Library && is_asked && !is_bare && {
+        let mut imports = image.imports().into_iter();
+        imports.any(|it| !it.is_defined && is_called_by_programs(it.name))
+    };
+    if !has_hooks && !scope.own_functions && !calls_mpi {
         let mut content = Builder::new(0, 0).content(&image, role);
         content.closed = closed;
         return Ok(Made {
@@ -180,6 +184,13 @@ pub(crate) fn make(
         if is_library && scope.library_calls {
             calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
             plan = Builder::new(calls.rows.len() as u32, calls.candidates());
+        } else if calls_mpi {
+            let wants = |name: &[u8]| is_called_by_programs(name) && wants(name);
+            calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
+            plan = Builder::new(calls.rows.len() as u32, 0);
+            plan.is_silent = options.silent;
+            plan.arena.is_plain = options.silent;
+            plan.add_imports(&subject, &calls);
         }
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),

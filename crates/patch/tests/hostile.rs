@@ -20,16 +20,18 @@ fn ask(bytes: &[u8]) {
     let _ = check_program(bytes);
     let every = Role::ALL.map(|role| {
         [
-            (role, false, false),
-            (role, true, false),
-            (role, true, true),
+            (role, false, false, false),
+            (role, false, false, true),
+            (role, true, false, false),
+            (role, true, true, false),
         ]
     });
-    for (role, own_functions, library_calls) in every.into_iter().flatten() {
+    for (role, own_functions, library_calls, mpi_calls) in every.into_iter().flatten() {
         let scope = Scope {
             role,
             own_functions,
             library_calls,
+            mpi_calls,
         };
         if let Ok(made) = plan(bytes, scope, &Options::default()) {
             let view = Plan::new(&made).unwrap();

@@ -35,6 +35,7 @@ mod event;
 mod fault;
 mod handles;
 mod image;
+mod imported;
 mod load;
 mod maps;
 mod place;
@@ -54,7 +55,6 @@ mod start;
 mod syscall;
 mod text;
 mod thread;
-mod unwinder;
 mod x86_64;
 
 /// Called by the dynamic linker before the program's own constructors.

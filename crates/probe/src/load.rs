@@ -16,6 +16,7 @@ use crate::closed;
 use crate::debugger;
 use crate::handles;
 use crate::image::{Image, Rendezvous};
+use crate::imported::Imported;
 use crate::maps::{Maps, Range};
 use crate::planner::{self, Candidate, Environment, Found, Missing};
 use crate::process::Process;
@@ -308,9 +309,9 @@ impl<T> Drop for Room<T> {
 }
 
 /// Whether the library of a link unwinds the program's stack, and we cannot see it do so.
-fn has_own_unwinder(link: &crate::image::Link, image: &Image) -> bool {
+fn has_own_unwinder(imported: Imported, link: &crate::image::Link, image: &Image) -> bool {
     let name = core::str::from_utf8(file_name(link.name())).unwrap_or("");
-    Role::of_library(name) != Role::Unwinder && crate::unwinder::is_own(link, image)
+    Role::of_library(name) != Role::Unwinder && imported.has_own_unwinder(image)
 }
 
 impl Loader {
@@ -364,7 +365,8 @@ impl Loader {
             if Setup::get().arguments {
                 handles::know(link, |word, values| facts.add(word, values));
             }
-            if image.is_some_and(|image| has_own_unwinder(link, &image)) {
+            let imported = Imported::of(link);
+            if image.is_some_and(|image| has_own_unwinder(imported, link, &image)) {
                 let why = match self.leave_return_addresses() {
                     Ok(()) => OWN_UNWINDER,
                     Err(reason) => reason,
@@ -372,7 +374,7 @@ impl Loader {
                 facts.untraced(link.name(), why);
             }
             let Some(candidate) =
-                image.and_then(|image| self.candidate(link, image, main.is_some()))
+                image.and_then(|image| self.candidate(link, image, imported, main.is_some()))
             else {
                 return;
             };
@@ -458,6 +460,7 @@ impl Loader {
         &self,
         link: &'static crate::image::Link,
         image: Image,
+        imported: Imported,
         is_start: bool,
     ) -> Option<Candidate> {
         let path = link.name();
@@ -468,7 +471,9 @@ impl Loader {
         let name = core::str::from_utf8(file_name(path)).unwrap_or("");
         let role = Role::of_library(name);
         // Without recording nothing needs hooks.
-        let is_wanted = self.all || role.has_hooks() && crate::fault::records();
+        let calls_mpi =
+            imported.may_call_mpi && role == Role::Library && !Role::is_part_of_mpi(name);
+        let is_wanted = self.all || (role.has_hooks() || calls_mpi) && crate::fault::records();
         // What comes later may go again, and the slots that led there with it.
         let is_called = role == Role::Library && is_start && crate::fault::records();
         if !is_wanted && !is_called {

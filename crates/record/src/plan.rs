@@ -293,6 +293,7 @@ impl Planner {
         let own = match (scope.own_functions, scope.library_calls) {
             (true, true) => "-own-calls",
             (true, false) => "-own",
+            _ if scope.mpi_calls => "-mpi",
             _ => "",
         };
         let names = match Self::debug_file(job) {
@@ -318,10 +319,13 @@ impl Planner {
     fn scope(&self, job: &Job) -> Scope {
         let is_library = !matches!(job.role, Role::Main | Role::Linker);
         let own_functions = is_library && self.images.wants(&job.path);
+        let name = job.path.file_name().unwrap_or_default();
+        let is_part_of_mpi = Role::is_part_of_mpi(&name.to_string_lossy());
         Scope {
             role: job.role,
             own_functions,
             library_calls: own_functions && !self.images.are_all(),
+            mpi_calls: job.role == Role::Library && !own_functions && !is_part_of_mpi,
         }
     }
 

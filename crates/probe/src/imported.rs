@@ -1,6 +1,6 @@
-//! Which libraries unwind stacks with code of their own: a copy of libgcc's unwinder
+//! What libraries import. From it: which unwind stacks with code of their own, a copy of libgcc's unwinder
 //! (`-static-libgcc`), or another one. Such code cannot be made to put return addresses back first, so
-//! that no other address may stand in their place while it is about.
+//! that no other address may stand in their place while it is about. And which call MPI on a program's behalf.
 //!
 //! *Costs*: a look at the imported names of each library; at the frame descriptions of few.
 
@@ -17,15 +17,34 @@ const NAME: usize = 24;
 /// Most frame descriptions that are looked at.
 const MOST: usize = 1 << 16;
 
-/// Whether the library asks the dynamic linker for frame descriptions, does not import an unwinder, and
-/// has frames that an unwinder must tend: it has one.
-pub fn is_own(link: &Link, image: &Image) -> bool {
-    let (mut asks, mut imports) = (false, false);
-    each_import(link, |name| {
-        asks |= name == b"dl_iterate_phdr" || name == b"_dl_find_object";
-        imports |= name.starts_with(b"_Unwind_");
-    });
-    asks && !imports && has_personality(image)
+/// What the names that a library imports tell of it.
+#[derive(Clone, Copy, Default)]
+pub struct Imported {
+    /// It asks the dynamic linker for frame descriptions.
+    asks: bool,
+    /// It imports an unwinder.
+    unwinds: bool,
+    /// It calls MPI as programs do (its functions' C names, or Fortran's): so do few others that begin like that.
+    pub may_call_mpi: bool,
+}
+
+impl Imported {
+    /// One look at all of them.
+    pub fn of(link: &Link) -> Self {
+        let mut found = Self::default();
+        each_import(link, |name| {
+            found.asks |= name == b"dl_iterate_phdr" || name == b"_dl_find_object";
+            found.unwinds |= name.starts_with(b"_Unwind_");
+            found.may_call_mpi |= name.starts_with(b"MPI_") || name.starts_with(b"mpi_");
+        });
+        found
+    }
+
+    /// Whether the library asks the dynamic linker for frame descriptions, does not import an unwinder, and has frames that an
+    /// unwinder must tend: it has one.
+    pub fn has_own_unwinder(self, image: &Image) -> bool {
+        self.asks && !self.unwinds && has_personality(image)
+    }
 }
 
 /// Calls `visit` with the names of the symbols that are not in the hash table: those that are imported.
