@@ -85,8 +85,8 @@ pub struct Scope {
     /// Of a library whose own functions are recorded: record its calls into other libraries, too. (Those of
     /// the main program always are.) Where all images are recorded, they are the others' own functions.
     pub library_calls: bool,
-    /// Of a library whose own functions are not recorded: record its calls of MPI, by which a program that leaves communication
-    /// to a library is in MPI as any other is.
+    /// Of a library whose own functions are not recorded: record its calls of MPI, and the functions that make them. So a program
+    /// that leaves communication to a library is in MPI as any other is.
     pub mpi_calls: bool,
 }
 

@@ -85,6 +85,22 @@ impl<'a> Subject<'_, 'a> {
         }
     }
 
+    /// Names of the functions that make these calls. Not of those that stand for MPI's own (a tool between the program and MPI):
+    /// whoever calls them calls MPI.
+    fn callers(&self, calls: &Imports<'_>) -> FxHashSet<Vec<u8>> {
+        let to_stub = self.survey.branches.iter().filter(|branch| {
+            let slot = self.survey.plt.get(&branch.target);
+            slot.is_some_and(|slot| calls.row_of_slot(*slot).is_some())
+        });
+        let by_slot = calls.sites.iter();
+        let by_slot = by_slot.filter_map(|(slot_use, _)| self.survey.range_of(slot_use.address));
+        let ranges = to_stub.map(|branch| branch.range as usize).chain(by_slot);
+        let owners = ranges.filter_map(|range| self.domain.owner.get(range).copied().flatten());
+        let own = owners.filter_map(|owner| self.domain.functions.get(owner as usize));
+        let names = own.map(|own| own.name.to_vec());
+        names.filter(|name| !is_called_by_programs(name)).collect()
+    }
+
     /// Names of the functions in which a thread may begin, where a fault must tell threads apart:
     /// those whose address is taken.
     fn beginnings(&self, options: &Options) -> FxHashSet<Vec<u8>> {
@@ -147,7 +163,7 @@ pub(crate) fn make(
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
     let survey = Survey::new(&image, &slots);
     let mut domain = Domain::new(&image, &survey);
-    let is_library = scope.own_functions && !matches!(role, Role::Main | Role::Linker);
+    let is_library = calls_mpi || scope.own_functions && !matches!(role, Role::Main | Role::Linker);
     let names = is_library.then(|| Names::new(&image, &survey));
     if let Some(names) = &names {
         names.apply(&survey, &mut domain);
@@ -169,6 +185,8 @@ pub(crate) fn make(
     let mut plan = Builder::new(0, 0);
     let mut calls = Imports::default();
     let own_unwinder = has_own_unwinder(&image, &imports);
+    // Of a library's own functions those alone, where it is not asked for as a whole.
+    let mut chosen = None;
     let wants = |name: &[u8]| choice.wants(name);
     if role == Role::Main {
         let beginnings = subject.beginnings(options);
@@ -190,21 +208,23 @@ pub(crate) fn make(
             plan = Builder::new(calls.rows.len() as u32, 0);
             plan.is_silent = options.silent;
             plan.arena.is_plain = options.silent;
-            plan.add_imports(&subject, &calls);
         }
+        let callers = calls_mpi.then(|| subject.callers(&calls));
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),
             None => Vec::new(),
         };
-        if is_library {
+        if scope.own_functions && is_library {
             plan.choose_fault(&subject, &imports, options, FxHashSet::default(), role);
         }
         if is_hooked {
             let is_own = |name: &[u8]| is_library && wants(name);
             plan.add_hooks(&mut subject, role, begins_child, is_own);
         }
+        chosen = callers;
     }
     if let Some(names) = &names {
+        let wants = |name: &[u8]| chosen.as_ref().is_none_or(|it| it.contains(name)) && wants(name);
         let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
         plan.add_imports(&subject, &calls);
         plan.lead_elsewhere(&calls);
