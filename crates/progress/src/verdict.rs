@@ -146,6 +146,17 @@ fn place_with(group: &Group, given: &str) -> String {
         && let Some(around) = index.checked_sub(1).map(|it| &group.stack[it])
     {
         text.push_str(&format!(" in {}", brief(&around.function)));
+        // Of a library without lines: where the program called it.
+        let mut outer = group.stack[..index].iter().rev();
+        if frame.called_at.is_none()
+            && let Some((called, line)) = outer.find_map(|it| Some((it, it.called_at.as_ref()?)))
+        {
+            let under = match std::ptr::eq(called, around) {
+                true => String::new(),
+                false => format!(", under {}", brief(&called.function)),
+            };
+            text.push_str(&format!("{under} called at {}", file(line)));
+        }
     }
     if let Some(leaf) = &group.leaf {
         text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));

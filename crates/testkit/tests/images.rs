@@ -108,13 +108,93 @@ fn mpi_that_is_loaded_late_is_recorded_with_its_arguments() {
         let library = source.flags(&["-O1", "-shared", "-fPIC"]).build();
         let mut words = mpi.launch(4);
         words.extend([&program, &library].map(|path| text(path).to_owned()));
-        let run = record(&scratch, &["--images", "odd_even"], &words);
+        // Nobody need know which library it is.
+        for options in [&["--images", "odd_even"][..], &[]] {
+            let run = record(&scratch, options, &words);
+            assert_eq!(run.outcome.status, 0, "{run:#?}");
+            assert!(run.outcome.stdout.contains("sorted"), "{run:#?}");
+            let sent = "call MPI_Send(buf=.., count=64, datatype=MPI_INT, dest=0, tag=1, comm=MPI_COMM_WORLD)";
+            let events = run.text(&["events", "-t", "1.0", "--arguments"]);
+            assert_eq!(events.matches(sent).count(), 2, "{mpi:?}: {events}");
+        }
+    }
+}
+
+/// A program that leaves its communication to a library, which has no line numbers.
+fn uses_halo(mpi: Mpi) -> PathBuf {
+    let library = mpi.recipe("library_halo.c").shared().flag("-O1");
+    let built = library.build();
+    let folder = text(built.parent().expect("it lies in a folder")).to_owned();
+    let program = mpi.recipe("uses_halo.c").flags(&["-O1", "-g"]);
+    let link = [format!("-L{folder}"), format!("-Wl,-rpath,{folder}")];
+    let link = [&link[0], &link[1], &format!("-l{}", library.library_name())];
+    program.flags(&link.map(String::as_str)).build()
+}
+
+#[test]
+fn calls_of_mpi_that_a_library_makes_are_recorded_with_who_makes_them() {
+    let _alone = one_at_a_time();
+    let scratch = Scratch::new("images-mpi-library");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = uses_halo(mpi);
+        let mut words = mpi.launch(4);
+        words.push(text(&program).to_owned());
+        let ours = |name: &str| name.starts_with("MPI_") || name.starts_with("halo_");
+        let healthy = record(&scratch, &[], &words);
+        assert_eq!(healthy.outcome.stdout.trim(), "10", "{healthy:#?}");
+        let found = calls(&healthy, |name| {
+            ours(name) || ["give", "take"].contains(&name)
+        });
+        let expected = [
+            ("MPI_Allreduce", 10),
+            ("MPI_Comm_dup", 1),
+            ("MPI_Comm_free", 1),
+            ("MPI_Comm_rank", 11),
+            ("MPI_Comm_size", 10),
+            ("MPI_Finalize", 1),
+            ("MPI_Init", 1),
+            ("MPI_Recv", 10),
+            ("MPI_Send", 10),
+            ("give", 10),
+            ("halo_begin", 1),
+            ("halo_end", 1),
+            ("halo_exchange", 10),
+            ("take", 10),
+        ];
+        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        // What is no call of MPI's is the linker's or compiler's choice: a function may have become a jump.
+        for (name, count) in &expected {
+            assert_eq!(found.get(name), Some(count), "{mpi:?}: {found:#?}");
+        }
+        words.push("2".to_owned());
+        let options = ["--hang", "5", "--on-hang", "stop"];
+        let run = record(&scratch, &options, &words);
+        let said = run.text(&["progress"]);
+        for part in [
+            "deadlock: ",
+            "rank 3 waits in MPI_Recv in take(), under halo_exchange() called at uses_halo.c:13",
+            "for a message from rank 2 with tag 3",
+            "rank 2 left out MPI_Send in give()",
+        ] {
+            assert!(said.contains(part), "{mpi:?}, {part}: {said}");
+        }
+        assert!(run.outcome.stderr.contains("rank 2 left out"), "{run:#?}");
+    }
+}
+
+/// What stands between the program and MPI is MPI to the program, and the library's own parts are no callers.
+#[test]
+fn calls_of_an_mpi_library_s_own_parts_are_none_of_the_program_s() {
+    let _alone = one_at_a_time();
+    let scratch = Scratch::new("images-mpi-parts");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = mpi.recipe("ring.f90").build();
+        let mut words = mpi.launch(4);
+        words.push(text(&program).to_owned());
+        let run = record(&scratch, &[], &words);
         assert_eq!(run.outcome.status, 0, "{run:#?}");
-        assert!(run.outcome.stdout.contains("sorted"), "{run:#?}");
-        let sent =
-            "call MPI_Send(buf=.., count=64, datatype=MPI_INT, dest=0, tag=1, comm=MPI_COMM_WORLD)";
-        let events = run.text(&["events", "-t", "1.0", "--arguments"]);
-        assert_eq!(events.matches(sent).count(), 2, "{mpi:?}: {events}");
+        let nested = |name: &str| name.starts_with("MPI_") || name.starts_with("PMPI_");
+        assert_eq!(calls(&run, nested), BTreeMap::new(), "{mpi:?}");
     }
 }
 
