@@ -255,6 +255,7 @@ fn elf(input: &[u8]) {
             role,
             own_functions,
             library_calls: own_functions,
+            mpi_calls: false,
         };
         if let Ok(made) = lockstep_patch::plan(input, scope, &Options::default()) {
             assert!(Plan::new(&made).is_ok(), "a plan that nobody can read");

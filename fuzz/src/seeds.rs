@@ -100,6 +100,7 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
             role,
             own_functions,
             library_calls: own_functions,
+            mpi_calls: false,
         };
         lockstep_patch::plan(&fs::read(PROGRAM).ok()?, scope, &Options::default()).ok()
     };
