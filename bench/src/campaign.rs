@@ -10,12 +10,13 @@
 
 mod kinds;
 mod naive;
+mod settings;
 mod table;
 
 use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::{Context, Result, bail, ensure};
-use kinds::{Fault, KINDS, Kind, Program, SAMPLE, of_command};
+use kinds::{Fault, KINDS, Kind, Program, SAMPLE, of_command, sort};
 use lockstep_testkit::command::{self, Outcome, Running};
 use lockstep_testkit::mpi::Mpi;
 use lockstep_testkit::recording::{lockstep, record_command};
@@ -34,11 +35,14 @@ Puts faults into programs (all kinds, or those given), and asks compare which tr
 target/campaign/compare-SEED.csv; what is there is not run again. Takes some ten seconds a trial.
 
   --trials N      trials of each kind (3)
+  --sorts N       of each kind so many that its sort of fault, over all programs, has N
   --normals N     normal runs that each is compared with (5)
   --pool N        normal runs that these are drawn from (8)
+  --ranks N       ranks of each of our own programs (8, odd_even.c 16)
   --seed N        which campaign (1)
   --minutes N     begin no trial after so many (180)
   --command TEXT  in the place of these: five kinds of faults at any call of this command, 'mpirun -n 4 ./cg.W.x' say
+  --images NAME   what else is recorded of it
   --hangs N       a run that takes so many seconds hangs (12)
   --sample        only a few kinds, which take some seconds; fails where the mean reciprocal rank is below 0.9, a
                   healthy run is called different, or a fault has no effect
@@ -93,6 +97,9 @@ pub fn run(words: &[String]) -> Result<()> {
             "--minutes",
             "--command",
             "--hangs",
+            "--ranks",
+            "--sorts",
+            "--images",
         ],
         &["--fresh", "--table", "--sample"],
     )?;
@@ -121,6 +128,11 @@ pub fn run(words: &[String]) -> Result<()> {
     std::fs::create_dir_all(&directory)?;
     let path = directory.join(format!("compare-{seed}.csv"));
     let mut rows = Rows::open(&path, &HEADS, given.has("--fresh"))?;
+    let mut outcomes = Rows::open(
+        &directory.join(format!("compare-{seed}-settings.csv")),
+        &settings::HEADS,
+        given.has("--fresh"),
+    )?;
     let runs = directory.join(format!("compare-{seed}-runs"));
     let is_chosen = |kind: &Kind| {
         let named = given.rest.iter().any(|it| it == kind.name);
@@ -137,6 +149,16 @@ pub fn run(words: &[String]) -> Result<()> {
         }
         let deadline = Instant::now() + Duration::from_secs(60 * given.number("--minutes", 180)?);
         let trials: u64 = given.number("--trials", 3)?;
+        let of_each: u64 = given.number("--sorts", 0)?;
+        let needed = |kind: &Kind| {
+            let same = |it: &&Kind| sort(it.name) == sort(kind.name);
+            let kinds = kinds.iter().filter(same).count() as u64;
+            match of_each {
+                0 => trials,
+                all => all.div_ceil(kinds),
+            }
+        };
+        let rounds = kinds.iter().map(needed).max().unwrap_or(0);
         std::fs::create_dir_all(&runs)?;
         let mut workshop = Workshop {
             seed,
@@ -145,26 +167,42 @@ pub fn run(words: &[String]) -> Result<()> {
             pool,
             // Each program of ours ends within two seconds where nothing else runs.
             hangs: Duration::from_secs(given.number("--hangs", 12)?),
+            ranks: match given.number("--ranks", 0)? {
+                0 => None,
+                ranks => Some(ranks),
+            },
+            images: given.text("--images", "main").to_owned(),
             texts: BTreeMap::new(),
         };
         // Kind after kind in each round, so that a campaign that is broken off has some of each.
-        let rounds = (0..trials).flat_map(|trial| kinds.iter().map(move |kind| (trial, kind)));
+        let rounds = (0..rounds).flat_map(|trial| kinds.iter().map(move |kind| (trial, kind)));
         for (trial, kind) in rounds {
-            if !is_chosen(kind) || rows.has(&[kind.name, &trial.to_string()]) {
+            if !is_chosen(kind)
+                || trial >= needed(kind)
+                || rows.has(&[kind.name, &trial.to_string()])
+            {
                 continue;
             }
             if Instant::now() > deadline {
                 tools::note("the time is over: the same command goes on");
                 break;
             }
-            let row = workshop
+            let (row, more) = workshop
                 .perform(kind, trial)
                 .with_context(|| format!("{} {trial}", kind.name))?;
             println!("{}", row.join("  "));
+            for more in more {
+                outcomes.add(&more)?;
+            }
             rows.add(&row)?;
         }
     }
-    println!("{}rows in {}", table::table(&rows, kinds), path.display());
+    println!(
+        "{}{}rows in {}",
+        table::table(&rows, kinds),
+        settings::table(&rows, &outcomes),
+        path.display()
+    );
     if given.has("--sample") {
         let (rank, (alarms, _)) = (
             table::mean_reciprocal_rank(&rows),
@@ -182,18 +220,6 @@ pub fn run(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn words(program: &Program, more: &[String]) -> Vec<String> {
-    if !program.command.is_empty() {
-        return program.command.to_vec();
-    }
-    let recipe = Mpi::OpenMpi.recipe(program.source).flags(program.flags);
-    let mut words = Mpi::OpenMpi.launch(program.ranks as usize);
-    words.push(recipe.build().display().to_string());
-    words.extend(program.arguments.iter().map(|&word| word.to_owned()));
-    words.extend_from_slice(more);
-    words
-}
-
 /// Where a campaign keeps its runs, and how many of them are normal.
 struct Workshop {
     seed: String,
@@ -202,6 +228,10 @@ struct Workshop {
     pool: usize,
     /// A run that takes so long hangs.
     hangs: Duration,
+    /// In the place of each program's own number.
+    ranks: Option<u64>,
+    /// What is recorded.
+    images: String,
     /// The normal runs of each program, as text.
     texts: BTreeMap<PathBuf, Texts>,
 }
@@ -214,6 +244,26 @@ struct Placed {
 }
 
 impl Workshop {
+    fn ranks_of(&self, program: &Program) -> u64 {
+        self.ranks.unwrap_or(program.ranks)
+    }
+
+    fn options(&self) -> [&str; 2] {
+        ["--images", &self.images]
+    }
+
+    fn words(&self, program: &Program, more: &[String]) -> Vec<String> {
+        if !program.command.is_empty() {
+            return program.command.to_vec();
+        }
+        let recipe = Mpi::OpenMpi.recipe(program.source).flags(program.flags);
+        let mut words = Mpi::OpenMpi.launch(self.ranks_of(program) as usize);
+        words.push(recipe.build().display().to_string());
+        words.extend(program.arguments.iter().map(|&word| word.to_owned()));
+        words.extend_from_slice(more);
+        words
+    }
+
     /// The normal runs of a program, recorded where they are not there yet.
     fn pool_of(&mut self, program: &Program) -> Result<Vec<PathBuf>> {
         let mut all = Vec::new();
@@ -222,7 +272,11 @@ impl Workshop {
             if !directory.exists() {
                 let part = self.runs.join("part");
                 let _ = std::fs::remove_dir_all(&part);
-                let outcome = command::run(&mut record_command(&part, &[], &words(program, &[])));
+                let outcome = command::run(&mut record_command(
+                    &part,
+                    &self.options(),
+                    &self.words(program, &[]),
+                ));
                 ensure!(outcome.status == 0, "a healthy run failed: {outcome:#?}");
                 std::fs::rename(&part, &directory)?;
             }
@@ -245,7 +299,7 @@ impl Workshop {
         faulty: &Path,
     ) -> Result<Placed> {
         let program = kind.program;
-        let process = program.first + random.below(program.ranks - program.first);
+        let process = program.first + random.below(self.ranks_of(program) - program.first);
         let thread = match kind.fault {
             Fault::Thread(_) => 1 + random.below(program.workers),
             _ => 0,
@@ -256,11 +310,19 @@ impl Workshop {
         };
         match kind.fault {
             Fault::Healthy => {
-                self.start(&mut record_command(faulty, &[], &words(program, &[])));
+                self.start(&mut record_command(
+                    faulty,
+                    &self.options(),
+                    &self.words(program, &[]),
+                ));
             }
             Fault::Process(bug) | Fault::Thread(bug) => {
                 let more = (program.switch)(bug, process, thread, random.below(program.steps));
-                self.start(&mut record_command(faulty, &[], &words(program, &more)));
+                self.start(&mut record_command(
+                    faulty,
+                    &self.options(),
+                    &self.words(program, &more),
+                ));
             }
             Fault::Inject(options, function, calls) => {
                 let at = format!("{function}#{}", 1 + random.below(calls));
@@ -287,7 +349,8 @@ impl Workshop {
         Ok(placed)
     }
 
-    fn perform(&mut self, kind: &Kind, trial: u64) -> Result<Vec<String>> {
+    /// A trial: its row, and those of the sets of options.
+    fn perform(&mut self, kind: &Kind, trial: u64) -> Result<(Vec<String>, Vec<Vec<String>>)> {
         let program = kind.program;
         let mut random = Random::new(&[&self.seed, kind.name, &trial.to_string()]);
         let faulty = self.runs.join("faulty");
@@ -321,7 +384,8 @@ impl Workshop {
             _ => "yes",
         };
         let naive = naive::rank(normals[0], &texts, &truth)?.unwrap_or(0.0);
-        Ok(vec![
+        let outcomes = settings::outcomes(kind.name, trial, &truth, &rows);
+        let row = vec![
             kind.name.to_owned(),
             trial.to_string(),
             program.source.to_owned(),
@@ -335,13 +399,19 @@ impl Workshop {
             rank(published),
             naive.to_string(),
             found["verdict"].as_str().unwrap_or_default().to_owned(),
-        ])
+        ];
+        Ok((row, outcomes))
     }
 
     fn inject(&self, program: &Program, options: &[&str], more: &[&str], faulty: &Path) -> Outcome {
         let mut inject = lockstep(&["inject"]);
-        inject.args(options).args(more).arg("-o").arg(faulty);
-        self.start(inject.arg("--").args(words(program, &[])))
+        inject
+            .args(options)
+            .args(self.options())
+            .args(more)
+            .arg("-o")
+            .arg(faulty);
+        self.start(inject.arg("--").args(self.words(program, &[])))
     }
 
     /// Runs a program, faulty or not, to its end, whatever that is; what hangs is ended.

@@ -249,13 +249,14 @@ fn elf(input: &[u8]) {
     for (role, own_functions) in [
         (Role::Main, false),
         (Role::Library, true),
+        (Role::Library, false),
         (Role::Libc, false),
     ] {
         let scope = Scope {
             role,
             own_functions,
             library_calls: own_functions,
-            mpi_calls: false,
+            mpi_calls: !own_functions,
         };
         if let Ok(made) = lockstep_patch::plan(input, scope, &Options::default()) {
             assert!(Plan::new(&made).is_ok(), "a plan that nobody can read");

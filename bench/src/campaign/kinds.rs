@@ -273,6 +273,31 @@ pub static KINDS: &[Kind] = &[
     ),
 ];
 
+/// Sorts of faults, and what the names of their kinds have in them: the first that fits.
+const SORTS: [(&str, &str); 14] = [
+    ("healthy", "healthy"),
+    ("skipped-send", "message dropped"),
+    ("skip", "call left out"),
+    ("hang", "endless loop"),
+    ("endless", "endless loop"),
+    ("swap", "order swapped"),
+    ("exit", "early exit"),
+    ("operation", "wrong operation"),
+    ("size", "wrong count"),
+    ("count", "wrong count"),
+    ("peer", "wrong peer"),
+    ("tag", "wrong tag"),
+    ("critical", "critical section missing"),
+    ("deadlock", "deadlock"),
+];
+
+/// Which sort of fault a kind of this name is; without a row above by its own last words.
+pub fn sort(name: &str) -> &str {
+    let named = SORTS.iter().find(|(part, _)| name.contains(part));
+    let last = || name.split_once('-').map_or(name, |it| it.1);
+    named.map_or_else(last, |(_, sort)| sort)
+}
+
 /// The faults that can be put into any program, at a call that a normal run makes.
 const ANY: &[(&str, Fault)] = &[
     ("healthy", Healthy),
@@ -286,8 +311,10 @@ const ANY: &[(&str, Fault)] = &[
 pub fn of_command(command: &str) -> Vec<Kind> {
     let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
     let words: &'static [String] = words.leak();
+    let counted = words.iter().position(|it| it == "-n" || it == "-np");
     let is_program = |word: &&String| word.contains('/') || word.ends_with(".x");
-    let name = words.iter().find(is_program).or(words.last());
+    let name = counted.and_then(|at| words.get(at + 2));
+    let name = name.or(words.iter().find(is_program)).or(words.last());
     let name = name.map_or("", |it| it.rsplit('/').next().unwrap_or(it));
     let program: &'static Program = Box::leak(Box::new(Program {
         source: name,

@@ -37,7 +37,8 @@ pub struct Record {
     /// beside it by name or REGEX (repeatable)
     ///
     /// A name or regular expression on the path (`mpi4py|libsolver`) adds the functions of libraries and the calls that
-    /// those make into others, `all` the functions of every library; also of those that are loaded later.
+    /// those make into others, `all` the functions of every library; also of those that are loaded later. What any
+    /// library calls of MPI is recorded without being asked for, and with it the functions that make these calls.
     #[arg(long, value_name = "main|all|NAME|REGEX", default_value = "main")]
     images: Vec<String>,
     /// Record only functions and library calls whose name REGEX finds (repeatable)

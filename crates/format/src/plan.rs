@@ -292,14 +292,10 @@ impl Role {
         }
     }
 
-    /// Whether the library of this file name is part of an MPI library (its Fortran interface, a component that it loads, what it
-    /// brings along): its own calls of MPI are none of the program's.
+    /// Whether the library of this file name is part of an MPI library (its Fortran interface, a component that it loads): its own calls of MPI are none of the program's.
     #[must_use]
     pub fn is_part_of_mpi(file_name: &str) -> bool {
-        const STEMS: [&str; 9] = [
-            "libmpi", "libpmpi", "libompi", "libopen-", "libromio", "libhcoll", "libucc", "libucp",
-            "mca_",
-        ];
+        const STEMS: [&str; 5] = ["libmpi", "libpmpi", "libompi", "libromio", "mca_"];
         STEMS.iter().any(|stem| file_name.starts_with(stem))
     }
 

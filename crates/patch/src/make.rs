@@ -147,10 +147,10 @@ pub(crate) fn make(
     } else {
         Vec::new()
     };
-    let calls_mpi = scope.mpi_calls && role == Role::Library && is_asked && !is_bare && {
-        let mut imports = image.imports().into_iter();
-        imports.any(|it| !it.is_defined && is_called_by_programs(it.name))
-    };
+    let imports = image.imports();
+    let may_call_mpi = scope.mpi_calls && role == Role::Library && is_asked && !is_bare;
+    let is_mpi = |it: &Import<'_>| !it.is_defined && is_called_by_programs(it.name);
+    let calls_mpi = may_call_mpi && imports.iter().any(is_mpi);
     if !has_hooks && !scope.own_functions && !calls_mpi {
         let mut content = Builder::new(0, 0).content(&image, role);
         content.closed = closed;
@@ -159,7 +159,6 @@ pub(crate) fn make(
             unpatched: Vec::new(),
         });
     }
-    let imports = image.imports();
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
     let survey = Survey::new(&image, &slots);
     let mut domain = Domain::new(&image, &survey);
@@ -206,10 +205,9 @@ pub(crate) fn make(
             let wants = |name: &[u8]| is_called_by_programs(name) && wants(name);
             calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
             plan = Builder::new(calls.rows.len() as u32, 0);
-            plan.is_silent = options.silent;
-            plan.arena.is_plain = options.silent;
+            plan.be_silent(options);
         }
-        let callers = calls_mpi.then(|| subject.callers(&calls));
+        chosen = calls_mpi.then(|| subject.callers(&calls));
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),
             None => Vec::new(),
@@ -221,7 +219,6 @@ pub(crate) fn make(
             let is_own = |name: &[u8]| is_library && wants(name);
             plan.add_hooks(&mut subject, role, begins_child, is_own);
         }
-        chosen = callers;
     }
     if let Some(names) = &names {
         let wants = |name: &[u8]| chosen.as_ref().is_none_or(|it| it.contains(name)) && wants(name);
@@ -328,6 +325,12 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Patches as for recording, and records nothing, where that is asked for.
+    fn be_silent(&mut self, options: &Options) {
+        self.is_silent = options.silent;
+        self.arena.is_plain = options.silent;
+    }
+
     /// Takes the fault on, unless it needs a function that is not there.
     fn choose_fault(
         &mut self,
@@ -337,8 +340,7 @@ impl<'a> Builder<'a> {
         beginnings: FxHashSet<Vec<u8>>,
         role: Role,
     ) {
-        self.is_silent = options.silent;
-        self.arena.is_plain = options.silent;
+        self.be_silent(options);
         let Some(fault) = &options.fault else { return };
         self.arena.is_plain |= !fault.records;
         if fault.kind == lockstep_format::fault::Kind::Redirect {

@@ -147,11 +147,12 @@ fn place_with(group: &Group, given: &str) -> String {
     {
         text.push_str(&format!(" in {}", brief(&around.function)));
         // Of a library without lines: where the program called it.
-        let mut outer = group.stack[..index].iter().rev();
+        let mut outer = group.stack[..index].iter().enumerate().rev();
         if frame.called_at.is_none()
-            && let Some((called, line)) = outer.find_map(|it| Some((it, it.called_at.as_ref()?)))
+            && let Some((depth, called, line)) =
+                outer.find_map(|(depth, it)| Some((depth, it, it.called_at.as_ref()?)))
         {
-            let under = match std::ptr::eq(called, around) {
+            let under = match depth + 1 == index {
                 true => String::new(),
                 false => format!(", under {}", brief(&called.function)),
             };
