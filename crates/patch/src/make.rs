@@ -148,7 +148,7 @@ pub(crate) fn make(
         Vec::new()
     };
     let imports = image.imports();
-    let may_call_mpi = scope.mpi_calls && role == Role::Library && is_asked && !is_bare;
+    let may_call_mpi = scope.mpi_calls && role == Role::Library && is_asked;
     let is_mpi = |it: &Import<'_>| !it.is_defined && is_called_by_programs(it.name);
     let calls_mpi = may_call_mpi && imports.iter().any(is_mpi);
     if !has_hooks && !scope.own_functions && !calls_mpi {
@@ -205,14 +205,13 @@ pub(crate) fn make(
             let wants = |name: &[u8]| is_called_by_programs(name) && wants(name);
             calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
             plan = Builder::new(calls.rows.len() as u32, 0);
-            plan.be_silent(options);
         }
         chosen = calls_mpi.then(|| subject.callers(&calls));
         let begins_child = match &names {
             Some(names) => subject.veto(names, role),
             None => Vec::new(),
         };
-        if scope.own_functions && is_library {
+        if is_library {
             plan.choose_fault(&subject, &imports, options, FxHashSet::default(), role);
         }
         if is_hooked {
@@ -325,12 +324,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Patches as for recording, and records nothing, where that is asked for.
-    fn be_silent(&mut self, options: &Options) {
-        self.is_silent = options.silent;
-        self.arena.is_plain = options.silent;
-    }
-
     /// Takes the fault on, unless it needs a function that is not there.
     fn choose_fault(
         &mut self,
@@ -340,7 +333,8 @@ impl<'a> Builder<'a> {
         beginnings: FxHashSet<Vec<u8>>,
         role: Role,
     ) {
-        self.be_silent(options);
+        self.is_silent = options.silent;
+        self.arena.is_plain = options.silent;
         let Some(fault) = &options.fault else { return };
         self.arena.is_plain |= !fault.records;
         if fault.kind == lockstep_format::fault::Kind::Redirect {

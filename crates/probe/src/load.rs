@@ -473,7 +473,7 @@ impl Loader {
         // Without recording nothing needs hooks.
         let calls_mpi =
             imported.may_call_mpi && role == Role::Library && !Role::is_part_of_mpi(name);
-        let is_wanted = self.all || (role.has_hooks() || calls_mpi) && crate::fault::records();
+        let is_wanted = self.all || calls_mpi || role.has_hooks() && crate::fault::records();
         // What comes later may go again, and the slots that led there with it.
         let is_called = role == Role::Library && is_start && crate::fault::records();
         if !is_wanted && !is_called {

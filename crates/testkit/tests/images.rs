@@ -2,6 +2,7 @@
 
 use lockstep_testkit::command::{self, Outcome};
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{Recipe, Recording, Scratch, record, tools};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -176,6 +177,29 @@ fn calls_of_mpi_that_a_library_makes_are_recorded_with_who_makes_them() {
             assert!(said.contains(part), "{mpi:?}, {part}: {said}");
         }
         assert!(run.outcome.stderr.contains("rank 2 left out"), "{run:#?}");
+    }
+}
+
+#[test]
+fn a_fault_is_put_into_calls_of_mpi_that_a_library_makes() {
+    let _alone = one_at_a_time();
+    let scratch = Scratch::new("images-mpi-fault");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = uses_halo(mpi);
+        for place in ["MPI_Send#6", "halo_exchange#6"] {
+            let directory = scratch.join(&format!("{mpi:?}-{place}"));
+            for more in [&["-o", text(&directory)][..], &[]] {
+                let mut words = mpi.launch(4);
+                words.push(text(&program).to_owned());
+                let fault = ["inject", "--fault", "delay", "--seconds", "0.1"];
+                let at = ["--at", place, "--process", "2"];
+                let mut inject = lockstep(&[&fault[..], &at, more, &["--"]].concat());
+                let outcome = command::run(inject.args(&words));
+                assert_eq!(outcome.stdout.trim(), "10", "{outcome:#?}");
+                let said = outcome.stderr.contains("the fault happened");
+                assert!(said, "{place}, {more:?}: {outcome:#?}");
+            }
+        }
     }
 }
 
