@@ -41,8 +41,13 @@ struct Reading {
     ends: usize,
     /// Processes that were there, and their ranks.
     there: Vec<(u32, Option<u32>)>,
+    /// Whether others were there before.
+    is_ended: bool,
 }
 
+/// How long a launcher may take to end a job of its own accord once one of its processes ended: asked to end while it
+/// does so, Open MPI's crashes.
+const LAUNCHER: Duration = Duration::from_secs(5);
 /// Quiet for that long, a job is looked at.
 const QUIET: Duration = Duration::from_millis(200);
 /// Processes that take more than this share of a processor compute.
@@ -118,6 +123,7 @@ impl Hang {
             let run = self.live.open(directory).ok()?;
             run.traces().next()?;
             let there = |process: &&Process| process.end.kind == EndKind::Running;
+            let is_ended = !run.processes.iter().all(|it| there(&it));
             let there = run.processes.iter().filter(there);
             let found = self.follower.analyse(&run);
             let there = there.map(|it| (it.pid, it.rank)).collect();
@@ -133,6 +139,7 @@ impl Hang {
                 events,
                 ends,
                 there,
+                is_ended,
             });
         }
         self.reading.as_ref()
@@ -140,15 +147,21 @@ impl Hang {
 }
 
 impl Watcher for Hang {
-    fn look(&mut self, directory: &Path, events: u64) -> bool {
+    fn look(&mut self, directory: &Path, events: u64) -> Option<Duration> {
         if !self.is_time(events) {
-            return false;
+            return None;
         }
         let now = Instant::now();
-        let Some(Reading { found, there, .. }) = self.read(directory, events) else {
-            return false;
+        let Some(Reading {
+            found,
+            there,
+            is_ended,
+            ..
+        }) = self.read(directory, events)
+        else {
+            return None;
         };
-        let (mut found, there) = (found.clone(), there.clone());
+        let (mut found, there, is_ended) = (found.clone(), there.clone(), *is_ended);
         let all = there.iter().filter_map(|(pid, _)| status(*pid));
         let ticks: u64 = all.map(|it| it.ticks).sum();
         let taken = Duration::from_secs(ticks) / clock_ticks_per_second().max(1) as u32;
@@ -156,7 +169,7 @@ impl Watcher for Hang {
         let standing = self.watch.look(&found, now.duration_since(self.began));
         let (since, before) = *self.quiet.get_or_insert((now, taken));
         if standing == Standing::No {
-            return false;
+            return None;
         }
         let busy = taken.saturating_sub(before) > since.elapsed().mul_f64(BUSY);
         if let Standing::Silent(quiet) = standing
@@ -169,17 +182,21 @@ impl Watcher for Hang {
                     "no hang is seen, and nothing was recorded for {seconds} s: {unseen}"
                 ));
             }
-            return false;
+            return None;
         }
         found.settle(standing);
         found.verdict.push_str(&stopped(&there));
         // What grows with time is said once.
         let is_known = matches!(standing, Standing::Silent(_)) && self.said.is_some();
         if is_known || self.said.as_ref() == Some(&found.verdict) {
-            return false;
+            return None;
         }
         self.say(found.verdict);
         self.stopped = self.stop;
-        self.stop
+        let time = match is_ended {
+            true => LAUNCHER,
+            false => Duration::ZERO,
+        };
+        self.stop.then_some(time)
     }
 }

@@ -7,7 +7,7 @@ use crate::message::{
 };
 use crate::requests::Named;
 use crate::resources::Resource;
-use lockstep_trace::{Argument, Buffer, Meaning, Resolved, Value};
+use lockstep_trace::{Argument, Buffer, Handle, Meaning, Resolved, Value};
 use std::sync::Arc;
 
 /// Arguments that say how much.
@@ -199,6 +199,20 @@ pub(crate) fn requests(event: &Resolved) -> Named {
             more: more(*count, handles.len()),
         },
         _ => Named::default(),
+    }
+}
+
+/// Whether all requests that a call names are `MPI_REQUEST_NULL`: it waits for nothing, and asks for nothing.
+pub(crate) fn names_no_request(event: &Resolved) -> bool {
+    let is_null = |it: &Handle| it.name.as_deref() == Some("MPI_REQUEST_NULL");
+    if let Some(request) = event.handle("request") {
+        return is_null(request);
+    }
+    match event.get("array_of_requests") {
+        Some((Value::Handles(count, handles), _)) => {
+            more(*count, handles.len()) == 0 && handles.iter().all(is_null)
+        }
+        _ => false,
     }
 }
 

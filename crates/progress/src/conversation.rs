@@ -6,7 +6,8 @@ mod memory;
 use crate::answer::{answered, chosen};
 use crate::buffers::{Begun, Buffers, Touch, has_buffers, touches};
 use crate::call::{
-    begun, everybody, freed, introduction, meets_in_a_file, probed, requests, stem, step, tells,
+    begun, everybody, freed, introduction, meets_in_a_file, names_no_request, probed, requests,
+    stem, step, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
 use crate::freed::Suspect;
@@ -415,6 +416,10 @@ impl Said {
     fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
         let (stem, is_nonblocking) = stem(base);
         let kinds = match stem.as_str() {
+            "wait" | "waitall" | "waitany" | "waitsome" if names_no_request(event) => {
+                open.requests = Named::default();
+                return Waits::No;
+            }
             "wait" | "waitall" => return Waits::All(self.requests.parts(&open.requests.handles)),
             "waitany" | "waitsome" => {
                 return Waits::Any(self.requests.parts(&open.requests.handles));

@@ -42,7 +42,7 @@ struct Lesson {
     records: Vec<RecordKey>,
 }
 
-/// A thread that does nothing but ask for the same.
+/// A thread that does nothing but ask for the same, and call what nobody could notice.
 #[derive(Default)]
 struct Asking {
     times: u32,
@@ -76,8 +76,8 @@ impl Asking {
 const LONGEST: usize = 64;
 
 impl Reader {
-    /// At the beginning of a thread. Ids of communicators from `windows` on are free; `learns` says whether what comes again
-    /// is known again.
+    /// At the beginning of a thread. Ids of communicators from `windows` on are free; `learns` says whether turns that
+    /// come again are known again.
     pub fn new(
         trace: TraceName,
         windows: u32,
@@ -116,9 +116,16 @@ impl Reader {
                         asking.again(&mut self.said.polls, events);
                         continue;
                     }
-                    asking = Asking::default();
                     let exchange = Exchange::new(&call, &event);
-                    if let Some(then) = self.known(exchange) {
+                    let then = self.known(exchange);
+                    if let Some(Then::Nothing { .. }) = then
+                        && self.within.is_empty()
+                    {
+                        asking.again(&mut self.said.polls, events);
+                    } else {
+                        asking = Asking::default();
+                    }
+                    if let Some(then) = then {
                         self.go_on(then, (call, around), (event, depth));
                         continue;
                     }
@@ -227,7 +234,7 @@ impl Reader {
         let over = self.said.event(run, routines, resolver, event);
         let is_nested = is_open && self.said.is_in_a_call();
         match over {
-            Some(over) if self.learns => self.learn(resolver, over),
+            Some(over) => self.learn(resolver, over),
             _ if is_nested => self.lesson = None,
             _ => {}
         }

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 /// A fault, and where it shall happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -359,10 +360,10 @@ struct Teller<'a> {
 }
 
 impl Watcher for Teller<'_> {
-    fn look(&mut self, run: &Path, _events: u64) -> bool {
+    fn look(&mut self, run: &Path, _events: u64) -> Option<Duration> {
         // A swap goes on after its first word.
         self.tell(&self.told_here(run), |state| state == report::HAPPENED);
-        false
+        None
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 /// Looks at a run while its command runs.
 pub trait Watcher: Send {
-    /// Called up to ten times a second with the run's directory and the number of its events so far;
-    /// whether the command shall be ended. May take its time: the command does not wait for it.
-    fn look(&mut self, run: &Path, events: u64) -> bool;
+    /// Called up to ten times a second with the run's directory and the number of its events so far; after what time the
+    /// command shall be ended, if at all and if it has not ended by then. May take its time: the command does not wait for it.
+    fn look(&mut self, run: &Path, events: u64) -> Option<Duration>;
 }
 
 /// Between two looks.
@@ -21,13 +21,16 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Looks until `stop` is set.
 pub(crate) fn watch_over(run: &Path, stop: &AtomicBool, watcher: &mut dyn Watcher) {
     while pause(stop, PAUSE) {
-        if watcher.look(run, tally::count(run).events) {
+        let Some(time) = watcher.look(run, tally::count(run).events) else {
+            continue;
+        };
+        if pause(stop, time) {
             launch::signal(Signal::TERM);
             if pause(stop, GRACE) {
                 launch::signal(Signal::KILL);
             }
-            return;
         }
+        return;
     }
 }
 

@@ -43,6 +43,7 @@ mod name;
 mod naming;
 mod open;
 mod pack;
+mod recent;
 mod scans;
 pub mod sealed;
 mod select;

@@ -17,10 +17,11 @@ use crate::arguments;
 use crate::container::{ProcessFile, ThreadFile};
 use crate::error::Error;
 use crate::model::Run;
-use crate::stream::{self, AnyGrowing, BATCH, Bytes, Recent, Scan, StreamId};
+use crate::recent::Recent;
+use crate::stream::{self, AnyGrowing, BATCH, Bytes, Scan, StreamId};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
-use lockstep_format::codec::{Decoder, Kind};
+use lockstep_format::codec::{Decoder, Kind, Round};
 use lockstep_format::side;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -137,25 +138,39 @@ impl Followed {
     fn go_on(&mut self, file: &[u8], thread: &ThreadFile, symbols: &Symbols) -> Option<Scan> {
         self.check(file, thread)?;
         let is_first = self.scan.decoded == 0;
-        let mut recent = Recent {
-            first: self.scan.decoded,
-            symbols: Vec::new(),
-        };
+        let mut recent = Recent::new(self.scan.decoded);
         let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
         bytes.pass(self.taken);
-        let mut batch = [0; BATCH];
+        let mut batch = [0; 2 * BATCH];
         while self.scan.decoded < thread.symbols {
-            let most = (thread.symbols - self.scan.decoded).min(BATCH as u64) as usize;
-            let (count, _) = self.decoder.fill(&mut bytes, &mut batch[..most]);
+            // One round is looked at, and the others are as that.
+            let left = thread.symbols - self.scan.decoded;
+            let round = self.decoder.round().filter(|it| it.symbols <= left);
+            let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
+            let before = round.map(|_| (self.scan.standing(&self.meaning), self.scan.counts()));
+            let (count, _) = self.decoder.fill(&mut bytes, batch.get_mut(..most)?);
             let new = batch.get(..most).filter(|_| count == most)?;
             for symbol in new {
                 let is_known = self.scan.apply(*symbol, None, &mut self.meaning, symbols);
                 is_known.then_some(())?;
             }
             if !is_first {
-                recent.symbols.extend(new);
+                recent.extend(new);
             }
             self.scan.decoded += most as u64;
+            if let (Some((standing, counts)), Some(round)) = (before, self.decoder.round())
+                && round.symbols == most as u64
+                && standing == self.scan.standing(&self.meaning)
+            {
+                let left = (thread.symbols - self.scan.decoded) / round.symbols;
+                let times = round.times.min(left);
+                let round = Round { times, ..round };
+                self.decoder.pass(round);
+                self.scan.again(counts, round);
+                if !is_first {
+                    recent.repeat(round);
+                }
+            }
         }
         let is_end = matches!(self.decoder.next(&mut bytes), Ok(None));
         (is_end && lockstep_format::codec::Source::left(&bytes) == 0).then_some(())?;
@@ -202,7 +217,15 @@ impl Followed {
         let mut bytes = Bytes::new(file, &stream.pieces, &[]);
         bytes.pass(*taken);
         decoder.go_on();
-        while decoder.next(&mut bytes, stream.run).ok()?.is_some() {}
+        let mut records = 0u32;
+        while decoder.next(&mut bytes, stream.run).ok()?.is_some() {
+            records += 1;
+            if records.is_multiple_of(1 << 12)
+                && let Some(round) = decoder.round()
+            {
+                decoder.pass_rounds(&round);
+            }
+        }
         *taken = stream.pieces.iter().map(|it| it.len() as u64).sum();
         Some(())
     }

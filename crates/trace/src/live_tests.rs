@@ -113,4 +113,8 @@ fn what_only_grew_goes_on() {
     let looks: Vec<u64> = (0..30).map(|it| it * 700).collect();
     assert!(agrees(Kind::Lockstep, &parts, &looks) > 20);
     assert_eq!(agrees(Kind::Seed, &parts, &looks), 0);
+    // What goes round for long is kept once.
+    let parts = [(0, Part::Symbols(body.to_vec(), 30_000))];
+    let looks: Vec<u64> = (0..12).map(|it| it * 9_001).collect();
+    assert!(agrees(Kind::Lockstep, &parts, &looks) > 5);
 }

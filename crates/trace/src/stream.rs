@@ -5,6 +5,7 @@ use crate::frames::Frames;
 use crate::map::Mapped;
 use crate::mirror::Owners;
 use crate::model::{Event, FunctionId};
+use crate::recent::{self, Recent};
 use crate::sealed::{SealedStream, SealedThread, Walk};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
@@ -41,14 +42,6 @@ pub(crate) struct FileStream {
     pub keeps_last: bool,
     /// What was decoded since the run was opened the last time, where it was.
     pub recent: Option<Recent>,
-}
-
-/// The last committed symbols of a stream.
-#[derive(Debug, Clone)]
-pub(crate) struct Recent {
-    /// How many are before them.
-    pub first: u64,
-    pub symbols: Vec<u32>,
 }
 
 /// A stream that goes on from one time that its run is opened to the next: what was read of it holds.
@@ -182,7 +175,7 @@ struct FromFile<'a> {
     /// Decoded symbols, and which of them were not handed out.
     batch: [u32; BATCH],
     ready: Range<usize>,
-    recent: std::iter::Copied<std::slice::Iter<'a, u32>>,
+    recent: recent::Walk<'a>,
     staged: std::iter::Copied<std::slice::Iter<'a, Staged>>,
     meaning: Meaning,
     /// The return of a leaf comes next.
@@ -267,7 +260,7 @@ impl<'a> FromFile<'a> {
             left: 0,
             batch: [0; BATCH],
             ready: 0..0,
-            recent: [].iter().copied(),
+            recent: recent::Walk::default(),
             staged: stream.staged.iter().copied(),
             meaning: Meaning::default(),
             returns: false,
@@ -282,14 +275,18 @@ impl<'a> FromFile<'a> {
 
     /// On to symbol `count`, which is not before the recent ones.
     fn skip_to(&mut self, recent: &'a Recent, count: u64) {
-        let skipped = usize::try_from(count - recent.first).unwrap_or(usize::MAX);
-        let known = recent.symbols.len();
-        let rest = recent.symbols.get(skipped.min(known)..).unwrap_or(&[]);
-        let staged = self.stream.staged.get(skipped.saturating_sub(known)..);
+        let (rest, behind) = recent.after(count - recent.first);
+        let behind = usize::try_from(behind).unwrap_or(usize::MAX);
+        let staged = self.stream.staged.get(behind..);
         self.left = 0;
         self.segments = [].iter();
-        self.recent = rest.iter().copied();
+        self.recent = rest;
         self.staged = staged.unwrap_or(&[]).iter().copied();
+    }
+
+    /// Whether the symbols that come were decoded before.
+    fn is_recent(&self) -> bool {
+        self.left == 0 && self.ready.is_empty()
     }
 
     fn begin(&mut self, segment: &'a Segment) {
@@ -384,6 +381,9 @@ impl Events<'_> {
             return None;
         };
         let is_steady = from.repeated == 0 && from.meaning.is_settled();
+        if from.is_recent() {
+            return from.recent.round().filter(|_| is_steady);
+        }
         let round = from.decoder.round().filter(|_| is_steady)?;
         let times = round.times.min(from.left / round.symbols);
         (times > 0).then_some(Round { times, ..round })
@@ -392,8 +392,12 @@ impl Events<'_> {
     /// Passes over the next rounds, no more of them than [`Events::round`] tells.
     pub fn pass(&mut self, round: Round) {
         if let Inner::File(from) = &mut self.0 {
-            from.decoder.pass(round);
-            from.left -= round.symbols * round.times;
+            if from.is_recent() {
+                from.recent.pass(round);
+            } else {
+                from.decoder.pass(round);
+                from.left -= round.symbols * round.times;
+            }
             from.taken += round.symbols * round.times;
         }
     }
@@ -436,9 +440,9 @@ impl Iterator for Events<'_> {
             Inner::Memory(events) => events.size_hint(),
             Inner::Sealed(_) => (0, None),
             Inner::File(from) => {
-                let decoded = from.ready.len() + from.recent.len() + from.staged.len();
+                let decoded = from.ready.len() + from.staged.len();
                 let later: u64 = from.segments.as_slice().iter().map(|it| it.decoded).sum();
-                let most = usize::try_from(from.left + later)
+                let most = usize::try_from(from.left + from.recent.left() + later)
                     .ok()
                     .and_then(|left| left.checked_add(decoded))
                     .and_then(|symbols| symbols.checked_mul(2)?.checked_add(1));
@@ -484,10 +488,10 @@ pub(crate) struct Scan {
 }
 
 /// What a scan counts.
-struct Counts {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counts {
     events: u64,
     calls: u64,
-    reserved: u64,
 }
 
 /// Decodes all events once and checks them.
@@ -566,12 +570,7 @@ impl Scan {
             let round = decoder.round();
             let round = round.filter(|it| is_new && it.symbols <= left);
             let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
-            let counts = Counts {
-                events: self.events,
-                calls: self.calls,
-                reserved,
-            };
-            let before = round.map(|_| (self.standing(meaning), counts));
+            let before = round.map(|_| (self.standing(meaning), self.counts(), reserved));
             let Some(room) = batch.get_mut(..most) else {
                 break;
             };
@@ -586,16 +585,15 @@ impl Scan {
             if count < most {
                 break;
             }
-            if let (Some((standing, counts)), Some(round)) = (before, decoder.round())
+            if let (Some((standing, counts, before)), Some(round)) = (before, decoder.round())
                 && standing == self.standing(meaning)
             {
                 let left = (thread.symbols - self.decoded) / round.symbols;
                 let times = round.times.min(left);
-                decoder.pass(Round { times, ..round });
-                self.decoded += round.symbols * times;
-                self.events += (self.events - counts.events) * times;
-                self.calls += (self.calls - counts.calls) * times;
-                reserved += (reserved - counts.reserved) * times;
+                let round = Round { times, ..round };
+                decoder.pass(round);
+                self.again(counts, round);
+                reserved += (reserved - before) * times;
             }
         }
         self.compare(thread, error, &bytes, &mut decoder);
@@ -617,9 +615,23 @@ impl Scan {
     }
 
     /// What decides how the next symbols count.
-    fn standing(&self, meaning: &Meaning) -> (Frames, Owners, Meaning, Option<FunctionId>) {
+    pub fn standing(&self, meaning: &Meaning) -> (Frames, Owners, Meaning, Option<FunctionId>) {
         let (frames, owners) = (self.frames.clone(), self.owners.clone());
         (frames, owners, meaning.clone(), self.last_leaf)
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts {
+            events: self.events,
+            calls: self.calls,
+        }
+    }
+
+    /// What came since `counts`, one round, comes so many times more.
+    pub fn again(&mut self, counts: Counts, round: Round) {
+        self.decoded += round.symbols * round.times;
+        self.events += (self.events - counts.events) * round.times;
+        self.calls += (self.calls - counts.calls) * round.times;
     }
 
     /// False where the symbol is none that we know.
