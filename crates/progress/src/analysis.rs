@@ -12,7 +12,7 @@ use crate::matching::Matching;
 use crate::message::CommunicatorId;
 use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
-use crate::observe::Observed;
+use crate::observe::{Normal, Observed};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, race, steals};
 use crate::replay::{Circle, without_buffers};
@@ -23,7 +23,6 @@ use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
-use lockstep_calltree::NodeId;
 use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -202,14 +201,9 @@ impl Follower {
     }
 }
 
-/// What follows from what was observed; `normal` are the trees of the tasks in a normal run. Of a job that goes on,
+/// What follows from what was observed, and from what was of a normal run. Of a job that goes on,
 /// it is not asked what might have come otherwise.
-fn conclude(
-    run: &Run,
-    mut observed: Observed,
-    normal: Option<&BTreeMap<u32, NodeId>>,
-    goes_on: bool,
-) -> Progress {
+fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on: bool) -> Progress {
     let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
     let moments = observed.roots.iter().zip(observed.tasks.values());
     let moments = moments.map(|(root, task)| Moment {
@@ -275,17 +269,23 @@ fn conclude(
     );
     let astray = match waiting.stuck.is_empty() {
         true => Vec::new(),
-        false => astray(conversations, &matching, &waiting),
+        false => {
+            let normal = normal.map(|it| &it.conversations);
+            astray(conversations, normal, &matching, &waiting)
+        }
     };
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
-    let mut causes = causes(&observed, normal, &waiting, &held_up);
+    let roots = normal.map(|it| &it.roots);
+    let mut causes = causes(&observed, roots, &waiting, &held_up);
     // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
     // less than in a normal run, who take turns as they come, say, is no cause then.
     let gone = crashed(&observed.tasks);
     let gone = gone.into_iter().chain(ended(&observed.tasks, &waiting));
-    let wrong = astray.iter().filter(|it| it.by_sender);
-    let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.from)).collect();
+    let wrong = astray
+        .iter()
+        .filter(|it| it.by_sender || it.asked.is_some());
+    let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.task())).collect();
     causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
     let told = told.chain(astray.iter().filter_map(|it| it.call));
     let told = told.chain(causes.iter().filter_map(|it| it.call));
@@ -327,7 +327,10 @@ fn conclude(
         let departed = matches!(it.deed, Deed::Departed { .. } | Deed::Lapsed(_));
         departed && (it.by_normal() || held_up.contains(&it.task))
     };
-    let is_cause = |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late);
+    // Who asks for what nobody sends asks for that whatever others do.
+    let is_wrong = |it: &Cause| it.asked_otherwise() && !progress.waiting.stuck.is_empty();
+    let is_cause =
+        |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it));
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(&progress.waiting, &observed.communicators);
     let facts = Facts {

@@ -90,6 +90,16 @@ impl Cause {
         matches!(self.deed, Deed::Misdirected(_))
     }
 
+    /// Whether it is one that this task sent.
+    pub(crate) fn is_of_a_message_of(&self, task: u32) -> bool {
+        matches!(&self.deed, Deed::Misdirected(message) if message.from == task)
+    }
+
+    /// Whether a message went astray that the task's series tells.
+    pub(crate) fn asked_otherwise(&self) -> bool {
+        matches!(&self.deed, Deed::Misdirected(message) if message.asked.is_some())
+    }
+
     /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
     #[must_use]
     pub fn sentence(&self) -> String {

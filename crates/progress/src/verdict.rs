@@ -308,7 +308,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
         let stray = strays::hint(facts, &subjects)?;
         // That it is another than the one that is waited for says more.
         let first = progress.causes.first();
-        if first.is_some_and(|it| it.task == stray.from && it.is_misdirection()) {
+        if first.is_some_and(|it| it.is_of_a_message_of(stray.from)) {
             return None;
         }
         Some(format!(
