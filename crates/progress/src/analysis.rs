@@ -18,7 +18,7 @@ use crate::races::{Race, race, steals};
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
-use crate::strays::{Stray, Unreceived, strays};
+use crate::strays::{Stray, Unreceived, calls, strays};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
@@ -289,6 +289,8 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
     let told = told.chain(astray.iter().filter_map(|it| it.call));
     let told = told.chain(causes.iter().filter_map(|it| it.call));
+    let strays = strays(conversations, &matching);
+    let told = told.chain(calls(&strays, conversations, &waiting));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
@@ -337,7 +339,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         progress: &progress,
         conversations,
         communicators: &observed.communicators,
-        strays: &strays(conversations, &matching),
+        strays: &strays,
         sites: &sites,
         steals: &steals,
         given: given(run, &observed.communicators, &progress.tasks),
