@@ -4,6 +4,7 @@
 
 use crate::analysis::Group;
 use crate::astray::Misdirection;
+use crate::builds::base;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
@@ -400,7 +401,7 @@ impl Departure {
             ),
         };
         if let Some((function, nth)) = self.frames.last() {
-            text.push_str(&format!(" in {}", brief(function)));
+            text.push_str(&format!(" in {}", brief(base(function))));
             if *nth > 1 {
                 text.push_str(&format!(" (call {nth})"));
             }
@@ -413,6 +414,6 @@ impl Departure {
 fn call(name: &str) -> String {
     match name.starts_with("MPI_") {
         true => name.to_owned(),
-        false => brief(name),
+        false => brief(base(name)),
     }
 }

@@ -28,6 +28,7 @@ mod answer;
 mod arguments;
 mod astray;
 mod buffers;
+mod builds;
 mod call;
 mod call_words;
 mod cause;

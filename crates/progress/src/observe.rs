@@ -1,6 +1,7 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Polling, Task};
+use crate::builds::Renamed;
 use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
@@ -61,9 +62,14 @@ impl Observed {
         let (traces, added) = forest.bounded(count, |forest| {
             let functions = forest.add_functions(run);
             let traces = source.trees(forest, &functions, &threads);
-            let added = normal.as_ref().map(|(run, chosen)| {
+            let added = normal.as_ref().map(|(normal, chosen)| {
                 let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
-                let functions = forest.add_functions(run);
+                let renamed = Renamed::new(run, normal);
+                let functions = forest.add_functions_of(
+                    normal,
+                    |process| normal.is_visible(process),
+                    |function| renamed.known_as(function),
+                );
                 forest.add_traces(&functions, &threads)
             });
             (traces, added)
