@@ -14,11 +14,11 @@ use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::{Normal, Observed};
 use crate::place::{self, Coordinates, Moment, Program};
-use crate::races::{Race, race, steals};
+use crate::races::{Race, doubts, race, steals};
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
-use crate::strays::{Stray, Unreceived, calls, strays};
+use crate::strays::{Stray, Unreceived, calls, strays, unstarted_receive};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
@@ -154,6 +154,8 @@ pub struct Progress {
     pub causes: Vec<Cause>,
     /// In a deadlock: a message that nobody received, and that may have been meant for those who wait.
     pub unreceived: Option<Unreceived>,
+    /// For what tasks wait, though nothing tells that they do: in words.
+    pub(crate) doubts: BTreeMap<u32, String>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -262,6 +264,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         false => None,
     };
     let steals = steals(conversations, &matching, &waiting);
+    let doubts = doubts(conversations, &matching);
     let told = told(conversations, &mismatches, &loose, circle.as_ref()).chain(
         race.iter()
             .chain(&steals)
@@ -290,6 +293,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let told = told.chain(astray.iter().filter_map(|it| it.call));
     let told = told.chain(causes.iter().filter_map(|it| it.call));
     let strays = strays(conversations, &matching);
+    let unstarted = loose
+        .first()
+        .and_then(|it| unstarted_receive(conversations, it));
+    let told = told.chain(unstarted.map(|(_, it)| (it.2, it.3)));
+    let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
     let told = told.chain(calls(&strays, conversations, &waiting));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
@@ -335,6 +343,10 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it));
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(&progress.waiting, &observed.communicators);
+    let doubts = doubts.iter();
+    progress.doubts = doubts
+        .filter_map(|it| Some((it.task, call_words::doubted(it, conversations, &sites)?)))
+        .collect();
     let facts = Facts {
         progress: &progress,
         conversations,
@@ -431,6 +443,7 @@ impl Progress {
             potential: None,
             causes: Vec::new(),
             unreceived: None,
+            doubts: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

@@ -2,12 +2,14 @@
 //! from another, or in another communicator; and persistent sends that nobody started.
 
 use crate::analysis::Facts;
+use crate::loose::{Loose, LooseEnd};
 use crate::matching::{Matching, PartId};
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
 use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A message that nobody received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +134,41 @@ fn called(facts: &Facts<'_>, task: u32, operation: usize) -> String {
     let name = conversation.operations.get(operation).map(|it| &it.name);
     let at = facts.sites.of(conversation, operation);
     name.map_or(String::new(), |name| format!(" ({name}{at})"))
+}
+
+/// Of a message that was never received: `rank 2 waited in MPI_Wait at a.c:12 for a receive that it had not started`.
+pub(crate) fn not_started(facts: &Facts<'_>, loose: &Loose) -> Option<String> {
+    let (task, (_, name, trace, event)) = unstarted_receive(facts.conversations, loose)?;
+    let at = facts.sites.at((*trace, *event));
+    let who = who(facts.progress, &[task]);
+    Some(format!(
+        "{who} waited in {name}{at} for a persistent receive that it had not started"
+    ))
+}
+
+/// The first wait of a receiver for a persistent receive that did not run, and that would have taken the message.
+pub(crate) fn unstarted_receive<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
+    loose: &Loose,
+) -> Option<(u32, &'a (PartKind, Arc<str>, TraceName, u64))> {
+    let LooseEnd::NeverReceived { to, tag, .. } = loose.end else {
+        return None;
+    };
+    let is_it = |kind: &PartKind| match kind {
+        PartKind::Receive {
+            from, tag: wanted, ..
+        } => {
+            let is_from = match from {
+                Peer::Task(from) => loose.tasks.contains(from),
+                Peer::Any => true,
+                Peer::Nobody | Peer::Unknown => false,
+            };
+            is_from && wanted.is_none_or(|it| it == tag)
+        }
+        _ => false,
+    };
+    let mut unstarted = tasks.get(&to)?.unstarted.iter();
+    Some((to, unstarted.find(|it| is_it(&it.0))?))
 }
 
 /// A message that nobody received, and that may have been meant for those who hang.

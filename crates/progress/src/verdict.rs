@@ -391,6 +391,8 @@ pub(crate) fn held_up(progress: &Progress) -> String {
             let task = group.tasks.first().copied();
             let partly = task.filter(|it| progress.waiting.partly.contains(it));
             let reason = partly.and_then(|it| reasons(progress, it));
+            let doubt = || task.and_then(|it| progress.doubts.get(&it)).cloned();
+            let reason = reason.or_else(doubt);
             format!(
                 "{} {verb} {how} {}{}",
                 who(progress, &group.tasks),
@@ -453,7 +455,11 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
         None => match (potential, progress.loose.first()) {
             (Some(potential), _) => format!("{text}; but {potential}"),
-            (None, Some(loose)) => format!("{text}; but {}", loose.sentence()),
+            (None, Some(loose)) => {
+                let not_started = strays::not_started(facts, loose);
+                let why = not_started.map_or(String::new(), |it| format!("; {it}"));
+                format!("{text}; but {}{why}", loose.sentence())
+            }
             (None, None) => text,
         },
     }
