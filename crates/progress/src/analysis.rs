@@ -15,6 +15,7 @@ use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::{Normal, Observed};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, doubts, race, steals};
+use crate::recount::recount;
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
@@ -238,9 +239,18 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
     let groups = groups.into_iter().zip(places).collect();
-    let (groups, places): (Vec<Group>, Vec<&Coordinates>) =
+    let (mut groups, places): (Vec<Group>, Vec<&Coordinates>) =
         apart(groups, &waiting).into_iter().unzip();
     let order = Order::new(&program, &places);
+    // While a job goes on, a look at it costs what is new.
+    if !goes_on || !waiting.stuck.is_empty() {
+        let in_loops = groups.iter_mut().filter(|it| !it.loops.is_empty());
+        for group in in_loops.take(MOST_RECOUNTED) {
+            if let Some(task) = group.tasks.first().and_then(|it| observed.tasks.get(it)) {
+                recount(run, &observed.communicators, task, &mut group.loops);
+            }
+        }
+    }
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
     let mut loose = match (observed.is_whole, goes_on) {
@@ -420,6 +430,9 @@ fn names(waiting: &Waiting, known: &Communicators) -> BTreeMap<CommunicatorId, S
         .map(|it| (it.id, known.name(it.id)))
         .collect()
 }
+
+/// So many groups' iterations are looked at closely: that costs a pass over a trace.
+const MOST_RECOUNTED: usize = 16;
 
 /// Mismatches that are put in words: after the first, others follow from it.
 const MOST_MISMATCHES: usize = 10;

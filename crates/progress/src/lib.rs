@@ -62,6 +62,7 @@ mod precedent;
 pub mod published;
 mod races;
 mod reader;
+mod recount;
 mod replay;
 mod requests;
 mod resources;
