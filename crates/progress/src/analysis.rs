@@ -12,18 +12,18 @@ use crate::matching::Matching;
 use crate::message::CommunicatorId;
 use crate::message::Conversation;
 use crate::mismatch::{Mismatch, mismatches};
-use crate::observe::Observed;
+use crate::observe::{Normal, Observed};
 use crate::place::{self, Coordinates, Moment, Program};
-use crate::races::{Race, race, steals};
+use crate::races::{Race, doubts, race, steals};
+use crate::recount::recount;
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
-use crate::strays::{Stray, Unreceived, strays};
+use crate::strays::{Stray, Unreceived, calls, strays, unstarted_receive};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
-use lockstep_calltree::NodeId;
 use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -155,6 +155,8 @@ pub struct Progress {
     pub causes: Vec<Cause>,
     /// In a deadlock: a message that nobody received, and that may have been meant for those who wait.
     pub unreceived: Option<Unreceived>,
+    /// For what tasks wait, though nothing tells that they do: in words.
+    pub(crate) doubts: BTreeMap<u32, String>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -202,14 +204,9 @@ impl Follower {
     }
 }
 
-/// What follows from what was observed; `normal` are the trees of the tasks in a normal run. Of a job that goes on,
+/// What follows from what was observed, and from what was of a normal run. Of a job that goes on,
 /// it is not asked what might have come otherwise.
-fn conclude(
-    run: &Run,
-    mut observed: Observed,
-    normal: Option<&BTreeMap<u32, NodeId>>,
-    goes_on: bool,
-) -> Progress {
+fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on: bool) -> Progress {
     let since = |task: &Task| task.polls.as_ref().and_then(|it| it.since);
     let moments = observed.roots.iter().zip(observed.tasks.values());
     let moments = moments.map(|(root, task)| Moment {
@@ -242,9 +239,18 @@ fn conclude(
     };
     let waiting = Waiting::new(conversations, &observed.membership, &matching, &mismatches);
     let groups = groups.into_iter().zip(places).collect();
-    let (groups, places): (Vec<Group>, Vec<&Coordinates>) =
+    let (mut groups, places): (Vec<Group>, Vec<&Coordinates>) =
         apart(groups, &waiting).into_iter().unzip();
     let order = Order::new(&program, &places);
+    // While a job goes on, a look at it costs what is new.
+    if !goes_on || !waiting.stuck.is_empty() {
+        let in_loops = groups.iter_mut().filter(|it| !it.loops.is_empty());
+        for group in in_loops.take(MOST_RECOUNTED) {
+            if let Some(task) = group.tasks.first().and_then(|it| observed.tasks.get(it)) {
+                recount(run, &observed.communicators, task, &mut group.loops);
+            }
+        }
+    }
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
     let mut loose = match (observed.is_whole, goes_on) {
@@ -268,6 +274,7 @@ fn conclude(
         false => None,
     };
     let steals = steals(conversations, &matching, &waiting);
+    let doubts = doubts(conversations, &matching);
     let told = told(conversations, &mismatches, &loose, circle.as_ref()).chain(
         race.iter()
             .chain(&steals)
@@ -275,20 +282,33 @@ fn conclude(
     );
     let astray = match waiting.stuck.is_empty() {
         true => Vec::new(),
-        false => astray(conversations, &matching, &waiting),
+        false => {
+            let normal = normal.map(|it| &it.conversations);
+            astray(conversations, normal, &matching, &waiting)
+        }
     };
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
-    let mut causes = causes(&observed, normal, &waiting, &held_up);
+    let roots = normal.map(|it| &it.roots);
+    let mut causes = causes(&observed, roots, &waiting, &held_up);
     // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
     // less than in a normal run, who take turns as they come, say, is no cause then.
     let gone = crashed(&observed.tasks);
     let gone = gone.into_iter().chain(ended(&observed.tasks, &waiting));
-    let wrong = astray.iter().filter(|it| it.by_sender);
-    let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.from)).collect();
+    let wrong = astray
+        .iter()
+        .filter(|it| it.by_sender || it.asked.is_some());
+    let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.task())).collect();
     causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
     let told = told.chain(astray.iter().filter_map(|it| it.call));
     let told = told.chain(causes.iter().filter_map(|it| it.call));
+    let strays = strays(conversations, &matching);
+    let unstarted = loose
+        .first()
+        .and_then(|it| unstarted_receive(conversations, it));
+    let told = told.chain(unstarted.map(|(_, it)| (it.2, it.3)));
+    let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
+    let told = told.chain(calls(&strays, conversations, &waiting));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
@@ -327,14 +347,21 @@ fn conclude(
         let departed = matches!(it.deed, Deed::Departed { .. } | Deed::Lapsed(_));
         departed && (it.by_normal() || held_up.contains(&it.task))
     };
-    let is_cause = |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late);
+    // Who asks for what nobody sends asks for that whatever others do.
+    let is_wrong = |it: &Cause| it.asked_otherwise() && !progress.waiting.stuck.is_empty();
+    let is_cause =
+        |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it));
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(&progress.waiting, &observed.communicators);
+    let doubts = doubts.iter();
+    progress.doubts = doubts
+        .filter_map(|it| Some((it.task, call_words::doubted(it, conversations, &sites)?)))
+        .collect();
     let facts = Facts {
         progress: &progress,
         conversations,
         communicators: &observed.communicators,
-        strays: &strays(conversations, &matching),
+        strays: &strays,
         sites: &sites,
         steals: &steals,
         given: given(run, &observed.communicators, &progress.tasks),
@@ -404,6 +431,9 @@ fn names(waiting: &Waiting, known: &Communicators) -> BTreeMap<CommunicatorId, S
         .collect()
 }
 
+/// So many groups' iterations are looked at closely: that costs a pass over a trace.
+const MOST_RECOUNTED: usize = 16;
+
 /// Mismatches that are put in words: after the first, others follow from it.
 const MOST_MISMATCHES: usize = 10;
 
@@ -426,6 +456,7 @@ impl Progress {
             potential: None,
             causes: Vec::new(),
             unreceived: None,
+            doubts: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

@@ -1,6 +1,9 @@
 //! Messages that went astray: to another task, or with another tag, than the one that is waited for.
 //!
-//! Of a message that nobody took and a receive that nobody serves one side is wrong. Which one is told by what was usual:
+//! Of a message that nobody took and a receive that nobody serves one side is wrong. Which one is told by the [`series`](crate::series)
+//! of each side: the sender, if what is waited for would have been next when it sent another; the receiver, if a message that
+//! nobody took would have been next when it asked for the one that it waits for, now or before: then that receive took what
+//! was meant for this one. Where neither series tells, what was usual does:
 //! the sender, if the message that is waited for had been sent before (the same pair of tasks and tag) and the one that it
 //! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
 //! decides, by distance and tag: programs number messages by their steps. Who waits for a message from anybody waits for the one
@@ -10,8 +13,10 @@
 //! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
 
+use crate::analysis::waits_of;
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, PartKind, Peer};
+use crate::series::{Examples, Next, Said, Way, series};
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,7 +44,11 @@ pub struct Misdirection {
     pub others: bool,
     /// Whether the sender is wrong, else the receiver.
     pub by_sender: bool,
-    /// The sender's function.
+    /// Of a receiver that is wrong by its series: whom it asked.
+    pub asked: Option<u32>,
+    /// Whether a normal run shows it.
+    pub by_normal: bool,
+    /// The function of who is wrong; the sender's where that is not known of a series.
     pub name: Arc<str>,
     /// Its call: trace and event.
     pub call: Option<(TraceName, u64)>,
@@ -62,6 +71,22 @@ impl Misdirection {
         let Self {
             from, sent, wanted, ..
         } = self;
+        let place = format!("in {}{site}", self.name);
+        let unlike = match self.by_normal {
+            true => ", unlike in a normal run",
+            false => "",
+        };
+        if let Some(asked) = self.asked {
+            let instead = match (asked == *from, sent.tag == wanted.tag) {
+                (true, _) => sent.tag.to_string(),
+                (false, true) => format!("rank {from}"),
+                (false, false) => format!("rank {from} for tag {}", sent.tag),
+            };
+            let tag = wanted.tag;
+            return format!(
+                "asked rank {asked} for a message with tag {tag} instead of {instead} {place}{unlike}"
+            );
+        }
         if !self.by_sender {
             let tag = wanted.tag;
             return format!(
@@ -69,10 +94,9 @@ impl Misdirection {
                 sent.tag
             );
         }
-        let place = format!("in {}{site}", self.name);
         match sent.to == wanted.to {
             true => format!(
-                "sent rank {} a message with tag {} instead of {} {place}",
+                "sent rank {} a message with tag {} instead of {} {place}{unlike}",
                 sent.to, sent.tag, wanted.tag
             ),
             false => {
@@ -82,10 +106,13 @@ impl Misdirection {
                 };
                 let instead = match self.others {
                     true => " that nobody received".to_owned(),
+                    false if sent.tag != wanted.tag => {
+                        format!(" instead of to rank {} with tag {}", wanted.to, wanted.tag)
+                    }
                     false => format!(" instead of to rank {}", wanted.to),
                 };
                 format!(
-                    "sent a message with tag {} to {to}{instead} {place}",
+                    "sent a message with tag {} to {to}{instead} {place}{unlike}",
                     sent.tag
                 )
             }
@@ -96,11 +123,13 @@ impl Misdirection {
 /// The messages that went astray and are waited for; one for each who waits.
 pub(crate) fn astray(
     tasks: &BTreeMap<u32, Conversation>,
+    normal: Option<&BTreeMap<u32, Conversation>>,
     matching: &Matching,
     waiting: &Waiting,
 ) -> Vec<Misdirection> {
     let mut usual = Usual {
         tasks,
+        examples: Examples { tasks, normal },
         matching,
         senders: BTreeMap::new(),
         others: None,
@@ -111,6 +140,14 @@ pub(crate) fn astray(
     for wait in &waiting.waits {
         if found.len() == MOST {
             break;
+        }
+        // Who asks again and again for one message waits for that alone.
+        let is_alone = || waits_of(waiting, wait.from).count() == 1;
+        if (!wait.or_another || is_alone())
+            && let Some(it) = usual.astray_by_series(wait)
+        {
+            found.extend(it);
+            continue;
         }
         match (wait.or_another, &wait.why) {
             (false, Why::Message(None)) => {
@@ -142,6 +179,7 @@ const MOST_STRAYS: usize = 256;
 /// What was usual.
 struct Usual<'a> {
     tasks: &'a BTreeMap<u32, Conversation>,
+    examples: Examples<'a>,
     matching: &'a Matching,
     /// Of those that were asked for.
     senders: BTreeMap<u32, Sender<'a>>,
@@ -155,21 +193,22 @@ struct Usual<'a> {
 struct Sender<'a> {
     /// What was taken: of operations that are settled, and of others.
     settled: &'a BTreeSet<Envelope>,
-    taken: BTreeSet<Envelope>,
+    /// The latter with the first operation that sent each.
+    taken: BTreeMap<Envelope, usize>,
     /// What nobody took and was sent once, and its operation. What nobody ever takes is sent again and again.
     strays: Vec<(Envelope, usize)>,
 }
 
 impl<'a> Sender<'a> {
     fn new(task: u32, conversation: &'a Conversation, matching: &Matching) -> Self {
-        let (mut taken, mut strays) = (BTreeSet::new(), Vec::new());
+        let (mut taken, mut strays) = (BTreeMap::new(), Vec::new());
         let mut times: BTreeMap<Envelope, usize> = BTreeMap::new();
         for (part, it) in conversation.parts.iter().enumerate() {
             let Some(sent) = it.kind.envelope() else {
                 continue;
             };
             if matching.partner(PartId { task, part }).is_some() {
-                taken.insert(sent);
+                taken.entry(sent).or_insert(it.operation);
             } else if strays.len() < MOST_STRAYS {
                 strays.push((sent, it.operation));
                 *times.entry(sent).or_default() += 1;
@@ -183,8 +222,10 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn is_usual(&self, it: Envelope) -> bool {
-        self.settled.contains(&it) || self.taken.contains(&it)
+    /// Whether such a message was taken that was sent before an operation.
+    fn is_usual(&self, it: Envelope, before: usize) -> bool {
+        let taken = self.taken.get(&it).is_some_and(|first| *first < before);
+        taken || self.settled.contains(&it)
     }
 }
 
@@ -208,6 +249,8 @@ impl Asked<'_> {
             wanted: self.wanted,
             others: false,
             by_sender,
+            asked: None,
+            by_normal: false,
             name: self.conversation.operations.get(operation)?.name.clone(),
             call: self.conversation.call(operation),
         })
@@ -234,6 +277,114 @@ impl<'a> Usual<'a> {
         })
     }
 
+    /// Who is wrong by the series of messages of both sides; `None` where these do not tell.
+    fn astray_by_series(&self, wait: &Wait) -> Option<Option<Misdirection>> {
+        let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
+            return None;
+        };
+        let sent = self.sent_otherwise(wait, tag);
+        match (sent, self.asked_otherwise(wait, tag)) {
+            (Some(sent), None) => Some(Some(sent)),
+            (None, Some(asked)) => Some(Some(asked)),
+            // Each would explain it.
+            (Some(_), Some(_)) => Some(None),
+            (None, None) => None,
+        }
+    }
+
+    /// A message that nobody took, where the one that is waited for would have been next.
+    fn sent_otherwise(&self, wait: &Wait, tag: i64) -> Option<Misdirection> {
+        let from = wait.to;
+        let conversation = self.tasks.get(&from)?;
+        let series = series(conversation, Way::Sent);
+        let is_stray = |it: &Said| {
+            let part = it.part;
+            self.matching.partner(PartId { task: from, part }).is_none()
+        };
+        // What nobody ever takes is sent again and again, others between.
+        let is_again = |at: usize, it: &Said| {
+            let again = |(other, so): &(usize, &Said)| {
+                let between = series.get(at.min(*other)..at.max(*other)).unwrap_or(&[]);
+                let is_taken = |other: &Said| other.peer == it.peer && !is_stray(other);
+                (so.peer, so.tag) == (it.peer, it.tag) && between.iter().any(is_taken)
+            };
+            let others = series.iter().enumerate().filter(|it| is_stray(it.1));
+            others.take(MOST_STRAYS).any(|it| again(&it))
+        };
+        let strays = series.iter().enumerate().filter(|it| is_stray(it.1));
+        let strays = strays.filter(|(at, it)| !is_again(*at, it));
+        let (said, next) = strays.take(MOST_STRAYS).find_map(|(at, it)| {
+            let next = self.examples.next(from, Way::Sent, &series, at)?;
+            let is_wanted = (next.peer, next.tag) == (wait.from, tag);
+            (is_wanted && !it.is(next)).then_some((it, next))
+        })?;
+        let operation = conversation.parts.get(said.part)?.operation;
+        Some(Misdirection {
+            from,
+            sent: Envelope {
+                to: said.peer,
+                tag: said.tag,
+            },
+            wanted: Envelope { to: wait.from, tag },
+            others: false,
+            by_sender: true,
+            asked: None,
+            by_normal: next.by_normal,
+            name: conversation.operations.get(operation)?.name.clone(),
+            call: conversation.call(operation),
+        })
+    }
+
+    /// A receive for the message that is waited for, the last one or one that took another such, where one that nobody took
+    /// would have been next.
+    fn asked_otherwise(&self, wait: &Wait, tag: i64) -> Option<Misdirection> {
+        let task = wait.from;
+        let conversation = self.tasks.get(&task)?;
+        let series = series(conversation, Way::Asked);
+        let is_it = |it: &Said| (it.peer, it.tag) == (wait.to, tag);
+        let alike = series.iter().enumerate().filter(|it| is_it(it.1));
+        // The last ones first, of those the first that is not as it would have been.
+        let alike: Vec<(usize, &Said)> = alike.rev().take(MOST_STRAYS).collect();
+        let (said, next) = alike.into_iter().rev().find_map(|(at, it)| {
+            let next = self.examples.next(task, Way::Asked, &series, at)?;
+            (!it.is(next) && self.has_stray(task, it, next)).then_some((it, next))
+        })?;
+        let operation = conversation.parts.get(said.part)?.operation;
+        Some(Misdirection {
+            from: next.peer,
+            sent: Envelope {
+                to: task,
+                tag: next.tag,
+            },
+            wanted: Envelope { to: task, tag },
+            others: false,
+            by_sender: false,
+            asked: Some(wait.to),
+            by_normal: next.by_normal,
+            name: conversation.operations.get(operation)?.name.clone(),
+            call: conversation.call(operation),
+        })
+    }
+
+    /// Whether nobody took a message to a task that would have been the next one for a receive.
+    fn has_stray(&self, to: u32, receive: &Said, next: Next) -> bool {
+        let Some(conversation) = self.tasks.get(&next.peer) else {
+            return false;
+        };
+        let mut parts = conversation.parts.iter().enumerate();
+        parts.any(|(part, it)| {
+            let id = PartId {
+                task: next.peer,
+                part,
+            };
+            matches!(
+                it.kind,
+                PartKind::Send { to: Peer::Task(receiver), tag, communicator, .. }
+                    if (receiver, tag, communicator) == (to, next.tag, receive.communicator)
+            ) && self.matching.partner(id).is_none()
+        })
+    }
+
     fn astray(&mut self, wait: &Wait) -> Option<Misdirection> {
         let asked = self.asked(wait)?;
         let sender = self.senders.get(&asked.from)?;
@@ -246,7 +397,7 @@ impl<'a> Usual<'a> {
         // Messages that were sent behind it wait, too; the first is the one.
         let mut strays = sender.strays.iter();
         let (sent, operation, by_sender) = strays.find_map(|&(sent, operation)| {
-            let are_usual = [sent, asked.wanted].map(|it| sender.is_usual(it));
+            let are_usual = [sent, asked.wanted].map(|it| sender.is_usual(it, operation));
             let by_sender = asked.may_be(sent).then(|| match are_usual {
                 [false, false] => tell([sent, asked.wanted].map(&mut is_others)),
                 it => tell(it),
@@ -264,9 +415,10 @@ impl<'a> Usual<'a> {
         let sender = self.senders.get(&asked.from)?;
         let to = wait.from;
         let mut strays = sender.strays.iter().rev();
-        let &(sent, operation) = strays.find(|(it, _)| {
+        let &(sent, operation) = strays.find(|(it, operation)| {
             let wanted = Envelope { to, tag: it.tag };
-            it.to != to && !sender.is_usual(*it) && sender.is_usual(wanted)
+            let is_usual = |it: Envelope| sender.is_usual(it, *operation);
+            it.to != to && !is_usual(*it) && is_usual(wanted)
         })?;
         asked.wanted.tag = sent.tag;
         Some((operation, asked.astray(sent, operation, true)?))

@@ -2,7 +2,7 @@
 //! Who is wrong where a message is not the one that is waited for.
 
 use super::*;
-use crate::message::{Mode, State};
+use crate::message::{Mode, Operation, State, Waits};
 use crate::message_tests::{Job, receive, send};
 
 /// Two steps of messages from each of three to the next, `tag` apart each step.
@@ -28,7 +28,7 @@ fn waits(job: &mut Job, task: u32, from: u32, tag: i64) {
 }
 
 fn found(job: &Job) -> Vec<(u32, Envelope, bool)> {
-    let all = astray(&job.0, &Matching::new(&job.0), &job.waiting());
+    let all = astray(&job.0, None, &Matching::new(&job.0), &job.waiting());
     all.into_iter()
         .map(|it| (it.task(), it.sent, it.by_sender))
         .collect()
@@ -183,7 +183,7 @@ fn work_that_went_to_nobody() {
         job.call(task, "MPI_Recv", vec![receive(Peer::Task(0), None)], false);
     };
     let sentence = |job: &Job| {
-        let all = astray(&job.0, &Matching::new(&job.0), &job.waiting());
+        let all = astray(&job.0, None, &Matching::new(&job.0), &job.waiting());
         let all: Vec<String> = all.iter().map(|it| it.sentence("")).collect();
         all.join("; ")
     };
@@ -204,4 +204,124 @@ fn work_that_went_to_nobody() {
     let mut none = give(0);
     any(&mut none, 1);
     assert_eq!(sentence(&none), "");
+}
+
+/// Messages of each of four to the next, numbered, up to where `wrong` is.
+fn numbered(rounds: i64, wrong: impl Fn(i64, u32) -> Option<(PartKind, PartKind)>) -> Job {
+    let mut job = Job::default();
+    let mut is_stuck = [false; 4];
+    for tag in 1..=rounds {
+        for task in (0..4).filter(|it| !is_stuck[*it as usize]) {
+            let usual = (
+                send((task + 1) % 4, tag, Mode::Standard),
+                receive(Peer::Task((task + 3) % 4), Some(tag)),
+            );
+            let (sent, asked) = wrong(tag, task).unwrap_or(usual);
+            job.call(task, "MPI_Isend", vec![sent], true);
+            job.call(task, "MPI_Irecv", vec![asked], true);
+        }
+        // Who asked for what nobody sent so far comes no further.
+        for task in 0..4u32 {
+            let conversation = job.0.get_mut(&task).unwrap();
+            let last = conversation.parts.len() - 1;
+            let matching = Matching::new(&job.0);
+            if matching.partner(PartId { task, part: last }).is_none() && !is_stuck[task as usize] {
+                is_stuck[task as usize] = true;
+                let conversation = job.0.get_mut(&task).unwrap();
+                conversation.parts[last].complete = false;
+                let operation = conversation.operations.len();
+                conversation.operations.push(Operation {
+                    name: "MPI_Wait".into(),
+                    event: operation as u64,
+                    returned: false,
+                    waits: Waits::All(vec![last]),
+                });
+                conversation.pending.push(operation);
+                conversation.state = State::Waiting;
+            }
+        }
+    }
+    job
+}
+
+fn sentences(job: &Job, normal: Option<&Job>) -> Vec<String> {
+    let normal = normal.map(|it| &it.0);
+    let all = astray(&job.0, normal, &Matching::new(&job.0), &job.waiting());
+    all.iter()
+        .map(|it| format!("rank {} {}", it.task(), it.sentence("")))
+        .collect()
+}
+
+#[test]
+fn of_numbered_messages_the_side_that_left_its_series() {
+    // Of rank 3, in the fourth round.
+    let of = |tag, sent, asked: (u32, i64)| {
+        move |at, task| {
+            let is_it = (at, task) == (tag, 3);
+            is_it.then(|| {
+                let (to, of): (u32, i64) = sent;
+                let asked = receive(Peer::Task(asked.0), Some(asked.1));
+                (send(to, of, Mode::Standard), asked)
+            })
+        }
+    };
+    let told = |rounds, wrong| sentences(&numbered(rounds, wrong), None);
+    assert_eq!(
+        told(8, of(4, (0, 4), (2, 54))),
+        ["rank 3 asked rank 2 for a message with tag 54 instead of 4 in MPI_Irecv"]
+    );
+    assert_eq!(
+        told(8, of(4, (0, 4), (1, 4))),
+        ["rank 3 asked rank 1 for a message with tag 4 instead of rank 2 in MPI_Irecv"]
+    );
+    assert_eq!(
+        told(8, of(4, (0, 5), (2, 4))),
+        ["rank 3 sent rank 0 a message with tag 5 instead of 4 in MPI_Isend"]
+    );
+    assert_eq!(
+        told(8, of(4, (1, 4), (2, 4))),
+        ["rank 3 sent a message with tag 4 to rank 1 instead of to rank 0 in MPI_Isend"]
+    );
+    // In the first round others tell it, in which all do otherwise nobody.
+    assert_eq!(
+        told(1, of(1, (0, 1), (2, 2))),
+        ["rank 3 asked rank 2 for a message with tag 2 instead of 1 in MPI_Irecv"]
+    );
+}
+
+#[test]
+fn a_receive_that_took_what_was_meant_for_a_later_one() {
+    let mut job = Job::default();
+    for tag in 1..=5 {
+        job.call(2, "MPI_Send", vec![send(3, tag, Mode::Standard)], true);
+        let asked = receive(Peer::Task(2), Some(tag.max(tag / 4 * 5).min(5)));
+        job.call(3, "MPI_Irecv", vec![asked], tag < 5);
+    }
+    assert_eq!(
+        sentences(&job, None),
+        ["rank 3 asked rank 2 for a message with tag 5 instead of 4 in MPI_Irecv"]
+    );
+}
+
+#[test]
+fn a_normal_run_tells_of_a_single_message() {
+    let job = |asked: i64| {
+        let mut job = Job::default();
+        job.call(0, "MPI_Send", vec![send(1, 12, Mode::Standard)], true);
+        let asked = receive(Peer::Task(0), Some(asked));
+        job.call(
+            1,
+            "MPI_Recv",
+            vec![asked.clone()],
+            asked == receive(Peer::Task(0), Some(12)),
+        );
+        job
+    };
+    assert_eq!(sentences(&job(21), None), Vec::<String>::new());
+    assert_eq!(
+        sentences(&job(21), Some(&job(12))),
+        [
+            "rank 1 asked rank 0 for a message with tag 21 instead of 12 in MPI_Recv, unlike in a normal run"
+        ]
+    );
 }

@@ -1,11 +1,12 @@
 //! Calls that do not fit each other, or fit by luck, in words.
 
 use crate::analysis::Facts;
-use crate::message::{PartKind, Shape};
+use crate::message::{Conversation, PartKind, Shape};
 use crate::mismatch::{Aspect, Mismatch};
-use crate::races::Race;
+use crate::races::{Doubt, Race};
+use crate::sites::Sites;
 use crate::verdict::{file, group_of, telling, who};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
 pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
@@ -76,6 +77,25 @@ pub(crate) fn stolen(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Strin
         "a message of {} was taken before by {} from anybody",
         who(facts.progress, &[steal.instead]),
         raced(facts, steal.task, steal.wildcard)
+    ))
+}
+
+/// `for a message from rank 2 with tag 4, which MPI_Recv at a.c:9 from anybody may have taken`.
+pub(crate) fn doubted(
+    doubt: &Doubt,
+    tasks: &BTreeMap<u32, Conversation>,
+    sites: &Sites,
+) -> Option<String> {
+    let conversation = tasks.get(&doubt.task)?;
+    let operation = conversation.parts.get(doubt.wildcard)?.operation;
+    let name = &conversation.operations.get(operation)?.name;
+    let tag = doubt
+        .tag
+        .map_or(String::new(), |it| format!(" with tag {it}"));
+    Some(format!(
+        "for a message from rank {}{tag}, which {name}{} from anybody may have taken",
+        doubt.from,
+        sites.of(conversation, operation)
     ))
 }
 

@@ -4,6 +4,7 @@
 
 use crate::analysis::Group;
 use crate::astray::Misdirection;
+use crate::builds::base;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
@@ -88,6 +89,16 @@ impl Cause {
     #[must_use]
     pub fn is_misdirection(&self) -> bool {
         matches!(self.deed, Deed::Misdirected(_))
+    }
+
+    /// Whether it is one that this task sent.
+    pub(crate) fn is_of_a_message_of(&self, task: u32) -> bool {
+        matches!(&self.deed, Deed::Misdirected(message) if message.from == task)
+    }
+
+    /// Whether a message went astray that the task's series tells.
+    pub(crate) fn asked_otherwise(&self) -> bool {
+        matches!(&self.deed, Deed::Misdirected(message) if message.asked.is_some())
     }
 
     /// What the task did, without its name: `left out MPI_Isend in exchange() (call 21)`.
@@ -390,7 +401,7 @@ impl Departure {
             ),
         };
         if let Some((function, nth)) = self.frames.last() {
-            text.push_str(&format!(" in {}", brief(function)));
+            text.push_str(&format!(" in {}", brief(base(function))));
             if *nth > 1 {
                 text.push_str(&format!(" (call {nth})"));
             }
@@ -403,6 +414,6 @@ impl Departure {
 fn call(name: &str) -> String {
     match name.starts_with("MPI_") {
         true => name.to_owned(),
-        false => brief(name),
+        false => brief(base(name)),
     }
 }

@@ -641,7 +641,10 @@ impl Said {
             return;
         }
         match base {
-            "Wait" | "Waitall" => self.complete_all(&open.requests, event),
+            "Wait" | "Waitall" => {
+                self.rests(&open.requests, &name, event_of_call);
+                self.complete_all(&open.requests, event);
+            }
             // True is 1 in C, and often -1 in Fortran.
             "Test" | "Testall" if event.number("flag").is_some_and(|flag| flag != 0) => {
                 self.complete_all(&open.requests, event);

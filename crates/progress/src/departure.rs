@@ -84,6 +84,17 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
             (a, b) => {
                 let skipped = meet(forest, &pair.normal[i..], b);
                 let added = meet(forest, &pair.other[j..], a);
+                // Who asked here, and asks still, may yet do what comes next.
+                let asked = || {
+                    let mut before = pair.other[..j].iter().rev();
+                    let last = before.find(|it| asks(forest, **it) || !mpi_free(forest, **it));
+                    last.is_some_and(|it| asks(forest, *it))
+                };
+                let is_new = skipped.is_none() && added.is_none();
+                if pair.open && (is_new || asked()) && only_asks(forest, &pair.other[j..]) {
+                    stack.pop();
+                    continue;
+                }
                 let (skipped, added) = match (skipped, added) {
                     (Some(k), Some(m)) if m < k => (0, m),
                     (Some(k), _) => (k, 0),
@@ -320,6 +331,19 @@ pub(crate) fn communicates(forest: &Forest, function: FunctionKey) -> bool {
     ];
     let name = lockstep_trace::c_name(&forest.function(function).name);
     is_mpi(forest, function) && !ASKS.contains(&name.trim_start_matches('P'))
+}
+
+/// Whether a call asks MPI for something without waiting for it.
+fn asks(forest: &Forest, id: NodeId) -> bool {
+    let is_it = |it: FunctionKey| is_mpi(forest, it) && !communicates(forest, it);
+    function(forest, id).is_some_and(is_it)
+}
+
+/// Whether these calls ask, and none of them does anything else that communicates.
+fn only_asks(forest: &Forest, list: &[NodeId]) -> bool {
+    let mut list = list.to_vec();
+    list.dedup();
+    list.iter().any(|it| asks(forest, *it)) && list.iter().all(|it| mpi_free(forest, *it))
 }
 
 /// Names of calls: of those that communicate, if any do (that is what others miss), else of all.

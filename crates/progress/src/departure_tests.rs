@@ -161,3 +161,18 @@ fn a_loop_may_have_more_rounds_or_fewer() {
         Some(false)
     );
 }
+
+#[test]
+fn who_asks_still_is_not_ahead() {
+    let of = |asked: usize, end: &str| format!("main( {}{end}", "MPI_Iprobe work ".repeat(asked));
+    let normal = of(3, "MPI_Recv MPI_Iprobe work MPI_Recv MPI_Barrier )");
+    assert_eq!(between(&normal, &of(9, "MPI_Iprobe(")), None);
+    assert_eq!(between(&normal, &of(9, "")), None);
+    // It went on to what is none of it; what was left out before it began to ask is.
+    let found = words(between(&normal, &of(3, "MPI_Barrier(")));
+    assert_eq!(found, some("main#1", "MPI_Recv MPI_Recv", ""));
+    let normal = format!("main( MPI_Send {} MPI_Recv )", of(3, ""));
+    let normal = normal.replace("main( MPI_Send main(", "main( MPI_Send");
+    let found = words(between(&normal, &of(9, "MPI_Iprobe(")));
+    assert_eq!(found, some("main#1", "MPI_Send", ""));
+}

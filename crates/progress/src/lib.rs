@@ -12,7 +12,7 @@
 //!   the same (`inside`: locks, signals, ends, teams); and by a fixpoint of releases who is stuck for ever.
 //!   Who asks again and again without an answer (`poll`) waits, too.
 //! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
-//!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`).
+//!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
@@ -28,6 +28,7 @@ mod answer;
 mod arguments;
 mod astray;
 mod buffers;
+mod builds;
 mod call;
 mod call_words;
 mod cause;
@@ -61,11 +62,13 @@ mod precedent;
 pub mod published;
 mod races;
 mod reader;
+mod recount;
 mod replay;
 mod requests;
 mod resources;
 mod rounds;
 mod routines;
+mod series;
 mod settled;
 mod sites;
 mod source;

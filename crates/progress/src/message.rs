@@ -308,6 +308,8 @@ pub struct Conversation {
     pub sent: BTreeSet<Envelope>,
     /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
     pub idle: Vec<(PartKind, bool)>,
+    /// Persistent receives that it waited for while they did not run, the first call of each: function, trace and event.
+    pub unstarted: Vec<(PartKind, Arc<str>, TraceName, u64)>,
     /// Requests that run, by their handles; and handles of completed requests that other threads must have begun.
     pub running: Vec<(i64, Vec<usize>)>,
     /// See there.
@@ -524,7 +526,9 @@ impl Conversation {
         let mut said = self.clone();
         let late = said.late.iter_mut().map(|it| &mut it.1);
         let threads = said.threads.iter_mut().map(|it| &mut it.1);
-        threads.chain(late).for_each(|it| *it = other);
+        let unstarted = said.unstarted.iter_mut().map(|it| &mut it.2);
+        let threads = threads.chain(late).chain(unstarted);
+        threads.for_each(|it| *it = other);
         if let Some(usage) = &mut said.usage {
             usage.is_of(other);
         }
@@ -565,6 +569,7 @@ impl Conversation {
             self.accesses.get_or_insert_default().append(*accesses);
         }
         self.idle.extend(other.idle);
+        self.unstarted.extend(other.unstarted);
         self.unclear.extend(other.unclear);
         self.is_cut |= other.is_cut;
         self.sent.extend(other.sent);

@@ -1,6 +1,7 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Polling, Task};
+use crate::builds::Renamed;
 use crate::ends::{
     CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
 };
@@ -34,18 +35,24 @@ pub(crate) struct Observed {
     pub notes: Vec<String>,
 }
 
+/// The tasks of a normal run, by number: their trees, in the same forest, and what they told each other.
+pub(crate) struct Normal {
+    pub roots: BTreeMap<u32, NodeId>,
+    pub conversations: BTreeMap<u32, Conversation>,
+}
+
 impl Observed {
     /// What `run` shows; `source` reads its traces.
     pub fn new(run: &Run, source: &mut impl Source) -> Self {
         Self::beside(run, None, source).0
     }
 
-    /// The same, and the trees of a normal run's tasks, by number.
+    /// The same, and of a normal run.
     pub fn beside(
         run: &Run,
         normal: Option<&Run>,
         source: &mut impl Source,
-    ) -> (Self, Option<BTreeMap<u32, NodeId>>) {
+    ) -> (Self, Option<Normal>) {
         let mut notes = Vec::new();
         let chosen = choose(run, &mut notes);
         let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
@@ -55,17 +62,27 @@ impl Observed {
         let (traces, added) = forest.bounded(count, |forest| {
             let functions = forest.add_functions(run);
             let traces = source.trees(forest, &functions, &threads);
-            let added = normal.as_ref().map(|(run, chosen)| {
+            let added = normal.as_ref().map(|(normal, chosen)| {
                 let threads: Vec<&Thread> = chosen.iter().map(|(_, _, thread)| *thread).collect();
-                let functions = forest.add_functions(run);
+                let renamed = Renamed::new(run, normal);
+                let functions = forest.add_functions_of(
+                    normal,
+                    |process| normal.is_visible(process),
+                    |function| renamed.known_as(function),
+                );
                 forest.add_traces(&functions, &threads)
             });
             (traces, added)
         });
         notes.extend(left_out(traces.iter().chain(added.iter().flatten())));
-        let added = normal.zip(added).map(|((_, chosen), traces)| {
+        let added = normal.zip(added).map(|((run, chosen), traces)| {
             let numbers = chosen.iter().map(|(number, ..)| *number);
-            numbers.zip(traces.iter().map(|it| it.root)).collect()
+            let communicators = source.communicators(run);
+            let notes = &mut Vec::new();
+            Normal {
+                roots: numbers.zip(traces.iter().map(|it| it.root)).collect(),
+                conversations: converse(run, source, &communicators, &chosen, notes).0,
+            }
         });
         let roots: Vec<NodeId> = traces.into_iter().map(|trace| trace.root).collect();
         let communicators = source.communicators(run);
@@ -142,17 +159,13 @@ impl Observed {
 }
 
 /// Says where a normal run has other tasks.
-fn note_other_tasks(
-    tasks: &BTreeMap<u32, Task>,
-    normal: Option<&BTreeMap<u32, NodeId>>,
-    notes: &mut Vec<String>,
-) {
+fn note_other_tasks(tasks: &BTreeMap<u32, Task>, normal: Option<&Normal>, notes: &mut Vec<String>) {
     if let Some(normal) = normal
-        && !normal.keys().eq(tasks.keys())
+        && !normal.roots.keys().eq(tasks.keys())
     {
         notes.push(format!(
             "expected the tasks of the run in the normal one, found {} there and {} here",
-            normal.len(),
+            normal.roots.len(),
             tasks.len()
         ));
     }

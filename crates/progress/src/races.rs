@@ -15,7 +15,7 @@
 //! receive: taking what comes first is why `MPI_ANY_SOURCE` is there.
 
 use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, Membership, PartKind, Peer, Waits};
+use crate::message::{CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Waits};
 use crate::replay::is_reached;
 use crate::waits::{Waiting, Why};
 use lockstep_trace::TraceName;
@@ -307,4 +307,70 @@ pub(crate) fn steals(
         }
     }
     found
+}
+
+/// A task that waits for a message by name, of a sender whose message came: a receive from anybody before may have taken it, as
+/// nothing tells whose it took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Doubt {
+    pub task: u32,
+    /// For whose message it waits, and with which tag.
+    pub from: u32,
+    pub tag: Option<i64>,
+    /// The receive from anybody: a part of that task.
+    pub wildcard: usize,
+}
+
+/// All such tasks.
+pub(crate) fn doubts(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Doubt> {
+    let each = tasks.iter().filter_map(|(&task, conversation)| {
+        let Waits::All(parts) = &conversation.pending()?.waits else {
+            return None;
+        };
+        parts.iter().find_map(|&part| {
+            let it = conversation.parts.get(part)?;
+            let PartKind::Receive {
+                from: Peer::Task(from),
+                tag,
+                communicator,
+                wildcard: None,
+                ..
+            } = it.kind
+            else {
+                return None;
+            };
+            let id = PartId { task, part };
+            let is_open = !it.complete && matching.partner(id).is_some();
+            if !is_open || !matching.is_uncertain(communicator, id) {
+                return None;
+            }
+            let may_take = |it: &Part| match it.kind {
+                PartKind::Receive {
+                    from: Peer::Any,
+                    tag: of,
+                    communicator: other,
+                    ..
+                } => {
+                    let fits = of.is_none() || tag.is_none() || of == tag;
+                    it.complete && other == communicator && fits
+                }
+                _ => false,
+            };
+            let wildcard = conversation.parts[..part].iter().rposition(may_take)?;
+            Some(Doubt {
+                task,
+                from,
+                tag,
+                wildcard,
+            })
+        })
+    });
+    each.collect()
+}
+
+impl Doubt {
+    /// The call of the receive from anybody: trace and event.
+    pub(crate) fn call(&self, tasks: &BTreeMap<u32, Conversation>) -> Option<(TraceName, u64)> {
+        tasks.get(&self.task)?.called(self.wildcard)
+    }
 }

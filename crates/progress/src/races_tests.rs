@@ -1,5 +1,5 @@
 use crate::message_tests::{Job, receive, send};
-use crate::races::{Race, race, steals};
+use crate::races::{Doubt, Race, doubts, race, steals};
 use crate::{Conversation, Matching, Mode, PartKind, Peer, State, Waiting, Wildcard};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -74,6 +74,31 @@ fn a_message_that_is_sent_for_the_first_one_comes_after_it() {
         .call(1, "MPI_Send", vec![send(0, 3, Mode::Standard)], true)
         .call(2, "MPI_Send", vec![send(0, 3, Mode::Standard)], true);
     assert_eq!(race(&job.0, &job.members(), &Matching::new(&job.0)), None);
+}
+
+#[test]
+fn a_receive_of_which_nothing_tells_whose_message_it_took() {
+    let found = |told: bool| {
+        let mut job = Job::default();
+        let taken = match told {
+            true => took(1, 3),
+            false => receive(Peer::Any, Some(3)),
+        };
+        job.call(0, "MPI_Recv", vec![taken], true)
+            .call(0, "MPI_Recv", vec![named(2, 3)], false);
+        for task in [1, 2] {
+            job.call(task, "MPI_Send", vec![send(0, 3, Mode::Standard)], true);
+        }
+        doubts(&job.0, &Matching::new(&job.0))
+    };
+    let doubt = Doubt {
+        task: 0,
+        from: 2,
+        tag: Some(3),
+        wildcard: 0,
+    };
+    assert_eq!(found(false), [doubt]);
+    assert_eq!(found(true), []);
 }
 
 #[test]

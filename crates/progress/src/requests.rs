@@ -229,6 +229,11 @@ impl Requests {
         }
     }
 
+    /// Whether it is a persistent request that does not run.
+    pub fn is_idle(&self, handle: i64) -> bool {
+        matches!(self.0.get(&handle), Some(Request::Persistent(_, None, _)))
+    }
+
     /// Whether it is a persistent request that was waited for and never started.
     pub fn is_awaited_in_vain(&self, handle: i64) -> bool {
         let request = self.0.get(&handle);

@@ -39,6 +39,11 @@ impl Sites {
         site.map_or(String::new(), called_at)
     }
 
+    /// Where a call was made, likewise.
+    pub fn at(&self, call: (TraceName, u64)) -> String {
+        self.0.get(&call).map_or(String::new(), called_at)
+    }
+
     /// Puts them to messages that went astray, and to what was left out.
     pub fn direct(&self, causes: &mut [Cause]) {
         for it in causes {

@@ -2,11 +2,14 @@
 //! from another, or in another communicator; and persistent sends that nobody started.
 
 use crate::analysis::Facts;
+use crate::loose::{Loose, LooseEnd};
 use crate::matching::{Matching, PartId};
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
 use crate::verdict::who;
-use crate::waits::Why;
+use crate::waits::{Wait, Waiting, Why};
+use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A message that nobody received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +20,54 @@ pub(crate) struct Stray {
     pub communicator: CommunicatorId,
     /// Whether the sender waits for that.
     pub is_open: bool,
+    /// The operation of the sender.
+    pub operation: usize,
 }
+
+impl Stray {
+    /// Whether it may have been meant for who waits, but for its communicator.
+    fn is_for(&self, wait: &Wait) -> bool {
+        let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
+            return false;
+        };
+        (self.from, self.to, self.tag) == (wait.to, wait.from, tag)
+    }
+
+    /// The communicator in which such a message is waited for, if that is another one.
+    fn elsewhere(&self, facts: &Facts<'_>, wait: &Wait) -> Option<CommunicatorId> {
+        let conversation = facts.conversations.get(&wait.from)?;
+        let mut open = conversation.parts.iter().rev().filter(|it| !it.complete);
+        let awaited = open.find_map(|it| match &it.kind {
+            PartKind::Receive {
+                from: Peer::Task(from),
+                tag,
+                communicator,
+                ..
+            }
+            | PartKind::Probe {
+                from: Peer::Task(from),
+                tag,
+                communicator,
+            } if *from == self.from && tag.is_none_or(|it| it == self.tag) => Some(*communicator),
+            _ => None,
+        })?;
+        (self.is_for(wait) && awaited != self.communicator).then_some(awaited)
+    }
+}
+
+/// The calls of messages that may have been meant for those who wait, trace and event.
+pub(crate) fn calls<'a>(
+    strays: &'a [Stray],
+    tasks: &'a BTreeMap<u32, Conversation>,
+    waiting: &'a Waiting,
+) -> impl Iterator<Item = (TraceName, u64)> + 'a {
+    let is_meant = |it: &&Stray| waiting.waits.iter().any(|wait| it.is_for(wait));
+    let strays = strays.iter().filter(is_meant).take(MOST_LOCATED);
+    strays.filter_map(|it| tasks.get(&it.from)?.call(it.operation))
+}
+
+/// So many of them get their line.
+const MOST_LOCATED: usize = 8;
 
 /// All such messages, some of each sender.
 pub(crate) fn strays(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -> Vec<Stray> {
@@ -36,6 +86,7 @@ pub(crate) fn strays(tasks: &BTreeMap<u32, Conversation>, matching: &Matching) -
                 tag,
                 communicator,
                 is_open: !conversation.operations[part.operation].returned,
+                operation: part.operation,
             }),
             _ => None,
         });
@@ -75,6 +126,51 @@ pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<St
         })
 }
 
+/// ` (MPI_Send at halo.c:77)`.
+fn called(facts: &Facts<'_>, task: u32, operation: usize) -> String {
+    let Some(conversation) = facts.conversations.get(&task) else {
+        return String::new();
+    };
+    let name = conversation.operations.get(operation).map(|it| &it.name);
+    let at = facts.sites.of(conversation, operation);
+    name.map_or(String::new(), |name| format!(" ({name}{at})"))
+}
+
+/// Of a message that was never received: `rank 2 waited in MPI_Wait at a.c:12 for a receive that it had not started`.
+pub(crate) fn not_started(facts: &Facts<'_>, loose: &Loose) -> Option<String> {
+    let (task, (_, name, trace, event)) = unstarted_receive(facts.conversations, loose)?;
+    let at = facts.sites.at((*trace, *event));
+    let who = who(facts.progress, &[task]);
+    Some(format!(
+        "{who} waited in {name}{at} for a persistent receive that it had not started"
+    ))
+}
+
+/// The first wait of a receiver for a persistent receive that did not run, and that would have taken the message.
+pub(crate) fn unstarted_receive<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
+    loose: &Loose,
+) -> Option<(u32, &'a (PartKind, Arc<str>, TraceName, u64))> {
+    let LooseEnd::NeverReceived { to, tag, .. } = loose.end else {
+        return None;
+    };
+    let is_it = |kind: &PartKind| match kind {
+        PartKind::Receive {
+            from, tag: wanted, ..
+        } => {
+            let is_from = match from {
+                Peer::Task(from) => loose.tasks.contains(from),
+                Peer::Any => true,
+                Peer::Nobody | Peer::Unknown => false,
+            };
+            is_from && wanted.is_none_or(|it| it == tag)
+        }
+        _ => false,
+    };
+    let mut unstarted = tasks.get(&to)?.unstarted.iter();
+    Some((to, unstarted.find(|it| is_it(&it.0))?))
+}
+
 /// A message that nobody received, and that may have been meant for those who hang.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreceived {
@@ -105,19 +201,28 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
             .find(alike)
             .or_else(|| strays.find(other_tag))
         {
+            let elsewhere = stray.elsewhere(facts, wait);
             let of = match facts.communicators.name(stray.communicator).as_str() {
-                "MPI_COMM_WORLD" => String::new(),
+                "MPI_COMM_WORLD" if elsewhere.is_none() => String::new(),
                 name => format!(" of {name}"),
             };
             let (sent, received) = match stray.is_open {
                 true => ("sends", "receives"),
                 false => ("sent", "received"),
             };
-            let sentence = format!(
+            let mut sentence = format!(
                 "{sent} {} a message with tag {}{of} that nobody {received}",
                 who(progress, &[stray.to]),
                 stray.tag
             );
+            if let Some(awaited) = elsewhere {
+                sentence.push_str(&format!(
+                    "{}: {} waits for one of {}",
+                    called(facts, stray.from, stray.operation),
+                    who(progress, &[stray.to]),
+                    facts.communicators.name(awaited)
+                ));
+            }
             return Some(Unreceived {
                 from: stray.from,
                 sentence,

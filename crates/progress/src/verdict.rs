@@ -308,7 +308,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
         let stray = strays::hint(facts, &subjects)?;
         // That it is another than the one that is waited for says more.
         let first = progress.causes.first();
-        if first.is_some_and(|it| it.task == stray.from && it.is_misdirection()) {
+        if first.is_some_and(|it| it.is_of_a_message_of(stray.from)) {
             return None;
         }
         Some(format!(
@@ -391,6 +391,8 @@ pub(crate) fn held_up(progress: &Progress) -> String {
             let task = group.tasks.first().copied();
             let partly = task.filter(|it| progress.waiting.partly.contains(it));
             let reason = partly.and_then(|it| reasons(progress, it));
+            let doubt = || task.and_then(|it| progress.doubts.get(&it)).cloned();
+            let reason = reason.or_else(doubt);
             format!(
                 "{} {verb} {how} {}{}",
                 who(progress, &group.tasks),
@@ -453,7 +455,11 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
         None => match (potential, progress.loose.first()) {
             (Some(potential), _) => format!("{text}; but {potential}"),
-            (None, Some(loose)) => format!("{text}; but {}", loose.sentence()),
+            (None, Some(loose)) => {
+                let not_started = strays::not_started(facts, loose);
+                let why = not_started.map_or(String::new(), |it| format!("; {it}"));
+                format!("{text}; but {}{why}", loose.sentence())
+            }
             (None, None) => text,
         },
     }

@@ -76,6 +76,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         potential: None,
         causes: Vec::new(),
         unreceived: None,
+        doubts: BTreeMap::new(),
         communicators: BTreeMap::new(),
         threads: BTreeMap::new(),
         notes: Vec::new(),

@@ -4,7 +4,14 @@ use super::Said;
 use crate::answer::{had_none, status};
 use crate::message::{PartKind, Peer};
 use crate::requests::Named;
-use lockstep_trace::Resolved;
+use lockstep_trace::{Resolved, TraceName};
+use std::sync::Arc;
+
+/// A receive, and the call that waited for it.
+type Unstarted = (PartKind, Arc<str>, TraceName, u64);
+
+/// So many of a thread are known.
+const MOST_UNSTARTED: usize = 16;
 
 impl Said {
     /// These are over, though nobody saw when.
@@ -20,6 +27,27 @@ impl Said {
         self.complete(named.handles.iter().copied().enumerate(), event);
         let unseen = self.requests.complete_unseen(named.more, &[]);
         self.are_over(&unseen);
+    }
+
+    /// A call waits for requests: of persistent receives that do not run it waits for nothing.
+    pub(super) fn rests(&mut self, named: &Named, name: &Arc<str>, event: u64) {
+        let idle = named
+            .handles
+            .iter()
+            .filter(|it| self.requests.is_idle(**it));
+        for handle in idle {
+            let kinds = self.requests.template(*handle).map_or(&[][..], |it| it.0);
+            let unstarted = &mut self.conversation.unstarted;
+            for kind in kinds {
+                let is_new = |all: &[_]| all.iter().all(|it: &Unstarted| it.0 != *kind);
+                if matches!(kind, PartKind::Receive { .. })
+                    && unstarted.len() < MOST_UNSTARTED
+                    && is_new(unstarted)
+                {
+                    unstarted.push((kind.clone(), name.clone(), self.trace, event));
+                }
+            }
+        }
     }
 
     /// These requests are over, each with the place of its status.

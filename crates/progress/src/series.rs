@@ -1,0 +1,233 @@
+//! What would have been next in a series of messages: of what a task sends, or asks for by name, one after another.
+//!
+//! ```text
+//!  rank 3 asks rank 2 for   tag 1   2   3   5 …        4 would have been next: the fourth is not as those before it
+//!  rank 2 sends rank 3      tag 1   2   3   4 …        this is
+//! ```
+//! A normal run tells first, where the task did the same in it up to there. Then the task's own series, where the last few
+//! went on alike: those of each place in a round to one task, with tags that grow by as much each round. Then what all others
+//! did that came as far, where they agree.
+//!
+//! *Guarantees*: of three rounds at least, or of two other tasks. *Costs*: O([`LONGEST`]^2) a message that is asked for.
+//! *Not for*: by itself: that a message is not the next one of a series says nothing, unless the other side has that one.
+
+use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
+use std::collections::BTreeMap;
+
+/// A message of a series: a part, and with whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub part: usize,
+    pub peer: u32,
+    pub tag: i64,
+    pub communicator: CommunicatorId,
+}
+
+impl Said {
+    pub fn is(&self, next: Next) -> bool {
+        (self.peer, self.tag) == (next.peer, next.tag)
+    }
+}
+
+/// What would have been next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Next {
+    pub peer: u32,
+    pub tag: i64,
+    /// Whether a normal run says so.
+    pub by_normal: bool,
+}
+
+/// Messages of the longest round that is known again.
+const LONGEST: usize = 64;
+/// So many rounds that went on alike are a series.
+const ROUNDS: usize = 3;
+/// So many others that did the same are an example.
+const OTHERS: usize = 2;
+
+/// Which messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Sent,
+    /// Asked for by name; what a probe waits for is the last.
+    Asked,
+}
+
+/// All messages of a task of one way, in order.
+pub(crate) fn series(conversation: &Conversation, way: Way) -> Vec<Said> {
+    let parts = conversation.parts.iter().enumerate();
+    let said = parts.filter_map(|(part, it)| {
+        let (peer, tag, communicator) = match (way, &it.kind) {
+            (
+                Way::Sent,
+                PartKind::Send {
+                    to,
+                    tag,
+                    communicator,
+                    ..
+                },
+            ) => (to, *tag, communicator),
+            (
+                Way::Asked,
+                PartKind::Receive {
+                    from,
+                    tag: Some(tag),
+                    communicator,
+                    wildcard: None,
+                    ..
+                },
+            ) => (from, *tag, communicator),
+            (
+                Way::Asked,
+                PartKind::Probe {
+                    from,
+                    tag: Some(tag),
+                    communicator,
+                },
+            ) if !it.complete => (from, *tag, communicator),
+            _ => return None,
+        };
+        let Peer::Task(peer) = *peer else {
+            return None;
+        };
+        Some(Said {
+            part,
+            peer,
+            tag,
+            communicator: *communicator,
+        })
+    });
+    said.collect()
+}
+
+/// The tasks of a job, and of a normal run.
+pub(crate) struct Examples<'a> {
+    pub tasks: &'a BTreeMap<u32, Conversation>,
+    pub normal: Option<&'a BTreeMap<u32, Conversation>>,
+}
+
+impl Examples<'_> {
+    /// What would have been number `at` of a task's series.
+    pub fn next(&self, task: u32, way: Way, series: &[Said], at: usize) -> Option<Next> {
+        let conversation = self.tasks.get(&task)?;
+        // Of several threads the order is not known.
+        if conversation.is_threaded() {
+            return None;
+        }
+        let by_normal = || self.by_normal(task, way, series, at);
+        let by_others = || self.by_others(task, way, series, at);
+        by_normal()
+            .or_else(|| by_itself(series, at))
+            .or_else(by_others)
+    }
+
+    fn by_normal(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<Next> {
+        let conversation = self.normal?.get(&task)?;
+        if conversation.is_threaded() || self.tasks.get(&task)?.is_cut {
+            return None;
+        }
+        let normal = series(conversation, way);
+        let next = normal.get(at)?;
+        let mut before = own.iter().take(at).zip(&normal);
+        let as_before = before.all(|(own, it)| (own.peer, own.tag) == (it.peer, it.tag));
+        as_before.then_some(Next {
+            peer: next.peer,
+            tag: next.tag,
+            by_normal: true,
+        })
+    }
+
+    /// Whether all others that came as far did the same there: had this tag, to a task as far away.
+    fn by_others(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<Next> {
+        let size = u32::try_from(self.tasks.len()).ok()?;
+        let distance =
+            |from: u32, it: &Said| (it.peer + size).checked_sub(from).map(|it| it % size);
+        if self.tasks.values().any(|it| it.is_cut) {
+            return None;
+        }
+        let mut found: Option<(Option<u32>, i64)> = None;
+        let mut count = 0;
+        for (&other, conversation) in self.tasks.iter().filter(|it| *it.0 != task) {
+            if conversation.is_threaded() {
+                return None;
+            }
+            let Some(it) = series(conversation, way).get(at).copied() else {
+                continue;
+            };
+            count += 1;
+            let its = distance(other, &it);
+            match &mut found {
+                None => found = Some((its, it.tag)),
+                Some((_, tag)) if *tag != it.tag => return None,
+                Some((known, _)) if *known != its => *known = None,
+                Some(_) => {}
+            }
+        }
+        let (distance, tag) = found.filter(|_| count >= OTHERS)?;
+        let peer = match distance {
+            Some(distance) => (task + distance) % size,
+            None => own.get(at)?.peer,
+        };
+        Some(Next {
+            peer,
+            tag,
+            by_normal: false,
+        })
+    }
+}
+
+/// What a series says of its number `at` by what is before that: by the shortest round that went on alike.
+fn by_itself(series: &[Said], at: usize) -> Option<Next> {
+    let longest = LONGEST.min(at / ROUNDS);
+    (1..=longest).find_map(|round| {
+        let last = series.get(at - ROUNDS * round..at)?;
+        let (before, after) = (last, last.get(round..)?);
+        let step = |(a, b): (&Said, &Said)| {
+            let is_same = (a.peer, a.communicator) == (b.peer, b.communicator);
+            is_same.then(|| b.tag.wrapping_sub(a.tag))
+        };
+        let steps: Option<Vec<i64>> = before.iter().zip(after).map(step).collect();
+        let steps = steps?;
+        let is_even = steps.iter().zip(steps.get(round..)?).all(|(a, b)| a == b);
+        let before = series.get(at - round)?;
+        is_even.then_some(Next {
+            peer: before.peer,
+            tag: before.tag.wrapping_add(*steps.first()?),
+            by_normal: false,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(of: &[(u32, i64)]) -> Option<(u32, i64)> {
+        let said = of.iter().map(|&(peer, tag)| Said {
+            part: 0,
+            peer,
+            tag,
+            communicator: CommunicatorId(0),
+        });
+        let said: Vec<Said> = said.collect();
+        by_itself(&said, said.len()).map(|it| (it.peer, it.tag))
+    }
+
+    #[test]
+    fn the_same_and_numbers() {
+        assert_eq!(next(&[(1, 5); 3]), Some((1, 5)));
+        assert_eq!(next(&[(1, 1), (1, 2), (1, 3)]), Some((1, 4)));
+        assert_eq!(next(&[(9, 9), (1, 7), (1, 5), (1, 3)]), Some((1, 1)));
+        assert_eq!(next(&[(1, 1), (1, 2)]), None);
+        assert_eq!(next(&[(1, 1), (1, 2), (1, 4)]), None);
+        assert_eq!(next(&[(1, 1), (2, 2), (1, 3)]), None);
+    }
+
+    #[test]
+    fn rounds() {
+        let both = [(1, 1), (2, 10), (1, 2), (2, 12), (1, 3), (2, 14)];
+        assert_eq!(next(&both), Some((1, 4)));
+        let (most, _) = both.split_at(5);
+        assert_eq!(next(most), None);
+    }
+}
