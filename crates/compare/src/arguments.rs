@@ -6,7 +6,8 @@
 
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Communicators, Event, FunctionId, Meaning, Origin, Resolved, Run, Thread, Value, c_name,
+    Communicators, Event, FunctionId, Meaning, Origin, ProcessName, Resolved, Run, Thread, Value,
+    c_name,
 };
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +15,7 @@ use std::fmt;
 /// What an argument says, the same in every rank that says the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Said {
-    /// A count, a root, a tag.
+    /// A count, a displacement, a root, a tag.
     Number(i64),
     /// A peer: how far behind the caller's rank, around the ring of all ranks.
     Offset(i64),
@@ -61,11 +62,7 @@ pub(crate) fn calls<'a>(
     thread: &'a Thread,
 ) -> impl Iterator<Item = Call> + 'a {
     let process = thread.name.process;
-    let ranks = run.processes.iter().filter(|other| {
-        let name = other.name;
-        (name.job, name.sibling) == (process.job, 0) && run.is_visible(other)
-    });
-    let ranks = ranks.count() as i64;
+    let ranks = ranks(run, process);
     communicators.calls(thread).filter_map(move |resolved| {
         let Event::Call(_) = resolved.annotated.event else {
             return None;
@@ -82,6 +79,15 @@ pub(crate) fn calls<'a>(
     })
 }
 
+/// How many ranks the job of a process has.
+pub(crate) fn ranks(run: &Run, process: ProcessName) -> i64 {
+    let ranks = run.processes.iter().filter(|other| {
+        let name = other.name;
+        (name.job, name.sibling) == (process.job, 0) && run.is_visible(other)
+    });
+    ranks.count() as i64
+}
+
 fn given(call: &Resolved, communicators: &Communicators, own: i64, ranks: i64) -> Vec<Given> {
     let Some(arguments) = call.annotated.arguments.as_deref() else {
         return Vec::new();
@@ -89,7 +95,7 @@ fn given(call: &Resolved, communicators: &Communicators, own: i64, ranks: i64) -
     let meant = arguments.iter().zip(&call.meanings);
     let said = meant.filter_map(|(argument, meaning)| {
         let said = match (argument.kind, &argument.value) {
-            (Kind::Int, Value::Number(number)) => Said::Number(*number),
+            (Kind::Int | Kind::Long, Value::Number(number)) => Said::Number(*number),
             (Kind::Root, Value::Rank { rank, name: None } | Value::Number(rank)) => {
                 Said::Number(*rank)
             }
