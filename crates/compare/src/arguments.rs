@@ -1,20 +1,22 @@
 //! What MPI calls were given, in a form that ranks and runs share: peers by their distance from the
-//! caller, reductions and datatypes by name, communicators by where they come from.
+//! caller, reductions and datatypes by name, communicators by how they were made.
 //!
 //! *Costs*: one pass over a trace, some hundred nanoseconds a recorded call. *Not for* matching
 //! messages.
 
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
-    Communicators, Event, FunctionId, Meaning, Origin, Resolved, Run, Thread, Value, c_name,
+    CommunicatorId, Communicators, Event, FunctionId, Meaning, Origin, ProcessName, Resolved, Run,
+    Thread, Value, c_name,
 };
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::fmt;
 
 /// What an argument says, the same in every rank that says the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Said {
-    /// A count, a root, a tag.
+    /// A count, a displacement, a root, a tag.
     Number(i64),
     /// A peer: how far behind the caller's rank, around the ring of all ranks.
     Offset(i64),
@@ -61,11 +63,8 @@ pub(crate) fn calls<'a>(
     thread: &'a Thread,
 ) -> impl Iterator<Item = Call> + 'a {
     let process = thread.name.process;
-    let ranks = run.processes.iter().filter(|other| {
-        let name = other.name;
-        (name.job, name.sibling) == (process.job, 0) && run.is_visible(other)
-    });
-    let ranks = ranks.count() as i64;
+    let ranks = ranks(run, process);
+    let mut names = Names::default();
     communicators.calls(thread).filter_map(move |resolved| {
         let Event::Call(_) = resolved.annotated.event else {
             return None;
@@ -76,20 +75,38 @@ pub(crate) fn calls<'a>(
             function,
             name: c_name(&run.function(function).name).into_owned(),
             event: resolved.annotated.index,
-            given: given(&resolved, communicators, own, ranks),
+            given: given(&resolved, communicators, &mut names, own, ranks),
             resolved,
         })
     })
 }
 
-fn given(call: &Resolved, communicators: &Communicators, own: i64, ranks: i64) -> Vec<Given> {
+/// How many ranks the job of a process has.
+pub(crate) fn ranks(run: &Run, process: ProcessName) -> i64 {
+    let ranks = run.processes.iter().filter(|other| {
+        let name = other.name;
+        (name.job, name.sibling) == (process.job, 0) && run.is_visible(other)
+    });
+    ranks.count() as i64
+}
+
+/// What communicators are called.
+type Names = FxHashMap<CommunicatorId, Cow<'static, str>>;
+
+fn given(
+    call: &Resolved,
+    communicators: &Communicators,
+    names: &mut Names,
+    own: i64,
+    ranks: i64,
+) -> Vec<Given> {
     let Some(arguments) = call.annotated.arguments.as_deref() else {
         return Vec::new();
     };
     let meant = arguments.iter().zip(&call.meanings);
     let said = meant.filter_map(|(argument, meaning)| {
         let said = match (argument.kind, &argument.value) {
-            (Kind::Int, Value::Number(number)) => Said::Number(*number),
+            (Kind::Int | Kind::Long, Value::Number(number)) => Said::Number(*number),
             (Kind::Root, Value::Rank { rank, name: None } | Value::Number(rank)) => {
                 Said::Number(*rank)
             }
@@ -109,10 +126,12 @@ fn given(call: &Resolved, communicators: &Communicators, own: i64, ranks: i64) -
             (Kind::Tag, Value::Tag(Some(tag))) => Said::Number(*tag),
             (Kind::Tag, Value::Tag(None)) => Said::Name(Cow::Borrowed("MPI_ANY_TAG")),
             (Kind::Comm, _) => match meaning {
-                Meaning::Communicator { id: Some(id), .. } => {
-                    let origin = communicators.get(*id).map(|it| it.origin);
-                    Said::Name(Cow::Borrowed(origin.map_or("unknown", words)))
-                }
+                Meaning::Communicator { id: Some(id), .. } => Said::Name(
+                    names
+                        .entry(*id)
+                        .or_insert_with(|| name(communicators, *id))
+                        .clone(),
+                ),
                 _ => return None,
             },
             (Kind::Op | Kind::Datatype, Value::Handle(handle)) => Said::Name(match &handle.name {
@@ -143,23 +162,81 @@ fn around(distance: i64, ranks: i64) -> i64 {
     }
 }
 
-const fn words(origin: Origin) -> &'static str {
-    match origin {
-        Origin::World => "MPI_COMM_WORLD",
-        Origin::Own => "MPI_COMM_SELF",
-        Origin::Copy => "a copy",
-        Origin::Split => "a split",
-        Origin::SplitType => "a split by type",
-        Origin::Create => "a created one",
-        Origin::Topology => "a topology",
-        Origin::Intercommunicator => "an intercommunicator",
-        Origin::Merge => "a merged one",
+/// A communicator by how it was made, alike in all runs: `2nd split of MPI_COMM_WORLD (2 ranks)`. O(communicators).
+fn name(communicators: &Communicators, id: CommunicatorId) -> Cow<'static, str> {
+    let Some(it) = communicators.get(id) else {
+        return "unknown".into();
+    };
+    let what = match it.origin {
+        Origin::World => return "MPI_COMM_WORLD".into(),
+        Origin::Own => return "MPI_COMM_SELF".into(),
+        Origin::Copy => "copy",
+        Origin::Split => "split",
+        Origin::SplitType => "split by type",
+        Origin::Create => "created one",
+        Origin::Topology => "topology",
+        Origin::Intercommunicator => "intercommunicator",
+        Origin::Merge => "merged one",
+    };
+    // One call makes several communicators, none of which has a member of another: what has is of the next call.
+    let kin = communicators
+        .all()
+        .iter()
+        .filter(|other| (other.parent, other.origin) == (it.parent, it.origin) && other.id <= id);
+    let mut members: FxHashSet<u32> = FxHashSet::default();
+    let mut number = 0;
+    for one in kin {
+        let ranks = || {
+            one.sides
+                .iter()
+                .flat_map(|side| side.ranks.iter().flatten())
+        };
+        if number == 0 || ranks().next().is_none() || ranks().any(|rank| members.contains(rank)) {
+            number += 1;
+            members.clear();
+        }
+        members.extend(ranks());
     }
+    let of = match it.parent {
+        Some(parent) if parent < id => format!(" of {}", name(communicators, parent)),
+        _ => String::new(),
+    };
+    let sizes: Option<Vec<String>> = (it.sides.iter())
+        .map(|side| side.size.map(|size| size.to_string()))
+        .collect();
+    let size = match sizes.as_deref() {
+        // As many as there were.
+        _ if it.origin == Origin::Copy => String::new(),
+        Some([one]) if one == "1" => " (1 rank)".to_owned(),
+        Some([one]) => format!(" ({one} ranks)"),
+        Some([one, other]) => format!(" ({one} and {other} ranks)"),
+        _ => String::new(),
+    };
+    format!("{} {what}{of}{size}", ordinal(number)).into()
+}
+
+/// `1st`, `2nd`, `11th`.
+fn ordinal(number: u32) -> String {
+    let ending = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_in_order_are_words() {
+        let told = [1, 2, 3, 4, 11, 12, 21, 102].map(ordinal);
+        let expected = ["1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "102nd"];
+        assert_eq!(told, expected);
+    }
 
     #[test]
     fn peers_are_told_from_the_caller_around_the_ring() {

@@ -291,7 +291,7 @@ fn shared_work(findings: &[Finding], trees: &Trees) -> Vec<TraceName> {
     alike().filter(has_share).map(|it| it.trace).collect()
 }
 
-/// Adds what is wrong in the arguments of MPI calls; gives whether ranks disagree within one call.
+/// Adds what is wrong in the arguments of MPI calls; gives whether ranks disagree within one call, or one leaves its own series.
 fn pass_arguments(
     findings: &mut Vec<Finding>,
     trees: &Trees,
@@ -313,7 +313,7 @@ fn pass_arguments(
     // What may depend on data is no difference by itself where one normal run cannot tell.
     let alike = normals.len() == 1 && findings.iter().all(|it| it.reason.is_alike());
     for wrong in wrong.filter(|wrong| !(wrong.is_weak && alike)) {
-        mismatch |= wrong.is_mismatch;
+        mismatch |= wrong.is_mismatch || (wrong.leaves_series && !wrong.is_weak);
         let place = findings
             .iter()
             .position(|finding| finding.trace == wrong.trace);

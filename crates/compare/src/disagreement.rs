@@ -1,12 +1,14 @@
 //! Arguments that are wrong whatever the rest of the run does: ranks that disagree within one collective
 //! call, and reductions and datatypes that no normal run ever used there. And what is perhaps wrong: a count, tag or peer
-//! of a message that few ranks say and no normal run ever said, where normal runs always say one of a few.
+//! of a message that few ranks say and no normal run ever said, where normal runs always say one of a few; or an argument that leaves
+//! its own series ([`crate::series`]).
 //!
 //! Calls of one collective are found as MPI does: the n-th on a communicator. What the ranks must agree on
 //! is the function, the reduction, the root and, where the datatype is the same, the count. Who says what
 //! fewer say is named; of two equal parties, that which does not say what normal runs say.
 
 use crate::arguments::{Call, Said, calls};
+use crate::series::{departures, is_first_come};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -27,6 +29,8 @@ pub(crate) struct Wrong {
     pub(crate) is_mismatch: bool,
     /// Whether it may depend on data: no difference by itself.
     pub(crate) is_weak: bool,
+    /// Whether it leaves what its own series says in the normal run.
+    pub(crate) leaves_series: bool,
 }
 
 /// What the ranks of a collective must agree on: the function, then arguments by name.
@@ -61,6 +65,8 @@ struct Sayings {
     varied: ByArgument,
     /// By function and argument, all that must be agreed on.
     usual: FxHashSet<(String, &'static str, Said)>,
+    /// Whether something depends on who comes first.
+    first_come: bool,
 }
 
 /// The first wrong argument of each trace of a run, in the order of the traces.
@@ -79,6 +85,21 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
             *first = wrong;
         }
     };
+    let first_come = before.iter().any(|run| run.first_come);
+    for left in departures(normals, faulty, first_come) {
+        let place = place(faulty, left.trace, left.event);
+        tell(Wrong {
+            trace: left.trace,
+            event: left.event,
+            told: format!(
+                "calls {} with {}={} where the normal run says {}{place}",
+                left.function, left.argument, left.said, left.normal
+            ),
+            is_mismatch: false,
+            is_weak: !left.is_sure,
+            leaves_series: true,
+        });
+    }
     // Disagreements that normal runs have, too, are this program's way.
     let usual: FxHashSet<(String, &'static str)> = before
         .iter()
@@ -157,6 +178,7 @@ fn novel(
                 ),
                 is_mismatch: false,
                 is_weak,
+                leaves_series: false,
             });
         }
     }
@@ -173,6 +195,7 @@ fn read(run: &Run) -> Sayings {
     for thread in run.traces() {
         let mut counts: FxHashMap<CommunicatorId, u64> = FxHashMap::default();
         for call in calls(run, &communicators, thread) {
+            read.first_come |= is_first_come(&call);
             for given in &call.given {
                 let table = match given.kind {
                     Kind::Op | Kind::Datatype => &mut read.fixed,
@@ -305,6 +328,7 @@ fn minority(
                 ),
                 is_mismatch: true,
                 is_weak: false,
+                leaves_series: false,
             });
         }
     }

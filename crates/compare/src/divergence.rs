@@ -11,7 +11,7 @@
 //!                               ▲ iteration 8 of L1: Send instead of Recv
 //! ```
 
-use crate::internals::{is_internal, plain};
+use crate::internals::{is_internal, plain, spelled};
 use crate::object::serialize_trace;
 use crate::timing::called;
 use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
@@ -236,7 +236,9 @@ fn calls(forest: &Forest, looped: NodeId) -> String {
         names = called.iter().map(name).collect();
     }
     let more = if names.len() > CALLS { " ..." } else { "" };
-    let told: Vec<String> = names.into_iter().take(CALLS).map(plain).collect();
+    let told: Vec<String> = (names.into_iter().take(CALLS))
+        .map(|name| plain(&spelled(name)))
+        .collect();
     format!("[{}{more}]", told.join(" "))
 }
 

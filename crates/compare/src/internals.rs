@@ -11,7 +11,7 @@
 //! ```
 
 use crate::timing::is_timing;
-use lockstep_trace::brief;
+use lockstep_trace::{brief, c_name};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -64,11 +64,23 @@ pub(crate) fn is_shown(name: &str) -> bool {
     }
 }
 
-/// A function as a sentence has it: of the library's without what its templates were made for and what it is given.
+/// A function as a sentence has it: of the library's without what its templates were made for and what it is given, of MPI's Fortran
+/// interfaces as the standard writes it.
 pub(crate) fn told(name: &str) -> Cow<'_, str> {
     match is_internal(name) {
         true => plain(name).into(),
-        false => name.into(),
+        false => spelled(name),
+    }
+}
+
+/// Names of MPI's Fortran interfaces as C's, and all others as they are.
+pub(crate) fn spelled(name: &str) -> Cow<'_, str> {
+    if !(name.starts_with("mpi_") || name.starts_with("pmpi_")) {
+        return name.into();
+    }
+    match name.strip_suffix("()") {
+        Some(stem) => format!("{}()", c_name(stem)).into(),
+        None => c_name(name),
     }
 }
 
@@ -76,7 +88,7 @@ pub(crate) fn told(name: &str) -> Cow<'_, str> {
 pub(crate) fn told_around(name: &str) -> String {
     match is_internal(name) {
         true => plain(name),
-        false => brief(name),
+        false => brief(&spelled(name)),
     }
 }
 
@@ -149,6 +161,9 @@ mod tests {
                 "Histogram::merge(std::vector<long> const&)",
             ),
             ("blur", "blur"),
+            ("mpi_finalize_f08_", "MPI_Finalize"),
+            ("mpi_send_()", "MPI_Send()"),
+            ("mpi_sort", "mpi_sort"),
         ];
         for (name, expected) in cases {
             assert_eq!(told(name), expected);

@@ -40,6 +40,7 @@ mod pairing;
 mod part;
 mod phases;
 mod sequence;
+mod series;
 mod similarity;
 mod steady;
 mod suspect;

@@ -330,10 +330,10 @@ impl Finding {
             .flatten()
     }
 
-    /// Takes in a wrong argument; what comes before it stays the reason.
+    /// Takes in a wrong argument; what comes before it stays the reason, and that it is the argument of another call.
     pub(crate) fn pass(&mut self, wrong: Wrong) {
         let before = self.divergence.as_ref().is_some_and(|divergence| {
-            self.reason == Reason::OtherCall && divergence.event < wrong.event
+            self.reason == Reason::OtherCall && divergence.event <= wrong.event
         });
         if !before || wrong.is_mismatch {
             self.reason = Reason::Arguments;

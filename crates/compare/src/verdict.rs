@@ -2,6 +2,7 @@
 
 use crate::findings::Common;
 use crate::internals::{is_internal, told, told_around};
+use crate::series::POLLS;
 use crate::suspect::{Finding, Reason};
 use crate::{Divergence, DivergenceKind};
 use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, ranges};
@@ -265,6 +266,14 @@ pub(crate) fn parts(finding: &Finding) -> String {
         DivergenceKind::EndsEarly => {
             let does = match (&finding.ended, divergence.stack.last()) {
                 (Some(ended), Some(function)) => format!("{ended} in {}", told(function)),
+                (None, Some(function)) if asks_on(finding, function) => {
+                    let times = times(finding);
+                    return format!(
+                        "calls {} on and on{}{times}",
+                        told(function),
+                        place(divergence)
+                    );
+                }
                 _ => does(divergence),
             };
             format!("{does}{}{iterations}", place(divergence))
@@ -345,9 +354,47 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// `, after 7 of 16 iterations of the loop [MPI_Recv MPI_Send]`, or `, in iteration 8 of the loop [MPI_Recv MPI_Send]`.
+/// A loop that goes round so much more often than it did is not on its way to an end.
+const MANY: u64 = 100;
+
+/// Whether a trace asks whether something has come, again and again: it is not stuck in a call.
+fn asks_on(finding: &Finding, function: &str) -> bool {
+    POLLS.contains(&told(function).as_ref())
+        && (finding.iterations()).is_some_and(|it| it.done > it.of.saturating_mul(2) + MANY)
+}
+
+/// ` (588,777 rounds of the loop [MPI_Test], 4 in the normal run)`.
+fn times(finding: &Finding) -> String {
+    finding.iterations().map_or_else(String::new, |it| {
+        let (done, of) = (grouped(it.done), grouped(it.of));
+        format!(
+            " ({done} rounds of the loop {}, {of} in the normal run)",
+            it.body
+        )
+    })
+}
+
+/// `588,777`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `, after 7 of 16 iterations of the loop [MPI_Recv MPI_Send]`, ` (17 rounds of the loop [MPI_Recv], 16 in the normal run)`, or
+/// `, in iteration 8 of the loop [MPI_Recv MPI_Send]`.
 fn iterations(finding: &Finding) -> String {
     if let Some(iterations) = finding.iterations() {
+        // More than there were are no part of them.
+        if iterations.done > iterations.of {
+            return times(finding);
+        }
         return format!(
             ", after {} of {} iterations of the loop {}",
             iterations.done, iterations.of, iterations.body
@@ -396,5 +443,16 @@ fn ends_in(findings: &[&Finding]) -> String {
         [one] => format!(", in {}", told(one)),
         [one, two] => format!(", in {} or {}", told(one), told(two)),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_in_groups() {
+        let cases = [0, 999, 1000, 588_777, 1_234_567].map(grouped);
+        assert_eq!(cases, ["0", "999", "1,000", "588,777", "1,234,567"]);
     }
 }

@@ -119,7 +119,17 @@ impl Likeness {
 /// Marks the traces that the others wait for: of a process the threads that do not wait themselves, or else its main one; of
 /// one that is known to have done something wrong its main one.
 fn blame(findings: &mut [Finding], culprits: &[Culprit], by_score: bool) {
-    for Culprit { process, deed } in culprits {
+    // What fits to nothing is told of both sides; that one left its series says which of them is wrong.
+    let left = |it: &Finding| {
+        let wrong = it.wrong.as_ref().filter(|it| it.leaves_series);
+        wrong.is_some() && it.reason == Reason::Arguments
+    };
+    let leavers: BTreeSet<ProcessName> = (findings.iter().filter(|it| left(it)))
+        .map(|it| it.trace.process)
+        .collect();
+    let is_cleared =
+        |it: &&Culprit| it.deed.is_some() && !leavers.is_empty() && !leavers.contains(&it.process);
+    for Culprit { process, deed } in culprits.iter().filter(|it| !is_cleared(it)) {
         let own = |it: &Finding| {
             it.trace.process == *process
                 && (by_score || matches!(it.reason, Reason::EndsEarly | Reason::Unusual))
@@ -235,6 +245,22 @@ fn leaders(findings: &[Finding]) -> FxHashMap<ProcessName, (Rarity, Vec<u64>)> {
 /// Puts the most suspicious first.
 fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
     let leaders = leaders(findings);
+    let steps = findings
+        .iter()
+        .filter(|it| it.reason == Reason::OtherCall && !it.shared && !it.is_usual());
+    let first_step = steps.filter_map(|it| it.time).min();
+    // That an argument leaves its series may follow from another call that somebody made before.
+    let reason = |it: &Finding| {
+        let wrong = it.wrong.as_ref().filter(|it| it.leaves_series);
+        let before = it
+            .time
+            .zip(first_step)
+            .is_some_and(|(own, step)| step < own);
+        match wrong.is_some() && before && it.reason == Reason::Arguments {
+            true => Reason::OtherCall,
+            false => it.reason,
+        }
+    };
     findings.sort_by_cached_key(|finding| {
         let leader = leaders
             .get(&finding.trace.process)
@@ -242,12 +268,12 @@ fn sort(findings: &mut [Finding], likeness: &Likeness, by_score: bool) {
         (
             (finding.shared, finding.is_usual(), finding.answers),
             // A crash is no matter of degree: only a wrong argument says more.
-            !(finding.has_crashed || finding.reason == Reason::Arguments),
+            !(finding.has_crashed || reason(finding) == Reason::Arguments),
             finding.is_behind_culprits(by_score),
             if by_score {
-                finding.reason.apart_from_noise()
+                reason(finding).apart_from_noise()
             } else {
-                finding.reason
+                reason(finding)
             },
             finding.joins(),
             finding.waits(),
@@ -371,6 +397,7 @@ fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disagreement::Wrong;
 
     #[test]
     fn as_early_counts_those_at_the_same_place_too() {
@@ -380,5 +407,54 @@ mod tests {
         };
         let findings = [3, 1, 3, 7, 0, 7].map(at);
         assert_eq!(as_early(&findings), [4, 2, 4, 6, 1, 6]);
+    }
+
+    /// A trace whose argument leaves its series.
+    fn leaver(rank: u32, time: u64) -> Finding {
+        Finding {
+            time: Some(time),
+            wrong: Some(Wrong {
+                trace: TraceName::new(rank, 0),
+                event: time,
+                told: "calls MPI_Irecv with tag=5 where the normal run says 4".into(),
+                is_mismatch: false,
+                is_weak: false,
+                leaves_series: true,
+            }),
+            ..Finding::new(TraceName::new(rank, 0), Reason::Arguments, None)
+        }
+    }
+
+    #[test]
+    fn who_says_what_it_said_is_not_blamed_for_what_another_says_otherwise() {
+        let culprits = [Culprit {
+            process: ProcessName::rank(2),
+            deed: Some("sent rank 3 a message with tag 4 instead of 5".into()),
+        }];
+        let waits = || Finding::new(TraceName::new(2, 0), Reason::EndsEarly, None);
+        let mut findings = [waits(), leaver(3, 7)];
+        blame(&mut findings, &culprits, false);
+        assert!(!findings[0].is_culprit && findings[0].told.is_none());
+        let mut findings = [waits()];
+        blame(&mut findings, &culprits, false);
+        assert!(findings[0].is_culprit && findings[0].told.is_some());
+    }
+
+    #[test]
+    fn an_argument_comes_behind_another_call_that_was_made_before() {
+        let step = |time| Finding {
+            time: Some(time),
+            ..Finding::new(TraceName::new(0, 0), Reason::OtherCall, None)
+        };
+        let likeness = Likeness {
+            row_sums: FxHashMap::default(),
+            candidates: FxHashMap::default(),
+            rows: 0,
+        };
+        for (time, first) in [(3, 0), (9, 1)] {
+            let mut findings = [leaver(1, 7), step(time)];
+            sort(&mut findings, &likeness, false);
+            assert_eq!(findings[0].trace.process.rank, first, "{time}");
+        }
     }
 }
