@@ -7,6 +7,7 @@
 //   amounts allgatherv       rank 1 sends one integer, and all expect two
 //   amounts reduce_scatter   rank 2 would have the results go elsewhere
 //   amounts allgather        rank 1 sends one integer, and expects two of everybody
+//   amounts alltoall         rank 1 sends numbers of another kind than all expect
 //   amounts fine             all of these things done right, some of them in place
 
 #include <mpi.h>
@@ -52,6 +53,10 @@ static void allgather(int less) {
   MPI_Allgather(from, rank == 1 ? 2 - less : 2, MPI_INT, to, 2, MPI_INT, MPI_COMM_WORLD);
 }
 
+static void alltoall(void) {
+  MPI_Alltoall(from, 2, rank == 1 ? MPI_FLOAT : MPI_INT, to, 2, MPI_INT, MPI_COMM_WORLD);
+}
+
 static void fine(void) {
   int counts[RANKS] = {2, 2, 2};
   alltoallv(0);
@@ -71,6 +76,8 @@ static void fine(void) {
   MPI_Gatherv(from, 1, pair, to, counts, at, MPI_INT, 0, MPI_COMM_WORLD);
   MPI_Allgather(from, 1, pair, to, 2, MPI_INT, MPI_COMM_WORLD);
   MPI_Type_free(&pair);
+  // Bytes stand for anything.
+  MPI_Allgather(from, 4, MPI_BYTE, to, 1, MPI_INT, MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv) {
@@ -85,6 +92,7 @@ int main(int argc, char **argv) {
   if (strcmp(lapse, "allgatherv") == 0) allgatherv(1);
   if (strcmp(lapse, "reduce_scatter") == 0) reduce_scatter(1);
   if (strcmp(lapse, "allgather") == 0) allgather(1);
+  if (strcmp(lapse, "alltoall") == 0) alltoall();
   if (strcmp(lapse, "fine") == 0) fine();
   MPI_Finalize();
   return 0;

@@ -9,6 +9,7 @@
 //   bugs test_loop              MPI_Test again and again for a message that nobody sends
 //   bugs iprobe_loop            MPI_Iprobe again and again
 //   bugs split_missing          rank 3 does not come to MPI_Allreduce of its half
+//   bugs grid_row               rank 3 does not come to MPI_Allreduce of its row of a grid
 //   bugs two_orders             barriers of two copies in another order in rank 2
 //   bugs mixed_barrier          rank 1 calls MPI_Barrier, the others MPI_Ibarrier
 //   bugs iallreduce_missing     rank 1 does not call MPI_Iallreduce
@@ -129,6 +130,15 @@ KERNEL(split_missing) {
     MPI_Comm half;
     MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &half);
     if (rank != 3) MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, half);
+}
+
+KERNEL(grid_row) {
+    const int dims[2] = {2, 2}, periods[2] = {0, 0}, remain[2] = {0, 1};
+    MPI_Comm grid, row;
+    MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &grid);
+    MPI_Cart_sub(grid, remain, &row);
+    if (rank != 3) MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, row);
+    MPI_Barrier(grid);
 }
 
 KERNEL(two_orders) {
@@ -475,7 +485,7 @@ static const struct {
 } KERNELS[] = {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
-    X(split_missing), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
+    X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag),

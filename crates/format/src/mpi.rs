@@ -88,6 +88,15 @@ pub mod wide {
     pub const TRIPLES_AT: u8 = 10;
     /// The same, counted by the `int` at an address.
     pub const TRIPLES_COUNTED_AT: u8 = 11;
+    /// `int`s at the address, one for each dimension of the communicator that the first byte's parameter is a handle of. Only where
+    /// a call made it a grid, which [`GRID`] saw.
+    pub const INTS_OF_DIMENSIONS: u8 = 12;
+    /// The same, where that parameter is the address of an `int`.
+    pub const INTS_OF_DIMENSIONS_AT: u8 = 13;
+    /// No value: the handle at the address is of a communicator with as many dimensions as the first byte's parameter says.
+    pub const GRID: u8 = 14;
+    /// The same, where that parameter is the address of an `int`, and the handle is an `int`.
+    pub const GRID_AT: u8 = 15;
 }
 
 /// What a parameter is. The letters are those of the table.
@@ -159,6 +168,8 @@ pub enum Kind {
     Distance,
     /// `M`: integers, one for each rank of the communicator of the call.
     Shares,
+    /// `H`: integers, one for each dimension of the communicator of the call.
+    Dimensions,
     /// `q`: a request, given back.
     NewRequest,
     /// `c`: a communicator, given back.
@@ -230,6 +241,7 @@ impl Kind {
             b'J' => Self::Ranges,
             b'L' => Self::Distance,
             b'M' => Self::Shares,
+            b'H' => Self::Dimensions,
             b'q' => Self::NewRequest,
             b'c' => Self::NewComm,
             b't' => Self::NewDatatype,
@@ -262,6 +274,7 @@ impl Kind {
                 | Self::Ranges
                 | Self::Distance
                 | Self::Shares
+                | Self::Dimensions
         )
     }
 
@@ -455,6 +468,7 @@ impl Function {
                 ),
                 Kind::Shares if has_root => (op::WIDE | comm, second(wide::INTS_AT_ROOT, position)),
                 Kind::Shares => (op::WIDE | comm, second(wide::INTS_OF_RANKS, position)),
+                Kind::Dimensions => (op::WIDE | comm, second(wide::INTS_OF_DIMENSIONS, position)),
                 Kind::Distance if is_c => (op::LONG, position as u8),
                 Kind::Distance => (op::LONG_AT, position as u8),
                 _ => (op::BUFFER, position as u8),
@@ -483,12 +497,13 @@ impl Function {
                 _ => op::INT_AT,
             };
             capture.put(code, parameter.position);
-            let learns = match self.base {
-                "Comm_size" => wide::SIZE,
-                "Comm_rank" => wide::RANK,
+            let (learns, of) = match self.base {
+                "Comm_size" => (wide::SIZE, comm),
+                "Comm_rank" => (wide::RANK, comm),
+                "Cart_create" => (wide::GRID, counts.first << 4),
                 _ => continue,
             };
-            capture.put(op::WIDE | comm, second(learns, parameter.position).into());
+            capture.put(op::WIDE | of, second(learns, parameter.position).into());
         }
         capture.end();
         Some(capture)
@@ -709,6 +724,21 @@ mod tests {
             capture("MPI_Comm_size"),
             [HANDLE, 0, END, INT_AT, 1, WIDE, wide::SIZE << 4 | 1, END]
         );
+        assert_eq!(
+            capture("MPI_Cart_sub"),
+            [
+                HANDLE,
+                0,
+                WIDE,
+                wide::INTS_OF_DIMENSIONS << 4 | 1,
+                END,
+                HANDLE_AT,
+                2,
+                END
+            ]
+        );
+        let grid = capture("mpi_cart_create_");
+        assert!(grid.ends_with(&[END, INT_AT, 5, WIDE | 1 << 4, wide::GRID_AT << 4 | 5, END]));
         let scattered = capture("MPI_Scatterv");
         assert!(scattered.ends_with(&[
             BUFFER,
@@ -742,7 +772,7 @@ mod tests {
                     .filter(|it| it.kind != Kind::Ignored)
                     .count();
                 // These are learnt from besides.
-                let learns = ["Comm_size", "Comm_rank"].contains(&function.base);
+                let learns = ["Comm_size", "Comm_rank", "Cart_create"].contains(&function.base);
                 let captured = captured + usize::from(learns);
                 assert_eq!(program.bytes().len(), 2 * captured + 2, "{name}");
             }

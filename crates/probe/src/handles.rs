@@ -23,6 +23,10 @@ static WORLD: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// How many ranks that has, and which one this is plus one; 0 until the program asked.
 static RANKS: AtomicU64 = AtomicU64::new(0);
 static RANK: AtomicU64 = AtomicU64::new(0);
+/// Communicators that are grids, and how many dimensions each has.
+static GRIDS: [[AtomicU64; 2]; 16] = [const { [AtomicU64::new(0), AtomicU64::new(0)] }; 16];
+/// So many at most.
+const MOST_DIMENSIONS: i64 = 16;
 /// What stands for a buffer that is in place.
 pub const IN_PLACE: i64 = 1;
 
@@ -246,6 +250,28 @@ pub fn ranks(comm: (bool, i64)) -> i64 {
 pub fn learn_ranks(comm: (bool, i64), ranks: i64) {
     if is_world(comm) && ranks > 0 {
         RANKS.store(ranks as u64, Ordering::Relaxed);
+    }
+}
+
+/// How many dimensions a communicator has that a call made a grid; 0 where that is not known.
+pub fn dimensions(comm: i64) -> i64 {
+    let mut grids = GRIDS.iter();
+    let of = grids.find(|it| it[0].load(Ordering::Acquire) == comm as u64);
+    of.filter(|_| comm != 0)
+        .map_or(0, |it| it[1].load(Ordering::Relaxed) as i64)
+}
+
+/// The library made a communicator a grid of so many dimensions. Those beyond the first that there is room for are not known.
+pub fn learn_dimensions(comm: i64, dimensions: i64) {
+    if comm == 0 || !(1..=MOST_DIMENSIONS).contains(&dimensions) {
+        return;
+    }
+    let is_its = |it: &&[AtomicU64; 2]| {
+        let taken = it[0].compare_exchange(0, comm as u64, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok() || taken == Err(comm as u64)
+    };
+    if let Some(it) = GRIDS.iter().find(is_its) {
+        it[1].store(dimensions as u64, Ordering::Relaxed);
     }
 }
 

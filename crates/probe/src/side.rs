@@ -654,6 +654,20 @@ unsafe fn take(
                         let count = elements(count.saturating_mul(3), value, values);
                         (0..count).for_each(|index| values.push(int_at(value + index * 4)));
                     }
+                    which @ (wide::INTS_OF_DIMENSIONS | wide::INTS_OF_DIMENSIONS_AT) => {
+                        let (_, comm) = communicator(which, counter);
+                        let mut count = handles::dimensions(comm);
+                        // What the library says of a handle may have changed since: nothing is read beyond the page of the first.
+                        if value % 4096 + count as u64 * 4 > 4096 {
+                            count = 0;
+                        }
+                        let count = elements(count, value, values);
+                        (0..count).for_each(|index| values.push(int_at(value + index * 4)));
+                    }
+                    wide::GRID => {
+                        handles::learn_dimensions(handle_at(value), i64::from(counter as i32));
+                    }
+                    wide::GRID_AT => handles::learn_dimensions(int_at(value), int_at(counter)),
                     which @ (wide::SIZE | wide::SIZE_AT) => {
                         handles::learn_ranks(communicator(which, counter), int_at(value));
                     }

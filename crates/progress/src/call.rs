@@ -1,6 +1,6 @@
 //! From the name and the recorded arguments of one MPI call to the parts that it begins, and what else it is.
 
-use crate::datatypes::{Datatypes, Unit, whole};
+use crate::datatypes::{Datatypes, Unit, are_unlike, whole};
 use crate::message::{
     Amount, Amounts, Collective, CommunicatorId, Mode, PartKind, Peer, Role, Shape, Size, Step,
     Wildcard,
@@ -439,8 +439,8 @@ fn amounts(stem: &str, event: &Resolved, types: &Datatypes, me: u32) -> Option<A
     (found != Amounts::default()).then_some(found)
 }
 
-/// What is wrong with a task's share of an operation between itself and itself, not in place: as many elements are sent as are
-/// expected.
+/// What is wrong with a task's share of an operation between itself and itself, not in place: as many elements of one kind are sent
+/// as are expected.
 pub(crate) fn own_share(
     base: &str,
     event: &Resolved,
@@ -460,8 +460,11 @@ pub(crate) fn own_share(
     let expected = size(event, ("recvcount", "recvtype"), types);
     let (unit, other) = (sent.datatype?, expected.datatype?);
     let (sent, expected) = (sent.count?, expected.count?);
-    let differ = unit == other && sent != expected;
-    differ.then(|| format!("{sent} {unit} to send and {expected} {unit} to receive"))
+    let differ = match unit == other {
+        true => sent != expected,
+        false => sent != 0 && are_unlike((&unit, sent), (&other, expected)),
+    };
+    differ.then(|| format!("{sent} {unit} to send and {expected} {other} to receive"))
 }
 
 /// Whether a call may give an intercommunicator, whose sides need not send each other as much.

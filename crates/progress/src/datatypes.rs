@@ -138,6 +138,17 @@ pub(crate) fn agree(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
     both.into_iter().all(|(sent, room)| sent == room)
 }
 
+/// Whether what is sent in two datatypes, so many of each, is not what the other says: bytes and packed data stand for anything, and
+/// structures may be told in several ways.
+pub(crate) fn are_unlike(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
+    let is_anything = |it: &Unit| matches!(it.name(), Some("MPI_BYTE" | "MPI_PACKED"));
+    let is_mixed = sent.0.name().is_none() || room.0.name().is_none();
+    sent.0 != room.0
+        && !is_anything(sent.0)
+        && !is_anything(room.0)
+        && !(is_mixed && agree(sent, room))
+}
+
 /// The datatypes of a thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Datatypes(FxHashMap<i64, Elements>);
@@ -300,5 +311,8 @@ mod tests {
         assert!(!agree((pair, 1), (swapped, 1)));
         assert!(agree((pair, 1), (longer, 1)));
         assert!(agree((pair, 0), (char, 1)));
+        assert!(are_unlike((int, 1), (char, 4)));
+        assert!(!are_unlike((int, 1), (int, 2)) && !are_unlike((int, 1), (pair, 4)));
+        assert!(!are_unlike((&"MPI_BYTE".into(), 4), (int, 1)));
     }
 }

@@ -170,7 +170,8 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
         | Kind::Places
         | Kind::Displacements
         | Kind::Ranges
-        | Kind::Shares => {
+        | Kind::Shares
+        | Kind::Dimensions => {
             let (count, numbers) = bytes.numbers()?;
             plain(Value::Numbers(count, numbers))
         }

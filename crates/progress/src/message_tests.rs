@@ -287,7 +287,43 @@ fn who_is_the_root_of_an_operation_between_two_groups() {
     assert_eq!(nobody, told("MPI_PROC_NULL instead of MPI_ROOT", 0));
     let all = found((Role::Member, Some(0)), (Role::Member, Some(0)));
     assert_eq!(all.map(|it| it.0), Some("0 instead of MPI_ROOT".to_owned()));
-    assert_eq!(found(root, root), told("MPI_ROOT", 1));
+    let both = found(root, root);
+    assert_eq!(both, told("MPI_ROOT instead of MPI_PROC_NULL", 1));
+    // Who is of the root's group says nothing of who the root is.
+    for named in [0, 1] {
+        let served = found(root, (Role::Member, Some(named)));
+        let said = format!("{named} instead of MPI_PROC_NULL");
+        assert_eq!(served, told(&said, 1));
+    }
+}
+
+#[test]
+fn for_whom_some_wait_is_not_known() {
+    let mut job = Job::default();
+    let among = |communicator| {
+        let PartKind::Collective(mut share) = collective("MPI_Allreduce", Shape::All, None) else {
+            unreachable!("a collective operation");
+        };
+        share.communicator = communicator;
+        vec![PartKind::Collective(share)]
+    };
+    let neighbours = || {
+        let name = "MPI_Neighbor_alltoall";
+        vec![collective(name, Shape::Neighbours, None)]
+    };
+    job.call(0, "MPI_Allreduce", among(None), false).call(
+        1,
+        "MPI_Allreduce",
+        among(Some(CommunicatorId(7))),
+        false,
+    );
+    assert_eq!(job.waiting().blind, [0, 1].into());
+    // One that all came to and did not leave, as others did.
+    let mut job = Job::default();
+    for (task, done) in [(0, true), (1, false), (2, true)] {
+        job.call(task, "MPI_Neighbor_alltoall", neighbours(), done);
+    }
+    assert_eq!(job.waiting().blind, [1].into());
 }
 
 #[test]

@@ -91,12 +91,17 @@ pub fn mismatches(
                 it.terms.as_ref().map(ToString::to_string)
             }),
         ];
+        let rootless = || Some((Aspect::Root, rootless(&shares, between?)?));
         let differing = aspects.into_iter().find_map(|(aspect, say)| {
+            // Between two groups, who says what is asked before who says another thing.
+            if aspect == Aspect::Root
+                && let Some(found) = rootless()
+            {
+                return Some(found);
+            }
             let sides = sides(&shares, say);
             (sides.len() > 1).then_some((aspect, sides))
         });
-        let rootless = || Some((Aspect::Root, rootless(&shares, between?)?));
-        let differing = differing.or_else(rootless);
         let differing = differing.or_else(|| Some((Aspect::Size, unequal(&shares)?)));
         if let Some((aspect, sides)) = differing {
             found.push(Mismatch {
@@ -117,28 +122,46 @@ fn rootless(
     shares: &[(PartId, &Collective)],
     sides: &[Arc<[u32]>; 2],
 ) -> Option<Vec<(String, Vec<PartId>)>> {
-    let mut named = shares.iter().filter_map(|(id, it)| Some((id, it.root?)));
-    let (one, root) = named.next()?;
-    let (own, other) = match sides {
-        [first, second] if first.contains(&one.task) => (first, second),
-        [first, second] => (second, first),
+    // The root's group is the one in which some say that they are the root, or are not.
+    let of_root = |side: &Arc<[u32]>| {
+        let mut of_side = shares.iter().filter(|(id, _)| side.contains(&id.task));
+        of_side.any(|(_, it)| it.role != Role::Member)
     };
+    let named = || shares.iter().filter(|(_, it)| it.role == Role::Member);
+    let (own, other) = match sides {
+        [first, second] if of_root(first) != of_root(second) => match of_root(second) {
+            true => (first, second),
+            false => (second, first),
+        },
+        [first, second] => match first.contains(&named().next()?.0.task) {
+            true => (first, second),
+            false => (second, first),
+        },
+    };
+    let mut roots = named().filter(|(id, _)| own.contains(&id.task));
+    let root = roots.next()?.1.root?;
+    if !roots.all(|(_, it)| it.root == Some(root)) {
+        return None;
+    }
     let is_root = |task: u32| {
         let rank = other.iter().position(|it| *it == task);
         rank.and_then(|it| i64::try_from(it).ok()) == Some(root)
     };
     let said = |id: &PartId, it: &Collective| match (it.role, is_root(id.task)) {
         (Role::Root, true) | (Role::Bystander, false) => None,
-        (Role::Root, false) => Some("MPI_ROOT".to_owned()),
+        (Role::Root, false) => Some("MPI_ROOT instead of MPI_PROC_NULL".to_owned()),
         (Role::Bystander, true) => Some("MPI_PROC_NULL instead of MPI_ROOT".to_owned()),
         (Role::Member, true) => Some(format!("{} instead of MPI_ROOT", it.root?)),
-        (Role::Member, false) => None,
+        (Role::Member, false) => Some(format!("{} instead of MPI_PROC_NULL", it.root?)),
     };
-    let mut wrong = shares.iter().filter(|(id, _)| other.contains(&id.task));
-    let (wrong, said) = wrong.find_map(|(id, it)| Some((*id, said(id, it)?)))?;
+    let of_other = shares.iter().filter(|(id, _)| other.contains(&id.task));
+    let mut wrong = of_other.filter_map(|(id, it)| Some((*id, said(id, it)?)));
+    let (first, said) = wrong.next()?;
+    let others = wrong.filter(|it| it.1 == said).map(|it| it.0);
+    let wrong = std::iter::once(first).chain(others).collect();
     let of_group = shares.iter().filter(|(id, _)| own.contains(&id.task));
     let those = of_group.map(|(id, _)| *id).collect();
-    Some(vec![(root.to_string(), those), (said, vec![wrong])])
+    Some(vec![(root.to_string(), those), (said, wrong)])
 }
 
 fn is_same(one: &Collective, other: &Collective) -> bool {

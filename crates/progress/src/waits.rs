@@ -70,6 +70,9 @@ pub struct Waiting {
     pub inside: Vec<InsideWait>,
     /// Tasks that wait, but for a thread of theirs that does not.
     pub partly: BTreeSet<u32>,
+    /// Tasks that wait in a collective operation, it is not known for whom: who is in its communicator, or which of them are
+    /// neighbours.
+    pub blind: BTreeSet<u32>,
 }
 
 /// Waits that are listed of a task.
@@ -102,6 +105,7 @@ struct Builder<'a> {
     waits: Vec<Wait>,
     threads: Threads<'a>,
     partly: BTreeSet<u32>,
+    blind: BTreeSet<u32>,
 }
 
 /// Runs may go on at once.
@@ -144,6 +148,7 @@ impl Waiting {
             waits: Vec::new(),
             threads: Threads::new(tasks),
             partly: BTreeSet::new(),
+            blind: BTreeSet::new(),
         };
         builder.threads();
         for (index, (&task, conversation)) in tasks.iter().enumerate() {
@@ -389,6 +394,7 @@ impl Builder<'_> {
     /// Needs those who have not come to a collective operation, or some of them.
     fn collective(&mut self, task: u32, id: PartId, share: &Collective) -> Node {
         let Some(communicator) = share.communicator else {
+            self.blind.insert(task);
             return NOW;
         };
         let is_between = self.members.sides.contains_key(&communicator);
@@ -396,6 +402,7 @@ impl Builder<'_> {
             return NOW;
         }
         let Some(members) = self.members.heard_by(task, communicator).cloned() else {
+            self.blind.insert(task);
             return NOW;
         };
         let Some((order, shares)) = self.matching.operation(communicator, id) else {
@@ -435,7 +442,10 @@ impl Builder<'_> {
             let on = self.list(task, &missing, &why);
             return match on.len() == missing.len() && !on.is_empty() {
                 true => Node { all: false, on },
-                false => NOW,
+                false => {
+                    self.blind.insert(task);
+                    NOW
+                }
             };
         }
         let key = (communicator, order, members.first().copied().unwrap_or(0));
@@ -641,6 +651,7 @@ impl Builder<'_> {
             waits: self.waits,
             inside: self.threads.waits(),
             partly: self.partly,
+            blind: self.blind,
         }
     }
 }

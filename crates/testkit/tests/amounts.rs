@@ -4,7 +4,7 @@ use lockstep_testkit::Scratch;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 
 /// What is wrong, and the parts of the sentence.
-const CASES: [(&str, [&str; 2]); 6] = [
+const CASES: [(&str, [&str; 2]); 7] = [
     (
         "alltoallv",
         [
@@ -27,6 +27,13 @@ const CASES: [(&str, [&str; 2]); 6] = [
     (
         "reduce_scatter",
         [" calls MPI_Reduce_scatter", " with 1 MPI_INT from rank "],
+    ),
+    (
+        "alltoall",
+        [
+            "rank 1 called MPI_Alltoall at amounts.c:",
+            "with 2 MPI_FLOAT to send and 2 MPI_INT to receive",
+        ],
     ),
     (
         "allgather",

@@ -116,6 +116,14 @@ const COLLECTIVES: &[Case] = &[
         ],
     ),
     (
+        "grid_row",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Allreduce",
+            "for rank 3 to call MPI_Allreduce of #3 {2,3}",
+        ],
+    ),
+    (
         "two_orders",
         "deadlock",
         &[
@@ -387,7 +395,7 @@ fn collectives_and_windows() {
 fn with_mpich() {
     if Mpi::Mpich.is_here() {
         check_with(Mpi::Mpich, "bugs.c", C, "60", MESSAGES);
-        check_with(Mpi::Mpich, "bugs.c", C, "60", &COLLECTIVES[..4]);
+        check_with(Mpi::Mpich, "bugs.c", C, "60", &COLLECTIVES[..5]);
         check_with(Mpi::Mpich, "bugs.c", C, PATIENCE, &THREADS[..4]);
     }
 }

@@ -489,7 +489,7 @@ fn behind(kind: Kind, values: &mut impl ExactSizeIterator<Item = i64>) -> Option
         }),
         Kind::Distance => Value::Number(first),
         // Not those of every communicator are recorded.
-        Kind::Shares if first == 0 => Value::Omitted,
+        Kind::Shares | Kind::Dimensions if first == 0 => Value::Omitted,
         _ => Value::Numbers(first, elements(first, values, 1).collect()),
     })
 }

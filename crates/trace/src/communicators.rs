@@ -11,7 +11,7 @@
 //! *Guarantees*: a world rank that is given follows from the calls, and nothing that a process was told
 //! contradicts it; else it is unknown: where ranks or arguments are missing (`--keep last`, a library's
 //! own communicators), several threads made communicators of one parent, or calls do not show enough
-//! (`MPI_Cart_sub`, unless `MPI_Comm_rank` was asked; `MPI_Comm_spawn`).
+//! (`MPI_Comm_spawn`).
 //! *Costs*: one pass over the records of all MPI calls, in parallel over processes; memory for the
 //! communicators and their members.
 //! *Not for*: matching messages; this is what such a room begins with ([`Communicators::calls`]).
@@ -59,7 +59,7 @@ pub enum Origin {
     SplitType,
     /// `MPI_Comm_create`, `MPI_Comm_create_group`.
     Create,
-    /// `MPI_Cart_create`, `MPI_Graph_create`, `MPI_Dist_graph_create` and its kin.
+    /// `MPI_Cart_create`, `MPI_Cart_sub`, `MPI_Graph_create`, `MPI_Dist_graph_create` and its kin.
     Topology,
     /// `MPI_Intercomm_create`.
     Intercommunicator,

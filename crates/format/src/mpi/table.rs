@@ -203,7 +203,7 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
         "Cart_create",
         "comm_old:C ndims:i dims:Y periods:Y reorder:i comm_cart:c",
     ),
-    ("Cart_sub", "comm:C remain_dims:. newcomm:c"),
+    ("Cart_sub", "comm:C remain_dims:H newcomm:c"),
     ("Cart_rank", "comm:C coords:. rank:n"),
     ("Cart_coords", "comm:C rank:p maxdims:i coords:."),
     (

@@ -47,7 +47,14 @@ pub(crate) enum Making {
     /// The same, by the members of the group alone.
     CreateGroup(Arc<Group>, i64),
     /// Of the first members; all, where no number is given.
-    First { count: Option<i64>, reorder: bool },
+    First {
+        count: Option<i64>,
+        reorder: bool,
+        /// Of a grid, how many in each dimension.
+        dims: Option<Arc<[i64]>>,
+    },
+    /// Of those of a grid that differ in these dimensions alone (`MPI_Cart_sub`).
+    Slice(Arc<[bool]>),
     /// Of two communicators, by their leaders.
     Bridge {
         leader: i64,
@@ -57,7 +64,7 @@ pub(crate) enum Making {
     },
     /// Both sides of an intercommunicator.
     Merge { high: bool },
-    /// In a way that calls do not show (`MPI_Cart_sub`), but from this parent.
+    /// In a way that the recorded calls do not show, but from this parent.
     Hidden,
     /// Not of a parent.
     Apart,
@@ -366,23 +373,25 @@ impl<'a> Tracker<'a> {
             },
             "Comm_create" => Making::Create(group("group")),
             "Comm_create_group" => Making::CreateGroup(group("group"), number("tag")),
-            "Cart_create" => Making::First {
-                count: Some(match given.find("dims") {
-                    Some(Value::Numbers(_, sizes)) => sizes
-                        .iter()
-                        .try_fold(1i64, |all, size| all.checked_mul(*size))
-                        .unwrap_or(-1),
-                    _ => -1,
-                }),
-                reorder: number("reorder") != 0,
-            },
+            "Cart_create" => {
+                let dims = given.find("dims").and_then(numbers);
+                let mut sizes = dims.iter().flat_map(|it| it.iter());
+                let count = sizes.try_fold(1i64, |all, size| all.checked_mul(*size));
+                Making::First {
+                    count: Some(count.filter(|_| dims.is_some()).unwrap_or(-1)),
+                    reorder: number("reorder") != 0,
+                    dims,
+                }
+            }
             "Graph_create" => Making::First {
                 count: Some(number("nnodes")),
                 reorder: number("reorder") != 0,
+                dims: None,
             },
             "Dist_graph_create" | "Dist_graph_create_adjacent" => Making::First {
                 count: None,
                 reorder: number("reorder") != 0,
+                dims: None,
             },
             "Intercomm_create" => Making::Bridge {
                 leader: number("local_leader"),
@@ -398,7 +407,11 @@ impl<'a> Tracker<'a> {
             "Intercomm_merge" => Making::Merge {
                 high: number("high") != 0,
             },
-            "Cart_sub" => Making::Hidden,
+            "Cart_sub" => match given.find("remain_dims").and_then(numbers) {
+                // False is 0, in Fortran, too.
+                Some(remain) => Making::Slice(remain.iter().map(|it| *it != 0).collect()),
+                None => Making::Hidden,
+            },
             "Comm_create_from_group"
             | "Comm_spawn"
             | "Comm_spawn_multiple"
@@ -650,6 +663,16 @@ fn completion(base: &str, arguments: &[Argument]) -> (Which, Vec<i64>) {
         _ => Which::All,
     };
     (which, requests)
+}
+
+/// An array that was recorded as a whole.
+fn numbers(value: &Value) -> Option<Arc<[i64]>> {
+    match value {
+        Value::Numbers(count, all) if usize::try_from(*count) == Ok(all.len()) => {
+            Some(all.as_slice().into())
+        }
+        _ => None,
+    }
 }
 
 /// Arguments by name.

@@ -9,6 +9,7 @@ use super::local::{Birth, Given, Group, Local, Made, Making, Told};
 use super::{Communicator, CommunicatorId, Members, Origin};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// What one rank of a job did with communicators.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +51,8 @@ struct Solver<'a> {
     /// communicator and tag.
     halves: FxHashMap<(u32, u32, CommunicatorId, i64), VecDeque<Half>>,
     by_group: FxHashSet<GroupCall>,
+    /// How many there are in each dimension of those that are grids.
+    grids: FxHashMap<CommunicatorId, Arc<[i64]>>,
 }
 
 /// Parent, members, tag, and how often there was the same before.
@@ -66,6 +69,8 @@ struct Child {
     origin: Origin,
     sides: Vec<Members>,
     takers: Vec<(Index, Local, usize)>,
+    /// If it is a grid, how many there are in each dimension.
+    grid: Option<Arc<[i64]>>,
 }
 
 /// One call of one process, for an operation.
@@ -96,6 +101,7 @@ pub(super) fn solve(
         postponed: Vec::new(),
         halves: FxHashMap::default(),
         by_group: FxHashSet::default(),
+        grids: FxHashMap::default(),
     };
     solver.predefined();
     loop {
@@ -259,10 +265,14 @@ impl<'a> Solver<'a> {
 
     /// Whether some process made a `step`-th call on it, and all that did the same one.
     fn is_step(&self, id: CommunicatorId, step: usize) -> bool {
-        let mut kinds = self
-            .takers_of(id, step)
-            .into_iter()
-            .map(|taker| std::mem::discriminant(&taker.made.making));
+        let mut kinds =
+            self.takers_of(id, step)
+                .into_iter()
+                .map(|taker| match &taker.made.making {
+                    // The array of some may not have been recorded.
+                    Making::Slice(_) => std::mem::discriminant(&Making::Hidden),
+                    making => std::mem::discriminant(making),
+                });
         let Some(first) = kinds.next() else {
             return false;
         };
@@ -308,14 +318,25 @@ impl<'a> Solver<'a> {
                 origin: Origin::Copy,
                 sides: parent.sides.clone(),
                 takers: takers_in(&takers),
+                grid: self.grids.get(&id).cloned(),
             }],
             Making::Split { .. } | Making::SplitType { .. } => self.split(&parent, &takers),
             Making::Create(_) if is_intra => match self.create(&takers) {
                 Some(children) => children,
                 None => return false,
             },
-            Making::First { count, reorder } if is_intra => {
-                first_members(&parent.sides[0], *count, *reorder, &takers)
+            Making::First {
+                count,
+                reorder,
+                dims,
+            } if is_intra => {
+                let mut children = first_members(&parent.sides[0], *count, *reorder, &takers);
+                children.iter_mut().for_each(|it| it.grid = dims.clone());
+                children
+            }
+            Making::Slice(_) | Making::Hidden if is_intra => {
+                let dims = self.grids.get(&id);
+                dims.map_or(Vec::new(), |it| slices(&parent.sides[0], it, &takers))
             }
             Making::Merge { .. } if !is_intra => merge(&parent, &takers),
             Making::Bridge { .. } if is_intra => return self.bridge(id, &takers),
@@ -323,6 +344,8 @@ impl<'a> Solver<'a> {
         };
         for child in children {
             if !child.takers.is_empty() {
+                let next = CommunicatorId(self.first + self.found.len() as u32);
+                self.grids.extend(child.grid.map(|it| (next, it)));
                 self.add(child.origin, Some(id), child.sides, child.takers);
             }
         }
@@ -368,6 +391,7 @@ impl<'a> Solver<'a> {
                     origin,
                     sides: sides.collect(),
                     takers: takers_in(&part),
+                    grid: None,
                 }
             })
             .collect();
@@ -395,6 +419,7 @@ impl<'a> Solver<'a> {
             origin: Origin::Create,
             sides: vec![Members::of(members.into_iter().map(Some))],
             takers: takers_in(&takers),
+            grid: None,
         });
         Some(children.collect())
     }
@@ -554,7 +579,60 @@ fn first_members(
         origin: Origin::Topology,
         sides: vec![members],
         takers: takers_in(&inside),
+        grid: None,
     }]
+}
+
+/// One communicator for each place in those dimensions of a grid that do not remain.
+fn slices(parent: &Members, dims: &[i64], takers: &[Taker<'_>]) -> Vec<Child> {
+    let mut told = takers.iter().filter_map(|it| match &it.made.making {
+        Making::Slice(remain) => Some(remain),
+        _ => None,
+    });
+    let Some(remain) = told.next() else {
+        return Vec::new();
+    };
+    let places = dims.iter().try_fold(1i64, |all, it| all.checked_mul(*it));
+    if remain.len() != dims.len()
+        || places != i64::try_from(parent.ranks.len()).ok()
+        || !told.all(|it| it == remain)
+    {
+        return Vec::new();
+    }
+    // The last dimension is the one in which neighbouring ranks differ.
+    let place = |mut rank: i64| {
+        let mut place = 0;
+        for (size, remains) in dims.iter().zip(remain.iter()).rev() {
+            if !remains {
+                place = place * size + rank % size;
+            }
+            rank /= size;
+        }
+        place
+    };
+    let mut parts: BTreeMap<i64, (Vec<Option<u32>>, Vec<Taker<'_>>)> = BTreeMap::new();
+    for (rank, world) in (0..).zip(&parent.ranks) {
+        parts.entry(place(rank)).or_default().0.push(*world);
+    }
+    for taker in takers {
+        let position = taker.position.and_then(|it| i64::try_from(it).ok());
+        if let Some(part) = position.and_then(|it| parts.get_mut(&place(it))) {
+            part.1.push(*taker);
+        }
+    }
+    let left = dims.iter().zip(remain.iter()).filter(|it| *it.1);
+    let left: Arc<[i64]> = left.map(|it| *it.0).collect();
+    let mut children: Vec<Child> = parts
+        .into_values()
+        .map(|(ranks, takers)| Child {
+            origin: Origin::Topology,
+            sides: vec![Members::of(ranks)],
+            takers: takers_in(&takers),
+            grid: Some(Arc::clone(&left)),
+        })
+        .collect();
+    children.sort_by_key(|child| child.takers.iter().map(|it| it.0).min());
+    children
 }
 
 /// A communicator of both sides.
@@ -585,5 +663,6 @@ fn merge(parent: &Communicator, takers: &[Taker<'_>]) -> Vec<Child> {
         takers: takers
             .map(|(process, local, _)| (process, local, 0))
             .collect(),
+        grid: None,
     }]
 }

@@ -194,6 +194,7 @@ fn topologies() {
     let grid = |reorder| Making::First {
         count: Some(4),
         reorder,
+        dims: None,
     };
     let mut processes = job(5, |_| {
         vec![
@@ -209,6 +210,42 @@ fn topologies() {
     assert_eq!(found.members(0, born(0)), known(&[0, 1, 2, 3]));
     assert!(found.members(4, born(0)).is_empty());
     assert_eq!(found.members(0, born(1)), [vec![Some(3), None, None, None]]);
+}
+
+#[test]
+fn slices_of_grids() {
+    let grid = Making::First {
+        count: Some(6),
+        reorder: false,
+        dims: Some([2, 3].into()),
+    };
+    let slice = |remain: &[bool]| Making::Slice(remain.into());
+    let mut processes = job(7, |_| {
+        vec![
+            made(Local::World, grid.clone()),
+            made(born(0), slice(&[false, true])),
+            made(born(0), slice(&[true, false])),
+            made(born(0), Making::Copy),
+            // Of a copy; of a slice; and where the array was not recorded.
+            made(born(3), slice(&[true, true])),
+            made(born(1), slice(&[false])),
+            made(born(0), Making::Hidden),
+        ]
+    });
+    processes[6].made[0].truncate(1);
+    processes[6].made[0][0].given = Given::Nothing;
+    // Of one of them the array was not recorded; of another its rank tells.
+    processes[4].made[0][1].making = Making::Hidden;
+    let found = solved(&processes);
+    assert_eq!(found.members(4, born(1)), known(&[3, 4, 5]));
+    assert_eq!(found.members(0, born(1)), known(&[0, 1, 2]));
+    assert_eq!(found.members(4, born(2)), known(&[1, 4]));
+    assert_eq!(found.members(5, born(4)), known(&[0, 1, 2, 3, 4, 5]));
+    assert_eq!(found.members(5, born(5)), known(&[5]));
+    assert!(found.members(5, born(6)).is_empty());
+    // Who do not agree make nothing that is known.
+    processes[2].made[0][1].making = slice(&[true, true]);
+    assert!(solved(&processes).members(0, born(1)).is_empty());
 }
 
 #[test]
