@@ -41,6 +41,12 @@
 //   bugs neighbours_missing     rank 2 does not come to MPI_Neighbor_allgather
 //   bugs one_sends_twice        rank 3 sends the tag of rank 2
 //   bugs worker_tag             rank 2 sends its last result with another tag
+//   bugs numbered_receive       of messages with tags by their rounds, rank 3 asks for that of the next round once
+//   bugs numbered_send          rank 2 sends one with the tag of the next round
+//   bugs numbered_source        rank 3 asks rank 1 once for what rank 2 sends
+//   bugs rows_and_columns       ranks 0 and 3 sum over columns before rows once
+//   bugs wildcard_untold        a receive from anybody takes what a later one needs, and nothing tells whose it was
+//   bugs test_loop_copy         MPI_Test again and again for a message that is sent in another communicator
 //
 // A right trace of a run that was killed shows each rank, and each of its threads, in the call in which it waits.
 
@@ -479,6 +485,60 @@ KERNEL(worker_tag) {
         }
 }
 
+// A message to the next rank each round, its tag the round's; `wrong` says what rank 2 or 3 does in the fourth.
+static void numbered(int wrong) {
+    for (int round = 1; round <= 8; round++) {
+        int is_wrong = round == 4;
+        int from = is_wrong && rank == 3 && wrong == 3 ? 1 : (rank + size - 1) % size;
+        int asked = is_wrong && rank == 3 && wrong == 1 ? round + 1 : round;
+        int sent = is_wrong && rank == 2 && wrong == 2 ? round + 1 : round;
+        MPI_Request request;
+        MPI_Irecv(&word, 1, MPI_INT, from, asked, MPI_COMM_WORLD, &request);
+        SEND((rank + 1) % size, sent);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+KERNEL(numbered_receive) { numbered(1); }
+
+KERNEL(numbered_send) { numbered(2); }
+
+KERNEL(numbered_source) { numbered(3); }
+
+__attribute__((noinline)) static void sum(MPI_Comm over) { MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, over); }
+
+KERNEL(rows_and_columns) {
+    MPI_Comm row, column;
+    MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &row);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &column);
+    for (int round = 0; round < 5; round++) {
+        int is_wrong = round == 2 && (rank == 0 || rank == 3);
+        sum(is_wrong ? column : row);
+        sum(is_wrong ? row : column);
+    }
+}
+
+KERNEL(wildcard_untold) {
+    if (rank != 2) usleep(300000);
+    if (rank > 0) SEND(0, 3);
+    if (rank == 0) {
+        RECV(MPI_ANY_SOURCE, 3);
+        for (int from = 2; from < size; from++) RECV(from, 3);
+    }
+}
+
+KERNEL(test_loop_copy) {
+    MPI_Comm copy;
+    MPI_Request request;
+    int done = 0;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    if (rank == 1) SEND(0, 3);
+    if (rank == 0) {
+        MPI_Irecv(&word, 1, MPI_INT, 1, 3, copy, &request);
+        while (!done && usleep(500) == 0) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -488,7 +548,8 @@ static const struct {
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
-    X(neighbours_missing), X(one_sends_twice), X(worker_tag),
+    X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
+    X(wildcard_untold), X(test_loop_copy),
 };
 
 int main(int argc, char **argv) {

@@ -242,8 +242,9 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let (mut groups, places): (Vec<Group>, Vec<&Coordinates>) =
         apart(groups, &waiting).into_iter().unzip();
     let order = Order::new(&program, &places);
+    let doubts = doubts(conversations, &matching);
     // While a job goes on, a look at it costs what is new.
-    if !goes_on || !waiting.stuck.is_empty() {
+    if !goes_on || !waiting.stuck.is_empty() || !doubts.is_empty() {
         let in_loops = groups.iter_mut().filter(|it| !it.loops.is_empty());
         for group in in_loops.take(MOST_RECOUNTED) {
             if let Some(task) = group.tasks.first().and_then(|it| observed.tasks.get(it)) {
@@ -274,7 +275,6 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         false => None,
     };
     let steals = steals(conversations, &matching, &waiting);
-    let doubts = doubts(conversations, &matching);
     let told = told(conversations, &mismatches, &loose, circle.as_ref()).chain(
         race.iter()
             .chain(&steals)

@@ -298,8 +298,11 @@ impl<'a> Usual<'a> {
         let conversation = self.tasks.get(&from)?;
         let series = series(conversation, Way::Sent);
         let is_stray = |it: &Said| {
-            let part = it.part;
-            self.matching.partner(PartId { task: from, part }).is_none()
+            let is_taken = |part| {
+                let id = PartId { task: from, part };
+                self.matching.partner(id).is_some()
+            };
+            it.part.is_some_and(|it| !is_taken(it))
         };
         // What nobody ever takes is sent again and again, others between.
         let is_again = |at: usize, it: &Said| {
@@ -318,7 +321,7 @@ impl<'a> Usual<'a> {
             let is_wanted = (next.peer, next.tag) == (wait.from, tag);
             (is_wanted && !it.is(next)).then_some((it, next))
         })?;
-        let operation = conversation.parts.get(said.part)?.operation;
+        let operation = conversation.parts.get(said.part?)?.operation;
         Some(Misdirection {
             from,
             sent: Envelope {
@@ -349,7 +352,7 @@ impl<'a> Usual<'a> {
             let next = self.examples.next(task, Way::Asked, &series, at)?;
             (!it.is(next) && self.has_stray(task, it, next)).then_some((it, next))
         })?;
-        let operation = conversation.parts.get(said.part)?.operation;
+        let operation = conversation.parts.get(said.part?)?.operation;
         Some(Misdirection {
             from: next.peer,
             sent: Envelope {

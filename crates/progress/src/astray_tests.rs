@@ -325,3 +325,19 @@ fn a_normal_run_tells_of_a_single_message() {
         ]
     );
 }
+
+#[test]
+fn what_was_settled_and_left_out_is_of_the_series() {
+    let mut job = numbered(8, |round, task| {
+        let wrong = (send(0, 4, Mode::Standard), receive(Peer::Task(2), Some(54)));
+        ((round, task) == (4, 3)).then_some(wrong)
+    });
+    // Three rounds of two calls each.
+    for conversation in job.0.values_mut() {
+        conversation.leave_out(6);
+    }
+    assert_eq!(
+        sentences(&job, None),
+        ["rank 3 asked rank 2 for a message with tag 54 instead of 4 in MPI_Irecv"]
+    );
+}

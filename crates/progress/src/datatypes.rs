@@ -143,10 +143,9 @@ pub(crate) fn agree(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
 pub(crate) fn are_unlike(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
     let is_anything = |it: &Unit| matches!(it.name(), Some("MPI_BYTE" | "MPI_PACKED"));
     let is_mixed = sent.0.name().is_none() || room.0.name().is_none();
-    sent.0 != room.0
-        && !is_anything(sent.0)
-        && !is_anything(room.0)
-        && !(is_mixed && agree(sent, room))
+    let may_be_alike = is_mixed && agree(sent, room);
+    let are_plain = !is_anything(sent.0) && !is_anything(room.0);
+    sent.0 != room.0 && are_plain && !may_be_alike
 }
 
 /// The datatypes of a thread.

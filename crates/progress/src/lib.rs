@@ -97,7 +97,7 @@ pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
     Amount, Amounts, Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part,
-    PartKind, Peer, Role, Shape, Size, State, Step, Waits, Wildcard,
+    PartKind, Peer, Role, Shape, Size, State, Step, Unstarted, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
 pub use replay::{Circle, without_buffers};

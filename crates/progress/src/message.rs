@@ -11,6 +11,7 @@ use crate::loose::LooseEnd;
 use crate::mpi_group::MpiGroup;
 use crate::onesided::Accesses;
 use crate::resources::Resources;
+use crate::series::{Recent, Way, said};
 use crate::strand::{Doing, Strand};
 use crate::usage::Usage;
 pub use lockstep_trace::CommunicatorId;
@@ -273,6 +274,9 @@ pub enum Waits {
     Unknown,
 }
 
+/// A persistent receive, and the first call that waited for it while it did not run: function, trace and event.
+pub type Unstarted = (PartKind, Arc<str>, TraceName, u64);
+
 /// What a task did, as far as others could notice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conversation {
@@ -306,10 +310,12 @@ pub struct Conversation {
     pub is_cut: bool,
     /// To whom and with which tags messages went that came before, some of them.
     pub sent: BTreeSet<Envelope>,
+    /// The last messages that came before, of what may be a series.
+    pub(crate) recent: Option<Box<Recent>>,
     /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
     pub idle: Vec<(PartKind, bool)>,
-    /// Persistent receives that it waited for while they did not run, the first call of each: function, trace and event.
-    pub unstarted: Vec<(PartKind, Arc<str>, TraceName, u64)>,
+    /// Persistent receives that it waited for while they did not run.
+    pub unstarted: Vec<Unstarted>,
     /// Requests that run, by their handles; and handles of completed requests that other threads must have begun.
     pub running: Vec<(i64, Vec<usize>)>,
     /// See there.
@@ -422,6 +428,15 @@ impl Conversation {
         }
     }
 
+    /// Keeps a part that is left out as long as it is one of the last, for the series that goes on.
+    pub(crate) fn follow(&mut self, part: &PartKind) {
+        for way in [Way::Sent, Way::Asked] {
+            if let Some(it) = said(part, true, way) {
+                self.recent.get_or_insert_default().add(way, it);
+            }
+        }
+    }
+
     /// Leaves out the first operations, and what they began; gives how many parts that were. They have to be
     /// settled: those of all tasks together.
     pub(crate) fn leave_out(&mut self, operations: usize) -> usize {
@@ -430,6 +445,7 @@ impl Conversation {
         for part in std::mem::replace(&mut self.parts, rest) {
             self.count(&part.kind);
             self.remember(&part.kind);
+            self.follow(&part.kind);
         }
         self.operations.drain(..operations);
         self.is_cut |= operations > 0;
@@ -573,6 +589,11 @@ impl Conversation {
         self.unclear.extend(other.unclear);
         self.is_cut |= other.is_cut;
         self.sent.extend(other.sent);
+        // How those of two threads are in order is not known.
+        self.recent = match (self.recent.take(), other.recent) {
+            (Some(_), Some(_)) => None,
+            (own, others) => own.or(others),
+        };
         for (communicator, count) in other.settled {
             *self.settled.entry(communicator).or_default() += count;
         }

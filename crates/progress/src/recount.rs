@@ -11,7 +11,7 @@
 //! Where each iteration begins with the same function, the first call of MPI of each has to be of one line and one
 //! communicator. If not, no number is said.
 //!
-//! *Costs*: one pass over the trace of a task. *Not for*: several calls in one line, or below functions, that differ in nothing
+//! *Costs*: one pass over the trace of a task, of [`LONGEST`] events at most. *Not for*: several calls in one line, or below functions, that differ in nothing
 //! that is looked at.
 
 use crate::analysis::Task;
@@ -71,6 +71,9 @@ impl Checked {
     }
 }
 
+/// Events of a trace that is gone over: longer ones take seconds.
+const LONGEST: u64 = 20_000_000;
+
 /// Leaves out of a task's loops, by function and first call, those whose iteration may be another one.
 pub(crate) fn recount(
     run: &Run,
@@ -78,7 +81,8 @@ pub(crate) fn recount(
     task: &Task,
     loops: &mut Vec<(String, u64)>,
 ) {
-    let Some(thread) = run.trace(task.trace) else {
+    let thread = run.trace(task.trace);
+    let Some(thread) = thread.filter(|it| it.events <= LONGEST) else {
         return;
     };
     let ids = |name: &str| -> Vec<FunctionId> {

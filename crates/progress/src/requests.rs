@@ -387,7 +387,9 @@ mod tests {
         it.start(HANDLE, vec![0]);
         assert_eq!(it.template(HANDLE), Some((&sent()[..], true)));
         assert!(it.idle().is_empty());
+        assert!(!it.is_idle(HANDLE));
         assert_eq!(it.complete(HANDLE), [0]);
+        assert!(it.is_idle(HANDLE));
         assert_eq!(it.idle(), [(sent()[0].clone(), true)]);
         it.start(HANDLE, vec![1]);
         assert_eq!(it.free(HANDLE), [1]);

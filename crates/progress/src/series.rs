@@ -12,12 +12,12 @@
 //! *Not for*: by itself: that a message is not the next one of a series says nothing, unless the other side has that one.
 
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-/// A message of a series: a part, and with whom.
+/// A message of a series: a part, unless that is settled and left out, and with whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Said {
-    pub part: usize,
+    pub part: Option<usize>,
     pub peer: u32,
     pub tag: i64,
     pub communicator: CommunicatorId,
@@ -53,51 +53,92 @@ pub(crate) enum Way {
     Asked,
 }
 
-/// All messages of a task of one way, in order.
+/// With whom a part is a message of one way, with which tag, and in which communicator.
+pub(crate) fn said(kind: &PartKind, is_complete: bool, way: Way) -> Option<Message> {
+    let (peer, tag, communicator) = match (way, kind) {
+        (
+            Way::Sent,
+            PartKind::Send {
+                to,
+                tag,
+                communicator,
+                ..
+            },
+        ) => (to, *tag, communicator),
+        (
+            Way::Asked,
+            PartKind::Receive {
+                from,
+                tag: Some(tag),
+                communicator,
+                wildcard: None,
+                ..
+            },
+        ) => (from, *tag, communicator),
+        (
+            Way::Asked,
+            PartKind::Probe {
+                from,
+                tag: Some(tag),
+                communicator,
+            },
+        ) if !is_complete => (from, *tag, communicator),
+        _ => return None,
+    };
+    match *peer {
+        Peer::Task(peer) => Some((peer, tag, *communicator)),
+        _ => None,
+    }
+}
+
+/// All messages of a task of one way, in order: of what came before those that are here, the last ones.
 pub(crate) fn series(conversation: &Conversation, way: Way) -> Vec<Said> {
+    let recent = conversation.recent.iter().flat_map(|it| it.of(way));
+    let recent = recent.map(|it| (None, *it));
     let parts = conversation.parts.iter().enumerate();
-    let said = parts.filter_map(|(part, it)| {
-        let (peer, tag, communicator) = match (way, &it.kind) {
-            (
-                Way::Sent,
-                PartKind::Send {
-                    to,
-                    tag,
-                    communicator,
-                    ..
-                },
-            ) => (to, *tag, communicator),
-            (
-                Way::Asked,
-                PartKind::Receive {
-                    from,
-                    tag: Some(tag),
-                    communicator,
-                    wildcard: None,
-                    ..
-                },
-            ) => (from, *tag, communicator),
-            (
-                Way::Asked,
-                PartKind::Probe {
-                    from,
-                    tag: Some(tag),
-                    communicator,
-                },
-            ) if !it.complete => (from, *tag, communicator),
-            _ => return None,
+    let parts =
+        parts.filter_map(|(part, it)| Some((Some(part), said(&it.kind, it.complete, way)?)));
+    let all = recent.chain(parts);
+    all.map(|(part, (peer, tag, communicator))| Said {
+        part,
+        peer,
+        tag,
+        communicator,
+    })
+    .collect()
+}
+
+/// With whom, with which tag, and in which communicator.
+pub(crate) type Message = (u32, i64, CommunicatorId);
+
+/// The last messages of a task that are settled and left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Recent {
+    sent: VecDeque<Message>,
+    asked: VecDeque<Message>,
+}
+
+/// So many of each way.
+pub(crate) const MOST_RECENT: usize = 12;
+
+impl Recent {
+    pub fn add(&mut self, way: Way, it: Message) {
+        let all = match way {
+            Way::Sent => &mut self.sent,
+            Way::Asked => &mut self.asked,
         };
-        let Peer::Task(peer) = *peer else {
-            return None;
-        };
-        Some(Said {
-            part,
-            peer,
-            tag,
-            communicator: *communicator,
-        })
-    });
-    said.collect()
+        if all.len() == MOST_RECENT {
+            all.pop_front();
+        }
+        all.push_back(it);
+    }
+
+    fn of(&self, way: Way) -> &VecDeque<Message> {
+        match way {
+            Way::Sent => &self.sent,
+            Way::Asked => &self.asked,
+        }
+    }
 }
 
 /// The tasks of a job, and of a normal run.
@@ -204,7 +245,7 @@ mod tests {
 
     fn next(of: &[(u32, i64)]) -> Option<(u32, i64)> {
         let said = of.iter().map(|&(peer, tag)| Said {
-            part: 0,
+            part: None,
             peer,
             tag,
             communicator: CommunicatorId(0),

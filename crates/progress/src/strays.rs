@@ -4,12 +4,11 @@
 use crate::analysis::Facts;
 use crate::loose::{Loose, LooseEnd};
 use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
+use crate::message::{CommunicatorId, Conversation, PartKind, Peer, Unstarted};
 use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// A message that nobody received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +60,16 @@ pub(crate) fn calls<'a>(
     tasks: &'a BTreeMap<u32, Conversation>,
     waiting: &'a Waiting,
 ) -> impl Iterator<Item = (TraceName, u64)> + 'a {
-    let is_meant = |it: &&Stray| waiting.waits.iter().any(|wait| it.is_for(wait));
+    let is_other = |it: &Stray, wait: &Wait| match &wait.why {
+        Why::OtherTag(_, tags) => {
+            (it.from, it.to) == (wait.to, wait.from) && tags.as_slice() == [it.tag]
+        }
+        _ => false,
+    };
+    let is_meant = move |it: &&Stray| {
+        let mut waits = waiting.waits.iter();
+        waits.any(|wait| it.is_for(wait) || is_other(it, wait))
+    };
     let strays = strays.iter().filter(is_meant).take(MOST_LOCATED);
     strays.filter_map(|it| tasks.get(&it.from)?.call(it.operation))
 }
@@ -150,7 +158,7 @@ pub(crate) fn not_started(facts: &Facts<'_>, loose: &Loose) -> Option<String> {
 pub(crate) fn unstarted_receive<'a>(
     tasks: &'a BTreeMap<u32, Conversation>,
     loose: &Loose,
-) -> Option<(u32, &'a (PartKind, Arc<str>, TraceName, u64))> {
+) -> Option<(u32, &'a Unstarted)> {
     let LooseEnd::NeverReceived { to, tag, .. } = loose.end else {
         return None;
     };
@@ -186,6 +194,24 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
     let waits = progress.waiting.waits.iter();
     let wanted = waits.filter(|it| waiting.contains(&it.from));
     for wait in wanted {
+        // Where nothing tells who is wrong: the only one that came instead, and where it was sent.
+        if let Why::OtherTag(_, tags) = &wait.why
+            && let [tag] = tags.as_slice()
+            && let Some(stray) = facts
+                .strays
+                .iter()
+                .find(|it| (it.from, it.to, it.tag) == (wait.to, wait.from, *tag))
+        {
+            let sentence = format!(
+                "sent {} a message with tag {tag} that nobody received{}",
+                who(progress, &[stray.to]),
+                called(facts, stray.from, stray.operation)
+            );
+            return Some(Unreceived {
+                from: stray.from,
+                sentence,
+            });
+        }
         let Why::Message(Some(tag)) = wait.why else {
             continue;
         };
@@ -230,4 +256,47 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message_tests::receive;
+    use lockstep_trace::{ProcessName, ThreadName};
+
+    #[test]
+    fn a_wait_for_what_was_not_started_explains_a_message_that_fits() {
+        let trace = TraceName {
+            process: ProcessName {
+                job: 0,
+                rank: 2,
+                sibling: 0,
+            },
+            thread: ThreadName::Main(0),
+        };
+        let kind = receive(Peer::Task(1), Some(3));
+        let conversation = Conversation {
+            unstarted: vec![(kind, "MPI_Wait".into(), trace, 7)],
+            ..Conversation::default()
+        };
+        let tasks = [(2, conversation)].into();
+        let found = |from: u32, to: u32, tag: i64| {
+            let loose = Loose {
+                tasks: vec![from],
+                end: LooseEnd::NeverReceived {
+                    name: "MPI_Start".to_owned(),
+                    to,
+                    tag,
+                },
+                first: None,
+                site: None,
+                times: 1,
+            };
+            unstarted_receive(&tasks, &loose).map(|(task, it)| (task, it.3))
+        };
+        assert_eq!(found(1, 2, 3), Some((2, 7)));
+        assert_eq!(found(1, 2, 4), None);
+        assert_eq!(found(0, 2, 3), None);
+        assert_eq!(found(1, 0, 3), None);
+    }
 }

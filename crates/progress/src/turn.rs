@@ -11,6 +11,7 @@
 //! look-up a call; 12 bytes for each call that is kept. *Not for*: calls that ask ([`crate::poll`]), persistent requests, windows.
 
 use crate::message::{Conversation, Operation, Part, PartKind, Peer, Waits};
+use crate::series::MOST_RECENT;
 use lockstep_trace::{FunctionId, RecordKey, Unresolved};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -159,7 +160,8 @@ impl Tail {
     pub fn leave_out(&mut self, turns: usize, said: &mut Conversation) {
         let mut steps = 0;
         let mut remembered = FxHashSet::default();
-        for number in self.turns.drain(..turns.min(self.turns.len())) {
+        let turns = turns.min(self.turns.len());
+        for (at, number) in self.turns.drain(..turns).enumerate() {
             let Some(turn) = self.known.get(number as usize) else {
                 continue;
             };
@@ -167,6 +169,9 @@ impl Tail {
             turn.parts.iter().for_each(|it| said.count(it));
             if remembered.insert(number) {
                 turn.parts.iter().for_each(|it| said.remember(it));
+            }
+            if at + MOST_RECENT >= turns {
+                turn.parts.iter().for_each(|it| said.follow(it));
             }
         }
         self.events.drain(..steps.min(self.events.len()));

@@ -35,7 +35,10 @@ const MESSAGES: &[Case] = &[
     (
         "other_communicator",
         "deadlock",
-        &["rank 0 sent rank 1 a message with tag 3 of #1 {0-3} that nobody received"],
+        &[
+            "rank 0 sent rank 1 a message with tag 3 of #1 {0-3} that nobody received (MPI_Send at bugs.c:",
+            "): rank 1 waits for one of MPI_COMM_WORLD",
+        ],
     ),
     (
         "wildcard_steals",
@@ -96,6 +99,23 @@ const MESSAGES: &[Case] = &[
         ],
     ),
     (
+        "numbered_receive",
+        "deadlock",
+        &["; rank 3 asked rank 2 for a message with tag 5 instead of 4 in MPI_Irecv at bugs.c:"],
+    ),
+    (
+        "numbered_send",
+        "deadlock",
+        &["; rank 2 sent rank 3 a message with tag 5 instead of 4 in MPI_Send at bugs.c:"],
+    ),
+    (
+        "numbered_source",
+        "deadlock",
+        &[
+            "; rank 3 asked rank 1 for a message with tag 4 instead of rank 2 in MPI_Irecv at bugs.c:",
+        ],
+    ),
+    (
         "fewer_rounds",
         "deadlock",
         &[
@@ -122,6 +142,12 @@ const COLLECTIVES: &[Case] = &[
             "rank 2 waits in MPI_Allreduce",
             "for rank 3 to call MPI_Allreduce of #3 {2,3}",
         ],
+    ),
+    (
+        "rows_and_columns",
+        "deadlock",
+        // Two calls a round: in which it is, the calls do not tell.
+        &[" in sum(), for rank 2 to call MPI_Allreduce of #"],
     ),
     (
         "two_orders",
@@ -303,6 +329,23 @@ const POLLS: &[Case] = &[
         &[
             "rank 0 waits calling MPI_Test on and on",
             "for a message from rank 1 with tag 3",
+        ],
+    ),
+    (
+        "test_loop_copy",
+        "livelock",
+        &[
+            "rank 1 sent rank 0 a message with tag 3 of MPI_COMM_WORLD that nobody received (MPI_Send at bugs.c:",
+            "): rank 0 waits for one of #1 {0-3}",
+        ],
+    ),
+    (
+        "wildcard_untold",
+        "slow",
+        &[
+            "rank 0 is still in MPI_Recv at bugs.c:",
+            "for a message from rank 2 with tag 3, which MPI_Recv at bugs.c:",
+            " from anybody may have taken: look there",
         ],
     ),
     (

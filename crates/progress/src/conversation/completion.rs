@@ -2,13 +2,10 @@
 
 use super::Said;
 use crate::answer::{had_none, status};
-use crate::message::{PartKind, Peer};
+use crate::message::{PartKind, Peer, Unstarted};
 use crate::requests::Named;
-use lockstep_trace::{Resolved, TraceName};
+use lockstep_trace::Resolved;
 use std::sync::Arc;
-
-/// A receive, and the call that waited for it.
-type Unstarted = (PartKind, Arc<str>, TraceName, u64);
 
 /// So many of a thread are known.
 const MOST_UNSTARTED: usize = 16;
