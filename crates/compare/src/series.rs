@@ -378,7 +378,7 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
             of.push((*trace, found));
         }
     }
-    let mut departures = Vec::new();
+    let mut departures: Vec<(Kind, Departure)> = Vec::new();
     for (key, callers) in keys.iter().filter(|(key, _)| !varies.contains(*key)) {
         for (trace, found) in callers {
             let Some(difference) = &found.first else {
@@ -411,7 +411,7 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
                 }
                 _ => said.to_string(),
             };
-            departures.push(Departure {
+            let departure = Departure {
                 trace: *trace,
                 event: difference.event,
                 function: key.0.clone(),
@@ -419,10 +419,25 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
                 said: absolute(&difference.faulty, &difference.normal),
                 normal: absolute(&difference.normal, &difference.faulty),
                 is_sure,
-            });
+            };
+            departures.push((found.kind, departure));
         }
     }
-    departures
+    // Of several arguments of one call, that which says most.
+    departures.sort_by_key(|(kind, _)| weight(*kind));
+    departures.into_iter().map(|(_, it)| it).collect()
+}
+
+/// How much an argument says, least of all a count: so many of one datatype may be so many of another.
+fn weight(kind: Kind) -> u8 {
+    match kind {
+        Kind::Comm => 0,
+        Kind::Op | Kind::Datatype => 1,
+        Kind::Peer => 2,
+        Kind::Tag => 3,
+        Kind::Long => 4,
+        _ => 5,
+    }
 }
 
 /// An argument of a trace that says something else, among those who make the same call.
@@ -663,5 +678,13 @@ mod tests {
         let count = [alike(), argument(Kind::Int, 7, Some((3, 2, 7))), alike()];
         assert_eq!(told(&count, 1, &[9, 2, 2, 2, 2, 5, 1], false), Some(false));
         assert_eq!(told(&count, 1, &[2, 2, 2, 2, 2, 2, 2], false), Some(true));
+    }
+
+    #[test]
+    fn a_communicator_says_more_than_a_datatype_and_that_more_than_a_count() {
+        let mut kinds = [Kind::Int, Kind::Tag, Kind::Datatype, Kind::Comm];
+        kinds.sort_by_key(|kind| weight(*kind));
+        let expected = [Kind::Comm, Kind::Datatype, Kind::Tag, Kind::Int];
+        assert_eq!(kinds, expected);
     }
 }
