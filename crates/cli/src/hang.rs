@@ -152,16 +152,9 @@ impl Watcher for Hang {
             return None;
         }
         let now = Instant::now();
-        let Some(Reading {
-            found,
-            there,
-            is_ended,
-            ..
-        }) = self.read(directory, events)
-        else {
-            return None;
-        };
-        let (mut found, there, is_ended) = (found.clone(), there.clone(), *is_ended);
+        let read = self.read(directory, events)?;
+        let (mut found, there) = (read.found.clone(), read.there.clone());
+        let is_ended = read.is_ended;
         let all = there.iter().filter_map(|(pid, _)| status(*pid));
         let ticks: u64 = all.map(|it| it.ticks).sum();
         let taken = Duration::from_secs(ticks) / clock_ticks_per_second().max(1) as u32;

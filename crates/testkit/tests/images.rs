@@ -187,7 +187,7 @@ fn a_fault_is_put_into_calls_of_mpi_that_a_library_makes() {
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = uses_halo(mpi);
         for place in ["MPI_Send#6", "halo_exchange#6"] {
-            let directory = scratch.join(&format!("{mpi:?}-{place}"));
+            let directory = scratch.join(format!("{mpi:?}-{place}"));
             for more in [&["-o", text(&directory)][..], &[]] {
                 let mut words = mpi.launch(4);
                 words.push(text(&program).to_owned());
