@@ -7,7 +7,7 @@ use crate::ends::{crashed, ended, ended_for_a_mistake, unfinalized};
 use crate::freed;
 use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
-use crate::loose::{Loose, loose_ends, loose_ends_so_far, never_finalized};
+use crate::loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized};
 use crate::matching::Matching;
 use crate::message::CommunicatorId;
 use crate::message::Conversation;
@@ -252,6 +252,14 @@ fn conclude(
         (true, true) => loose_ends_so_far(conversations, &matching),
         (true, false) => loose_ends(conversations, &observed.membership, &matching),
     };
+    // Of a process that runs, one thread was read after the other.
+    if run
+        .processes
+        .iter()
+        .all(|it| it.end.kind != EndKind::Running)
+    {
+        loose.extend(at_once(conversations));
+    }
     if observed.is_whole && waiting.stuck.is_empty() {
         let unfinalized = unfinalized(&observed.tasks, conversations);
         loose.extend(never_finalized(unfinalized));
@@ -289,6 +297,10 @@ fn conclude(
     causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
     let told = told.chain(astray.iter().filter_map(|it| it.call));
     let told = told.chain(causes.iter().filter_map(|it| it.call));
+    // Where who crashed was last in MPI.
+    let died = crashed(&observed.tasks);
+    let died = died.iter().filter_map(|it| conversations.get(it));
+    let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
