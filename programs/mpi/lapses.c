@@ -27,6 +27,8 @@
 //   lapses attached        a buffer is attached where there is one
 //   lapses unwaited        a read of a file that is begun and never waited for
 //   lapses readonly        a write to a file that was opened for reading
+//   lapses unclosed        a file that is not closed
+//   lapses given_up        the request of a receive is freed before it is over
 //   lapses cancelled       a receive is cancelled, and what was meant for it comes later
 //   lapses exposed         a window is exposed, and that never ends
 //   lapses unstarted       a persistent receive is waited for and freed, never started
@@ -522,6 +524,22 @@ static void file(int mode, int waits, int writes) {
 static void unwaited(void) { file(MPI_MODE_RDONLY, 0, 0); }
 static void readonly(void) { file(MPI_MODE_RDONLY, 1, 1); }
 
+static void unclosed(void) {
+  MPI_File open;
+  MPI_File_open(MPI_COMM_WORLD, "/dev/zero", MPI_MODE_RDONLY, MPI_INFO_NULL, &open);
+}
+
+static void given_up(void) {
+  MPI_Request request;
+  if (rank == 1) {
+    MPI_Irecv(value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request); // given up
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) MPI_Send(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 // Whose messages these are nobody asks; those behind the barrier are others. A send may be given up.
 static void anybodys(void) {
   MPI_Request request;
@@ -707,7 +725,8 @@ static const struct {
     {"unlocked", unlocked},   {"copied", copied},
     {"split", split},         {"dims", dims},
     {"nobody", nobody},       {"nodes", nodes},
-    {"direction", direction},
+    {"direction", direction}, {"unclosed", unclosed},
+    {"given_up", given_up},
 };
 
 int main(int argc, char **argv) {

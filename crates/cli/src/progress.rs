@@ -163,10 +163,11 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
             out,
             "{mark} group {id}: {} ({}{})",
             found.who(&group.tasks),
-            word(group.activity),
+            word(found, group),
             loops(group)
         )?;
-        if let Some(leaf) = &group.leaf {
+        let is_over = group.activity == Activity::Finished;
+        if let Some(leaf) = group.leaf.as_ref().filter(|_| !is_over) {
             writeln!(out, "      {}  may be over", output::printable(leaf))?;
         }
         for place in group.stack.iter().rev() {
@@ -176,7 +177,7 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
             writeln!(
                 out,
                 "      {}{}",
-                output::printable(&place.function),
+                output::printable(&lockstep_trace::c_name(&place.function)),
                 output::printable(&at)
             )?;
         }
@@ -219,8 +220,15 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn word(activity: Activity) -> &'static str {
-    match activity {
+fn word(found: &Found, group: &Group) -> &'static str {
+    // Their first threads wait for others of theirs.
+    let waits = |task: &u32| {
+        let first = found.tasks.get(task).map(|it| it.trace);
+        let mut inside = found.waiting.inside.iter();
+        inside.any(|it| Some(it.from) == first)
+    };
+    match group.activity {
+        Activity::Computation if group.tasks.iter().all(waits) => "waits",
         Activity::Computation => "computes",
         Activity::Communication => "in MPI",
         Activity::Ended => "ended",
@@ -232,6 +240,10 @@ fn loops(group: &Group) -> String {
     let mut text = String::new();
     for (name, iteration) in &group.loops {
         // A string takes everything.
+        let name = match name.rsplit_once('/') {
+            Some((function, call)) => format!("{function}/{}", lockstep_trace::c_name(call)),
+            None => name.clone(),
+        };
         let _ = write!(text, ", {name} iteration {iteration}");
     }
     text

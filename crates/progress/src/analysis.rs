@@ -7,7 +7,7 @@ use crate::ends::{crashed, ended, ended_for_a_mistake, unfinalized};
 use crate::freed;
 use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
-use crate::loose::{Loose, loose_ends, loose_ends_so_far, never_finalized};
+use crate::loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized};
 use crate::matching::Matching;
 use crate::message::CommunicatorId;
 use crate::message::Conversation;
@@ -259,6 +259,14 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         (true, true) => loose_ends_so_far(conversations, &matching),
         (true, false) => loose_ends(conversations, &observed.membership, &matching),
     };
+    // Of a process that runs, one thread was read after the other.
+    if run
+        .processes
+        .iter()
+        .all(|it| it.end.kind != EndKind::Running)
+    {
+        loose.extend(at_once(conversations));
+    }
     if observed.is_whole && waiting.stuck.is_empty() {
         let unfinalized = unfinalized(&observed.tasks, conversations);
         loose.extend(never_finalized(unfinalized));
@@ -309,6 +317,10 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let told = told.chain(unstarted.map(|(_, it)| (it.2, it.3)));
     let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
     let told = told.chain(calls(&strays, conversations, &waiting));
+    // Where who crashed was last in MPI.
+    let died = crashed(&observed.tasks);
+    let died = died.iter().filter_map(|it| conversations.get(it));
+    let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.

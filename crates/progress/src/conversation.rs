@@ -27,8 +27,11 @@ use lockstep_trace::{
     Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, Run, SourceLine, TraceName,
     Unresolved,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
+
+/// So many handles of requests are known.
+const MOST_GIVEN: usize = 1 << 12;
 
 /// A call that is not over.
 #[derive(Debug, Clone)]
@@ -84,6 +87,8 @@ pub(crate) struct Said {
     pub conversation: Conversation,
     requests: Requests,
     past: Past,
+    /// Handles that calls gave for requests; none where there were more than are kept.
+    made_requests: Option<FxHashSet<i64>>,
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
@@ -142,6 +147,7 @@ impl Said {
             conversation,
             requests: Requests::default(),
             past: Past::default(),
+            made_requests: Some(FxHashSet::default()),
             window_ids: FxHashMap::default(),
             files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
@@ -353,6 +359,7 @@ impl Said {
         usage.call(&name, event, self.trace);
         self.given((&name, base), event, &open);
         self.asks_for_past(&name, event, &open.requests.handles);
+        self.asks_for_unmade(&name, event);
         let window = known;
         if self.conversation.finalized && !is_always_fine(base) {
             let late = (name.clone(), self.trace, event.annotated.index);
@@ -409,6 +416,20 @@ impl Said {
                         used,
                     });
             }
+        }
+    }
+
+    /// A call names a request, which some call must have made.
+    fn asks_for_unmade(&mut self, name: &Arc<str>, event: &Resolved) {
+        let Some(request) = event.handle("request").filter(|it| it.name.is_none()) else {
+            return;
+        };
+        let made = self.made_requests.as_ref();
+        if made.is_some_and(|it| !it.contains(&request.raw)) {
+            let name = name.to_string();
+            let usage = self.conversation.usage.get_or_insert_default();
+            let mistake = LooseEnd::Unmade { name };
+            usage.tell_open(mistake, self.trace, event.annotated.index);
         }
     }
 
@@ -616,6 +637,11 @@ impl Said {
             && let Some(handle) = event.handle("request")
         {
             self.past.remove(handle.raw);
+            if let Some(made) = &mut self.made_requests {
+                made.insert(handle.raw);
+            }
+            let kept = self.made_requests.take();
+            self.made_requests = kept.filter(|it| it.len() < MOST_GIVEN);
             let touches = std::mem::take(&mut open.touches);
             let line = open.line.clone();
             let call = Begun {
@@ -679,6 +705,7 @@ impl Said {
                         self.past.add(*handle, event.annotated.index);
                     }
                 }
+                let unsure: Vec<usize> = self.requests.unsure().collect();
                 let freed = open.requests.handles.iter();
                 let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();
                 let parts = &self.conversation.parts;
@@ -688,6 +715,17 @@ impl Said {
                 };
                 // A send needs no more of its task; what a receive gets, nobody can use.
                 let sent: Vec<usize> = freed.iter().filter(is_sent).copied().collect();
+                let is_received = |part: &Part| matches!(part.kind, PartKind::Receive { .. });
+                let given_up = freed.iter().filter(|it| !unsure.contains(it));
+                let given_up = given_up.filter_map(|it| parts.get(*it));
+                let given_up = given_up.filter(|it| is_received(it) && !it.complete);
+                let of = &self.conversation.operations;
+                let given_up = given_up.filter_map(|it| of.get(it.operation));
+                let given_up: Vec<String> = given_up.map(|it| it.name.to_string()).collect();
+                for name in given_up {
+                    let usage = self.conversation.usage.get_or_insert_default();
+                    usage.tell(LooseEnd::GivenUp { name }, self.trace, event_of_call);
+                }
                 self.are_over(&sent);
             }
             _ => {

@@ -49,7 +49,10 @@ pub(crate) fn held_up_by(
     if !ended.is_empty() {
         return Some(of(&ended));
     }
-    if let Some(mismatch) = mismatches.iter().find(|it| it.prevents()) {
+    // All may have come to their end with what they said.
+    let is_past = tasks.values().all(|it| it.activity == Activity::Finished);
+    let stops = |it: &&Mismatch| it.prevents() && (it.open || !is_past);
+    if let Some(mismatch) = mismatches.iter().find(stops) {
         let [(_, most), (_, few), ..] = mismatch.sides.as_slice() else {
             return None;
         };

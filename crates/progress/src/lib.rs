@@ -118,6 +118,8 @@ mod place_tests;
 #[cfg(test)]
 mod races_tests;
 #[cfg(test)]
+mod request_tests;
+#[cfg(test)]
 mod strand_tests;
 #[cfg(test)]
 mod tree_tests;

@@ -2,7 +2,7 @@
 //! a send and a receive that do not fit, what is called too late, and what is never given back. None of
 //! these need stop a program, and all of them are mistakes.
 
-use crate::datatypes::{Unit, agree};
+use crate::datatypes::are_unlike;
 use crate::matching::{Matching, PartId};
 use crate::message::{
     CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
@@ -11,6 +11,7 @@ use crate::mpi_group::tasks_of;
 use crate::onesided::{InStarted, conflicts, outside};
 use crate::replay::is_reached;
 use crate::resources::Resource;
+use crate::usage::is_always_fine;
 use lockstep_trace::{Site, TraceName};
 use std::collections::BTreeMap;
 
@@ -35,6 +36,11 @@ pub enum LooseEnd {
         thread: String,
         /// The level of thread support.
         level: &'static str,
+    },
+    /// No call had made the request.
+    Unmade {
+        /// The function that was called.
+        name: String,
     },
     /// A call was given what MPI does not allow.
     Argument {
@@ -151,6 +157,20 @@ pub enum LooseEnd {
         other_name: String,
         /// Whose part of the window it is.
         target: u32,
+    },
+    /// Two threads were in MPI at once, of which one at a time may be.
+    AtOnce {
+        /// The function that the first of them was in.
+        name: String,
+        /// That thread.
+        thread: String,
+        /// Where the others were: `MPI_Recv in thread 1.1`.
+        others: String,
+    },
+    /// A receive whose request was given up while it ran.
+    GivenUp {
+        /// The function that began it.
+        name: String,
     },
     /// The receiver finished without it.
     NeverReceived {
@@ -432,6 +452,43 @@ fn astray<'a>(
     })
 }
 
+/// Tasks of which several threads were in MPI when they ended, though one at a time may be.
+pub(crate) fn at_once(tasks: &BTreeMap<u32, Conversation>) -> Vec<Loose> {
+    let of = |(task, it): (&u32, &Conversation)| {
+        let is_serialized = it.usage.as_ref().is_some_and(|it| it.is_serialized());
+        if !is_serialized || it.polled.is_some() {
+            return None;
+        }
+        let open = it.pending.iter().filter_map(|at| {
+            let operation = it.operations.get(*at).filter(|it| !it.returned)?;
+            let call = it.call(*at)?;
+            (!is_always_fine(operation.name.trim_start_matches("MPI_")))
+                .then_some((call, operation))
+        });
+        let open: BTreeMap<TraceName, _> = open.map(|it| (it.0.0, it)).collect();
+        if open.len() < 2 {
+            return None;
+        }
+        let mut open = open.iter();
+        let (thread, (call, operation)) = open.next()?;
+        let others = open.map(|(thread, (_, it))| format!("{} in thread {thread}", it.name));
+        let (name, thread) = (operation.name.to_string(), thread.to_string());
+        let others = others.collect::<Vec<_>>().join(" and ");
+        Some(Loose {
+            tasks: vec![*task],
+            end: LooseEnd::AtOnce {
+                name,
+                thread,
+                others,
+            },
+            first: Some(*call),
+            site: None,
+            times: 1,
+        })
+    };
+    tasks.iter().filter_map(of).collect()
+}
+
 /// Those that ended without `MPI_Finalize`.
 pub(crate) fn never_finalized(tasks: Vec<u32>) -> Option<Loose> {
     (!tasks.is_empty()).then_some(Loose {
@@ -456,7 +513,85 @@ fn together(found: Found) -> Vec<Loose> {
         });
         loose.tasks.push(task);
     }
-    alike.into_values().collect()
+    let mut all: Vec<Loose> = alike.into_values().collect();
+    fold_threads(&mut all);
+    lead_with_the_lost(&mut all);
+    all
+}
+
+/// Threads that call what only the one that began MPI may are told of together.
+fn fold_threads(all: &mut Vec<Loose>) {
+    let mut threads: BTreeMap<(String, &str), Vec<String>> = BTreeMap::new();
+    let mut kept: Vec<Loose> = Vec::new();
+    for mut loose in std::mem::take(all) {
+        if let LooseEnd::WrongThread {
+            name,
+            thread,
+            level,
+        } = &mut loose.end
+        {
+            let alike = threads.entry((name.clone(), *level)).or_default();
+            alike.push(thread.trim_start_matches("thread ").to_owned());
+            let is_first = alike.len() == 1;
+            let told = match alike.as_slice() {
+                [one] => format!("thread {one}"),
+                some if some.len() <= MOST_THREADS => format!("threads {}", some.join(", ")),
+                some => {
+                    let more = some.len() - MOST_THREADS;
+                    format!(
+                        "threads {} and {more} more",
+                        some[..MOST_THREADS].join(", ")
+                    )
+                }
+            };
+            if !is_first {
+                let is_its = |it: &&mut Loose| match &it.end {
+                    LooseEnd::WrongThread {
+                        name: of,
+                        level: at,
+                        ..
+                    } => (of, at) == (name, level),
+                    _ => false,
+                };
+                if let Some(before) = kept.iter_mut().find(is_its) {
+                    before.tasks.append(&mut loose.tasks);
+                    before.tasks.sort_unstable();
+                    before.tasks.dedup();
+                    if let LooseEnd::WrongThread { thread, .. } = &mut before.end {
+                        *thread = told;
+                    }
+                }
+                continue;
+            }
+        }
+        kept.push(loose);
+    }
+    *all = kept;
+}
+
+/// So many threads are told of by name.
+const MOST_THREADS: usize = 3;
+
+/// Where a request was lost, others use its buffer while it runs: that it was never completed comes first.
+fn lead_with_the_lost(all: &mut Vec<Loose>) {
+    let lost = |it: &Loose, (tasks, other): (&[u32], &str)| match &it.end {
+        LooseEnd::NeverCompleted { name } => {
+            other.starts_with(name.as_str()) && it.tasks.iter().any(|task| tasks.contains(task))
+        }
+        _ => false,
+    };
+    let mut at = 0;
+    while let Some(loose) = all.get(at) {
+        if let LooseEnd::Overlap { other, .. } = &loose.end
+            && let Some(behind) =
+                (at + 1..all.len()).find(|it| lost(&all[*it], (&loose.tasks, other)))
+        {
+            let lost = all.remove(behind);
+            all.insert(at, lost);
+            at += 1;
+        }
+        at += 1;
+    }
 }
 
 /// Ready sends that are reached though their receivers have not come to their receives, and to whom they are.
@@ -535,15 +670,11 @@ pub(crate) fn unfit(sent: &Size, room: &Size, to: u32) -> Option<LooseEnd> {
     let (Some(sent_type), Some(room_type)) = (&sent.datatype, &room.datatype) else {
         return None;
     };
-    // Bytes and packed data stand for anything.
-    let is_anything = |it: &Unit| matches!(it.name(), Some("MPI_BYTE" | "MPI_PACKED"));
-    if is_anything(sent_type) || is_anything(room_type) {
-        return None;
-    }
     if sent_type != room_type {
-        // Structures may be told in several ways.
-        let is_mixed = sent_type.name().is_none() || room_type.name().is_none();
-        if is_mixed && agree((sent_type, sent.count?), (room_type, room.count?)) {
+        // Where a count is not known, so is not how far they agree.
+        let one = |count: Option<i64>| count.unwrap_or(1);
+        let differ = are_unlike((sent_type, one(sent.count)), (room_type, one(room.count)));
+        if !differ {
             return None;
         }
         return (sent.count != Some(0)).then(|| LooseEnd::OtherDatatype {
@@ -571,6 +702,7 @@ impl LooseEnd {
                 | Self::WrongThread { .. }
                 | Self::Freed { .. }
                 | Self::Past { .. }
+                | Self::Unmade { .. }
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }
                 | Self::OutsideEpoch { .. }
@@ -600,5 +732,71 @@ impl LooseEnd {
             Self::OtherDatatype { to, .. } | Self::TooLarge { to, .. } => Some(*to),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentences(found: &[(LooseEnd, u32)]) -> Vec<String> {
+        let found = found.iter().map(|it| (it.clone(), (None, 1)));
+        together(found.collect())
+            .iter()
+            .map(Loose::sentence)
+            .collect()
+    }
+
+    fn in_thread(task: u32, thread: &str) -> (LooseEnd, u32) {
+        let wrong = LooseEnd::WrongThread {
+            name: "MPI_Send".to_owned(),
+            thread: format!("thread {thread}"),
+            level: "MPI_THREAD_SINGLE",
+        };
+        (wrong, task)
+    }
+
+    #[test]
+    fn threads_that_do_the_same_are_told_together() {
+        let may = "which at MPI_THREAD_SINGLE only the thread that began MPI may";
+        let told = |calls: &[(u32, &str)]| {
+            let all: Vec<_> = calls.iter().map(|it| in_thread(it.0, it.1)).collect();
+            sentences(&all)
+        };
+        let one = format!("rank 1 called MPI_Send in thread 1.1, {may}");
+        assert_eq!(told(&[(1, "1.1")]), [one]);
+        let two = format!("ranks 0-1 called MPI_Send in threads 0.1, 1.2, {may}");
+        assert_eq!(told(&[(0, "0.1"), (1, "1.2")]), [two]);
+        let many = [(0, "0.1"), (0, "0.2"), (1, "1.1"), (1, "1.2"), (3, "3.1")];
+        let some =
+            format!("ranks 0-1,3 called MPI_Send in threads 0.1, 0.2, 1.1 and 2 more, {may}");
+        assert_eq!(told(&many), [some]);
+    }
+
+    #[test]
+    fn a_request_that_was_lost_comes_before_what_followed() {
+        let name = || "MPI_Irecv".to_owned();
+        let overlap = LooseEnd::Overlap {
+            name: name(),
+            writes: true,
+            other: "MPI_Irecv at a.c:6".to_owned(),
+        };
+        let lost = LooseEnd::NeverCompleted { name: name() };
+        let told = sentences(&[(overlap.clone(), 1), (lost.clone(), 1)]);
+        assert_eq!(told[0], "rank 1 never completed MPI_Irecv");
+        // It is another rank's.
+        let told = sentences(&[(overlap, 1), (lost, 0)]);
+        assert_eq!(told[1], "rank 0 never completed MPI_Irecv");
+    }
+
+    #[test]
+    fn several_ranks_are_they() {
+        let freed = LooseEnd::Freed {
+            resource: Resource::Communicator,
+            name: "MPI_Bcast".to_owned(),
+        };
+        let told = sentences(&[(freed.clone(), 0), (freed, 1)]);
+        let told_of = "ranks 0-1 called MPI_Bcast with a communicator that they had freed";
+        assert_eq!(told, [told_of]);
     }
 }

@@ -25,12 +25,26 @@ impl LooseEnd {
                 thread,
                 level,
             } => format!(
-                "called {name}{at} in thread {thread}, which at {level} only the thread that began MPI may"
+                "called {name}{at} in {thread}, which at {level} only the thread that began MPI may"
             ),
             Self::Freed { resource, name } => {
                 format!("called {name}{at} with a {resource} that it had freed")
             }
             Self::Past { name } => format!("called {name}{at} with a request that was over"),
+            Self::Unmade { name } => {
+                format!("called {name}{at} with a request that no recorded call had made")
+            }
+            Self::AtOnce {
+                name,
+                thread,
+                others,
+            } => format!(
+                "was in {name}{at} in thread {thread} and in {others} at once, which two threads may not be at \
+                 MPI_THREAD_SERIALIZED"
+            ),
+            Self::GivenUp { name } => {
+                format!("called MPI_Request_free{at} for {name}, which it had not completed")
+            }
             Self::StartedTwice { name } => {
                 format!("called {name}{at} for a request that was running")
             }
@@ -107,6 +121,10 @@ impl LooseEnd {
                 resource: Resource::Message,
                 name,
             } => format!("never received the message of {name}{at}"),
+            Self::NeverFreed {
+                resource: Resource::File,
+                name,
+            } => format!("never closed the file of {name}{at}"),
             Self::NeverFreed { resource, name } => {
                 format!("never freed the {resource} of {name}{at}")
             }
@@ -135,11 +153,11 @@ impl Loose {
             (times, 1) => format!(" ({times} times)"),
             (times, _) => format!(" ({times} times each)"),
         };
-        format!(
-            "{kind} {} {}{more}",
-            ranges(&self.tasks),
-            self.end.told(&at)
-        )
+        let told = match self.tasks.as_slice() {
+            [_] => self.end.told(&at),
+            _ => self.end.told(&at).replace(" it had ", " they had "),
+        };
+        format!("{kind} {} {told}{more}", ranges(&self.tasks))
     }
 }
 

@@ -496,7 +496,11 @@ impl Conversation {
     pub(crate) fn mistakes(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
         let is_open = |call| self.pending.iter().any(|it| self.call(*it) == Some(call));
         let usage = self.usage.as_ref();
-        usage.map_or_else(BTreeMap::new, |it| it.mistakes(is_open))
+        let mut mistakes = usage.map_or_else(BTreeMap::new, |it| it.mistakes(is_open));
+        // A library may have made a request unseen: told is who died of it.
+        let has_ended = self.state == State::Ended;
+        mistakes.retain(|it, _| has_ended || !matches!(it, LooseEnd::Unmade { .. }));
+        mistakes
     }
 
     /// Whether several of its threads called MPI: how their operations are in order is not known.

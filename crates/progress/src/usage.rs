@@ -90,6 +90,9 @@ const WRITE_ONLY: i64 = 4;
 /// Levels of thread support, from 0.
 const LEVELS: [&str; 2] = ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"];
 
+/// `MPI_THREAD_SERIALIZED`.
+const SERIALIZED: i64 = 2;
+
 /// Whether any thread may call it at any time: before `MPI_Init` and after `MPI_Finalize`, too (MPI 4.1, 11.4.1), by its
 /// name without `MPI_`.
 pub(crate) fn is_always_fine(base: &str) -> bool {
@@ -136,6 +139,12 @@ impl Usage {
         let first = (trace, event, 0);
         self.changes += 1;
         self.mistakes.entry(mistake).or_insert(first).2 += 1;
+    }
+
+    /// A call is wrong if it is not over: the latest counts.
+    pub(crate) fn tell_open(&mut self, mistake: LooseEnd, trace: TraceName, event: u64) {
+        self.changes += 1;
+        self.mistakes.insert(mistake, (trace, event, 1));
     }
 
     /// A call has a handle that was freed, or may have been made anew.
@@ -480,6 +489,11 @@ impl Usage {
         self.certain.insert(suspect.mistake, first);
     }
 
+    /// Whether its threads may call MPI one at a time only, whichever they are.
+    pub(crate) fn is_serialized(&self) -> bool {
+        self.main.is_some_and(|it| it.1 == SERIALIZED)
+    }
+
     /// Whether there was no call.
     fn is_silent(&self) -> bool {
         self.threads.is_empty() && self.main.is_none()
@@ -515,6 +529,7 @@ impl Usage {
                 it,
                 LooseEnd::Freed { .. }
                     | LooseEnd::Past { .. }
+                    | LooseEnd::Unmade { .. }
                     | LooseEnd::NoBuffer { .. }
                     | LooseEnd::AttachedTwice
                     | LooseEnd::SmallBuffer { .. }
@@ -545,7 +560,10 @@ impl Usage {
     ) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
         let mut all = self.mistakes.clone();
         all.retain(|mistake, (trace, event, _)| {
-            let is_suspect = matches!(mistake, LooseEnd::Freed { .. } | LooseEnd::Past { .. });
+            let is_suspect = matches!(
+                mistake,
+                LooseEnd::Freed { .. } | LooseEnd::Past { .. } | LooseEnd::Unmade { .. }
+            );
             !is_suspect || is_open((*trace, *event))
         });
         for (mistake, first) in &self.certain {
@@ -566,7 +584,7 @@ impl Usage {
             if *trace == main {
                 continue;
             }
-            let (name, thread) = (name.to_string(), trace.to_string());
+            let (name, thread) = (name.to_string(), format!("thread {trace}"));
             let mistake = LooseEnd::WrongThread {
                 name,
                 thread,

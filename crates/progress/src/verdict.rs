@@ -5,11 +5,12 @@ use crate::call_words::{mismatched, stolen};
 use crate::cause::{Cause, Deed};
 use crate::ends::crashed;
 use crate::loose::Loose;
+use crate::message::{Conversation, Operation};
 use crate::mismatch::Mismatch;
 use crate::strays::{self, Unreceived};
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_trace::{EndKind, SourceLine, brief, ranges};
+use lockstep_trace::{EndKind, SourceLine, ranges};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
@@ -19,15 +20,16 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let progress = facts.progress;
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
-        let ended = ended(progress, &crashed, facts.given.as_deref());
+        let ended = ended(facts, &crashed, facts.given.as_deref());
         return with_misfit(facts, ended, &crashed);
     }
-    if let Some(mismatch) = progress.mismatches.iter().find(|it| it.prevents()) {
+    let stops = |it: &&Mismatch| it.prevents() && !is_past(progress, it);
+    if let Some(mismatch) = progress.mismatches.iter().find(stops) {
         return mismatched(facts, mismatch);
     }
     let left = crate::ends::ended(&progress.tasks, &progress.waiting);
     if !left.is_empty() {
-        return with_misfit(facts, ended(progress, &left, None), &left);
+        return with_misfit(facts, ended(facts, &left, None), &left);
     }
     let least = progress
         .least
@@ -44,6 +46,12 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Some(cause) => caused(progress, cause, &text),
         None => text,
     }
+}
+
+/// Whether all came to their end, whatever they had said.
+fn is_past(progress: &Progress, mismatch: &Mismatch) -> bool {
+    let mut tasks = progress.tasks.values();
+    !mismatch.open && tasks.all(|it| it.activity == Activity::Finished)
 }
 
 /// What these tasks got that did not fit may be why they came no further.
@@ -107,6 +115,30 @@ pub(crate) fn who(progress: &Progress, tasks: &[u32]) -> String {
         many => format!("{kind}s {}", ranges(many)),
     }
 }
+
+/// A function's name as sentences have it, without the arguments of templates where it is long with them.
+fn brief(name: &str) -> String {
+    let whole = lockstep_trace::brief(name);
+    if whole.len() <= LONGEST_NAME || name.contains("operator") {
+        return whole;
+    }
+    let (mut told, mut depth) = (String::new(), 0usize);
+    for letter in whole.chars() {
+        match letter {
+            '<' => {
+                told.push_str(if depth == 0 { "<...>" } else { "" });
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => told.push(letter),
+            _ => {}
+        }
+    }
+    told
+}
+
+/// Longer names are told without what templates are of.
+const LONGEST_NAME: usize = 60;
 
 pub(crate) fn file(line: &SourceLine) -> String {
     let name = Path::new(&line.file).file_name().and_then(|it| it.to_str());
@@ -369,6 +401,39 @@ pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
     text
 }
 
+/// Whether all of these wait in collective operations, it is not known for whom: they may be victims as others are.
+fn is_blind(progress: &Progress, tasks: &[u32]) -> bool {
+    let waits = |task: &u32| {
+        let blind = &progress.waiting.blind;
+        blind.contains(task) && !progress.waiting.partly.contains(task)
+    };
+    !tasks.is_empty() && tasks.iter().all(waits)
+}
+
+/// The others that wait where most of them are, in whichever iteration.
+fn all_others(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
+    let waits = |it: &&Group| {
+        it.activity == Activity::Communication
+            && !it.tasks.iter().any(|task| without.contains(task))
+    };
+    let groups = || progress.groups.iter().filter(waits);
+    let largest = groups().max_by_key(|it| it.tasks.len())?;
+    let apart = |group: &Group| {
+        place(&Group {
+            loops: Vec::new(),
+            ..group.clone()
+        })
+    };
+    let at = apart(largest);
+    let mut there = groups().filter(|it| apart(it) == at);
+    if there.clone().count() == 1 {
+        return crowd(progress, without);
+    }
+    let mut tasks: Vec<u32> = there.by_ref().flat_map(|it| it.tasks.clone()).collect();
+    tasks.sort_unstable();
+    Some(format!("{} wait {at}", who(progress, &tasks)))
+}
+
 pub(crate) fn held_up(progress: &Progress) -> String {
     let tasks: Vec<u32> = progress
         .least
@@ -377,7 +442,25 @@ pub(crate) fn held_up(progress: &Progress) -> String {
         .copied()
         .collect();
     let subjects: BTreeSet<u32> = tasks.iter().copied().collect();
-    let mut text = crowd(progress, &subjects).map_or(String::new(), |it| format!("{it}; "));
+    let others = match is_blind(progress, &tasks) {
+        true => all_others(progress, &subjects),
+        false => crowd(progress, &subjects),
+    };
+    let mut text = others.map_or(String::new(), |it| format!("{it}; "));
+    if is_blind(progress, &tasks) {
+        let waits = |group: &usize| {
+            let group = &progress.groups[*group];
+            let verb = if group.tasks.len() == 1 {
+                "waits"
+            } else {
+                "wait"
+            };
+            let who = who(progress, &group.tasks);
+            format!("{who} {verb} {}", place(group))
+        };
+        let clauses: Vec<String> = progress.least.iter().map(waits).collect();
+        return format!("{text}{}, for whom is not known", clauses.join(", "));
+    }
     let clauses: Vec<String> = progress
         .least
         .iter()
@@ -406,9 +489,26 @@ pub(crate) fn held_up(progress: &Progress) -> String {
     text
 }
 
+/// ` after MPI_Send at a.c:9`: of a task that ended in its own code, the last call of MPI that is known.
+fn before(facts: &Facts<'_>, task: u32) -> Option<String> {
+    let conversation = facts.conversations.get(&task)?;
+    let (last, operation) = last_call(conversation)?;
+    let group = group_of(facts.progress, task)?;
+    let at = facts.sites.of(conversation, last);
+    let is_told = !at.is_empty() && !group.stack.iter().any(crate::ends::is_mpi);
+    is_told.then(|| format!(" after {}{at}", operation.name))
+}
+
+/// The last call of MPI of a task's only thread that made some, if it returned.
+pub(crate) fn last_call(conversation: &Conversation) -> Option<(usize, &Operation)> {
+    let last = conversation.operations.len().checked_sub(1)?;
+    let operation = conversation.operations.get(last)?;
+    (operation.returned && !conversation.is_threaded()).then_some((last, operation))
+}
+
 /// `given` are the arguments of the call that the first of them is in.
-fn ended(progress: &Progress, tasks: &[u32], given: Option<&str>) -> String {
-    let task = tasks[0];
+fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
+    let (progress, task) = (facts.progress, tasks[0]);
     let ended = progress
         .tasks
         .get(&task)
@@ -418,17 +518,24 @@ fn ended(progress: &Progress, tasks: &[u32], given: Option<&str>) -> String {
         false => format!(" {}", place_with(group, given.unwrap_or_default())),
     };
     let whereabouts = group_of(progress, task).map_or(String::new(), place);
-    let more = match tasks.len() {
-        1 => String::new(),
-        many => format!(" ({} more ended so)", many - 1),
+    // A launcher ends in its own way.
+    let is_alike = |other: &&u32| {
+        let (one, other) = (progress.tasks.get(&task), progress.tasks.get(other));
+        one.zip(other)
+            .is_some_and(|(one, it)| !it.is_launcher && it.end == one.end)
+    };
+    let more = match tasks[1..].iter().filter(is_alike).count() {
+        0 => String::new(),
+        more => format!(" ({more} more ended so)"),
     };
     let early = match progress.tasks.get(&task).is_some_and(|it| it.crashed) {
         true => "",
         false => " without MPI_Finalize",
     };
     let mut text = format!(
-        "{} ended ({ended}){early}{whereabouts}{more}",
-        who(progress, &[task])
+        "{} ended ({ended}){early}{whereabouts}{}{more}",
+        who(progress, &[task]),
+        before(facts, task).unwrap_or_default()
     );
     let subjects: BTreeSet<u32> = tasks.iter().copied().collect();
     if let Some(crowd) = crowd(progress, &subjects) {
@@ -492,3 +599,17 @@ fn are_killed(progress: &Progress) -> bool {
 
 /// So many groups are told of.
 const MOST_KILLED: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::brief;
+
+    #[test]
+    fn long_names_are_told_without_arguments_of_templates() {
+        let state = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()";
+        assert_eq!(brief(state), "std::thread::_State_impl<...>::_M_run()");
+        assert_eq!(brief("Halo<double>::exchange"), "Halo<double>::exchange()");
+        let shift = format!("{}::operator<<(Grid<double>&)", "name".repeat(20));
+        assert_eq!(brief(&shift), shift);
+    }
+}

@@ -113,8 +113,17 @@ const QUIET: &[Case] = &[
     ),
     (
         "readonly",
-        "ranks 0-3 called MPI_File_write_at at lapses.c:@MPI_File_write_at(@ on a file that it had opened with \
+        "ranks 0-3 called MPI_File_write_at at lapses.c:@MPI_File_write_at(@ on a file that they had opened with \
          MPI_MODE_RDONLY",
+    ),
+    (
+        "unclosed",
+        "ranks 0-3 never closed the file of MPI_File_open at lapses.c:@MODE_RDONLY, MPI_INFO_NULL, &open@",
+    ),
+    (
+        "given_up",
+        "rank 1 called MPI_Request_free at lapses.c:@// given up@ for MPI_Irecv, which it had not \
+         completed",
     ),
     (
         "exposed",

@@ -1,0 +1,133 @@
+#![allow(clippy::unwrap_used)]
+//! Requests that are given up, or that no call made; and threads that are in MPI at once.
+
+use crate::loose::at_once;
+use crate::message::{CommunicatorId, Conversation, Operation, State, Waits};
+use crate::message_tests::resolved;
+use crate::usage::{Terms, Usage};
+use crate::windows::Windows;
+use crate::{conversation::Said, loose_ends};
+use lockstep_trace::mpi::Kind;
+use lockstep_trace::{Argument, Handle, Meaning, Peer, Resolved, TraceName, Value};
+use std::collections::BTreeMap;
+
+fn argument(name: &'static str, kind: Kind, value: Value) -> Argument {
+    Argument { name, kind, value }
+}
+
+fn request(kind: Kind, raw: i64) -> Argument {
+    let value = Value::Handle(Handle { raw, name: None });
+    argument("request", kind, value)
+}
+
+/// `MPI_Irecv` from rank 0 of the world.
+fn receive() -> Resolved {
+    let rank = Value::Rank {
+        rank: 0,
+        name: None,
+    };
+    let world = Value::Handle(Handle {
+        raw: 1,
+        name: Some("MPI_COMM_WORLD".to_owned()),
+    });
+    let mut call = resolved(vec![
+        argument("source", Kind::Peer, rank),
+        argument("tag", Kind::Tag, Value::Tag(Some(3))),
+        argument("comm", Kind::Comm, world),
+    ]);
+    let id = Some(CommunicatorId(0));
+    call.meanings = vec![
+        Meaning::Peer(Peer {
+            communicator: id,
+            world: Some(0),
+            size: Some(2),
+        }),
+        Meaning::Plain,
+        Meaning::Communicator { id, size: Some(2) },
+    ];
+    call
+}
+
+/// What rank 1 is told of, whose calls these are: `None` is one that did not come back.
+fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<String> {
+    let trace = TraceName::new(1, 0);
+    let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    let nothing = resolved(Vec::new());
+    said.exchange(&"MPI_Init".into(), &nothing, Some(&nothing));
+    for (name, call, given) in calls {
+        said.exchange(&(*name).into(), call, given.as_ref());
+    }
+    let (mut conversation, _) = said.into_told();
+    conversation.state = state;
+    let tasks = BTreeMap::from([(1, conversation)]);
+    let matching = crate::Matching::new(&tasks);
+    let members = crate::Membership::default();
+    let found = loose_ends(&tasks, &members, &matching);
+    found.iter().map(crate::Loose::sentence).collect()
+}
+
+#[test]
+fn a_receive_that_is_given_up() {
+    let begun = || Some(resolved(vec![request(Kind::NewRequest, 7)]));
+    let names = || resolved(vec![request(Kind::RequestAt, 7)]);
+    let over = || Some(resolved(Vec::new()));
+    let found = told(
+        &[
+            ("MPI_Irecv", receive(), begun()),
+            ("MPI_Request_free", names(), over()),
+        ],
+        State::Finished,
+    );
+    let given_up = "rank 1 called MPI_Request_free for MPI_Irecv, which it had not completed";
+    assert_eq!(found, [given_up, "rank 1 never completed MPI_Irecv"]);
+}
+
+#[test]
+fn a_request_that_no_call_made() {
+    let names = |raw| resolved(vec![request(Kind::RequestAt, raw)]);
+    let begun = || Some(resolved(vec![request(Kind::NewRequest, 7)]));
+    let found = |raw, state| {
+        let calls = [
+            ("MPI_Irecv", receive(), begun()),
+            ("MPI_Wait", names(raw), None),
+        ];
+        told(&calls, state)
+    };
+    let unmade = "rank 1 called MPI_Wait with a request that no recorded call had made";
+    assert_eq!(found(0x1111, State::Ended), [unmade]);
+    // Whoever waits may have it from a library; and one that was made.
+    assert!(found(0x1111, State::Waiting).is_empty());
+    assert!(found(7, State::Ended).is_empty());
+}
+
+/// A rank of which two threads wait, and this level of thread support was given.
+fn two_threads(level: i64) -> Vec<String> {
+    let mut usage = Usage::default();
+    let threads = [TraceName::new(1, 0), TraceName::new(1, 1)];
+    let provided = argument("provided", Kind::Result, Value::Number(level));
+    let given = resolved(vec![provided]);
+    usage.returned("Init_thread", &given, Terms::default(), threads[0]);
+    let operation = |name: &str| Operation {
+        name: name.into(),
+        event: 4,
+        returned: false,
+        waits: Waits::Unknown,
+    };
+    let conversation = Conversation {
+        operations: vec![operation("MPI_Recv"), operation("MPI_Send")],
+        pending: vec![0, 1],
+        threads: vec![(0, threads[0]), (1, threads[1])],
+        usage: Some(Box::new(usage)),
+        ..Conversation::default()
+    };
+    let found = at_once(&BTreeMap::from([(1, conversation)]));
+    found.iter().map(crate::Loose::sentence).collect()
+}
+
+#[test]
+fn two_threads_are_in_mpi_at_once() {
+    let told = "rank 1 was in MPI_Recv in thread 1.0 and in MPI_Send in thread 1.1 at once, which two threads may \
+                not be at MPI_THREAD_SERIALIZED";
+    assert_eq!(two_threads(2), [told]);
+    assert!(two_threads(3).is_empty());
+}
