@@ -754,3 +754,36 @@ fn a_livelock_is_said_where_the_loop_is() {
     it.execution.goroutines[0].stack = vec![inner, outer];
     assert_eq!(line(&judge(&it.execution)), 20);
 }
+
+/// Of a program that had done nothing for long: both ends of its connections are its own, or not.
+#[test]
+fn silence_at_the_limit_tells_where_nothing_can_come_from_outside() {
+    let hung = |outside: bool, clock: bool, told: u64| {
+        let mut it = Sample::new();
+        let lock = it.mutex(10);
+        let server = it.go(MAIN, 3);
+        let handler = it.go(server, 4);
+        it.does(handler, 20, Action::Lock, lock);
+        it.ends(handler, 21);
+        let second = it.go(server, 4);
+        it.waits(second, 20, Action::Lock, lock);
+        it.event(server, 30, What::Park(WaitReason::Io));
+        it.event(MAIN, 5, What::Park(WaitReason::Io));
+        let stands = it.site(5);
+        let execution = &mut it.execution;
+        execution.goroutines[0].stack = vec![stands];
+        (execution.end, execution.outside) = (End::TimedOut, outside);
+        (execution.clock, execution.told) = (clock, told);
+        judge(execution)
+    };
+    let judgement = hung(false, false, 8_000_000_000);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: goroutine 20 waits at main.go:20 for the mutex first used at main.go:10, held by goroutine 19 since main.go:20, which has ended; main waits at main.go:5 for the outside; nothing moved for 8.0 s, and the network leads nowhere but into the program itself");
+    // Another process, a deadline, or not for long.
+    let judgement = hung(true, false, 8_000_000_000);
+    assert_eq!(judgement.verdict, Verdict::Inconclusive);
+    insta::assert_snapshot!(judgement.sentence, @"the time limit came while main waited for the outside at main.go:5, and nothing had moved for 8.0 s");
+    for (outside, clock, told) in [(false, true, 8_000_000_000), (false, false, 900_000_000)] {
+        assert_eq!(hung(outside, clock, told).verdict, Verdict::Inconclusive);
+    }
+}

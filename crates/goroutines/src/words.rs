@@ -1,7 +1,10 @@
 //! How goroutines, objects, lines and waits are called in a sentence.
 
-use crate::execution::{Action, Execution, GoroutineId, ObjectId, ObjectKind, SiteId, WaitReason};
+use crate::execution::{
+    Action, Execution, GoroutineId, ObjectId, ObjectKind, SiteId, WaitReason, What,
+};
 use crate::replay::Replay;
+use crate::symbols::package;
 use crate::tree::Place;
 use crate::waits::{Need, Wait, Waiting, Way};
 use std::collections::BTreeSet;
@@ -22,7 +25,7 @@ impl Words<'_, '_> {
         let execution = self.execution();
         match execution.goroutines.get(id.0 as usize) {
             _ if execution.test == Some(id) => "the test".to_owned(),
-            Some(it) if id.0 == 0 && it.parent.is_none() && execution.test.is_none() => {
+            Some(it) if id.0 == 0 && it.parent.is_none() && execution.main() == id => {
                 "main".to_owned()
             }
             Some(it) => format!("goroutine {}", it.number),
@@ -124,9 +127,17 @@ impl Words<'_, '_> {
     }
 
     /// `waits at main.go:12 for the mutex first used at main.go:8, held by goroutine 5 since main.go:20`
-    fn wait(&self, wait: &Wait) -> String {
+    pub fn wait(&self, wait: &Wait) -> String {
         let mut text = format!("waits at {}", self.at(wait.site));
         match &wait.ways[..] {
+            [] if wait.reason == WaitReason::Io => {
+                let of_network = self.library(wait.goroutine).is_some_and(|it| it.is_network);
+                text.push_str(if of_network {
+                    " for the network"
+                } else {
+                    " for the outside"
+                });
+            }
             [] if wait.reason == WaitReason::Forever => text.push_str(" for ever"),
             [] => text.push_str(&format!(" ({})", reason(wait.reason))),
             [way] if way.need == Need::Nothing && way.object.is_none() => match way.action {
@@ -141,6 +152,14 @@ impl Words<'_, '_> {
                 self.want(way.action, way.object),
                 self.why(wait.goroutine, way)
             )),
+            _ if self.is_on_behalf(wait)
+                && let Some(library) = self.library(wait.goroutine) =>
+            {
+                text.push_str(&format!(
+                    " within {}, in a select none of whose cases can come any more",
+                    library.package
+                ));
+            }
             ways => {
                 let all: Vec<String> = ways
                     .iter()
@@ -153,6 +172,28 @@ impl Words<'_, '_> {
             }
         }
         text
+    }
+
+    /// Whether a standard package waits, on somebody's behalf.
+    pub fn is_on_behalf(&self, wait: &Wait) -> bool {
+        let event = wait.since.and_then(|it| self.execution().events.get(it));
+        matches!(event.map(|it| &it.what), Some(What::Request { on_behalf, .. }) if *on_behalf)
+    }
+
+    /// Which standard package a goroutine stands in, where that is known.
+    fn library(&self, of: GoroutineId) -> Option<Library> {
+        let execution = self.execution();
+        let goroutine = execution.goroutines.get(of.0 as usize)?;
+        let inner = goroutine.stack.iter();
+        let inner = inner.take_while(|it| Some(**it) != goroutine.own);
+        let names: Vec<&str> = inner
+            .filter_map(|it| Some(&*execution.site(*it)?.function))
+            .collect();
+        let outermost = names.last()?;
+        Some(Library {
+            package: package(outermost)?,
+            is_network: names.iter().any(|it| it.starts_with("net.")),
+        })
     }
 
     /// `, held by goroutine 5 since main.go:20`
@@ -243,6 +284,12 @@ impl Words<'_, '_> {
     }
 }
 
+/// What a goroutine stands in, below what is the program's own.
+struct Library {
+    package: String,
+    is_network: bool,
+}
+
 fn same_kind(one: ObjectKind, other: ObjectKind) -> bool {
     std::mem::discriminant(&one) == std::mem::discriminant(&other)
 }
@@ -268,7 +315,7 @@ pub(crate) fn reason(reason: WaitReason) -> &'static str {
         WaitReason::WaitGroup => "for a wait group",
         WaitReason::Cond => "for a condition",
         WaitReason::Sleep => "sleeps",
-        WaitReason::Io => "for the outside",
+        WaitReason::Io | WaitReason::Call => "for the outside",
         WaitReason::Runtime => "for the runtime",
     }
 }
