@@ -616,6 +616,63 @@ func TestX(t *testing.T) {}
     assert!(said.starts_with("ok "), "{said}");
 }
 
+/// The channels within a pipe of the standard library are not what anybody knows it by.
+#[test]
+fn pipes_are_told_as_pipes() {
+    const TEST: &str = r#"package x
+
+import (
+	"io"
+	"net"
+	"testing"
+)
+
+func TestPipes(t *testing.T) {
+	out, toOut := io.Pipe()
+	errs, toErrs := io.Pipe()
+	go func() {
+		toErrs.Write([]byte("warning"))
+		toOut.Close()
+	}()
+	io.ReadAll(out)
+	io.ReadAll(errs)
+}
+
+func TestBothWrite(t *testing.T) {
+	a, b := net.Pipe()
+	go func() {
+		a.Write([]byte("hello"))
+		a.Read(make([]byte, 5))
+	}()
+	b.Write([]byte("hello"))
+	b.Read(make([]byte, 5))
+}
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", TEST)]);
+    let found = lockstep(scratch.path(), &["go", "test", "--json", "x_test.go"]);
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let tests = &found["packages"][0]["tests"];
+    let said = |test: usize| tests[test]["sentence"].as_str().unwrap();
+    for part in [
+        "the test waits at x_test.go:16 to read from the pipe made at x_test.go:10, and goroutine ",
+        " waits at x_test.go:13 to write to the pipe made at x_test.go:11, and nobody reads from it",
+    ] {
+        assert!(said(0).contains(part), "{}", said(0));
+    }
+    for part in [
+        "the test waits at x_test.go:26 to write to the pipe made at x_test.go:21, and goroutine ",
+        " waits at x_test.go:23 to write to the pipe made at x_test.go:21, and nobody reads from it",
+    ] {
+        assert!(said(1).contains(part), "{}", said(1));
+    }
+    let waits = &tests[1]["goroutines"][0]["waits_for"];
+    assert_eq!(waits.as_array().unwrap().len(), 1, "{waits:#}");
+}
+
 /// Files in a place of their own, by name.
 fn place(files: &[(&str, &str)]) -> Scratch {
     let scratch = Scratch::new("go");

@@ -195,7 +195,9 @@ impl Capture<'_, '_, '_> {
             kind::MAKE => {
                 let site = self.site(record.place);
                 self.by_address.remove(&(kind::SEND, record.value));
-                if let Some(id) = self.object(kind::MAKE, record.value, site) {
+                // A library may make it for the program.
+                let first = site.or_else(|| self.site(record.word(1) as u32));
+                if let Some(id) = self.object(kind::MAKE, record.value, first) {
                     let made_by = self.symbols.places(record.place);
                     let is_timer = made_by
                         .first()

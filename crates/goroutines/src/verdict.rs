@@ -31,7 +31,7 @@ use crate::execution::{End, Event, Execution, GoroutineId, SiteId, State, WaitRe
 use crate::livelock;
 use crate::replay::Replay;
 use crate::tree::Place;
-use crate::waits::{Need, Waiting, is_quiescent, live, waiting, waiting_in_silence};
+use crate::waits::{Waiting, is_quiescent, live, waiting, waiting_in_silence};
 use crate::words::{Words, count, reason, short};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -453,18 +453,14 @@ impl<'a> Judge<'_, 'a> {
         let line = |it: Option<SiteId>| self.place(it).map(|it| format!("{}:{}", it.file, it.line));
         let wait = self.waiting.of(id);
         let number = |it: &GoroutineId| self.execution.goroutines[it.0 as usize].number;
-        let waits_for = wait.map_or_else(Vec::new, |wait| {
-            wait.ways
-                .iter()
-                .map(|way| WaitsFor {
-                    goroutines: way.on().iter().map(number).collect(),
-                    why: match way.need {
-                        Need::Subtests(_) => "for its subtests".to_owned(),
-                        _ => self.words.want(way.action, way.object),
-                    },
-                })
-                .collect()
-        });
+        let wants = wait.map_or_else(Vec::new, |it| self.words.wants(it));
+        let waits_for = wants
+            .into_iter()
+            .map(|(why, on)| WaitsFor {
+                goroutines: on.iter().map(number).collect(),
+                why,
+            })
+            .collect();
         let state = match goroutine.state {
             State::Ended => "ended".to_owned(),
             State::Runnable => "runs".to_owned(),

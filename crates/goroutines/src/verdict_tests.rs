@@ -755,6 +755,58 @@ fn a_livelock_is_said_where_the_loop_is() {
     assert_eq!(line(&judge(&it.execution)), 20);
 }
 
+#[test]
+fn who_would_signal_may_be_kept_off_by_who_waits_for_it() {
+    let mut it = Sample::new();
+    let (outer, inner) = (it.mutex(10), it.mutex(11));
+    let condition = it.object(ObjectKind::Cond, 12);
+    // One that came to nothing, before.
+    it.does(MAIN, 2, Action::Signal, condition);
+    let waiter = it.go(MAIN, 3);
+    let signaller = it.go(MAIN, 4);
+    it.does(waiter, 20, Action::Lock, outer);
+    it.does(waiter, 21, Action::Lock, inner);
+    it.request(waiter, 22, Action::CondWait, Some(condition));
+    it.does(waiter, 22, Action::Unlock, inner);
+    it.event(waiter, 22, What::Park(WaitReason::Cond));
+    it.waits(signaller, 30, Action::Lock, outer);
+    it.waits(MAIN, 5, Action::Lock, outer);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:5 for the mutex first used at main.go:10, held by goroutine 18 since main.go:20, which waits at main.go:22 for a signal of the condition first used at main.go:12, and main could signal it; goroutine 19, which may know it, waits at main.go:30 for the mutex first used at main.go:10, held by goroutine 18 since main.go:20: a circle");
+}
+
+#[test]
+fn what_fills_a_channel_and_who_else_waits_for_room_is_told() {
+    let mut it = Sample::new();
+    let slots = it.channel(MAIN, 2, 2);
+    let group = it.object(ObjectKind::WaitGroup, 3);
+    it.request(MAIN, 3, Action::Add, Some(group));
+    it.complete(MAIN, 3, Action::Add);
+    let workers = [it.go(MAIN, 4), it.go(MAIN, 4)];
+    for it_is in workers {
+        it.does(it_is, 20, Action::Send, slots);
+    }
+    for it_is in workers {
+        it.waits(it_is, 21, Action::Send, slots);
+    }
+    it.waits(MAIN, 5, Action::Wait, group);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:5 for the wait group first used at main.go:3 to come to 0, which counts 1; goroutine 18 waits at main.go:21 to send to the channel made at main.go:2, full of what goroutine 18 sent at main.go:20 and goroutine 19 sent at main.go:20, for which goroutine 19 waits, too, and nobody else is there to receive from it");
+}
+
+#[test]
+fn who_waits_for_something_else_of_which_the_other_may_know_is_told() {
+    let mut it = Sample::new();
+    let (one, other) = (it.channel(MAIN, 2, 0), it.channel(MAIN, 3, 0));
+    let got = it.channel(MAIN, 4, 0);
+    let (left, right) = (it.go(MAIN, 5), it.go(MAIN, 6));
+    it.waits(left, 20, Action::Send, one);
+    it.waits(right, 20, Action::Send, other);
+    it.waits(MAIN, 7, Action::Receive, got);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:7 to receive from the channel made at main.go:4, and goroutine 18 or goroutine 19 could send to it or close it; goroutine 18 waits at main.go:20 to send to the channel made at main.go:2, and nobody receives from it; goroutine 19, which may know it, waits at main.go:20 to send to the channel made at main.go:3, and nobody is there to receive from it");
+}
+
 /// Of a program that had done nothing for long: both ends of its connections are its own, or not.
 #[test]
 fn silence_at_the_limit_tells_where_nothing_can_come_from_outside() {

@@ -472,6 +472,11 @@ impl Search<'_, '_> {
             };
             let execution = self.replay.execution;
             let done = |who: &GoroutineId| uses.contains_key(&(*who, Action::Done));
+            // Who wants the same does not give it.
+            let wants_too = |who: &GoroutineId| {
+                let open = self.replay.open(*who);
+                open.is_some_and(|it| it.action == action && it.object == Some(object))
+            };
             // Who waits for what nobody will bring is not whom others hang on.
             let in_vain = |who: &GoroutineId| {
                 self.silent && self.state(*who) == State::Waiting(WaitReason::Io)
@@ -487,6 +492,7 @@ impl Search<'_, '_> {
                         && parent.is_none_or(|it| it == id)
                         && !done(who)
                         && !in_vain(who)
+                        && !wants_too(who)
                 })
                 .collect();
         }

@@ -202,8 +202,18 @@ impl Judge<'_, '_> {
             all if all == stuck.len() => ", proven unreachable".to_owned(),
             some => format!(", {some} of them proven unreachable"),
         };
+        // A signal that came too early is no reason where who would give the next one is kept off.
+        let heard: Vec<GoroutineId> = root
+            .iter()
+            .copied()
+            .filter(|it| {
+                self.words
+                    .kept_off(self.waiting, *it, &BTreeSet::new())
+                    .is_none()
+            })
+            .collect();
         let (lost, lost_at) = self
-            .unheard(root.iter())
+            .unheard(heard.iter())
             .map_or_else(Default::default, |(text, at)| (text, self.place(Some(at))));
         let silence = self.silent.map_or_else(String::new, |it| {
             self.in_silence(it, stuck, from.filter(|it| *it != main && !is_below_main))
@@ -241,7 +251,8 @@ impl Judge<'_, '_> {
         let mut text = String::new();
         if aside.is_some() && stuck.contains(&main) {
             let wait = self.waiting.of(main);
-            let waits = wait.map(|it| self.words.wait(it)).unwrap_or_default();
+            let waits = wait.map(|it| self.words.wait(self.waiting, it, false));
+            let waits = waits.unwrap_or_default();
             text = format!("; {} {waits}", self.words.who(main));
         }
         let by_network = |it: &GoroutineId| {
