@@ -402,6 +402,277 @@ fn a_test_that_needs_a_network_is_said_to() {
     assert_eq!(found["packages"][0]["runs"], 1);
 }
 
+/// What `TestMain` waits for behind `m.Run` nobody does any more.
+#[test]
+fn test_main_may_wait_for_ever_behind_its_tests() {
+    const TEST: &str = r#"package x
+
+import (
+	"os"
+	"testing"
+)
+
+var in, done = make(chan int), make(chan bool)
+
+func TestMain(m *testing.M) {
+	go func() {
+		for range in {
+		}
+		close(done)
+	}()
+	code := m.Run()
+	<-done
+	os.Exit(code)
+}
+
+func TestAdd(t *testing.T) { in <- 1 }
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", TEST)]);
+    let found = lockstep(scratch.path(), &["go", "test", "--json", "x_test.go"]);
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!(found["verdict"], "global-deadlock");
+    let said = found["packages"][0]["sentence"].as_str().unwrap();
+    assert!(
+        said.contains("main waits at x_test.go:17 to receive from the channel made at x_test.go:8"),
+        "{said}"
+    );
+}
+
+/// What nobody outside could have ended, at the time limit: a lock that a handler keeps, and a connection whose other
+/// end is the program's own; and what an end from outside is still possible of, which is not judged.
+#[test]
+fn who_waits_for_the_program_itself_by_the_network_hangs() {
+    const TEST: &str = r#"package x
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"sync"
+	"testing"
+)
+
+func TestHandler(t *testing.T) {
+	var mu sync.Mutex
+	known := map[string]bool{"/a": true}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		if !known[r.URL.Path] {
+			http.NotFound(w, r)
+			return
+		}
+		mu.Unlock()
+	}))
+	defer server.Close()
+	for _, path := range []string{"/a", "/b", "/a"} {
+		if answer, err := http.Get(server.URL + path); err == nil {
+			answer.Body.Close()
+		}
+	}
+}
+
+func TestConnection(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if c, err := listener.Accept(); err == nil {
+			bufio.NewReader(c).ReadString('\n')
+		}
+	}()
+	c, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Write([]byte("hello\n"))
+	bufio.NewReader(c).ReadString('\n')
+}
+
+func TestProcess(t *testing.T) {
+	out, err := exec.Command("sleep", "1000").Output()
+	if err != nil {
+		t.Fatal(err, out)
+	}
+}
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", TEST)]);
+    let said = |test: &str, status: i32| {
+        let words = format!("go test --json --runs 1 --timeout 4s x_test.go -- -run {test}");
+        let found = lockstep(scratch.path(), &words.split(' ').collect::<Vec<_>>());
+        let complaint = complaint(&found);
+        assert_eq!(found.status.code(), Some(status), "{complaint}");
+        let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+        let package = &found["packages"][0];
+        let sentence = package["sentence"].as_str().unwrap_or_default();
+        (
+            package["verdict"].as_str().unwrap_or_default().to_owned(),
+            sentence.to_owned(),
+            complaint,
+        )
+    };
+    let (verdict, sentence, _) = said("TestHandler", 1);
+    assert_eq!(verdict, "global-deadlock", "{sentence}");
+    for part in [
+        "waits at x_test.go:17 for the mutex first used at x_test.go:17, held by goroutine",
+        "; the test waits at x_test.go:26 within net/http",
+        "; nothing moved for ",
+    ] {
+        assert!(sentence.contains(part), "{sentence}");
+    }
+    let (verdict, sentence, _) = said("TestConnection", 1);
+    assert_eq!(verdict, "global-deadlock", "{sentence}");
+    assert!(
+        sentence.contains("the test waits at x_test.go:47 for the network"),
+        "{sentence}"
+    );
+    let (verdict, sentence, complaint) = said("TestProcess", 2);
+    assert_eq!(verdict, "inconclusive", "{sentence}");
+    assert!(complaint.contains("expected TestProcess of"), "{complaint}");
+}
+
+/// What another test leaves behind may be needed; go test would find nothing wrong.
+#[test]
+fn a_test_that_needs_another_one_is_said_to() {
+    const TEST: &str = r#"package x
+
+import "testing"
+
+var users = map[string]int{}
+
+func TestAdd(t *testing.T) {
+	users["ann"] = 1
+}
+
+func TestGet(t *testing.T) {
+	if users["ann"] != 1 {
+		t.Fatal("ann is missing")
+	}
+}
+
+func TestNever(t *testing.T) {
+	if users["bob"] != 1 {
+		t.Fatal("bob is missing")
+	}
+}
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", TEST)]);
+    let said = |words: &str, status: i32| -> Value {
+        let found = lockstep(scratch.path(), &words.split(' ').collect::<Vec<_>>());
+        assert_eq!(found.status.code(), Some(status), "{}", complaint(&found));
+        let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+        found["packages"][0]["tests"].clone()
+    };
+    let tests = said("go test --json --runs 1 x_test.go", 1);
+    assert_eq!(tests[1]["verdict"], "inconclusive", "{tests:#}");
+    assert_eq!(
+        tests[1]["sentence"],
+        "TestGet fails by itself, and passes together with the other tests of its package; by itself: TestGet failed, at x_test.go:13: ann is missing"
+    );
+    assert_eq!(tests[2]["verdict"], "fail", "{tests:#}");
+    said("go test --json --runs 1 x_test.go -- -run Add|Get", 0);
+    // Alone it fails with go test, too.
+    said("go test --json --runs 1 x_test.go -- -run Get", 1);
+}
+
+/// What was begun before a test, and has done nothing since, is not the test's.
+#[test]
+fn who_was_there_before_the_test_and_idles_is_not_left_behind() {
+    const TEST: &str = r#"package x
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	go func() { select {} }()
+	go func() { <-make(chan int) }()
+	os.Exit(m.Run())
+}
+
+func TestX(t *testing.T) {}
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", TEST)]);
+    let words = "go test --runs 3 x_test.go";
+    let found = lockstep(scratch.path(), &words.split(' ').collect::<Vec<_>>());
+    let said = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(found.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("ok "), "{said}");
+}
+
+/// The channels within a pipe of the standard library are not what anybody knows it by.
+#[test]
+fn pipes_are_told_as_pipes() {
+    const TEST: &str = r#"package x
+
+import (
+	"io"
+	"net"
+	"testing"
+)
+
+func TestPipes(t *testing.T) {
+	out, toOut := io.Pipe()
+	errs, toErrs := io.Pipe()
+	go func() {
+		toErrs.Write([]byte("warning"))
+		toOut.Close()
+	}()
+	io.ReadAll(out)
+	io.ReadAll(errs)
+}
+
+func TestBothWrite(t *testing.T) {
+	a, b := net.Pipe()
+	go func() {
+		a.Write([]byte("hello"))
+		a.Read(make([]byte, 5))
+	}()
+	b.Write([]byte("hello"))
+	b.Read(make([]byte, 5))
+}
+"#;
+    if !tools::require(&["go"]) {
+        return;
+    }
+    let scratch = place(&[("x_test.go", TEST)]);
+    let found = lockstep(scratch.path(), &["go", "test", "--json", "x_test.go"]);
+    assert_eq!(found.status.code(), Some(1), "{}", complaint(&found));
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let tests = &found["packages"][0]["tests"];
+    let said = |test: usize| tests[test]["sentence"].as_str().unwrap();
+    for part in [
+        "the test waits at x_test.go:16 to read from the pipe made at x_test.go:10, and goroutine ",
+        " waits at x_test.go:13 to write to the pipe made at x_test.go:11, and nobody reads from it",
+    ] {
+        assert!(said(0).contains(part), "{}", said(0));
+    }
+    for part in [
+        "the test waits at x_test.go:26 to write to the pipe made at x_test.go:21, and goroutine ",
+        " waits at x_test.go:23 to write to the pipe made at x_test.go:21, and nobody reads from it",
+    ] {
+        assert!(said(1).contains(part), "{}", said(1));
+    }
+    let waits = &tests[1]["goroutines"][0]["waits_for"];
+    assert_eq!(waits.as_array().unwrap().len(), 1, "{waits:#}");
+}
+
 /// Files in a place of their own, by name.
 fn place(files: &[(&str, &str)]) -> Scratch {
     let scratch = Scratch::new("go");

@@ -24,7 +24,7 @@ use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
 use crate::symbols::{Symbols, USER, package};
 use crate::tree::Place;
-use crate::verdict::{Judgement, Verdict, is_own_word, judge, waits};
+use crate::verdict::{Judgement, Verdict, is_own_word, judge, judge_meanwhile, waits};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -119,6 +119,8 @@ pub struct Found {
     pub is_new: bool,
     /// What the program printed then.
     pub output: String,
+    /// Executions that only their time limit ended, and that showed no bug.
+    pub late: u32,
     /// What all runs together covered.
     pub coverage: Coverage,
     /// What was suspicious in the first run, where that was healthy, and no run came to.
@@ -199,6 +201,7 @@ impl Subject<'_> {
             shown_by: 0,
             is_new: false,
             output: String::new(),
+            late: 0,
             coverage: Coverage::new(),
             suspected: Vec::new(),
         };
@@ -252,8 +255,7 @@ impl Subject<'_> {
                     break 'runs;
                 }
                 if is_first {
-                    let is_slow = run.judgement.verdict == Verdict::Slow;
-                    slow = if is_slow { slow + 1 } else { 0 };
+                    slow = if is_late(&run) { slow + 1 } else { 0 };
                 }
                 if slow == SLOW && !options.goes_on {
                     break 'runs;
@@ -288,6 +290,18 @@ impl Subject<'_> {
         }
         found.confirm();
         Ok(found)
+    }
+
+    /// Runs it once, undisturbed; `None` where somebody asked us to end.
+    ///
+    /// # Errors
+    /// Where the program was not started.
+    pub fn calm(&self, options: &Options) -> Result<Option<Run>, LaunchError> {
+        let plan = plan(self.seed(options.seed), 1, Some(0));
+        match self.run(1, plan, options) {
+            Err(LaunchError::Interrupted(_)) => Ok(None),
+            run => run.map(Some),
+        }
     }
 
     /// Where each suspicion of a run says that delays may show it.
@@ -338,6 +352,7 @@ impl Subject<'_> {
 impl Found {
     fn see(&mut self, run: &Run) {
         self.executions += 1;
+        self.late += u32::from(is_late(run));
         self.coverage.add(&run.execution);
     }
 
@@ -368,6 +383,11 @@ impl Found {
     }
 }
 
+/// Whether only its time limit ended it, and it showed no bug.
+fn is_late(run: &Run) -> bool {
+    run.outcome.end == End::TimedOut && !run.judgement.verdict.is_bug()
+}
+
 /// Whether it is a bug, and none of those that are known.
 fn is_new(judgement: &Judgement, options: &Options) -> bool {
     judgement.verdict.is_bug() && !judgement.is_among(&options.known)
@@ -378,7 +398,7 @@ fn is_new(judgement: &Judgement, options: &Options) -> bool {
 fn is_over(ring: &[u8], symbols: &Symbols<'_>) -> Option<u64> {
     let ring = Ring::read(ring).unwrap_or_default();
     let execution = capture::execution(&ring, symbols, End::TimedOut, Output::default());
-    let verdict = judge(&execution).verdict;
+    let verdict = judge_meanwhile(&execution).verdict;
     // A livelock is told only at the limit: many rounds may be all that a test is.
     if execution.main_ended
         || !matches!(verdict, Verdict::GlobalDeadlock | Verdict::PartialDeadlock)
@@ -410,7 +430,9 @@ pub fn read(outcome: &Outcome, symbols: &Symbols<'_>) -> Execution {
         .filter(|it| symbols.is_user(it))
         .filter_map(package);
     said.own = own.collect::<BTreeSet<_>>().into_iter().collect();
-    capture::execution(&ring, symbols, outcome.end.clone(), said)
+    let mut execution = capture::execution(&ring, symbols, outcome.end.clone(), said);
+    execution.outside = outcome.outside;
+    execution
 }
 
 /// The tests that `file`, a test binary, has: those whose name `pattern` finds. `None` where it does not come so far

@@ -9,6 +9,7 @@ use crate::execution::{
 };
 use crate::ring::{Record, Ring, kind};
 use crate::symbols::Symbols;
+use crate::waits::{is_permanent, is_wait_of};
 use std::collections::HashMap;
 
 /// Statuses of goroutines by the runtime's numbers.
@@ -35,6 +36,7 @@ pub fn execution(ring: &Ring<'_>, symbols: &Symbols<'_>, end: End, output: Outpu
         proven: Vec::new(),
         main_returned: false,
         told: false,
+        told_at: 0,
     };
     // The first is the main one, whatever comes first.
     capture.goroutine(1);
@@ -88,6 +90,7 @@ struct Capture<'a, 'r, 's> {
     proven: Vec<GoroutineId>,
     main_returned: bool,
     told: bool,
+    told_at: u64,
 }
 
 impl Capture<'_, '_, '_> {
@@ -192,7 +195,9 @@ impl Capture<'_, '_, '_> {
             kind::MAKE => {
                 let site = self.site(record.place);
                 self.by_address.remove(&(kind::SEND, record.value));
-                if let Some(id) = self.object(kind::MAKE, record.value, site) {
+                // A library may make it for the program.
+                let first = site.or_else(|| self.site(record.word(1) as u32));
+                if let Some(id) = self.object(kind::MAKE, record.value, first) {
                     let made_by = self.symbols.places(record.place);
                     let is_timer = made_by
                         .first()
@@ -341,6 +346,7 @@ impl Capture<'_, '_, '_> {
     /// Where a goroutine stands, as the runtime told it at the end or when it was asked.
     fn state(&mut self, record: &Record<'_>) {
         self.told = true;
+        self.told_at = self.told_at.max(self.ring.nanoseconds(record.time));
         let Some(id) = self.by_number.get(&u64::from(record.goroutine)).copied() else {
             return;
         };
@@ -348,7 +354,7 @@ impl Capture<'_, '_, '_> {
         for index in 0..(record.value >> 8 & 0xff) as usize {
             for site in self.symbols.places(record.half(index)) {
                 // The runtime's own frames, and those of the overlay's names for what has another.
-                let is_hidden = ["runtime.", "internal/sync."]
+                let is_hidden = ["runtime.", "internal/sync.", "internal/poll."]
                     .iter()
                     .any(|it| site.function.starts_with(it));
                 let is_renamed = stack.last().is_some_and(|it| {
@@ -377,10 +383,22 @@ impl Capture<'_, '_, '_> {
         goroutine.own = own;
         goroutine.state = match record.extra {
             WAITING => State::Waiting(wait_reason(record.value as u8)),
-            SYSCALL => State::Waiting(WaitReason::Io),
+            SYSCALL => State::Waiting(WaitReason::Call),
             RUNNABLE.. => State::Runnable,
             0 => State::Ended,
         };
+    }
+
+    /// Whether main waits for others in a usage of the program's.
+    fn main_waits(&self) -> bool {
+        let (Some(main), Some(facts)) = (self.goroutines.first(), self.facts.first()) else {
+            return false;
+        };
+        let State::Waiting(reason) = main.state else {
+            return false;
+        };
+        let open = facts.open.last();
+        is_permanent(reason) && open.is_some_and(|it| is_wait_of(action(it.0), reason))
     }
 
     fn finish(mut self, end: End, output: Output) -> Execution {
@@ -399,6 +417,8 @@ impl Capture<'_, '_, '_> {
             .position(|it| it.entry == "testing.tRunner")
             .map(|index| GoroutineId(index as u32));
         let test_ended = test.is_some_and(|it| self.facts[it.0 as usize].ended);
+        // `TestMain` may wait for something of its own behind `m.Run`.
+        let is_behind = matches!(end, End::Quiescent | End::TimedOut) && self.main_waits();
         if self.main_returned
             && matches!(end, End::Exited(_))
             && let Some(main) = self.goroutines.first_mut()
@@ -412,7 +432,7 @@ impl Capture<'_, '_, '_> {
             test,
             events: self.events,
             prints: self.prints,
-            main_ended: self.main_returned || test_ended,
+            main_ended: self.main_returned || test_ended && !is_behind,
             end,
             output,
             proven_leaks: self.ring.proven.then_some(self.proven),
@@ -422,6 +442,8 @@ impl Capture<'_, '_, '_> {
             stretched: self.ring.stretched,
             looked: self.ring.looked,
             lost: self.ring.lost,
+            told: self.told_at,
+            outside: true,
         }
     }
 }

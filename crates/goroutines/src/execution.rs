@@ -182,6 +182,8 @@ pub enum WaitReason {
     Sleep,
     /// For the network, a file, another process.
     Io,
+    /// In a call of the operating system, or of C code, which may compute.
+    Call,
     /// A reason of the runtime's own that ends by itself (garbage collection, tracing, ...).
     Runtime,
 }
@@ -300,6 +302,21 @@ pub enum End {
     TimedOut,
 }
 
+impl Execution {
+    /// The goroutine whose end is the end of what was run: the test's; once that has ended, where a test binary's main
+    /// does not come to its own (`TestMain` waits behind `m.Run`), that one.
+    #[must_use]
+    pub fn main(&self) -> GoroutineId {
+        let is_behind = |it: &GoroutineId| {
+            let state = self.goroutines.get(it.0 as usize).map(|it| it.state);
+            state == Some(State::Ended) && !self.main_ended
+        };
+        self.test
+            .filter(|it| !is_behind(it))
+            .unwrap_or(GoroutineId(0))
+    }
+}
+
 /// The goroutine that the runtime names with a fatal message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FatalIn {
@@ -369,4 +386,15 @@ pub struct Execution {
     pub looked: bool,
     /// Records that found no room.
     pub lost: u64,
+    /// When goroutines were last asked where they stand, in nanoseconds since the program began; 0 where they were not.
+    #[serde(default)]
+    pub told: u64,
+    /// Whether something outside of the program could let go on who waits for that: another process, a connection to one.
+    #[serde(default = "in_doubt")]
+    pub outside: bool,
+}
+
+/// What was kept before anybody looked.
+fn in_doubt() -> bool {
+    true
 }

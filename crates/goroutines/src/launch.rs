@@ -14,6 +14,7 @@
 //! every two milliseconds. *Not for*: programs that replace themselves (`exec`).
 
 use crate::execution::End;
+use crate::outside;
 use crate::ring::{self, ASKED_AT, HEADER, Policy};
 use crate::script::Recorded;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
@@ -125,6 +126,8 @@ pub struct Outcome {
     pub pid: u32,
     /// What it said last of itself.
     pub standing: ring::Standing,
+    /// Whether something outside of it could have let it go on, as far as was looked: at the limit.
+    pub outside: bool,
 }
 
 /// Why it was not run.
@@ -213,7 +216,8 @@ impl Launch<'_> {
                 )
             }),
         ];
-        let end = self.watch(&mut child, &file, started);
+        let mut outside = true;
+        let end = self.watch(&mut child, &file, started, &mut outside);
         let took = started.elapsed();
         if let (Some(interrupt), false) = ((self.interrupted)(), self.shows) {
             return Err(LaunchError::Interrupted(interrupt.signal));
@@ -238,10 +242,17 @@ impl Launch<'_> {
             took,
             pid: child.id(),
             standing: ring::standing(&header),
+            outside,
         })
     }
 
-    fn watch(&self, child: &mut Child, file: &File, started: Instant) -> io::Result<End> {
+    fn watch(
+        &self,
+        child: &mut Child,
+        file: &File,
+        started: Instant,
+        outside: &mut bool,
+    ) -> io::Result<End> {
         let (mut asked, mut stuck_before) = (0, None);
         let mut calm = Calm::new(started);
         let (mut ready, mut passed_on) = (0, 0);
@@ -267,6 +278,7 @@ impl Launch<'_> {
             if started.elapsed() >= self.limit {
                 if standing.began {
                     self.ask_at_last(child, file, asked)?;
+                    *outside = outside::reaches_in(child.id());
                 }
                 return stop(child, End::TimedOut);
             }

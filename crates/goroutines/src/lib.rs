@@ -30,6 +30,7 @@ pub mod launch;
 mod livelock;
 mod network;
 pub mod output;
+mod outside;
 pub mod overlay;
 pub mod paths;
 pub mod prediction;

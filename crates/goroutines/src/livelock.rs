@@ -55,7 +55,7 @@ impl Round {
 pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
     let execution = replay.execution;
     let events = &execution.events;
-    let main = execution.test.unwrap_or(GoroutineId(0));
+    let main = execution.main();
     let last = events.last()?.time;
     let start = match replay.ended(main).filter(|_| execution.main_ended) {
         Some(end) => end + 1,
@@ -139,7 +139,9 @@ pub(crate) fn spin(replay: &Replay<'_>, waiting: &Waiting) -> Option<Spin> {
             || waiting.of(*it).is_some()
                 && !matches!(
                     execution.goroutines[it.0 as usize].state,
-                    State::Waiting(WaitReason::Io | WaitReason::Sleep | WaitReason::Runtime)
+                    State::Waiting(
+                        WaitReason::Io | WaitReason::Call | WaitReason::Sleep | WaitReason::Runtime
+                    )
                 )
     });
     if spinning.is_empty() || !others_wait || execution.timers > 0 && !execution.main_ended {

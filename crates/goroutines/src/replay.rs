@@ -6,7 +6,7 @@
 use crate::execution::{
     Action, Case, Event, Execution, GoroutineId, ObjectId, SiteId, WaitReason, What,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A usage that has begun and is not over.
 #[derive(Debug, Clone)]
@@ -295,6 +295,47 @@ impl<'a> Replay<'a> {
     /// What a wait group counts.
     pub fn count(&self, object: ObjectId) -> i64 {
         self.counts.get(object.0 as usize).copied().unwrap_or(0)
+    }
+
+    /// What lies in a channel with room, the oldest first: who sent it, and where.
+    ///
+    /// Takes time linear in the events.
+    pub fn content(&self, channel: ObjectId) -> Vec<(GoroutineId, Option<SiteId>)> {
+        let mut inside = VecDeque::new();
+        // A receiver that waited may say so before its sender does.
+        let mut ahead = 0;
+        let mut began: BTreeMap<GoroutineId, (Option<ObjectId>, &[Case])> = BTreeMap::new();
+        for event in &self.execution.events {
+            let Some(who) = event.goroutine else { continue };
+            let did = match &event.what {
+                What::Request { object, cases, .. } => {
+                    began.insert(who, (*object, cases));
+                    continue;
+                }
+                What::Complete {
+                    action: Action::Select,
+                    case: Some(case),
+                    ok,
+                } => {
+                    let cases = began.get(&who).map_or(&[][..], |it| it.1);
+                    let case = cases.get(*case as usize);
+                    case.filter(|it| it.channel == Some(channel))
+                        .map(|it| (it.action, *ok))
+                }
+                What::Complete { action, ok, .. } => began
+                    .get(&who)
+                    .filter(|it| it.0 == Some(channel))
+                    .map(|_| (*action, *ok)),
+                _ => None,
+            };
+            match did {
+                Some((Action::Send, _)) if ahead > 0 => ahead -= 1,
+                Some((Action::Send, _)) => inside.push_back((who, event.site)),
+                Some((Action::Receive, true)) if inside.pop_front().is_none() => ahead += 1,
+                _ => {}
+            }
+        }
+        inside.into()
     }
 
     /// Who closed a channel, and where.

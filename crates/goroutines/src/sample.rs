@@ -41,6 +41,8 @@ impl Sample {
             stretched: 0,
             looked: false,
             lost: 0,
+            told: 0,
+            outside: true,
         };
         Self { execution }
     }

@@ -27,11 +27,11 @@ mod ended;
 mod stuck;
 mod unheard;
 
-use crate::execution::{End, Execution, GoroutineId, SiteId, State, WaitReason};
+use crate::execution::{End, Event, Execution, GoroutineId, SiteId, State, WaitReason};
 use crate::livelock;
 use crate::replay::Replay;
 use crate::tree::Place;
-use crate::waits::{Need, Waiting, is_quiescent, live, waiting};
+use crate::waits::{Waiting, is_quiescent, live, waiting, waiting_in_silence};
 use crate::words::{Words, count, reason, short};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -177,6 +177,15 @@ pub(crate) fn is_own_word(judgement: &Judgement, execution: &Execution) -> bool 
 
 /// Judges an execution.
 pub fn judge(execution: &Execution) -> Judgement {
+    judge_at(execution, true)
+}
+
+/// Judges one that goes on, as if its limit had come, but for what only silence up to there can tell.
+pub(crate) fn judge_meanwhile(execution: &Execution) -> Judgement {
+    judge_at(execution, false)
+}
+
+fn judge_at(execution: &Execution, is_over: bool) -> Judgement {
     let replay = Replay::whole(execution);
     let waiting = waiting(&replay);
     let judge = Judge {
@@ -184,6 +193,8 @@ pub fn judge(execution: &Execution) -> Judgement {
         words: Words { replay: &replay },
         replay: &replay,
         waiting: &waiting,
+        is_over,
+        silent: None,
     };
     let mut judgement = judge.judgement();
     if execution.lost > 0 {
@@ -203,7 +214,13 @@ struct Judge<'r, 'a> {
     replay: &'r Replay<'a>,
     words: Words<'r, 'a>,
     waiting: &'r Waiting,
+    is_over: bool,
+    /// Where nobody but the program itself could end its silence: how long that was.
+    silent: Option<u64>,
 }
+
+/// A program that did nothing for less than so many nanoseconds may just be slow.
+const SILENCE: u64 = 1_000_000_000;
 
 impl<'a> Judge<'_, 'a> {
     fn judgement(&self) -> Judgement {
@@ -320,6 +337,46 @@ impl<'a> Judge<'_, 'a> {
         }
     }
 
+    /// How long nobody of the program had done anything when its time limit came, where that is long.
+    fn silence(&self) -> Option<u64> {
+        let execution = self.execution;
+        let last = execution
+            .events
+            .iter()
+            .rev()
+            .find(|it| self.is_own(it))?
+            .time;
+        let silence = execution.told.saturating_sub(last);
+        (self.is_over && execution.lost == 0 && silence >= SILENCE.max(execution.told / 4))
+            .then_some(silence)
+    }
+
+    fn is_own(&self, event: &Event) -> bool {
+        let who = event.goroutine.map(|it| it.0 as usize);
+        let goroutine = who.and_then(|it| self.execution.goroutines.get(it));
+        goroutine.is_some_and(|it| !it.is_system)
+    }
+
+    /// Who waits for ever where nothing moved any more, and nothing from outside could have come.
+    fn hung(&self, silence: u64) -> Option<Judgement> {
+        if self.execution.main_ended || self.execution.outside {
+            return None;
+        }
+        let waiting = waiting_in_silence(self.replay);
+        let judge = Judge {
+            execution: self.execution,
+            replay: self.replay,
+            words: Words {
+                replay: self.replay,
+            },
+            waiting: &waiting,
+            is_over: self.is_over,
+            silent: Some(silence),
+        };
+        let stuck = waiting.stuck().map(|it| it.goroutine).collect();
+        judge.before_the_end_of_main(&stuck, true)
+    }
+
     fn late(&self) -> Judgement {
         let events = &self.execution.events;
         let Some(last) = events.last() else {
@@ -328,15 +385,15 @@ impl<'a> Judge<'_, 'a> {
                 "the time limit came, and nothing had been seen".to_owned(),
             );
         };
-        let own = |id: Option<GoroutineId>| {
-            let it = id.and_then(|it| self.execution.goroutines.get(it.0 as usize));
-            it.is_some_and(|it| !it.is_system)
-        };
+        if let Some(silence) = self.silence() {
+            return self.hung(silence).unwrap_or_else(|| self.silent(silence));
+        }
+        let end = last.time.max(self.execution.told);
         let recent = events
             .iter()
             .rev()
-            .take_while(|it| it.time >= last.time - last.time / 4)
-            .filter(|it| own(it.goroutine))
+            .take_while(|it| it.time >= end - end / 4)
+            .filter(|it| self.is_own(it))
             .count();
         // One event in a quarter of the time is a clock, not progress.
         if recent > 10 {
@@ -365,6 +422,28 @@ impl<'a> Judge<'_, 'a> {
         self.plain(Verdict::Inconclusive, sentence)
     }
 
+    /// Of a program that had come to a stand, and that a clock or something outside may yet have let go on.
+    fn silent(&self, silence: u64) -> Judgement {
+        let main = self.execution.main();
+        let goroutine = &self.execution.goroutines[main.0 as usize];
+        let at = goroutine.stands_at();
+        let does = match goroutine.state {
+            State::Waiting(it) => format!("waited {}", reason(it)),
+            _ => "ran without any synchronisation".to_owned(),
+        };
+        let mut judgement = self.plain(
+            Verdict::Inconclusive,
+            format!(
+                "the time limit came while {} {does} at {}, and nothing had moved for {}",
+                self.words.who(main),
+                self.words.at(at),
+                seconds(silence)
+            ),
+        );
+        judgement.cause = self.place(at);
+        judgement
+    }
+
     fn place(&self, site: Option<SiteId>) -> Option<Place> {
         site.and_then(|it| self.execution.site(it)).map(Place::of)
     }
@@ -374,18 +453,14 @@ impl<'a> Judge<'_, 'a> {
         let line = |it: Option<SiteId>| self.place(it).map(|it| format!("{}:{}", it.file, it.line));
         let wait = self.waiting.of(id);
         let number = |it: &GoroutineId| self.execution.goroutines[it.0 as usize].number;
-        let waits_for = wait.map_or_else(Vec::new, |wait| {
-            wait.ways
-                .iter()
-                .map(|way| WaitsFor {
-                    goroutines: way.on().iter().map(number).collect(),
-                    why: match way.need {
-                        Need::Subtests(_) => "for its subtests".to_owned(),
-                        _ => self.words.want(way.action, way.object),
-                    },
-                })
-                .collect()
-        });
+        let wants = wait.map_or_else(Vec::new, |it| self.words.wants(it));
+        let waits_for = wants
+            .into_iter()
+            .map(|(why, on)| WaitsFor {
+                goroutines: on.iter().map(number).collect(),
+                why,
+            })
+            .collect();
         let state = match goroutine.state {
             State::Ended => "ended".to_owned(),
             State::Runnable => "runs".to_owned(),
@@ -408,6 +483,11 @@ impl<'a> Judge<'_, 'a> {
                 .any(|it| *it == id),
         }
     }
+}
+
+/// `7.4 s`
+fn seconds(nanoseconds: u64) -> String {
+    format!("{:.1} s", nanoseconds as f64 / 1e9)
 }
 
 #[cfg(test)]

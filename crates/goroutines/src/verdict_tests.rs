@@ -754,3 +754,88 @@ fn a_livelock_is_said_where_the_loop_is() {
     it.execution.goroutines[0].stack = vec![inner, outer];
     assert_eq!(line(&judge(&it.execution)), 20);
 }
+
+#[test]
+fn who_would_signal_may_be_kept_off_by_who_waits_for_it() {
+    let mut it = Sample::new();
+    let (outer, inner) = (it.mutex(10), it.mutex(11));
+    let condition = it.object(ObjectKind::Cond, 12);
+    // One that came to nothing, before.
+    it.does(MAIN, 2, Action::Signal, condition);
+    let waiter = it.go(MAIN, 3);
+    let signaller = it.go(MAIN, 4);
+    it.does(waiter, 20, Action::Lock, outer);
+    it.does(waiter, 21, Action::Lock, inner);
+    it.request(waiter, 22, Action::CondWait, Some(condition));
+    it.does(waiter, 22, Action::Unlock, inner);
+    it.event(waiter, 22, What::Park(WaitReason::Cond));
+    it.waits(signaller, 30, Action::Lock, outer);
+    it.waits(MAIN, 5, Action::Lock, outer);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:5 for the mutex first used at main.go:10, held by goroutine 18 since main.go:20, which waits at main.go:22 for a signal of the condition first used at main.go:12, and main could signal it; goroutine 19, which may know it, waits at main.go:30 for the mutex first used at main.go:10, held by goroutine 18 since main.go:20: a circle");
+}
+
+#[test]
+fn what_fills_a_channel_and_who_else_waits_for_room_is_told() {
+    let mut it = Sample::new();
+    let slots = it.channel(MAIN, 2, 2);
+    let group = it.object(ObjectKind::WaitGroup, 3);
+    it.request(MAIN, 3, Action::Add, Some(group));
+    it.complete(MAIN, 3, Action::Add);
+    let workers = [it.go(MAIN, 4), it.go(MAIN, 4)];
+    for it_is in workers {
+        it.does(it_is, 20, Action::Send, slots);
+    }
+    for it_is in workers {
+        it.waits(it_is, 21, Action::Send, slots);
+    }
+    it.waits(MAIN, 5, Action::Wait, group);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:5 for the wait group first used at main.go:3 to come to 0, which counts 1; goroutine 18 waits at main.go:21 to send to the channel made at main.go:2, full of what goroutine 18 sent at main.go:20 and goroutine 19 sent at main.go:20, for which goroutine 19 waits, too, and nobody else is there to receive from it");
+}
+
+#[test]
+fn who_waits_for_something_else_of_which_the_other_may_know_is_told() {
+    let mut it = Sample::new();
+    let (one, other) = (it.channel(MAIN, 2, 0), it.channel(MAIN, 3, 0));
+    let got = it.channel(MAIN, 4, 0);
+    let (left, right) = (it.go(MAIN, 5), it.go(MAIN, 6));
+    it.waits(left, 20, Action::Send, one);
+    it.waits(right, 20, Action::Send, other);
+    it.waits(MAIN, 7, Action::Receive, got);
+    let judgement = judge(&it.execution);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: main waits at main.go:7 to receive from the channel made at main.go:4, and goroutine 18 or goroutine 19 could send to it or close it; goroutine 18 waits at main.go:20 to send to the channel made at main.go:2, and nobody receives from it; goroutine 19, which may know it, waits at main.go:20 to send to the channel made at main.go:3, and nobody is there to receive from it");
+}
+
+/// Of a program that had done nothing for long: both ends of its connections are its own, or not.
+#[test]
+fn silence_at_the_limit_tells_where_nothing_can_come_from_outside() {
+    let hung = |outside: bool, clock: bool, told: u64| {
+        let mut it = Sample::new();
+        let lock = it.mutex(10);
+        let server = it.go(MAIN, 3);
+        let handler = it.go(server, 4);
+        it.does(handler, 20, Action::Lock, lock);
+        it.ends(handler, 21);
+        let second = it.go(server, 4);
+        it.waits(second, 20, Action::Lock, lock);
+        it.event(server, 30, What::Park(WaitReason::Io));
+        it.event(MAIN, 5, What::Park(WaitReason::Io));
+        let stands = it.site(5);
+        let execution = &mut it.execution;
+        execution.goroutines[0].stack = vec![stands];
+        (execution.end, execution.outside) = (End::TimedOut, outside);
+        (execution.clock, execution.told) = (clock, told);
+        judge(execution)
+    };
+    let judgement = hung(false, false, 8_000_000_000);
+    assert_eq!(judgement.verdict, Verdict::GlobalDeadlock);
+    insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: goroutine 20 waits at main.go:20 for the mutex first used at main.go:10, held by goroutine 19 since main.go:20, which has ended; main waits at main.go:5 for the outside; nothing moved for 8.0 s, and the network leads nowhere but into the program itself");
+    // Another process, a deadline, or not for long.
+    let judgement = hung(true, false, 8_000_000_000);
+    assert_eq!(judgement.verdict, Verdict::Inconclusive);
+    insta::assert_snapshot!(judgement.sentence, @"the time limit came while main waited for the outside at main.go:5, and nothing had moved for 8.0 s");
+    for (outside, clock, told) in [(false, true, 8_000_000_000), (false, false, 900_000_000)] {
+        assert_eq!(hung(outside, clock, told).verdict, Verdict::Inconclusive);
+    }
+}

@@ -130,7 +130,7 @@ pub(crate) fn live(execution: &Execution) -> BTreeSet<GoroutineId> {
         .with_ids()
         .filter(|(id, it)| {
             let runs_main = id.0 == 0 || execution.test == Some(*id);
-            let only_waits_for_the_test = id.0 == 0 && execution.test.is_some();
+            let only_waits_for_the_test = id.0 == 0 && execution.main() != *id;
             let is_over = it.state == State::Ended || runs_main && execution.main_ended;
             !(it.is_system || is_over || only_waits_for_the_test)
         })
@@ -139,20 +139,55 @@ pub(crate) fn live(execution: &Execution) -> BTreeSet<GoroutineId> {
 }
 
 /// Whether a wait of this kind can go on for ever.
-fn is_permanent(reason: WaitReason) -> bool {
+pub(crate) fn is_permanent(reason: WaitReason) -> bool {
     !matches!(
         reason,
-        WaitReason::Sleep | WaitReason::Io | WaitReason::Runtime
+        WaitReason::Sleep | WaitReason::Io | WaitReason::Call | WaitReason::Runtime
     )
+}
+
+/// Whether a usage can be what the runtime says a goroutine waits for.
+pub(crate) fn is_wait_of(action: Action, reason: WaitReason) -> bool {
+    match reason {
+        WaitReason::Send => action == Action::Send,
+        WaitReason::Receive => action == Action::Receive,
+        WaitReason::Select => action == Action::Select,
+        WaitReason::Forever => {
+            matches!(action, Action::Send | Action::Receive | Action::Select)
+        }
+        // Readers and writers wait in the same queue of the runtime under several names.
+        WaitReason::Mutex | WaitReason::RwMutexRead | WaitReason::RwMutexWrite => {
+            // `Once` has a lock within it, while its function runs.
+            matches!(action, Action::Lock | Action::RLock | Action::Once)
+        }
+        WaitReason::WaitGroup => action == Action::Wait,
+        WaitReason::Cond => action == Action::CondWait,
+        _ => false,
+    }
 }
 
 /// Finds all waits of a whole replay, and which of them never end.
 pub(crate) fn waiting(replay: &Replay<'_>) -> Waiting {
+    search(replay, false)
+}
+
+/// The same where nothing has moved for long, and nothing outside of the program can let anybody go on: who waits for
+/// the network waits for the program itself, and for ever unless a clock ends it.
+pub(crate) fn waiting_in_silence(replay: &Replay<'_>) -> Waiting {
+    search(replay, true)
+}
+
+fn search(replay: &Replay<'_>, silent: bool) -> Waiting {
     let execution = replay.execution;
     let search = Search {
         replay,
         known: Known::new(replay),
         live: live(execution),
+        silent,
+    };
+    let is_permanent = |reason: WaitReason| {
+        // A deadline of a connection is a timer.
+        is_permanent(reason) || silent && reason == WaitReason::Io && !execution.clock
     };
     let mut waits: Vec<Wait> = search
         .live
@@ -178,9 +213,10 @@ pub(crate) fn waiting(replay: &Replay<'_>) -> Waiting {
                 // What it waits for was not seen: whoever is free may do it; so may the runtime itself, for whom main
                 // waits before its first line.
                 let unseen = it.ways.is_empty()
+                    && it.reason != WaitReason::Io
                     && (!free.is_empty()
                         || execution.timers + execution.functions > 0
-                        || !execution.main_ended);
+                        || !execution.main_ended && !silent);
                 unseen || it.ways.iter().any(|way| search.opens(way, &free))
             })
             .map(|it| it.goroutine)
@@ -205,6 +241,8 @@ struct Search<'r, 'a> {
     replay: &'r Replay<'a>,
     known: Known<'r, 'a>,
     live: BTreeSet<GoroutineId>,
+    /// Whether nothing moved for long, and nothing can from outside.
+    silent: bool,
 }
 
 impl Search<'_, '_> {
@@ -284,24 +322,8 @@ impl Search<'_, '_> {
 
     /// The innermost open usage that can be what the runtime says it waits for.
     fn usage(&self, id: GoroutineId, reason: WaitReason) -> Option<&Open<'_>> {
-        let fits = |action: Action| match reason {
-            WaitReason::Send => action == Action::Send,
-            WaitReason::Receive => action == Action::Receive,
-            WaitReason::Select => action == Action::Select,
-            WaitReason::Forever => {
-                matches!(action, Action::Send | Action::Receive | Action::Select)
-            }
-            // Readers and writers wait in the same queue of the runtime under several names.
-            WaitReason::Mutex | WaitReason::RwMutexRead | WaitReason::RwMutexWrite => {
-                // `Once` has a lock within it, while its function runs.
-                matches!(action, Action::Lock | Action::RLock | Action::Once)
-            }
-            WaitReason::WaitGroup => action == Action::Wait,
-            WaitReason::Cond => action == Action::CondWait,
-            _ => false,
-        };
         let open = self.replay.opened(id);
-        open.iter().rev().find(|it| fits(it.action))
+        open.iter().rev().find(|it| is_wait_of(it.action, reason))
     }
 
     fn way(
@@ -396,7 +418,7 @@ impl Search<'_, '_> {
         let ObjectKind::Channel { capacity } = it.kind else {
             // Whether timers run is a look at one moment, in which one may just have fired; a program that was found
             // quiet was looked at several times.
-            let may_run = execution.clock || execution.end == End::TimedOut;
+            let may_run = execution.clock || execution.end == End::TimedOut && !self.silent;
             return it.kind == ObjectKind::Timer && may_run;
         };
         let fed = self
@@ -419,7 +441,7 @@ impl Search<'_, '_> {
             let site = site.and_then(|it| execution.site(it));
             site.is_none_or(|it| it.function.starts_with("context."))
         };
-        !fed && (capacity > 0 && signals() || execution.timers > 0 && by_context())
+        !fed && (capacity > 0 && !self.silent && signals() || execution.timers > 0 && by_context())
     }
 
     /// Live goroutines that did before what `action` at `object` now needs, or, if none did, that the waiting
@@ -450,6 +472,15 @@ impl Search<'_, '_> {
             };
             let execution = self.replay.execution;
             let done = |who: &GoroutineId| uses.contains_key(&(*who, Action::Done));
+            // Who wants the same does not give it.
+            let wants_too = |who: &GoroutineId| {
+                let open = self.replay.open(*who);
+                open.is_some_and(|it| it.action == action && it.object == Some(object))
+            };
+            // Who waits for what nobody will bring is not whom others hang on.
+            let in_vain = |who: &GoroutineId| {
+                self.silent && self.state(*who) == State::Waiting(WaitReason::Io)
+            };
             found = self
                 .able(id, object)
                 .into_iter()
@@ -460,6 +491,8 @@ impl Search<'_, '_> {
                     made.is_some_and(|it| since <= it && it < open.event)
                         && parent.is_none_or(|it| it == id)
                         && !done(who)
+                        && !in_vain(who)
+                        && !wants_too(who)
                 })
                 .collect();
         }

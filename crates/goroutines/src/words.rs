@@ -1,7 +1,10 @@
 //! How goroutines, objects, lines and waits are called in a sentence.
 
-use crate::execution::{Action, Execution, GoroutineId, ObjectId, ObjectKind, SiteId, WaitReason};
+use crate::execution::{
+    Action, Execution, GoroutineId, ObjectId, ObjectKind, SiteId, WaitReason, What,
+};
 use crate::replay::Replay;
+use crate::symbols::package;
 use crate::tree::Place;
 use crate::waits::{Need, Wait, Waiting, Way};
 use std::collections::BTreeSet;
@@ -22,7 +25,7 @@ impl Words<'_, '_> {
         let execution = self.execution();
         match execution.goroutines.get(id.0 as usize) {
             _ if execution.test == Some(id) => "the test".to_owned(),
-            Some(it) if id.0 == 0 && it.parent.is_none() && execution.test.is_none() => {
+            Some(it) if id.0 == 0 && it.parent.is_none() && execution.main() == id => {
                 "main".to_owned()
             }
             Some(it) => format!("goroutine {}", it.number),
@@ -40,6 +43,11 @@ impl Words<'_, '_> {
 
     /// `the mutex first used at main.go:8`
     pub fn object(&self, object: ObjectId) -> String {
+        self.named(object, None)
+    }
+
+    /// The same; as a `name`, where it is the inside of something that has one.
+    fn named(&self, object: ObjectId, name: Option<&str>) -> String {
         let Some(it) = self.execution().objects.get(object.0 as usize) else {
             return "an object".to_owned();
         };
@@ -59,12 +67,13 @@ impl Words<'_, '_> {
             objects.filter(|(_, other)| other.first == it.first && same_kind(other.kind, it.kind))
         };
         let number = match alike().nth(1) {
-            Some(_) => {
+            Some(_) if name.is_none() => {
                 let before = alike().take_while(|(at, _)| *at < object.0 as usize);
                 format!(" (number {})", before.count() + 1)
             }
-            None => String::new(),
+            _ => String::new(),
         };
+        let kind = name.unwrap_or(kind);
         match it.first {
             Some(first) => format!("the {kind} {how} {}{number}", self.at(Some(first))),
             None => format!("a {kind}"),
@@ -99,13 +108,25 @@ impl Words<'_, '_> {
             let Some(wait) = waiting.of(at) else {
                 return text;
             };
-            text.push_str(&format!(" {}", self.wait(wait)));
-            let next = wait
-                .on()
-                .into_iter()
+            let on = self.on(wait);
+            let next = on
+                .iter()
+                .copied()
                 .find(|it| waiting.is_stuck(*it) && !told.contains(it));
+            let aside = match next {
+                None => self
+                    .kept_off(waiting, at, &told)
+                    .or_else(|| self.may(waiting, wait, &told)),
+                Some(_) => None,
+            };
+            text.push_str(&format!(" {}", self.wait(waiting, wait, aside.is_some())));
+            if let Some(aside) = aside {
+                text.push_str(&format!("; {}, which may know it,", self.who(aside)));
+                at = aside;
+                continue;
+            }
             let Some(next) = next else {
-                let back = wait.on().iter().any(|it| told.contains(it) && *it != at);
+                let back = on.iter().any(|it| told.contains(it) && *it != at);
                 if back {
                     text.push_str(": a circle");
                 }
@@ -123,10 +144,142 @@ impl Words<'_, '_> {
         }
     }
 
+    /// Those whose doing it waits for; of a pipe, who is at its other end.
+    fn on(&self, wait: &Wait) -> BTreeSet<GoroutineId> {
+        match self.pipe(wait) {
+            Some(pipe) => pipe.way.on(),
+            None => wait.on(),
+        }
+    }
+
+    /// Who may know what `id` waits for, and is kept off by a lock that `id` holds meanwhile; none of those told.
+    pub fn kept_off(
+        &self,
+        waiting: &Waiting,
+        id: GoroutineId,
+        told: &BTreeSet<GoroutineId>,
+    ) -> Option<GoroutineId> {
+        let able = able(waiting.of(id)?);
+        let mut stuck = waiting.stuck();
+        stuck.find_map(|it| {
+            let holds = |way: &Way| match &way.need {
+                Need::Release(holds) => holds.iter().any(|it| it.goroutine == id),
+                _ => false,
+            };
+            let may = able.contains(&it.goroutine) && !told.contains(&it.goroutine);
+            (may && it.ways.iter().any(holds)).then_some(it.goroutine)
+        })
+    }
+
+    /// Where nobody did what would be needed: who may yet know of it, and waits for something else.
+    fn may(
+        &self,
+        waiting: &Waiting,
+        wait: &Wait,
+        told: &BTreeSet<GoroutineId>,
+    ) -> Option<GoroutineId> {
+        let main = self.execution().main();
+        let able = able(wait);
+        let object = wait.ways.first().and_then(|it| it.object);
+        let is_peer = |it: &Wait| it.ways.iter().any(|it| it.object == object);
+        let mut others = waiting.stuck().filter(|it| {
+            let id = it.goroutine;
+            let waits = matches!(
+                it.reason,
+                WaitReason::Send
+                    | WaitReason::Receive
+                    | WaitReason::Select
+                    | WaitReason::Mutex
+                    | WaitReason::RwMutexRead
+                    | WaitReason::RwMutexWrite
+                    | WaitReason::Cond
+            );
+            waits && id != main && able.contains(&id) && !told.contains(&id) && !is_peer(it)
+        });
+        let (one, another) = (others.next(), others.next());
+        one.filter(|_| another.is_none() && self.on(wait).is_empty())
+            .map(|it| it.goroutine)
+    }
+
+    /// The pipe at which a goroutine waits, within the standard package that made it.
+    fn pipe<'w>(&self, wait: &'w Wait) -> Option<Pipe<'w>> {
+        if !self.is_on_behalf(wait) {
+            return None;
+        }
+        let execution = self.execution();
+        let goroutine = execution.goroutines.get(wait.goroutine.0 as usize)?;
+        let mut names = goroutine.stack.iter().filter_map(|it| execution.site(*it));
+        let name = names.find(|it| {
+            it.function.starts_with("io.(*pipe).") || it.function.starts_with("net.(*pipe).")
+        })?;
+        let writes = name.function.ends_with(".write");
+        let action = if writes {
+            Action::Send
+        } else {
+            Action::Receive
+        };
+        let ways = wait.ways.iter().filter(|it| it.action == action);
+        // What is written goes through the channel that was made first.
+        let way = ways.min_by_key(|it| it.object)?;
+        Some(Pipe { writes, way })
+    }
+
+    /// What a goroutine waits for, each with those whose doing it waits for.
+    pub fn wants(&self, wait: &Wait) -> Vec<(String, BTreeSet<GoroutineId>)> {
+        if let Some(pipe) = self.pipe(wait) {
+            let object = pipe.way.object.map(|it| self.named(it, Some("pipe")));
+            let object = object.unwrap_or_else(|| "a pipe".to_owned());
+            let does = if pipe.writes { "write to" } else { "read from" };
+            return vec![(format!("to {does} {object}"), pipe.way.on())];
+        }
+        if wait.ways.len() > 1
+            && self.is_on_behalf(wait)
+            && let Some(library) = self.library(wait.goroutine)
+        {
+            return vec![(
+                format!("for something within {}", library.package),
+                wait.on(),
+            )];
+        }
+        let want = |way: &Way| match way.need {
+            Need::Subtests(_) => "for its subtests".to_owned(),
+            _ => self.want(way.action, way.object),
+        };
+        wait.ways.iter().map(|it| (want(it), it.on())).collect()
+    }
+
     /// `waits at main.go:12 for the mutex first used at main.go:8, held by goroutine 5 since main.go:20`
-    fn wait(&self, wait: &Wait) -> String {
+    ///
+    /// `aside`: somebody is told next who may do what is needed.
+    pub fn wait(&self, waiting: &Waiting, wait: &Wait, aside: bool) -> String {
         let mut text = format!("waits at {}", self.at(wait.site));
+        if let Some(pipe) = self.pipe(wait) {
+            let object = pipe.way.object.map(|it| self.named(it, Some("pipe")));
+            let object = object.unwrap_or_else(|| "a pipe".to_owned());
+            let (does, verb, verbs) = match pipe.writes {
+                true => ("write to", "read from it", "reads from it"),
+                false => (
+                    "read from",
+                    "write to it or close it",
+                    "writes to it or closes it",
+                ),
+            };
+            let partners: Vec<String> = pipe.way.partners.iter().map(|it| self.who(*it)).collect();
+            let other = match &partners[..] {
+                [] => format!("nobody {verbs}"),
+                all => format!("{} could {verb}", all.join(" or ")),
+            };
+            return format!("{text} to {does} {object}, and {other}");
+        }
         match &wait.ways[..] {
+            [] if wait.reason == WaitReason::Io => {
+                let of_network = self.library(wait.goroutine).is_some_and(|it| it.is_network);
+                text.push_str(if of_network {
+                    " for the network"
+                } else {
+                    " for the outside"
+                });
+            }
             [] if wait.reason == WaitReason::Forever => text.push_str(" for ever"),
             [] => text.push_str(&format!(" ({})", reason(wait.reason))),
             [way] if way.need == Need::Nothing && way.object.is_none() => match way.action {
@@ -139,8 +292,16 @@ impl Words<'_, '_> {
             [way] => text.push_str(&format!(
                 " {}{}",
                 self.want(way.action, way.object),
-                self.why(wait.goroutine, way)
+                self.why(waiting, wait.goroutine, way, aside)
             )),
+            _ if self.is_on_behalf(wait)
+                && let Some(library) = self.library(wait.goroutine) =>
+            {
+                text.push_str(&format!(
+                    " within {}, in a select none of whose cases can come any more",
+                    library.package
+                ));
+            }
             ways => {
                 let all: Vec<String> = ways
                     .iter()
@@ -155,8 +316,30 @@ impl Words<'_, '_> {
         text
     }
 
+    /// Whether a standard package waits, on somebody's behalf.
+    pub fn is_on_behalf(&self, wait: &Wait) -> bool {
+        let event = wait.since.and_then(|it| self.execution().events.get(it));
+        matches!(event.map(|it| &it.what), Some(What::Request { on_behalf, .. }) if *on_behalf)
+    }
+
+    /// Which standard package a goroutine stands in, where that is known.
+    fn library(&self, of: GoroutineId) -> Option<Library> {
+        let execution = self.execution();
+        let goroutine = execution.goroutines.get(of.0 as usize)?;
+        let inner = goroutine.stack.iter();
+        let inner = inner.take_while(|it| Some(**it) != goroutine.own);
+        let names: Vec<&str> = inner
+            .filter_map(|it| Some(&*execution.site(*it)?.function))
+            .collect();
+        let outermost = names.last()?;
+        Some(Library {
+            package: package(outermost)?,
+            is_network: names.iter().any(|it| it.starts_with("net.")),
+        })
+    }
+
     /// `, held by goroutine 5 since main.go:20`
-    fn why(&self, of: GoroutineId, way: &Way) -> String {
+    fn why(&self, waiting: &Waiting, of: GoroutineId, way: &Way, aside: bool) -> String {
         let Some(object) = way.object else {
             return String::new();
         };
@@ -187,35 +370,62 @@ impl Words<'_, '_> {
                 format!(", behind a writer that waits for it, {}", all.join(", "))
             }
             Need::Nothing | Need::Outside | Need::Subtests(_) => String::new(),
-            Need::Any(_) => self.nobody(of, way.action, object, &way.partners),
+            Need::Any(_) => self.nobody(waiting, (of, way), object, aside),
         }
     }
 
     /// Why nobody does what would be needed.
     fn nobody(
         &self,
-        of: GoroutineId,
-        action: Action,
+        waiting: &Waiting,
+        (of, way): (GoroutineId, &Way),
         object: ObjectId,
-        partners: &[GoroutineId],
+        aside: bool,
     ) -> String {
-        let (verb, matching): (&str, &[Action]) = match action {
-            Action::Send => ("receive from it", &[Action::Receive]),
-            Action::Receive => ("send to it or close it", &[Action::Send, Action::Close]),
-            Action::CondWait => ("signal it", &[Action::Signal, Action::Broadcast]),
+        let (verb, verbs, matching): (&str, &str, &[Action]) = match way.action {
+            Action::Send => ("receive from it", "receives from it", &[Action::Receive]),
+            Action::Receive => (
+                "send to it or close it",
+                "sends to it or closes it",
+                &[Action::Send, Action::Close],
+            ),
+            Action::CondWait => (
+                "signal it",
+                "signals it",
+                &[Action::Signal, Action::Broadcast],
+            ),
             Action::Wait => {
                 let count = self.replay.count(object);
-                return match partners {
+                return match &way.partners[..] {
                     [] => format!(", which counts {count}, and nobody is left to call Done"),
                     _ => format!(", which counts {count}"),
                 };
             }
             _ => return String::new(),
         };
-        if !partners.is_empty() {
-            let all: Vec<String> = partners.iter().map(|it| self.who(*it)).collect();
-            return format!(", and {} could {verb}", all.join(" or "));
+        let full = self.content(way.action, object);
+        if !way.partners.is_empty() {
+            let all: Vec<String> = way.partners.iter().map(|it| self.who(*it)).collect();
+            return format!("{full}, and {} could {verb}", all.join(" or "));
         }
+        let is_peer = |it: &&Wait| {
+            let mut ways = it.ways.iter();
+            it.goroutine != of
+                && ways.any(|it| it.action == way.action && it.object == Some(object))
+        };
+        let peers: Vec<String> = waiting
+            .stuck()
+            .filter(is_peer)
+            .map(|it| self.who(it.goroutine))
+            .collect();
+        let too = match &peers[..] {
+            [] => String::new(),
+            [one] => format!(", for which {one} waits, too"),
+            [all @ .., last] if peers.len() <= 3 => {
+                format!(", for which {} and {last} wait, too", all.join(", "))
+            }
+            all => format!(", for which {} others wait, too", all.len()),
+        };
         // Who did, lives and is no partner is who waits here.
         let (own, before): (Vec<_>, Vec<_>) = self
             .replay
@@ -223,7 +433,7 @@ impl Words<'_, '_> {
             .iter()
             .filter(|((_, did), it)| matching.contains(did) && it.completed > 0)
             .partition(|((who, _), _)| *who == of);
-        let other = if own.is_empty() {
+        let other = if own.is_empty() && peers.is_empty() {
             "nobody"
         } else {
             "nobody else"
@@ -232,15 +442,66 @@ impl Words<'_, '_> {
             .iter()
             .map(|((who, _), it)| format!("{} at {}", self.who(*who), self.at(it.site)))
             .collect();
-        match &before[..] {
-            [] => format!(", and {other} is there to {verb}"),
-            [one] => format!(", and {other} is left to {verb} ({one} did, and has ended)"),
-            many => format!(
-                ", and {other} is left to {verb} ({} did, and have ended)",
-                many.join(", ")
-            ),
+        let is_left = match (aside, before.is_empty()) {
+            (true, _) => verbs.to_owned(),
+            (false, true) => format!("is there to {verb}"),
+            (false, false) => format!("is left to {verb}"),
+        };
+        let gone = match &before[..] {
+            [] => String::new(),
+            [one] => format!(" ({one} did, and has ended)"),
+            many => format!(" ({} did, and have ended)", many.join(", ")),
+        };
+        format!("{full}{too}, and {other} {is_left}{gone}")
+    }
+
+    /// Of a channel that has room and no more of it: `, full of what goroutine 7 sent at main.go:9`
+    fn content(&self, action: Action, channel: ObjectId) -> String {
+        let object = self.execution().objects.get(channel.0 as usize);
+        let Some(ObjectKind::Channel { capacity }) = object.map(|it| it.kind) else {
+            return String::new();
+        };
+        if action != Action::Send || capacity == 0 {
+            return String::new();
+        }
+        let inside = self.replay.content(channel);
+        if inside.len() as u64 != capacity {
+            return String::new();
+        }
+        let mut all: Vec<String> = Vec::new();
+        for (who, at) in inside {
+            let told = format!("{} sent at {}", self.who(who), self.at(at));
+            if !all.contains(&told) {
+                all.push(told);
+            }
+        }
+        match &all[..] {
+            [one] => format!(", full of what {one}"),
+            [one, other] => format!(", full of what {one} and {other}"),
+            _ => ", which is full".to_owned(),
         }
     }
+}
+
+/// A pipe of the standard library, and what is waited for there.
+struct Pipe<'w> {
+    writes: bool,
+    way: &'w Way,
+}
+
+/// Who may know what a goroutine waits for.
+fn able(wait: &Wait) -> BTreeSet<GoroutineId> {
+    let known = |way: &Way| match &way.need {
+        Need::Any(who) => who.clone(),
+        _ => Vec::new(),
+    };
+    wait.ways.iter().flat_map(known).collect()
+}
+
+/// What a goroutine stands in, below what is the program's own.
+struct Library {
+    package: String,
+    is_network: bool,
 }
 
 fn same_kind(one: ObjectKind, other: ObjectKind) -> bool {
@@ -268,7 +529,7 @@ pub(crate) fn reason(reason: WaitReason) -> &'static str {
         WaitReason::WaitGroup => "for a wait group",
         WaitReason::Cond => "for a condition",
         WaitReason::Sleep => "sleeps",
-        WaitReason::Io => "for the outside",
+        WaitReason::Io | WaitReason::Call => "for the outside",
         WaitReason::Runtime => "for the runtime",
     }
 }

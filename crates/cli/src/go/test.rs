@@ -8,12 +8,14 @@ use clap::Args;
 use lockstep_goroutines::build::{Builder, Package};
 use lockstep_goroutines::campaign::{self, Subject, tests};
 use lockstep_goroutines::coverage::Coverage;
+use lockstep_goroutines::execution::End;
 use lockstep_goroutines::launch::LaunchError;
 use lockstep_goroutines::paths::Paths;
 use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::verdict::Verdict;
 use serde_json::{Value, json};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
@@ -183,7 +185,16 @@ impl Test {
                     output::complain(&format!("expected a network, found none: {who}"));
                     ExitCode::from(2)
                 }
-                None => output::found(false),
+                None => match never_ended(&outcomes) {
+                    Some(who) => {
+                        output::complain(&format!(
+                            "expected {who} to end within {} s (--timeout), found no run that did",
+                            options.limit.as_secs_f64()
+                        ));
+                        ExitCode::from(2)
+                    }
+                    None => output::found(false),
+                },
             },
         };
         if flags.events {
@@ -232,6 +243,17 @@ fn without_network(outcomes: &[Outcome]) -> Option<String> {
     let each = outcomes.iter().flat_map(|outcome| {
         let lacks = |it: &&Tested| matches!(&it.found.worst, Some(it) if it.0.lacks_network);
         let tests = outcome.tests.iter().filter(lacks);
+        tests.map(|it| format!("{} of {}", it.test, outcome.package))
+    });
+    let all: Vec<String> = each.collect();
+    (!all.is_empty()).then(|| output::printable(&all.join(", ")))
+}
+
+/// The tests of which no run came to an end, and none showed why: nothing is known of them.
+fn never_ended(outcomes: &[Outcome]) -> Option<String> {
+    let each = outcomes.iter().flat_map(|outcome| {
+        let is_one = |it: &&Tested| it.found.late > 0 && it.found.late == it.found.executions;
+        let tests = outcome.tests.iter().filter(is_one);
         tests.map(|it| format!("{} of {}", it.test, outcome.package))
     });
     let all: Vec<String> = each.collect();
@@ -338,6 +360,17 @@ fn run_package(
     let events = flags.of_package(&built.package.path);
     let began = Instant::now();
     events.start()?;
+    let whole = Whole {
+        subject: Subject {
+            file: &built.file,
+            symbols: &symbols,
+            classes: &built.classes,
+            paths,
+            arguments: arguments(flags, None),
+            directory: &built.package.directory,
+        },
+        failed: OnceCell::new(),
+    };
     for test in &built.tests {
         if interrupted().is_some() {
             break;
@@ -365,6 +398,9 @@ fn run_package(
             break;
         }
         outcome.coverage.merge(&found.coverage);
+        if let Some(test) = test.filter(|_| found.is_new && fails(&found)) {
+            needs_others(&mut found, test, &subject, &whole, options)?;
+        }
         let is_over = interrupted().is_none() || found.is_new;
         let is_known = found
             .worst
@@ -391,6 +427,65 @@ fn run_package(
     }
     events.over(!outcome.verdict().is_bug(), began.elapsed())?;
     Ok(outcome)
+}
+
+/// All tests of a package that were asked for, in one process.
+struct Whole<'a> {
+    subject: Subject<'a>,
+    /// Which of them fail, undisturbed; nothing where they do not come to their end.
+    failed: OnceCell<Option<Vec<String>>>,
+}
+
+impl Whole<'_> {
+    fn passes(&self, test: &str, options: &campaign::Options) -> Result<bool, LaunchError> {
+        if self.failed.get().is_none() {
+            let run = self.subject.calm(options)?;
+            let failed = run.and_then(|run| {
+                let output = run.execution.output;
+                let is_over = match run.outcome.end {
+                    End::Exited(0) => true,
+                    End::Exited(1) => output.fatal.is_none() && !output.failed_tests.is_empty(),
+                    _ => false,
+                };
+                is_over.then_some(output.failed_tests)
+            });
+            let _ = self.failed.set(failed);
+        }
+        let failed = self.failed.get().and_then(Option::as_ref);
+        Ok(failed.is_some_and(|it| it.iter().all(|it| it != test)))
+    }
+}
+
+/// Whether what was found is no more than that it fails.
+fn fails(found: &campaign::Found) -> bool {
+    let verdict = found.worst.as_ref().map(|it| it.0.verdict);
+    matches!(verdict, Some(Verdict::Fail | Verdict::Crash))
+}
+
+/// A test that fails by itself whatever the schedule, and passes behind the others, may rest on what they leave behind:
+/// go test would not say that it fails.
+fn needs_others(
+    found: &mut campaign::Found,
+    test: &str,
+    alone: &Subject<'_>,
+    whole: &Whole<'_>,
+    options: &campaign::Options,
+) -> Result<(), LaunchError> {
+    let calm = alone.calm(options)?;
+    let fails =
+        calm.is_some_and(|it| matches!(it.judgement.verdict, Verdict::Fail | Verdict::Crash));
+    if fails
+        && whole.passes(test, options)?
+        && let Some((judgement, ..)) = &mut found.worst
+    {
+        judgement.verdict = Verdict::Inconclusive;
+        judgement.sentence = format!(
+            "{test} fails by itself, and passes together with the other tests of its package; by itself: {}",
+            judgement.sentence
+        );
+        found.is_new = false;
+    }
+    Ok(())
 }
 
 /// Why a campaign was given up.

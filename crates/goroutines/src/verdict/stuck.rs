@@ -1,7 +1,7 @@
 //! Goroutines that wait for ever: which of them everything hangs on, and what is said of them.
 
-use super::{Judge, Judgement, Verdict};
-use crate::execution::{Action, GoroutineId, SiteId, WaitReason};
+use super::{Judge, Judgement, Verdict, seconds};
+use crate::execution::{Action, GoroutineId, SiteId, WaitReason, What};
 use crate::tree::Place;
 use crate::waits::{Need, Wait, Way, is_quiescent, live};
 use petgraph::algo::tarjan_scc;
@@ -15,7 +15,7 @@ impl Judge<'_, '_> {
         stuck: &BTreeSet<GoroutineId>,
         certain: bool,
     ) -> Option<Judgement> {
-        let main = self.execution.test.unwrap_or(GoroutineId(0));
+        let main = self.execution.main();
         let all = live(self.execution).is_subset(stuck);
         let main_is_stuck = stuck.contains(&main);
         if all && (certain || is_quiescent(self.execution)) {
@@ -40,9 +40,26 @@ impl Judge<'_, '_> {
             root.sort();
         }
         // What main or the test hangs on stands first; then circles; then who came first.
-        let main = self.execution.test.unwrap_or(GoroutineId(0));
-        let mut reached = BTreeSet::from([main]);
-        let mut todo = vec![main];
+        let main = self.execution.main();
+        let reached = self.reached(stuck, main);
+        roots.sort_by_key(|root| {
+            let below_main = stuck.contains(&main) && root.iter().any(|it| reached.contains(it));
+            // Who waits for the network waits for what somebody else does not do.
+            let of_network = self.silent.is_some()
+                && root.iter().all(|it| {
+                    let wait = self.waiting.of(*it);
+                    wait.is_none_or(|it| it.reason == WaitReason::Io || self.words.is_on_behalf(it))
+                });
+            (of_network, !below_main, !self.is_mutual(root), root[0])
+        });
+        roots
+    }
+
+    /// Whom somebody waits for, and whom those do.
+    fn reached(&self, stuck: &BTreeSet<GoroutineId>, from: GoroutineId) -> BTreeSet<GoroutineId> {
+        let graph = self.graph(stuck);
+        let mut reached = BTreeSet::from([from]);
+        let mut todo = vec![from];
         while let Some(it) = todo.pop() {
             for next in graph.neighbors(it) {
                 if reached.insert(next) {
@@ -50,11 +67,7 @@ impl Judge<'_, '_> {
                 }
             }
         }
-        roots.sort_by_key(|root| {
-            let below_main = stuck.contains(&main) && root.iter().any(|it| reached.contains(it));
-            (!below_main, !self.is_mutual(root), root[0])
-        });
-        roots
+        reached
     }
 
     fn graph(&self, stuck: &BTreeSet<GoroutineId>) -> DiGraphMap<GoroutineId, ()> {
@@ -94,19 +107,28 @@ impl Judge<'_, '_> {
         let Some(wait) = self.waiting.of(id).filter(|_| self.execution.lost == 0) else {
             return false;
         };
-        let looked = self.execution.proven_leaks.as_ref();
-        if looked.is_some_and(|it| it.contains(&id)) {
-            return false;
-        }
         let idle =
             |it: &&Way| matches!(it.action, Action::Receive | Action::CondWait | Action::Send);
         let ways = || wait.ways.iter().filter(idle);
         let began = self.execution.test.and_then(|it| self.replay.created(it));
         let created = self.replay.created(id);
-        if began
-            .zip(created)
-            .is_some_and(|(began, created)| created < began)
-        {
+        let is_older = began.zip(created).is_some_and(|(began, it)| it < began);
+        // Who did nothing since but begin to wait for what is no younger, or for nothing at all, does not wait because
+        // of the test, whoever could reach it.
+        let is_aside = |it: &Way| {
+            let made = it.object.and_then(|it| self.replay.made(it));
+            let is_own = made.is_some_and(|(by, at)| by == id || Some(at) < began);
+            it.need == Need::Nothing || idle(&it) && is_own
+        };
+        let idles = !wait.ways.is_empty() && wait.ways.iter().all(is_aside);
+        if is_older && idles && !self.has_moved(id, began) {
+            return true;
+        }
+        let looked = self.execution.proven_leaks.as_ref();
+        if looked.is_some_and(|it| it.contains(&id)) {
+            return false;
+        }
+        if is_older {
             return ways().next().is_some();
         }
         // A variable leads to one of several at least: to one from before the test, if there is any.
@@ -117,6 +139,16 @@ impl Judge<'_, '_> {
         let served = |way: &&Way| self.has_served(id, way);
         let aside = ways().any(|it| is_old(it) && !served(&it));
         looked.is_some() && ways().filter(served).any(|it| is_old(it) || !aside)
+    }
+
+    /// Whether it did anything behind an event but begin the wait in which it is.
+    fn has_moved(&self, id: GoroutineId, since: Option<usize>) -> bool {
+        let waits = self.waiting.of(id).and_then(|it| it.since);
+        let events = self.execution.events.iter().enumerate();
+        let mut usages = events
+            .skip(since.unwrap_or(0))
+            .filter(|(_, it)| it.goroutine == Some(id) && matches!(it.what, What::Request { .. }));
+        usages.any(|(index, _)| Some(index) != waits)
     }
 
     /// Whether what `id` waits for came before: of a sender, to itself.
@@ -144,8 +176,10 @@ impl Judge<'_, '_> {
         let roots = self.roots(stuck);
         let root = roots.first().map_or(&[][..], Vec::as_slice);
         let (who, cause) = self.culprit(root);
-        let main = self.execution.test.unwrap_or(GoroutineId(0));
-        let from = if stuck.contains(&main) {
+        let main = self.execution.main();
+        let reached = self.reached(stuck, main);
+        let is_below_main = root.iter().any(|it| reached.contains(it));
+        let from = if stuck.contains(&main) && (is_below_main || self.silent.is_none()) {
             Some(main)
         } else {
             // Who waits for the root tells the story from its beginning.
@@ -168,9 +202,22 @@ impl Judge<'_, '_> {
             all if all == stuck.len() => ", proven unreachable".to_owned(),
             some => format!(", {some} of them proven unreachable"),
         };
+        // A signal that came too early is no reason where who would give the next one is kept off.
+        let heard: Vec<GoroutineId> = root
+            .iter()
+            .copied()
+            .filter(|it| {
+                self.words
+                    .kept_off(self.waiting, *it, &BTreeSet::new())
+                    .is_none()
+            })
+            .collect();
         let (lost, lost_at) = self
-            .unheard(root.iter())
+            .unheard(heard.iter())
             .map_or_else(Default::default, |(text, at)| (text, self.place(Some(at))));
+        let silence = self.silent.map_or_else(String::new, |it| {
+            self.in_silence(it, stuck, from.filter(|it| *it != main && !is_below_main))
+        });
         let mut related: Vec<Place> = lost_at.into_iter().collect();
         for id in root.iter().chain(stuck) {
             let wait = self.waiting.of(*id);
@@ -184,13 +231,39 @@ impl Judge<'_, '_> {
         }
         Judgement {
             verdict,
-            sentence: format!("{head}{proof}: {story}{lost}"),
+            sentence: format!("{head}{proof}: {story}{lost}{silence}"),
             cause: self.place(cause),
             related,
             goroutines: stuck.iter().map(|it| self.concerned(*it)).collect(),
             asks_for_calm: false,
             lacks_network: false,
         }
+    }
+
+    /// What main or the test waits for, where the story was not about it, and since when nothing moved.
+    fn in_silence(
+        &self,
+        silence: u64,
+        stuck: &BTreeSet<GoroutineId>,
+        aside: Option<GoroutineId>,
+    ) -> String {
+        let main = self.execution.main();
+        let mut text = String::new();
+        if aside.is_some() && stuck.contains(&main) {
+            let wait = self.waiting.of(main);
+            let waits = wait.map(|it| self.words.wait(self.waiting, it, false));
+            let waits = waits.unwrap_or_default();
+            text = format!("; {} {waits}", self.words.who(main));
+        }
+        let by_network = |it: &GoroutineId| {
+            let wait = self.waiting.of(*it);
+            wait.is_some_and(|it| it.reason == WaitReason::Io)
+        };
+        let network = match stuck.iter().any(by_network) {
+            true => ", and the network leads nowhere but into the program itself",
+            false => "",
+        };
+        format!("{text}; nothing moved for {}{network}", seconds(silence))
     }
 
     /// Of a root: who to look at, and where.
