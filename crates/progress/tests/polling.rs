@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 const WORLD: i64 = 0x4400_0000;
 const INT: i64 = 0x4c00_0405;
 const TAG: i64 = 3;
+const NULL: i64 = 0x2c00_0000;
+const UNDEFINED: i64 = -32766;
 
 /// What a rank does.
 #[derive(Clone, Copy)]
@@ -24,6 +26,8 @@ enum Asking {
     InTurn(u32),
     /// With `MPI_Comm_rank` between.
     Idly(u32),
+    /// `MPI_Waitany` of requests that are over.
+    OfNothing(u32),
     /// It gets an answer, and receives.
     Answered,
 }
@@ -33,13 +37,14 @@ struct Writing {
     functions: Vec<FunctionNumber>,
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "main",
     "MPI_Init",
     "MPI_Iprobe",
     "MPI_Recv",
     "MPI_Send",
     "MPI_Comm_rank",
+    "MPI_Waitany",
     "poll",
     "work",
 ];
@@ -94,6 +99,11 @@ impl Writing {
                 for _ in 0..times {
                     self.whole("MPI_Comm_rank", &[WORLD], &[1]);
                     self.probe(TAG);
+                }
+            }
+            Asking::OfNothing(times) => {
+                for _ in 0..times {
+                    self.whole("MPI_Waitany", &[2, 2, NULL, NULL], &[UNDEFINED]);
                 }
             }
             Asking::Answered => {
@@ -177,9 +187,12 @@ fn check(name: &str, askings: &[Asking]) {
         assert_eq!(builder.finish(), together, "{name}");
     }
     let recorded = analyse(&run);
-    let is_answered = matches!(askings.last(), Some(Asking::Answered));
+    let is_waiting = !matches!(
+        askings.last(),
+        Some(Asking::Answered | Asking::OfNothing(_))
+    );
     let polls = recorded.tasks[&1].polls.is_some();
-    assert_eq!(polls, !is_answered, "{name}");
+    assert_eq!(polls, is_waiting, "{name}");
     let told = trees(&[&run], None).unwrap();
     drop(run);
     seal(&[&Sealable::open(&directory).unwrap()], &told, None, false).unwrap();
@@ -226,4 +239,11 @@ fn asking_for_two_things() {
 fn asking_and_looking_around() {
     use Asking::{Answered, Idly, Plain};
     check("idly", &[Idly(70_000), Answered, Plain(140_000)]);
+}
+
+#[test]
+fn asking_for_nothing() {
+    use Asking::{OfNothing, Plain};
+    check("nothing", &[OfNothing(140_000)]);
+    check("something", &[OfNothing(300), Plain(140_000)]);
 }
