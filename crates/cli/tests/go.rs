@@ -496,7 +496,7 @@ func TestConnection(t *testing.T) {
 }
 
 func TestProcess(t *testing.T) {
-	out, err := exec.Command("sleep", "1000").Output()
+	out, err := exec.Command("sleep", "20").Output()
 	if err != nil {
 		t.Fatal(err, out)
 	}
