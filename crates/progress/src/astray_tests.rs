@@ -341,3 +341,33 @@ fn what_was_settled_and_left_out_is_of_the_series() {
         ["rank 3 asked rank 2 for a message with tag 54 instead of 4 in MPI_Irecv"]
     );
 }
+
+/// In a line of tasks, each sends both ways, and the last one takes the first for its neighbour.
+#[test]
+fn a_task_at_the_boundary_goes_its_own_way() {
+    let mut job = Job::default();
+    let last: u32 = 4;
+    for task in 0..=last {
+        let mut sides = Vec::new();
+        sides.extend((task > 0).then(|| (task.wrapping_sub(1), 1, 2)));
+        sides.push(((task + 1) % (last + 1), 2, 1));
+        for (peer, asked, sent) in sides {
+            let is_open = task == last && peer == 0;
+            let asked = receive(Peer::Task(peer), Some(asked));
+            job.call(task, "MPI_Irecv", vec![asked], !is_open);
+            job.call(
+                task,
+                "MPI_Isend",
+                vec![send(peer, sent, Mode::Standard)],
+                true,
+            );
+        }
+    }
+    let asked = receive(Peer::Task(1), Some(2));
+    job.call(0, "MPI_Irecv", vec![asked], false);
+    let told = sentences(&job, None);
+    assert!(
+        told.iter().all(|it| !it.starts_with("rank 0 asked")),
+        "{told:?}"
+    );
+}

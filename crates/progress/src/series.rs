@@ -178,11 +178,40 @@ impl Examples<'_> {
         })
     }
 
-    /// Whether all others that came as far did the same there: had this tag, to a task as far away.
+    /// What all others that came as far did there: for one whose message goes as far as theirs, or that did as they the time
+    /// before. A task at the boundary of a grid goes its own way from the beginning.
     fn by_others(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<Next> {
+        let (away, tag) = self.agreed(task, way, at)?;
+        let goes_as = |it: &Said, away: Option<u32>| {
+            away.is_none_or(|away| Some(away) == self.distance(task, it))
+        };
+        let did_as_they = || {
+            let before = at.checked_sub(1)?;
+            let (it, (away, tag)) = (own.get(before)?, self.agreed(task, way, before)?);
+            Some(goes_as(it, away) && it.tag == tag)
+        };
+        if !goes_as(own.get(at)?, away) && did_as_they() != Some(true) {
+            return None;
+        }
+        let peer = match away {
+            Some(away) => (task + away) % u32::try_from(self.tasks.len()).ok()?,
+            None => own.get(at)?.peer,
+        };
+        Some(Next {
+            peer,
+            tag,
+            by_normal: false,
+        })
+    }
+
+    /// How many ranks further on its message goes, in a circle of all.
+    fn distance(&self, from: u32, it: &Said) -> Option<u32> {
         let size = u32::try_from(self.tasks.len()).ok()?;
-        let distance =
-            |from: u32, it: &Said| (it.peer + size).checked_sub(from).map(|it| it % size);
+        (it.peer + size).checked_sub(from).map(|it| it % size)
+    }
+
+    /// The tag that all other tasks that came as far had in number `at`, and how far away the other side was if that was the same.
+    fn agreed(&self, task: u32, way: Way, at: usize) -> Option<(Option<u32>, i64)> {
         if self.tasks.values().any(|it| it.is_cut) {
             return None;
         }
@@ -196,24 +225,15 @@ impl Examples<'_> {
                 continue;
             };
             count += 1;
-            let its = distance(other, &it);
+            let away = self.distance(other, &it);
             match &mut found {
-                None => found = Some((its, it.tag)),
+                None => found = Some((away, it.tag)),
                 Some((_, tag)) if *tag != it.tag => return None,
-                Some((known, _)) if *known != its => *known = None,
+                Some((known, _)) if *known != away => *known = None,
                 Some(_) => {}
             }
         }
-        let (distance, tag) = found.filter(|_| count >= OTHERS)?;
-        let peer = match distance {
-            Some(distance) => (task + distance) % size,
-            None => own.get(at)?.peer,
-        };
-        Some(Next {
-            peer,
-            tag,
-            by_normal: false,
-        })
+        found.filter(|_| count >= OTHERS)
     }
 }
 
