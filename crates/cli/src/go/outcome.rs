@@ -92,14 +92,16 @@ impl Outcome {
         let verdict = self.verdict();
         writeln!(
             out,
-            "{}  {}  {} tests, {runs} runs in {executions} executions, {} of {} requirements covered",
+            "{}  {}  {}, {} in {}, {} of {} requirements covered",
             if verdict == Verdict::Pass {
                 "ok  "
             } else {
                 verdict.name()
             },
             output::printable(&self.package),
-            self.tests.len(),
+            counted(self.tests.len(), "test"),
+            counted(runs as usize, "run"),
+            counted(executions as usize, "execution"),
             totals.covered,
             totals.total
         )?;
@@ -178,5 +180,13 @@ impl Tested {
             "known": self.is_known,
             "goroutines": bug.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
         })
+    }
+}
+
+/// `1 test`, `2 tests`.
+fn counted(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
     }
 }

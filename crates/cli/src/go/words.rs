@@ -41,7 +41,12 @@ pub fn explain(out: &mut impl Write, judgement: &Judgement) -> io::Result<()> {
             line.push_str(&format!(" at {}", from_here(at)));
         }
         if let Some(at) = &goroutine.created_at {
-            line.push_str(&format!(", made at {}", from_here(at)));
+            // What `go test` generates is nowhere to be found.
+            let at = from_here(at);
+            match at.contains("_testmain.go:") {
+                true => line.push_str(", the test itself"),
+                false => line.push_str(&format!(", made at {at}")),
+            }
         }
         writeln!(out, "    {}", output::printable(&line))?;
         for wait in &goroutine.waits_for {
