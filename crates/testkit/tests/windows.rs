@@ -70,11 +70,11 @@ const HANDLES: &[Case] = &[
     ),
     (
         "reduction",
-        "called MPI_Allreduce at handles.c:@MPI_Allreduce(@ with a reduction that it had freed",
+        "called MPI_Allreduce at handles.c:@MPI_Allreduce(@ with a reduction that they had freed",
     ),
     (
         "communicator",
-        "called MPI_Comm_size at handles.c:@MPI_Comm_size(old@ with a communicator that it had freed",
+        "called MPI_Comm_size at handles.c:@MPI_Comm_size(old@ with a communicator that they had freed",
     ),
 ];
 
