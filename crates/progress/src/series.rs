@@ -178,19 +178,20 @@ impl Examples<'_> {
         })
     }
 
-    /// What all others that came as far did there: for one whose message goes as far as theirs, or that did as they the time
-    /// before. A task at the boundary of a grid goes its own way from the beginning.
+    /// What all others that came as far did there: for one whose message goes as far as theirs, or that did as they every
+    /// time before. A task at the boundary of a grid goes its own way from the beginning.
     fn by_others(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<Next> {
         let (away, tag) = self.agreed(task, way, at)?;
         let goes_as = |it: &Said, away: Option<u32>| {
             away.is_none_or(|away| Some(away) == self.distance(task, it))
         };
-        let did_as_they = || {
-            let before = at.checked_sub(1)?;
+        let did_as_they = |before: usize| {
             let (it, (away, tag)) = (own.get(before)?, self.agreed(task, way, before)?);
             Some(goes_as(it, away) && it.tag == tag)
         };
-        if !goes_as(own.get(at)?, away) && did_as_they() != Some(true) {
+        let is_known = (1..=MOST_RECENT).contains(&at);
+        let did = || is_known && (0..at).all(|it| did_as_they(it) == Some(true));
+        if !goes_as(own.get(at)?, away) && !did() {
             return None;
         }
         let peer = match away {
