@@ -104,7 +104,7 @@ fn tests_that_are_interrupted_tell_what_was_found_so_far() {
     let output = interrupted(scratch.path(), &words, 40);
     assert_eq!(output.status.code(), Some(130));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.starts_with("ok    x  1 tests, "), "{said}");
+    assert!(said.starts_with("ok    x  1 test, "), "{said}");
     let complained = String::from_utf8_lossy(&output.stderr).into_owned();
     let note =
         "lockstep: interrupted by signal 2 when 0 of 2 tests were over: what was found so far";

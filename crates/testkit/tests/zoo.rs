@@ -1,7 +1,7 @@
 //! A sample of the zoo: bugs of every class are found, called by their name and line, and nothing is said of the
 //! repaired twins. The whole zoo is `cargo xtask campaign go`.
 
-use lockstep_goroutines::{judge, script};
+use lockstep_goroutines::judge;
 use lockstep_testkit::tools;
 use lockstep_testkit::zoo::{self, Built, Kernel};
 
@@ -52,42 +52,6 @@ fn check(kernel: &Kernel) {
             judgement.verdict,
             judgement.sentence
         );
-    }
-}
-
-/// A run with turns, one with delays, and one in which every second goroutine is late.
-const SCHEDULES: [u64; 3] = [0, 5, 7];
-/// Of a hundred runs with turns some 99 are made again at the first try, of those with delays some 95.
-const RUNS: u64 = 5;
-const TRIES: u32 = 4;
-
-#[test]
-fn runs_that_go_by_the_clock_are_made_again_usage_by_usage() {
-    if !tools::require(&["go"]) {
-        return;
-    }
-    let built = Built::clocked().expect("a test binary");
-    for test in zoo::CLOCKED {
-        for number in SCHEDULES {
-            // Whether it looks at a context before or behind the deadline, where nothing was recorded between, is the
-            // processors' matter in runs with delays.
-            if number != 0 && test == "TestDeadlines" {
-                continue;
-            }
-            let again = (0..RUNS).find_map(|seed| {
-                let plan = zoo::plan(seed, number);
-                let (first, _) = built.run(test, &plan).expect("a run");
-                let plan = plan.as_recorded(&first);
-                (1..=TRIES).find(|_| {
-                    let (other, _) = built.run(test, &plan).expect("a run");
-                    script::is_same(&first, &other)
-                })
-            });
-            let again = again.unwrap_or_else(|| panic!("{test}, {number}: never the same"));
-            tools::note(&format!(
-                "{test}, schedule {number}: the same at try {again}"
-            ));
-        }
     }
 }
 
