@@ -38,8 +38,8 @@ pub fn sentences(run: &Run, shown: &[&Process]) -> String {
     let uses_mpi = shown.iter().filter(is_whole).any(|process| process.is_mpi);
     if uses_mpi && !run.functions.iter().any(|f| moves_data(&f.linkage)) {
         text.push_str(
-            "MPI is in use, but no function that is recorded sends or receives: who does so calls MPI through pointers, \
-             or was linked with an MPI library of its own\n",
+            "MPI is in use, but no function that is recorded sends or receives: where any does, it calls MPI through \
+             pointers, or was linked with an MPI library of its own\n",
         );
     }
     let became: BTreeSet<String> = shown

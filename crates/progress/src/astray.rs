@@ -129,7 +129,7 @@ pub(crate) fn astray(
 ) -> Vec<Misdirection> {
     let mut usual = Usual {
         tasks,
-        examples: Examples { tasks, normal },
+        examples: Examples::new(tasks, normal),
         matching,
         senders: BTreeMap::new(),
         others: None,

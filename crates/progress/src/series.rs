@@ -8,10 +8,12 @@
 //! went on alike: those of each place in a round to one task, with tags that grow by as much each round. Then what all others
 //! did that came as far, where they agree.
 //!
-//! *Guarantees*: of three rounds at least, or of two other tasks. *Costs*: O([`LONGEST`]^2) a message that is asked for.
+//! *Guarantees*: of three rounds at least, or of two other tasks. *Costs*: O([`LONGEST`]^2) a message that is asked for; the
+//! messages of all tasks are counted once, when the first is held against them.
 //! *Not for*: by itself: that a message is not the next one of a series says nothing, unless the other side has that one.
 
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A message of a series: a part, unless that is settled and left out, and with whom.
@@ -141,13 +143,71 @@ impl Recent {
     }
 }
 
-/// The tasks of a job, and of a normal run.
-pub(crate) struct Examples<'a> {
-    pub tasks: &'a BTreeMap<u32, Conversation>,
-    pub normal: Option<&'a BTreeMap<u32, Conversation>>,
+/// What there was of something, each with how often: enough of it to tell whether all but one were alike.
+#[derive(Debug, Clone, Copy)]
+struct Kinds<T>([Option<(T, usize)>; 3]);
+
+impl<T: Copy + PartialEq> Kinds<T> {
+    const fn none() -> Self {
+        Self([None; 3])
+    }
+
+    fn add(&mut self, it: T) {
+        let place = self
+            .0
+            .iter_mut()
+            .find(|place| place.is_none_or(|known| known.0 == it));
+        if let Some(place) = place {
+            *place = Some((it, place.map_or(1, |known| known.1 + 1)));
+        }
+    }
+
+    /// The only one there was beside this, which is left out once.
+    fn only_beside(&self, own: Option<T>) -> Option<T> {
+        let others = self.0.iter().flatten();
+        let mut others = others.filter(|(it, count)| Some(*it) != own || *count > 1);
+        let only = others.next()?.0;
+        others.next().is_none().then_some(only)
+    }
 }
 
-impl Examples<'_> {
+/// What all tasks had in one place of their series.
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    tasks: usize,
+    tags: Kinds<i64>,
+    distances: Kinds<Option<u32>>,
+}
+
+impl Tally {
+    const NONE: Self = Self {
+        tasks: 0,
+        tags: Kinds::none(),
+        distances: Kinds::none(),
+    };
+}
+
+/// The tasks of a job, and of a normal run.
+pub(crate) struct Examples<'a> {
+    tasks: &'a BTreeMap<u32, Conversation>,
+    normal: Option<&'a BTreeMap<u32, Conversation>>,
+    sent: OnceCell<Vec<Tally>>,
+    asked: OnceCell<Vec<Tally>>,
+}
+
+impl<'a> Examples<'a> {
+    pub fn new(
+        tasks: &'a BTreeMap<u32, Conversation>,
+        normal: Option<&'a BTreeMap<u32, Conversation>>,
+    ) -> Self {
+        Self {
+            tasks,
+            normal,
+            sent: OnceCell::new(),
+            asked: OnceCell::new(),
+        }
+    }
+
     /// What would have been number `at` of a task's series.
     pub fn next(&self, task: u32, way: Way, series: &[Said], at: usize) -> Option<Next> {
         let conversation = self.tasks.get(&task)?;
@@ -181,12 +241,12 @@ impl Examples<'_> {
     /// What all others that came as far did there: for one whose message goes as far as theirs, or that did as they every
     /// time before. A task at the boundary of a grid goes its own way from the beginning.
     fn by_others(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<Next> {
-        let (away, tag) = self.agreed(task, way, at)?;
+        let (away, tag) = self.agreed(task, way, own, at)?;
         let goes_as = |it: &Said, away: Option<u32>| {
             away.is_none_or(|away| Some(away) == self.distance(task, it))
         };
         let did_as_they = |before: usize| {
-            let (it, (away, tag)) = (own.get(before)?, self.agreed(task, way, before)?);
+            let (it, (away, tag)) = (own.get(before)?, self.agreed(task, way, own, before)?);
             Some(goes_as(it, away) && it.tag == tag)
         };
         let is_known = (1..=MOST_RECENT).contains(&at);
@@ -211,30 +271,41 @@ impl Examples<'_> {
         (it.peer + size).checked_sub(from).map(|it| it % size)
     }
 
-    /// The tag that all other tasks that came as far had in number `at`, and how far away the other side was if that was the same.
-    fn agreed(&self, task: u32, way: Way, at: usize) -> Option<(Option<u32>, i64)> {
-        if self.tasks.values().any(|it| it.is_cut) {
-            return None;
-        }
-        let mut found: Option<(Option<u32>, i64)> = None;
-        let mut count = 0;
-        for (&other, conversation) in self.tasks.iter().filter(|it| *it.0 != task) {
-            if conversation.is_threaded() {
-                return None;
+    /// The tag that all other tasks that came as far had in number `at`, and how far away the other side was if that was
+    /// the same.
+    fn agreed(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<(Option<u32>, i64)> {
+        let tally = self.tallies(way).get(at)?;
+        let own = own.get(at);
+        let others = tally.tasks - usize::from(own.is_some());
+        let away = own.map(|it| self.distance(task, it));
+        let tag = tally.tags.only_beside(own.map(|it| it.tag))?;
+        (others >= OTHERS).then_some((tally.distances.only_beside(away).flatten(), tag))
+    }
+
+    /// Of each place; none where the order of messages is not known of each task, or not all of them.
+    fn tallies(&self, way: Way) -> &[Tally] {
+        let known = match way {
+            Way::Sent => &self.sent,
+            Way::Asked => &self.asked,
+        };
+        known.get_or_init(|| {
+            let mut tallies = Vec::new();
+            let mut tasks = self.tasks.values();
+            if tasks.any(|it| it.is_cut || it.is_threaded()) {
+                return tallies;
             }
-            let Some(it) = series(conversation, way).get(at).copied() else {
-                continue;
-            };
-            count += 1;
-            let away = self.distance(other, &it);
-            match &mut found {
-                None => found = Some((away, it.tag)),
-                Some((_, tag)) if *tag != it.tag => return None,
-                Some((known, _)) if *known != away => *known = None,
-                Some(_) => {}
+            for (&task, conversation) in self.tasks {
+                for (at, it) in series(conversation, way).iter().enumerate() {
+                    if at == tallies.len() {
+                        tallies.push(Tally::NONE);
+                    }
+                    tallies[at].tasks += 1;
+                    tallies[at].tags.add(it.tag);
+                    tallies[at].distances.add(self.distance(task, it));
+                }
             }
-        }
-        found.filter(|_| count >= OTHERS)
+            tallies
+        })
     }
 }
 
@@ -283,6 +354,22 @@ mod tests {
         assert_eq!(next(&[(1, 1), (1, 2)]), None);
         assert_eq!(next(&[(1, 1), (1, 2), (1, 4)]), None);
         assert_eq!(next(&[(1, 1), (2, 2), (1, 3)]), None);
+    }
+
+    #[test]
+    fn all_but_one_are_alike() {
+        let only = |all: &[i64], own| {
+            let mut kinds = Kinds::none();
+            all.iter().for_each(|it| kinds.add(*it));
+            kinds.only_beside(own)
+        };
+        assert_eq!(only(&[1, 1, 2], Some(2)), Some(1));
+        assert_eq!(only(&[1, 1, 2], Some(1)), None);
+        assert_eq!(only(&[1, 1], Some(1)), Some(1));
+        assert_eq!(only(&[1, 1], None), Some(1));
+        assert_eq!(only(&[1, 2, 2, 3, 3], Some(1)), None);
+        assert_eq!(only(&[1, 2, 3, 4], Some(4)), None);
+        assert_eq!(only(&[7], Some(7)), None);
     }
 
     #[test]
