@@ -45,6 +45,7 @@
 //   bugs numbered_send          rank 2 sends one with the tag of the next round
 //   bugs numbered_source        rank 3 asks rank 1 once for what rank 2 sends
 //   bugs rows_and_columns       ranks 0 and 3 sum over columns before rows once
+//   bugs serialized             two threads of rank 1 receive at once, at MPI_THREAD_SERIALIZED
 //   bugs wildcard_untold        a receive from anybody takes what a later one needs, and nothing tells whose it was
 //   bugs test_loop_copy         MPI_Test again and again for a message that is sent in another communicator
 //
@@ -359,6 +360,24 @@ KERNEL(omp_critical_receive) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
+static void *receives_7(void *unused) {
+    RECV(0, 7);
+    return unused;
+}
+
+KERNEL(serialized) {
+    pthread_t thread;
+    if (rank == 1) {
+        pthread_create(&thread, NULL, receives_7, NULL);
+        RECV(0, 8);
+        pthread_join(thread, NULL);
+        SEND(0, 9);
+    } else if (rank == 0) {
+        RECV(1, 9);
+        SEND(1, 7);
+        SEND(1, 8);
+    }
+}
 static pthread_mutex_t lock_a = PTHREAD_MUTEX_INITIALIZER, lock_b = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static void *b_then_a(void *unused) {
@@ -549,12 +568,13 @@ static const struct {
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
-    X(wildcard_untold), X(test_loop_copy),
+    X(wildcard_untold), X(test_loop_copy), X(serialized),
 };
 
 int main(int argc, char **argv) {
     int provided;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    int is_serialized = argc > 1 && strcmp(argv[1], "serialized") == 0;
+    MPI_Init_thread(&argc, &argv, is_serialized ? MPI_THREAD_SERIALIZED : MPI_THREAD_MULTIPLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (unsigned i = 0; i < sizeof KERNELS / sizeof *KERNELS; i++)

@@ -13,6 +13,7 @@
 //   lapses locked          the window of rank 1 is locked to the end
 //   lapses objects         an info object, an error handler and an attribute key that are not freed
 //   lapses threads         a thread receives, though MPI_THREAD_FUNNELED was asked for
+//   lapses unmade          rank 1 waits for a request of nobody
 //   lapses restarted       a persistent receive is started while it runs
 //   lapses relocked        the window of rank 1 is locked twice
 //   lapses unbuffered      MPI_Bsend without a buffer
@@ -186,6 +187,13 @@ static void threads(void) {
   if (rank != 1) return;
   pthread_create(&thread, NULL, other_thread, NULL);
   pthread_join(thread, NULL);
+}
+
+static void unmade(void) {
+  MPI_Request request;
+  if (rank != 1) return;
+  memset(&request, 0x11, sizeof request);
+  MPI_Wait(&request, &status); // that no call made
 }
 
 static void persistent(int starts) {
@@ -726,7 +734,7 @@ static const struct {
     {"split", split},         {"dims", dims},
     {"nobody", nobody},       {"nodes", nodes},
     {"direction", direction}, {"unclosed", unclosed},
-    {"given_up", given_up},
+    {"given_up", given_up},   {"unmade", unmade},
 };
 
 int main(int argc, char **argv) {

@@ -700,6 +700,7 @@ impl LooseEnd {
             Self::BeforeInit { .. }
                 | Self::Again { .. }
                 | Self::WrongThread { .. }
+                | Self::AtOnce { .. }
                 | Self::Freed { .. }
                 | Self::Past { .. }
                 | Self::Unmade { .. }

@@ -494,13 +494,17 @@ impl Conversation {
 
     /// What it did wrong by itself: the first call of each mistake, and how many.
     pub(crate) fn mistakes(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
-        let is_open = |call| self.pending.iter().any(|it| self.call(*it) == Some(call));
-        let usage = self.usage.as_ref();
-        let mut mistakes = usage.map_or_else(BTreeMap::new, |it| it.mistakes(is_open));
+        let mut mistakes = self.mistakes_however_it_ends();
         // A library may have made a request unseen: told is who died of it.
         let has_ended = self.state == State::Ended;
         mistakes.retain(|it, _| has_ended || !matches!(it, LooseEnd::Unmade { .. }));
         mistakes
+    }
+
+    fn mistakes_however_it_ends(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
+        let is_open = |call| self.pending.iter().any(|it| self.call(*it) == Some(call));
+        let usage = self.usage.as_ref();
+        usage.map_or_else(BTreeMap::new, |it| it.mistakes(is_open))
     }
 
     /// Whether several of its threads called MPI: how their operations are in order is not known.
@@ -558,7 +562,7 @@ impl Conversation {
     /// Keeps what somebody may ask for once all of its threads were read, and gives back memory that lists of few elements
     /// have for more: there may be a million tasks.
     pub(crate) fn shrink(&mut self) {
-        let has_mistakes = !self.mistakes().is_empty();
+        let has_mistakes = !self.mistakes_however_it_ends().is_empty();
         self.usage
             .take_if(|it| !has_mistakes && it.is_without_blame());
         self.accesses.take_if(|it| it.are_none());

@@ -58,6 +58,8 @@ fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<Strin
         said.exchange(&(*name).into(), call, given.as_ref());
     }
     let (mut conversation, _) = said.into_told();
+    // How it ended is known when all of it was read.
+    conversation.shrink();
     conversation.state = state;
     let tasks = BTreeMap::from([(1, conversation)]);
     let matching = crate::Matching::new(&tasks);

@@ -512,7 +512,8 @@ impl Usage {
 
     /// Whether nothing is told of it, but for mistakes.
     pub(crate) fn is_without_blame(&self) -> bool {
-        self.suspects.is_empty() && self.epochs.unended().is_empty()
+        // Of a serialized one it is asked who was in MPI at the end.
+        self.suspects.is_empty() && self.epochs.unended().is_empty() && !self.is_serialized()
     }
 
     /// Adds that of another thread of the task. What one frees the other may make: such mistakes are not told then.

@@ -430,6 +430,31 @@ fn messages() {
     check("bugs.c", C, "60", MESSAGES);
 }
 
+/// Told of what is left, when no thread goes on.
+#[test]
+fn two_threads_in_mpi_at_once() {
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs-serialized");
+    let program = mpi.recipe("bugs.c").flags(C).build();
+    let mut words = mpi.launch(2);
+    words.extend([program.display().to_string(), "serialized".to_owned()]);
+    let options = ["--hang", "60", "--on-hang", "stop"];
+    let recording = record(&scratch, &options, &words);
+    let progress = recording.json(&["progress"]);
+    let verdict = progress["verdict"].as_str().expect("a sentence");
+    assert_eq!(progress["kind"], "deadlock", "{progress:#}");
+    for part in [
+        "; rank 1 was in MPI_Recv at bugs.c:",
+        " and in MPI_Recv in thread 1.",
+        "at once, which two threads may not be at MPI_THREAD_SERIALIZED",
+    ] {
+        assert!(verdict.contains(part), "{progress:#}");
+    }
+}
+
 #[test]
 fn collectives_and_windows() {
     check("bugs.c", C, "60", COLLECTIVES);

@@ -313,6 +313,10 @@ fn of_a_run_that_mpi_ended() {
             "; rank 0 called MPI_Send at lapses.c:@to, tag, MPI_COMM_WORLD@ with dest 7, where there are 4 ranks",
         ),
         (
+            "unmade",
+            "; rank 1 called MPI_Wait at lapses.c:@that no call made@ with a request that no recorded call had made",
+        ),
+        (
             "room",
             "rank 0 sent rank 1 8 MPI_INT at lapses.c:@MPI_Send(value, 8@, for which the receive had room for 2 MPI_INT",
         ),
