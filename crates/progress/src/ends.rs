@@ -81,7 +81,9 @@ pub(crate) fn died_of_a_signal(
         .filter(|it| ends_in(&it.stack, &RAISES))
         .map(|it| it.number)
         .collect();
-    let mistaken = conversations.iter().filter(|it| it.1.is_in_a_mistake());
+    let mistaken = conversations
+        .iter()
+        .filter(|it| it.1.may_have_died_of_a_mistake());
     let mistaken: Vec<u32> = mistaken.map(|(task, _)| *task).collect();
     let mut ways = [raised, mistaken].into_iter();
     let suspects = ways.find(|it| !it.is_empty()).unwrap_or(computes);

@@ -13,7 +13,7 @@ use crate::onesided::Accesses;
 use crate::resources::Resources;
 use crate::series::{Recent, Way, said};
 use crate::strand::{Doing, Strand};
-use crate::usage::Usage;
+use crate::usage::{Mistakes, Usage};
 pub use lockstep_trace::CommunicatorId;
 use lockstep_trace::{SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -479,21 +479,29 @@ impl Conversation {
 
     /// Whether it did not come back from a call that it should not have made.
     pub(crate) fn is_in_a_mistake(&self) -> bool {
-        let mistakes = self.mistakes();
-        let mut open = self.pending.iter().filter_map(|it| self.call(*it));
-        open.any(|call| mistakes.values().any(|it| (it.0, it.1) == call))
+        self.is_in_one_of(&self.mistakes(), |_| true)
+    }
+
+    /// The same, where it is known that somebody died: of a request, too, that a library may have made unseen.
+    pub(crate) fn may_have_died_of_a_mistake(&self) -> bool {
+        self.is_in_one_of(&self.mistakes_however_it_ends(), |_| true)
     }
 
     /// The same, of mistakes for which MPI may end a job.
     pub(crate) fn is_in_a_fatal_mistake(&self) -> bool {
-        let mistakes = self.mistakes();
-        let fatal = || mistakes.iter().filter(|it| it.0.may_end_it());
+        self.is_in_one_of(&self.mistakes(), LooseEnd::may_end_it)
+    }
+
+    fn is_in_one_of(&self, mistakes: &Mistakes, which: impl Fn(&LooseEnd) -> bool) -> bool {
         let mut open = self.pending.iter().filter_map(|it| self.call(*it));
-        open.any(|call| fatal().any(|(_, it)| (it.0, it.1) == call))
+        open.any(|call| {
+            let mut mistakes = mistakes.iter();
+            mistakes.any(|(it, first)| which(it) && (first.0, first.1) == call)
+        })
     }
 
     /// What it did wrong by itself: the first call of each mistake, and how many.
-    pub(crate) fn mistakes(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
+    pub(crate) fn mistakes(&self) -> Mistakes {
         let mut mistakes = self.mistakes_however_it_ends();
         // A library may have made a request unseen: told is who died of it.
         let has_ended = self.state == State::Ended;
@@ -501,10 +509,10 @@ impl Conversation {
         mistakes
     }
 
-    fn mistakes_however_it_ends(&self) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
+    fn mistakes_however_it_ends(&self) -> Mistakes {
         let is_open = |call| self.pending.iter().any(|it| self.call(*it) == Some(call));
         let usage = self.usage.as_ref();
-        usage.map_or_else(BTreeMap::new, |it| it.mistakes(is_open))
+        usage.map_or_else(Mistakes::new, |it| it.mistakes(is_open))
     }
 
     /// Whether several of its threads called MPI: how their operations are in order is not known.

@@ -22,16 +22,18 @@ use std::sync::Arc;
 /// A call: its function, the trace, and the number of the event.
 pub(crate) type Called = (Arc<str>, TraceName, u64);
 
+/// The first call of each mistake, trace and event, and how many.
+pub(crate) type Mistakes = BTreeMap<LooseEnd, (TraceName, u64, usize)>;
+
 /// What a thread, or a task, did wrong.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The first call of each mistake, and how many.
-    mistakes: BTreeMap<LooseEnd, (TraceName, u64, usize)>,
+    mistakes: Mistakes,
     /// What was freed and not made again, and by which event.
     freed: FxHashMap<(Resource, i64), u64>,
     /// The first use of each kind of these, and those where nobody else made what was used.
     suspects: Vec<Suspect>,
-    certain: BTreeMap<LooseEnd, (TraceName, u64, usize)>,
+    certain: Mistakes,
     /// Groups that have one handle with others: those of a communicator, window or file.
     shared: FxHashSet<i64>,
     /// Windows that are locked, and whose part of each; `None` is everybody's.
@@ -555,10 +557,7 @@ impl Usage {
     }
 
     /// The mistakes: the first call of each, and how many. `is_open` says of a call that it is not over.
-    pub(crate) fn mistakes(
-        &self,
-        is_open: impl Fn((TraceName, u64)) -> bool,
-    ) -> BTreeMap<LooseEnd, (TraceName, u64, usize)> {
+    pub(crate) fn mistakes(&self, is_open: impl Fn((TraceName, u64)) -> bool) -> Mistakes {
         let mut all = self.mistakes.clone();
         all.retain(|mistake, (trace, event, _)| {
             let is_suspect = matches!(
