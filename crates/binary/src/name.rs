@@ -127,6 +127,32 @@ pub fn brief(name: &str) -> String {
     }
 }
 
+/// A C++ name with `instead` in place of what its templates were made for: `std::function<...>::operator()() const`.
+#[must_use]
+pub fn fold_templates(name: &str, instead: &str) -> String {
+    const OPERATORS: [&str; 7] = ["()", "<=>", "<<", ">>", "->", "<", ">"];
+    let (mut folded, mut depth) = (String::new(), 0usize);
+    let mut rest = name;
+    while let Some(next) = rest.chars().next() {
+        let after = rest.strip_prefix("operator").filter(|_| depth == 0);
+        let is_at_start = |it: &&&str| after.is_some_and(|after| after.starts_with(**it));
+        let operator = OPERATORS.iter().find(is_at_start);
+        let length = operator.map_or(next.len_utf8(), |it| "operator".len() + it.len());
+        let (whole, behind) = rest.split_at(length);
+        rest = behind;
+        match next {
+            '<' => {
+                folded.push_str(if depth == 0 { instead } else { "" });
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => folded.push_str(whole),
+            _ => {}
+        }
+    }
+    folded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +168,31 @@ mod tests {
         ];
         for (name, expected) in cases {
             assert_eq!(brief(name), expected);
+        }
+    }
+
+    #[test]
+    fn templates_are_folded_and_operators_are_none() {
+        let cases = [
+            ("step(int)", "step(int)"),
+            ("Halo<double>::exchange", "Halo<...>::exchange"),
+            ("run<f<g<int> > >(a<b> const&)", "run<...>(a<...> const&)"),
+            (
+                "f<void ()>::operator()() const",
+                "f<...>::operator()() const",
+            ),
+            (
+                "p<R<double> >::operator->() const",
+                "p<...>::operator->() const",
+            ),
+            ("operator<< <char>(s<char>&)", "operator<< <...>(s<...>&)"),
+            ("operator<=> <a>(a)", "operator<=> <...>(a)"),
+            ("operator new(unsigned long)", "operator new(unsigned long)"),
+            ("a>b<", "ab<...>"),
+            ("é<ü>ö", "é<...>ö"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(fold_templates(name, "<...>"), expected);
         }
     }
 
