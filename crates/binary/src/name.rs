@@ -64,6 +64,59 @@ pub fn c_name(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// What compilers append to the names of clones: whole functions, made for some of the calls.
+const CLONES: [&str; 9] = [
+    "constprop",
+    "isra",
+    "clone",
+    "lto_priv",
+    "localalias",
+    "llvm",
+    "specialized",
+    "argprom",
+    "retelim",
+];
+
+/// The same of parts, which are entered behind the beginning of their function.
+const PARTS: [&str; 2] = ["part", "cold"];
+
+/// A name without what compilers append to clones, parts and nested functions: `sort` of `sort.part.1.isra.0`, `inner` of
+/// `inner.3`. The number of an outlined region (`main._omp_fn.0`) says which one it is, and stays.
+#[must_use]
+pub fn base_name(name: &str) -> &str {
+    without(name, |word| CLONES.contains(&word) || PARTS.contains(&word))
+}
+
+/// The same of whole functions only: what begins with `sort.constprop.0` is `sort`, and what begins with `sort.cold` is not.
+#[must_use]
+pub fn original_name(name: &str) -> &str {
+    without(name, |word| CLONES.contains(&word))
+}
+
+fn without(name: &str, is_one: impl Fn(&str) -> bool) -> &str {
+    let is_region = |name: &str| name.ends_with("_omp_fn") || name.contains(".omp");
+    let mut base = name;
+    loop {
+        let numberless = without_numbers(base);
+        base = match numberless.rsplit_once('.') {
+            Some((rest, word)) if is_one(word) && !rest.is_empty() => rest,
+            Some((_, word)) if PARTS.contains(&word) => return base,
+            _ if is_region(numberless) => return base,
+            _ => return numberless,
+        };
+    }
+}
+
+fn without_numbers(mut name: &str) -> &str {
+    while let Some((rest, number)) = name.rsplit_once('.')
+        && !(rest.is_empty() || number.is_empty())
+        && number.bytes().all(|it| it.is_ascii_digit())
+    {
+        name = rest;
+    }
+    name
+}
+
 /// A function's name as sentences have it: `step()`, `Comm::reverse()`, without what it stands in for the linker's sake alone.
 #[must_use]
 pub fn brief(name: &str) -> String {
@@ -72,6 +125,32 @@ pub fn brief(name: &str) -> String {
         true => name,
         false => format!("{name}()"),
     }
+}
+
+/// A C++ name with `instead` in place of what its templates were made for: `std::function<...>::operator()() const`.
+#[must_use]
+pub fn fold_templates(name: &str, instead: &str) -> String {
+    const OPERATORS: [&str; 7] = ["()", "<=>", "<<", ">>", "->", "<", ">"];
+    let (mut folded, mut depth) = (String::new(), 0usize);
+    let mut rest = name;
+    while let Some(next) = rest.chars().next() {
+        let after = rest.strip_prefix("operator").filter(|_| depth == 0);
+        let is_at_start = |it: &&&str| after.is_some_and(|after| after.starts_with(**it));
+        let operator = OPERATORS.iter().find(is_at_start);
+        let length = operator.map_or(next.len_utf8(), |it| "operator".len() + it.len());
+        let (whole, behind) = rest.split_at(length);
+        rest = behind;
+        match next {
+            '<' => {
+                folded.push_str(if depth == 0 { instead } else { "" });
+                depth += 1;
+            }
+            '>' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => folded.push_str(whole),
+            _ => {}
+        }
+    }
+    folded
 }
 
 #[cfg(test)]
@@ -89,6 +168,68 @@ mod tests {
         ];
         for (name, expected) in cases {
             assert_eq!(brief(name), expected);
+        }
+    }
+
+    #[test]
+    fn templates_are_folded_and_operators_are_none() {
+        let cases = [
+            ("step(int)", "step(int)"),
+            ("Halo<double>::exchange", "Halo<...>::exchange"),
+            ("run<f<g<int> > >(a<b> const&)", "run<...>(a<...> const&)"),
+            (
+                "f<void ()>::operator()() const",
+                "f<...>::operator()() const",
+            ),
+            (
+                "p<R<double> >::operator->() const",
+                "p<...>::operator->() const",
+            ),
+            ("operator<< <char>(s<char>&)", "operator<< <...>(s<...>&)"),
+            ("operator<=> <a>(a)", "operator<=> <...>(a)"),
+            ("operator new(unsigned long)", "operator new(unsigned long)"),
+            ("a>b<", "ab<...>"),
+            ("é<ü>ö", "é<...>ö"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(fold_templates(name, "<...>"), expected);
+        }
+    }
+
+    #[test]
+    fn clones_have_base_names_and_regions_their_numbers() {
+        // The name, without clones, and without parts, too.
+        let cases = [
+            ("sort", "sort", "sort"),
+            ("sort.constprop.1.isra.0", "sort", "sort"),
+            ("sort.llvm.123", "sort", "sort"),
+            ("sort.lto_priv.0.1", "sort", "sort"),
+            ("inner.3", "inner", "inner"),
+            ("foo(int).constprop.0", "foo(int)", "foo(int)"),
+            ("sort.part.2", "sort.part.2", "sort"),
+            ("sort.cold", "sort.cold", "sort"),
+            ("sort.part.0.isra.0", "sort.part.0", "sort"),
+            ("sort.isra.0.cold", "sort.isra.0.cold", "sort"),
+            ("main._omp_fn.0", "main._omp_fn.0", "main._omp_fn.0"),
+            (
+                "main._omp_fn.12.constprop.0",
+                "main._omp_fn.12",
+                "main._omp_fn.12",
+            ),
+            (".omp_outlined..1", ".omp_outlined..1", ".omp_outlined..1"),
+            (
+                "main.omp_outlined.1.cold",
+                "main.omp_outlined.1.cold",
+                "main.omp_outlined.1",
+            ),
+            (".cold", ".cold", ".cold"),
+            (".5", ".5", ".5"),
+            ("sort.", "sort.", "sort."),
+            ("", "", ""),
+        ];
+        for (name, original, base) in cases {
+            assert_eq!(original_name(name), original, "{name}");
+            assert_eq!(base_name(name), base, "{name}");
         }
     }
 

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::timing::is_timing;
-use lockstep_trace::{brief, c_name};
+use lockstep_trace::{brief, c_name, fold_templates};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -94,34 +94,10 @@ pub(crate) fn told_around(name: &str) -> String {
 
 /// Without what templates were made for and what is given: `std::function::operator()` of `std::function<void ()>::operator()() const`.
 pub(crate) fn plain(name: &str) -> String {
-    let mut depth = 0usize;
-    let mut found = String::new();
-    let mut rest = name;
-    while let Some(next) = rest.chars().next() {
-        let operator = [
-            "operator()",
-            "operator<=>",
-            "operator<<",
-            "operator>>",
-            "operator->",
-            "operator<",
-            "operator>",
-        ]
-        .into_iter()
-        .find(|it| depth == 0 && rest.starts_with(it));
-        if let Some(operator) = operator {
-            found.push_str(operator);
-            rest = &rest[operator.len()..];
-            continue;
-        }
-        match next {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 => break,
-            _ if depth == 0 => found.push(next),
-            _ => {}
-        }
-        rest = &rest[next.len_utf8()..];
+    let mut found = fold_templates(name, "");
+    let mut given = found.match_indices('(');
+    if let Some((end, _)) = given.find(|it| !found[..it.0].ends_with("operator")) {
+        found.truncate(end);
     }
     for inline in ["__cxx11::", "__1::", "__detail::"] {
         found = found.replace(inline, "");

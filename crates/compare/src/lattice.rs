@@ -1,7 +1,7 @@
 //! `lockstep lattice`: the concept lattice of the traces and their attributes.
 
-use crate::attribute::{Kind, Table};
-use crate::sequence::{Folding, Lens, Trees};
+use crate::attribute::Kind;
+use crate::sequence::OneRun;
 use crate::{Error, Options};
 use lockstep_concepts::Context;
 use lockstep_trace::Run;
@@ -38,14 +38,9 @@ pub struct Concept {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn context(run: &Run, options: &Options) -> Result<Context, Error> {
-    let trees = Trees::new(&[run], options)?.refuse_some()?;
-    let lens = Lens::of(options);
-    let mut folding = Folding::default();
-    let objects = trees.objects(0, &lens, &mut folding);
-    objects.refuse_nothing(&folding, &lens)?;
-    let kind = Kind::of(options);
-    let (table, rows) = Table::new(&trees, &lens, &folding, kind, &objects.items)?;
-    Ok(table.context(&objects, &rows, &folding, &trees))
+    let of = OneRun::new(run, options)?;
+    let (table, rows) = of.table(Kind::of(options))?;
+    Ok(table.context(&of.objects, &rows, &of.folding, &of.trees))
 }
 
 /// Concepts are counted up to so many times the limit before a lattice is refused, so that it can be said how large it is.

@@ -1,6 +1,6 @@
 //! `lockstep loops`: each trace as a nested loop representation, and the loop table.
 
-use crate::sequence::{Folding, Lens, Trees};
+use crate::sequence::{OneRun, Trees};
 use crate::{Error, ObjectName, Options};
 use lockstep_calltree::Token;
 use lockstep_loops::{Bodies, BodyId, Hasher128, Key, Names};
@@ -67,11 +67,12 @@ impl Loops {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn loops(run: &Run, options: &Options) -> Result<Loops, Error> {
-    let trees = Trees::new(&[run], options)?.refuse_some()?;
-    let lens = Lens::of(options);
-    let mut folding = Folding::default();
-    let objects = trees.objects(0, &lens, &mut folding);
-    objects.refuse_nothing(&folding, &lens)?;
+    let OneRun {
+        trees,
+        folding,
+        objects,
+        ..
+    } = OneRun::new(run, options)?;
     let mut names = Names::new();
     let traces = objects
         .names

@@ -1,6 +1,6 @@
 //! From call trees to folded sequences: what a filter leaves of a trace, with its loops recognised.
 
-use crate::attribute::Item;
+use crate::attribute::{Item, Kind, Table};
 use crate::builds::{self, Names};
 use crate::filter::{self, Filter, Groups};
 use crate::internals;
@@ -588,6 +588,41 @@ impl Folding {
             Key::Symbol(symbol) => wanted(*symbol),
             Key::Loop(inner) | Key::Times(inner, _) => self.has(*inner, wanted),
         })
+    }
+}
+
+/// What is looked at of one run by itself.
+pub(crate) struct OneRun {
+    pub(crate) trees: Trees,
+    lens: Lens,
+    pub(crate) folding: Folding,
+    pub(crate) objects: Objects,
+}
+
+impl OneRun {
+    /// # Errors
+    /// A pattern that does not parse; call trees that are too large; a filter that keeps nothing.
+    pub(crate) fn new(run: &Run, options: &Options) -> Result<Self, Error> {
+        let trees = Trees::new(&[run], options)?.refuse_some()?;
+        let lens = Lens::of(options);
+        let mut folding = Folding::default();
+        let objects = trees.objects(0, &lens, &mut folding);
+        objects.refuse_nothing(&folding, &lens)?;
+        Ok(Self {
+            trees,
+            lens,
+            folding,
+            objects,
+        })
+    }
+
+    /// [`Table::new`] of all that is looked at.
+    ///
+    /// # Errors
+    /// A family that cannot be had of these objects.
+    pub(crate) fn table(&self, kind: Kind) -> Result<(Table, Vec<usize>), Error> {
+        let items = &self.objects.items;
+        Table::new(&self.trees, &self.lens, &self.folding, kind, items)
     }
 }
 

@@ -12,7 +12,7 @@
 //! *Costs*: a pass over the recorded calls of both runs, and another one for each series that is left.
 
 use crate::arguments::{Call, Said, calls, ranks};
-use lockstep_trace::mpi::Kind;
+use lockstep_trace::mpi::{self, Kind};
 use lockstep_trace::{Communicators, ProcessName, Run, Thread, TraceName};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -40,17 +40,10 @@ const AROUND: usize = 512;
 /// How many calls are looked ahead, to tell a call that is left out from an argument that is another.
 const AHEAD: usize = 3;
 
-/// Calls that ask whether something has come.
-pub(crate) const POLLS: [&str; 8] = [
-    "MPI_Test",
-    "MPI_Testall",
-    "MPI_Testany",
-    "MPI_Testsome",
-    "MPI_Iprobe",
-    "MPI_Improbe",
-    "MPI_Request_get_status",
-    "MPI_Wtime",
-];
+/// Whether a call asks whether something has come, or reads the clock between two times that it asks.
+pub(crate) fn is_poll(name: &str) -> bool {
+    mpi::asks(name) || name == "MPI_Wtime"
+}
 
 /// Calls whose results depend on who comes first.
 const FIRST_COME: [&str; 8] = [
@@ -119,7 +112,7 @@ impl<I: Iterator<Item = Call>> Steps<I> {
         let mut asked: Vec<Call> = Vec::new();
         let calls = self.calls.by_ref();
         let call = calls.find_map(|call| {
-            if !POLLS.contains(&call.name.as_str()) {
+            if !is_poll(&call.name) {
                 return Some(call);
             }
             if asked.iter().all(|it| it.name != call.name) {

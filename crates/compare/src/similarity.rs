@@ -1,7 +1,7 @@
 //! `lockstep similarity`: the Jaccard similarity matrix (JSM), and the difference of two (JSM_D).
 
 use crate::attribute::{Kind, Table};
-use crate::sequence::{Folding, Lens, Trees};
+use crate::sequence::OneRun;
 use crate::{Error, ObjectName, Options};
 use lockstep_trace::Run;
 use rustc_hash::FxHashMap;
@@ -48,14 +48,9 @@ impl Serialize for RowOf<'_> {
 /// # Errors
 /// A pattern that does not parse; a filter that keeps nothing.
 pub fn similarity(run: &Run, options: &Options) -> Result<Similarity, Error> {
-    let trees = Trees::new(&[run], options)?.refuse_some()?;
-    let lens = Lens::of(options);
-    let mut folding = Folding::default();
-    let objects = trees.objects(0, &lens, &mut folding);
-    objects.refuse_nothing(&folding, &lens)?;
-    let kind = Kind::of(options);
-    let (table, rows) = Table::new(&trees, &lens, &folding, kind, &objects.items)?;
-    Ok(ClassMatrix::jaccard(&table, &rows).named(&objects.names))
+    let of = OneRun::new(run, options)?;
+    let (table, rows) = of.table(Kind::of(options))?;
+    Ok(ClassMatrix::jaccard(&table, &rows).named(&of.objects.names))
 }
 
 impl Similarity {

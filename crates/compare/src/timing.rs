@@ -6,12 +6,12 @@
 
 use crate::divergence::usual;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
-use lockstep_trace::c_name;
+use lockstep_trace::{c_name, mpi};
 use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::LazyLock;
 
-/// Calls after which it is a matter of timing what their caller does.
+/// Calls after which it is a matter of timing what their caller does; besides, those of [`mpi::asks`].
 const TIMING: &str = r"(?x)
     ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
   | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
@@ -24,7 +24,7 @@ const TIMING: &str = r"(?x)
   | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
   | ^omp_(set|test)_(nest_)?lock$
   | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$
-  | ^MPI_(Probe|Iprobe|Mprobe|Improbe|Test(all|any|some)?|Wait(any|some))$";
+  | ^MPI_(Probe|Mprobe|Wait(any|some))$";
 
 /// Calls that are there or not by timing alone: made only while something is not ready yet, or by who comes last (he who drops the last of
 /// several references ends what they refer to; who ends a task while its future is still there offers to break its promise).
@@ -94,20 +94,23 @@ static KNOWN: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
     RegexSet::new(patterns).ok()
 });
 
+/// The kinds that a function of this name is of, a bit each.
+fn kinds(name: &str) -> u16 {
+    let found = KNOWN.as_ref().map(|known| known.matches(name));
+    let asks = mpi::asks(name).then_some(Kind::Timing as usize);
+    let kinds = found.iter().flatten().chain(asks);
+    kinds.fold(0, |bits, kind| bits | 1 << kind)
+}
+
 /// For each function of a forest the kinds that it is of, a bit each.
 struct Kinds(Vec<u16>);
 
 impl Kinds {
     fn of(forest: &Forest) -> Self {
-        let bits = |name: &str| -> u16 {
-            let found = KNOWN.as_ref().map(|known| known.matches(name));
-            let kinds = found.iter().flatten();
-            kinds.fold(0, |bits, kind| bits | 1 << kind)
-        };
         let functions = forest.functions().iter();
         Self(
             functions
-                .map(|it| bits(&it.name) | bits(&c_name(&it.name)))
+                .map(|it| kinds(&it.name) | kinds(&c_name(&it.name)))
                 .collect(),
         )
     }
@@ -127,8 +130,8 @@ impl Kinds {
 /// Whether a function is one after whose calls, or by whose calls, something is a matter of timing.
 pub(crate) fn is_timing(name: &str) -> bool {
     const KINDS: [Kind; 3] = [Kind::Timing, Kind::Pause, Kind::MakesRoom];
-    let found = KNOWN.as_ref().map(|known| known.matches(name));
-    found.is_some_and(|found| KINDS.iter().any(|it| found.matched(*it as usize)))
+    let kinds = kinds(name);
+    KINDS.iter().any(|it| kinds & 1 << *it as u16 != 0)
 }
 
 /// What the functions of some trees do by timing.
@@ -434,12 +437,10 @@ fn callees(forest: &Forest, roots: &[NodeId]) -> FxHashMap<FunctionKey, FxHashSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regex::Regex;
 
     #[test]
     fn what_waits_or_asks_is_known_by_its_name() {
-        let pattern = Regex::new(TIMING).expect("a pattern");
-        let is_timing = |name: &&str| pattern.is_match(&c_name(name));
+        let is_timing = |name: &&str| is_timing(&c_name(name));
         let timing = [
             "__pthread_mutex_lock",
             "pthread_mutex_trylock",

@@ -2,7 +2,7 @@
 
 use crate::findings::Common;
 use crate::internals::{is_internal, told, told_around};
-use crate::series::POLLS;
+use crate::series::is_poll;
 use crate::suspect::{Finding, Reason};
 use crate::{Divergence, DivergenceKind};
 use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, ranges};
@@ -359,7 +359,7 @@ const MANY: u64 = 100;
 
 /// Whether a trace asks whether something has come, again and again: it is not stuck in a call.
 fn asks_on(finding: &Finding, function: &str) -> bool {
-    POLLS.contains(&told(function).as_ref())
+    is_poll(&told(function))
         && (finding.iterations()).is_some_and(|it| it.done > it.of.saturating_mul(2) + MANY)
 }
 

@@ -348,6 +348,21 @@ pub fn is_called_by_programs(linkage: &[u8]) -> bool {
     linkage.starts_with(b"MPI_") || linkage.starts_with(b"mpi_") && Function::of(linkage).is_some()
 }
 
+/// Whether a function, by its name in C, asks whether something has come, and does not wait for it.
+#[must_use]
+pub fn asks(name: &str) -> bool {
+    const ASKS: [&str; 7] = [
+        "MPI_Test",
+        "MPI_Testall",
+        "MPI_Testany",
+        "MPI_Testsome",
+        "MPI_Iprobe",
+        "MPI_Improbe",
+        "MPI_Request_get_status",
+    ];
+    ASKS.contains(&name)
+}
+
 impl Function {
     /// The function with this linkage name: `MPI_Send`, `PMPI_Send`, `mpi_send_`, `MPI_SEND`,
     /// `mpi_send_f08_`...
@@ -633,6 +648,12 @@ mod tests {
         for name in ["MPI_Wtime", "MPI_Pcontrol", "send", "mpi_"] {
             assert_eq!(Function::of(name.as_bytes()), None, "{name}");
         }
+    }
+
+    #[test]
+    fn who_asks_does_not_wait() {
+        assert!(["MPI_Test", "MPI_Improbe", "MPI_Request_get_status"].map(asks) == [true; 3]);
+        assert!(["MPI_Wait", "MPI_Probe", "MPI_Test_cancelled"].map(asks) == [false; 3]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use lockstep_binary::{c_name, display_name};
+use lockstep_binary::{c_name, display_name, original_name};
 use lockstep_format::fault::{Kind, place};
 use lockstep_format::plan::{mechanism, routine, stub};
 
@@ -177,13 +177,8 @@ impl Fault {
 
 /// Whether people may mean the function of this linkage name by `wanted`.
 pub fn is_named(linkage: &[u8], wanted: &str) -> bool {
-    const CLONES: [&str; 3] = [".constprop.", ".isra.", ".lto_priv."];
     let linkage = String::from_utf8_lossy(linkage);
-    let original = CLONES
-        .iter()
-        .filter_map(|clone| linkage.find(clone))
-        .min()
-        .map_or(&*linkage, |end| &linkage[..end]);
+    let original = original_name(&linkage);
     if [&*linkage, original, &c_name(&linkage)].contains(&wanted) {
         return true;
     }
@@ -419,6 +414,8 @@ mod tests {
             ("step.constprop.0", "step", true),
             ("step.isra.0.constprop.1", "step", true),
             ("step.cold", "step", false),
+            ("step.isra.0.cold", "step", false),
+            ("inner.3", "inner", true),
             ("steps", "step", false),
             ("mpi_send_", "MPI_Send", true),
             ("mpi_send_", "mpi_send_", true),

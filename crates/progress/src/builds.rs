@@ -3,37 +3,8 @@
 //! *Guarantees*: a function goes by the name of one of the run only where each build has just one of that base name. *Not
 //! for*: what one build inlined and the other did not, which is there in one tree only.
 
-use lockstep_trace::{Function, Run};
+use lockstep_trace::{Function, Run, base_name};
 use rustc_hash::FxHashMap;
-
-/// What compilers append to the names of clones and parts.
-const CLONES: [&str; 10] = [
-    "part",
-    "constprop",
-    "isra",
-    "cold",
-    "clone",
-    "lto_priv",
-    "localalias",
-    "llvm",
-    "specialized",
-    "argprom",
-];
-
-/// A name without what a compiler appended: `sort` of `sort.constprop.1.isra.0`. The number of an outlined region says which
-/// one it is, and stays.
-pub(crate) fn base(name: &str) -> &str {
-    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
-    let mut base = name;
-    loop {
-        let numbered = base.rsplit_once('.').filter(|it| is_number(it.1));
-        let without = numbered.map_or(base, |it| it.0);
-        match without.rsplit_once('.') {
-            Some((rest, word)) if CLONES.contains(&word) && !rest.is_empty() => base = rest,
-            _ => return base,
-        }
-    }
-}
 
 /// Name and linkage name by which functions of a normal run go in the other.
 #[derive(Debug, Default)]
@@ -54,7 +25,7 @@ impl Renamed {
         let bases = |all: &[(String, String)]| {
             let mut bases: FxHashMap<String, Option<(String, String)>> = FxHashMap::default();
             for it in all {
-                let known = bases.entry(base(&it.0).to_owned());
+                let known = bases.entry(base_name(&it.0).to_owned());
                 known
                     .and_modify(|known| *known = known.take().filter(|known| known == it))
                     .or_insert_with(|| Some(it.clone()));
@@ -82,22 +53,6 @@ impl Renamed {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clones_have_base_names_and_regions_their_numbers() {
-        for (name, expected) in [
-            ("post", "post"),
-            ("post.constprop.0", "post"),
-            ("sort.constprop.1.isra.0", "sort"),
-            ("f.part.0.cold", "f"),
-            ("foo(int).constprop.0", "foo(int)"),
-            ("main._omp_fn.12", "main._omp_fn.12"),
-            ("main._omp_fn.12.constprop.0", "main._omp_fn.12"),
-            (".cold", ".cold"),
-        ] {
-            assert_eq!(base(name), expected);
-        }
-    }
 
     #[test]
     fn one_of_each_goes_by_the_name_of_the_run() {

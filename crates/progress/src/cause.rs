@@ -4,7 +4,6 @@
 
 use crate::analysis::Group;
 use crate::astray::Misdirection;
-use crate::builds::base;
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
@@ -16,7 +15,7 @@ use crate::observe::Observed;
 use crate::precedent::precedent;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_trace::{TraceName, brief};
+use lockstep_trace::{TraceName, base_name, brief};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -401,7 +400,7 @@ impl Departure {
             ),
         };
         if let Some((function, nth)) = self.frames.last() {
-            text.push_str(&format!(" in {}", brief(base(function))));
+            text.push_str(&format!(" in {}", brief(base_name(function))));
             if *nth > 1 {
                 text.push_str(&format!(" (call {nth})"));
             }
@@ -414,6 +413,6 @@ impl Departure {
 fn call(name: &str) -> String {
     match name.starts_with("MPI_") {
         true => name.to_owned(),
-        false => brief(base(name)),
+        false => brief(base_name(name)),
     }
 }

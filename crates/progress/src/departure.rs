@@ -10,8 +10,10 @@
 //! *Guarantees*: what was still open at the end is not called left out. *Costs*: O(calls of frames that
 //! differ), at most [`MOST`]; equal subtrees cost nothing. *Not for*: showing all differences (`diff`).
 
+use crate::call::tells;
 use crate::place::{counts, is_mpi};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
+use lockstep_trace::mpi;
 
 /// A departure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -315,22 +317,11 @@ fn goes_round(
     })
 }
 
-/// Whether a function sends, receives or waits: not where it only asks.
+/// Whether a function sends, receives or waits: not where it only asks, or tells what is known here.
 pub(crate) fn communicates(forest: &Forest, function: FunctionKey) -> bool {
-    const ASKS: [&str; 10] = [
-        "MPI_Test",
-        "MPI_Testall",
-        "MPI_Testany",
-        "MPI_Testsome",
-        "MPI_Iprobe",
-        "MPI_Improbe",
-        "MPI_Wtime",
-        "MPI_Comm_rank",
-        "MPI_Comm_size",
-        "MPI_Get_count",
-    ];
     let name = lockstep_trace::c_name(&forest.function(function).name);
-    is_mpi(forest, function) && !ASKS.contains(&name.trim_start_matches('P'))
+    let name = name.trim_start_matches('P');
+    is_mpi(forest, function) && !mpi::asks(name) && !name.strip_prefix("MPI_").is_some_and(tells)
 }
 
 /// Whether a call asks MPI for something without waiting for it.

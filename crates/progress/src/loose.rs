@@ -7,13 +7,12 @@ use crate::matching::{Matching, PartId};
 use crate::message::{
     CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
 };
-use crate::mpi_group::tasks_of;
-use crate::onesided::{InStarted, conflicts, outside};
-use crate::replay::is_reached;
 use crate::resources::Resource;
 use crate::usage::is_always_fine;
 use lockstep_trace::{Site, TraceName};
 use std::collections::BTreeMap;
+
+mod possible;
 
 /// A loose end; the worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,8 +31,8 @@ pub enum LooseEnd {
     WrongThread {
         /// The function that was called first.
         name: String,
-        /// The thread that did.
-        thread: String,
+        /// The threads that did.
+        threads: Vec<TraceName>,
         /// The level of thread support.
         level: &'static str,
     },
@@ -260,7 +259,7 @@ pub fn loose_ends(
     matching: &Matching,
 ) -> Vec<Loose> {
     let mut found = seen(tasks, matching);
-    possible(&mut found, tasks, members, matching);
+    possible::add(&mut found, tasks, members, matching);
     together(found)
 }
 
@@ -376,82 +375,6 @@ fn may_have_come(tasks: &BTreeMap<u32, Conversation>, (from, to): (u32, u32), se
     })
 }
 
-/// What went well, and need not have.
-fn possible(
-    found: &mut Found,
-    tasks: &BTreeMap<u32, Conversation>,
-    members: &Membership,
-    matching: &Matching,
-) {
-    for (id, to) in unready(tasks, members, matching) {
-        let conversation = &tasks[&id.task];
-        let operation = conversation.parts[id.part].operation;
-        let name = conversation.operations[operation].name.to_string();
-        let ready = found.entry((LooseEnd::NotReady { name, to }, id.task));
-        ready.or_insert((conversation.call(operation), 0)).1 += 1;
-    }
-    for (task, it) in astray(tasks, members) {
-        let (name, target) = (it.name.to_string(), it.target);
-        let first = found.entry((LooseEnd::NotInGroup { name, target }, task));
-        first.or_insert((Some(it.call), 0)).1 += 1;
-    }
-    let accesses = tasks
-        .iter()
-        .filter_map(|(task, it)| Some((*task, it.accesses.as_deref()?)));
-    for it in outside(accesses.clone()) {
-        let end = LooseEnd::OutsideWindow {
-            name: it.name.to_string(),
-            target: it.target,
-            size: it.size,
-            bytes: (it.bytes.start, it.bytes.end),
-        };
-        found.insert((end, it.task), (Some(it.call), 1));
-    }
-    for it in conflicts(accesses) {
-        let conflict = LooseEnd::Conflict {
-            name: it.name.to_string(),
-            other: it.other,
-            other_name: it.other_name.to_string(),
-            target: it.target,
-        };
-        found.insert((conflict, it.task), (Some(it.call), 1));
-    }
-}
-
-/// Accesses to tasks that are not in the group of the `MPI_Win_start` before them. O(steps of epochs + accesses).
-fn astray<'a>(
-    tasks: &'a BTreeMap<u32, Conversation>,
-    members: &'a Membership,
-) -> impl Iterator<Item = (u32, InStarted<'a>)> {
-    tasks.iter().flat_map(move |(&task, conversation)| {
-        // The groups of the epochs of each window, in order.
-        let mut starts: BTreeMap<CommunicatorId, Vec<Option<Vec<u32>>>> = BTreeMap::new();
-        let mut accesses = conversation
-            .accesses
-            .iter()
-            .flat_map(|it| it.in_started())
-            .peekable();
-        if accesses.peek().is_some() && !conversation.is_cut {
-            for part in &conversation.parts {
-                if let PartKind::Epoch {
-                    window,
-                    step: Step::Start,
-                    group,
-                } = &part.kind
-                {
-                    let group = group.as_ref().and_then(|it| tasks_of(it, members));
-                    starts.entry(*window).or_default().push(group);
-                }
-            }
-        }
-        let is_astray = move |it: &InStarted<'_>| {
-            let group = starts.get(&it.window).and_then(|all| all.get(it.start));
-            group.is_some_and(|it_is| it_is.as_ref().is_some_and(|all| !all.contains(&it.target)))
-        };
-        accesses.filter(is_astray).map(move |it| (task, it))
-    })
-}
-
 /// Tasks of which several threads were in MPI when they ended, though one at a time may be.
 pub(crate) fn at_once(tasks: &BTreeMap<u32, Conversation>) -> Vec<Loose> {
     let of = |(task, it): (&u32, &Conversation)| {
@@ -500,10 +423,11 @@ pub(crate) fn never_finalized(tasks: Vec<u32>) -> Option<Loose> {
     })
 }
 
-/// Those alike of several tasks.
+/// Those alike of several tasks, and of several threads.
 fn together(found: Found) -> Vec<Loose> {
     let mut alike: BTreeMap<(LooseEnd, usize), Loose> = BTreeMap::new();
-    for ((end, task), (first, times)) in found {
+    for ((mut end, task), (first, times)) in found {
+        let of = end.threads_mut().map(std::mem::take);
         let loose = alike.entry((end.clone(), times)).or_insert(Loose {
             tasks: Vec::new(),
             end,
@@ -512,65 +436,18 @@ fn together(found: Found) -> Vec<Loose> {
             times,
         });
         loose.tasks.push(task);
+        if let Some(all) = loose.end.threads_mut() {
+            all.extend(of.into_iter().flatten());
+        }
     }
     let mut all: Vec<Loose> = alike.into_values().collect();
-    fold_threads(&mut all);
+    for loose in &mut all {
+        loose.tasks.sort_unstable();
+        loose.tasks.dedup();
+    }
     lead_with_the_lost(&mut all);
     all
 }
-
-/// Threads that call what only the one that began MPI may are told of together.
-fn fold_threads(all: &mut Vec<Loose>) {
-    let mut threads: BTreeMap<(String, &str), Vec<String>> = BTreeMap::new();
-    let mut kept: Vec<Loose> = Vec::new();
-    for mut loose in std::mem::take(all) {
-        if let LooseEnd::WrongThread {
-            name,
-            thread,
-            level,
-        } = &mut loose.end
-        {
-            let alike = threads.entry((name.clone(), *level)).or_default();
-            alike.push(thread.trim_start_matches("thread ").to_owned());
-            let is_first = alike.len() == 1;
-            let told = match alike.as_slice() {
-                [one] => format!("thread {one}"),
-                some if some.len() <= MOST_THREADS => format!("threads {}", some.join(", ")),
-                some => {
-                    let more = some.len() - MOST_THREADS;
-                    format!(
-                        "threads {} and {more} more",
-                        some[..MOST_THREADS].join(", ")
-                    )
-                }
-            };
-            if !is_first {
-                let is_its = |it: &&mut Loose| match &it.end {
-                    LooseEnd::WrongThread {
-                        name: of,
-                        level: at,
-                        ..
-                    } => (of, at) == (name, level),
-                    _ => false,
-                };
-                if let Some(before) = kept.iter_mut().find(is_its) {
-                    before.tasks.append(&mut loose.tasks);
-                    before.tasks.sort_unstable();
-                    before.tasks.dedup();
-                    if let LooseEnd::WrongThread { thread, .. } = &mut before.end {
-                        *thread = told;
-                    }
-                }
-                continue;
-            }
-        }
-        kept.push(loose);
-    }
-    *all = kept;
-}
-
-/// So many threads are told of by name.
-const MOST_THREADS: usize = 3;
 
 /// Where a request was lost, others use its buffer while it runs: that it was never completed comes first.
 fn lead_with_the_lost(all: &mut Vec<Loose>) {
@@ -593,36 +470,6 @@ fn lead_with_the_lost(all: &mut Vec<Loose>) {
         at += 1;
     }
 }
-
-/// Ready sends that are reached though their receivers have not come to their receives, and to whom they are.
-fn unready(
-    tasks: &BTreeMap<u32, Conversation>,
-    members: &Membership,
-    matching: &Matching,
-) -> Vec<(PartId, u32)> {
-    const READY: [&str; 2] = ["MPI_Rsend", "MPI_Irsend"];
-    if tasks.values().any(|it| it.is_threaded() || it.is_cut) {
-        return Vec::new();
-    }
-    let sends = tasks.iter().flat_map(|(&task, conversation)| {
-        let parts = conversation.parts.iter().enumerate();
-        let is_ready =
-            |part: &Part| READY.contains(&&*conversation.operations[part.operation].name);
-        let ready = parts.filter(move |(_, part)| is_ready(part));
-        ready.map(move |(part, _)| PartId { task, part })
-    });
-    let receives = sends.filter_map(|send| Some((send, matching.partner(send)?)));
-    let is_early = |&(send, receive): &(PartId, PartId)| {
-        let receiver = &tasks[&receive.task];
-        let before = receiver.parts[receive.part].operation.checked_sub(1);
-        before.is_some_and(|at| is_reached(tasks, members, matching, send, (receive.task, at)))
-    };
-    let found = receives.take(MOST_READY).filter(is_early);
-    found.map(|(send, receive)| (send, receive.task)).collect()
-}
-
-/// Ready sends that are looked at.
-const MOST_READY: usize = 16;
 
 /// Whether a task is in the call that frees a window.
 fn frees(conversation: &Conversation, window: CommunicatorId) -> bool {
@@ -726,6 +573,14 @@ impl LooseEnd {
         matches!(self, Self::NeverFreed { .. })
     }
 
+    /// The threads that made the mistake, where it is one of threads.
+    fn threads_mut(&mut self) -> Option<&mut Vec<TraceName>> {
+        match self {
+            Self::WrongThread { threads, .. } => Some(threads),
+            _ => None,
+        }
+    }
+
     /// The receiver of a message that does not fit its receive.
     #[must_use]
     pub fn misfit_of(&self) -> Option<u32> {
@@ -748,10 +603,10 @@ mod tests {
             .collect()
     }
 
-    fn in_thread(task: u32, thread: &str) -> (LooseEnd, u32) {
+    fn in_thread(task: u32, thread: u32) -> (LooseEnd, u32) {
         let wrong = LooseEnd::WrongThread {
             name: "MPI_Send".to_owned(),
-            thread: format!("thread {thread}"),
+            threads: vec![TraceName::new(task, thread)],
             level: "MPI_THREAD_SINGLE",
         };
         (wrong, task)
@@ -760,15 +615,15 @@ mod tests {
     #[test]
     fn threads_that_do_the_same_are_told_together() {
         let may = "which at MPI_THREAD_SINGLE only the thread that began MPI may";
-        let told = |calls: &[(u32, &str)]| {
+        let told = |calls: &[(u32, u32)]| {
             let all: Vec<_> = calls.iter().map(|it| in_thread(it.0, it.1)).collect();
             sentences(&all)
         };
         let one = format!("rank 1 called MPI_Send in thread 1.1, {may}");
-        assert_eq!(told(&[(1, "1.1")]), [one]);
+        assert_eq!(told(&[(1, 1)]), [one]);
         let two = format!("ranks 0-1 called MPI_Send in threads 0.1, 1.2, {may}");
-        assert_eq!(told(&[(0, "0.1"), (1, "1.2")]), [two]);
-        let many = [(0, "0.1"), (0, "0.2"), (1, "1.1"), (1, "1.2"), (3, "3.1")];
+        assert_eq!(told(&[(0, 1), (1, 2)]), [two]);
+        let many = [(0, 1), (0, 2), (1, 1), (1, 2), (3, 1)];
         let some =
             format!("ranks 0-1,3 called MPI_Send in threads 0.1, 0.2, 1.1 and 2 more, {may}");
         assert_eq!(told(&many), [some]);

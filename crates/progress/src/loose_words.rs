@@ -2,11 +2,12 @@
 
 use crate::loose::{Loose, LooseEnd};
 use crate::resources::Resource;
-use lockstep_trace::{Site, brief, ranges};
+use lockstep_trace::{Site, TraceName, brief, ranges};
 
 impl LooseEnd {
-    /// What a task did, where ` at halo.c:77`.
-    fn told(&self, at: &str) -> String {
+    /// What a task did, or several of them, where ` at halo.c:77`.
+    fn told(&self, at: &str, are_several: bool) -> String {
+        let it = if are_several { "they" } else { "it" };
         match self {
             Self::NeverReceived { name, to, tag } => format!(
                 "sent rank {to} a message with tag {tag} ({name}{at}) that was never received"
@@ -22,13 +23,14 @@ impl LooseEnd {
             Self::Again { name } => format!("called {name}{at} though MPI had begun"),
             Self::WrongThread {
                 name,
-                thread,
+                threads,
                 level,
             } => format!(
-                "called {name}{at} in {thread}, which at {level} only the thread that began MPI may"
+                "called {name}{at} in {}, which at {level} only the thread that began MPI may",
+                in_threads(threads)
             ),
             Self::Freed { resource, name } => {
-                format!("called {name}{at} with a {resource} that it had freed")
+                format!("called {name}{at} with a {resource} that {it} had freed")
             }
             Self::Past { name } => format!("called {name}{at} with a request that was over"),
             Self::Unmade { name } => {
@@ -43,20 +45,20 @@ impl LooseEnd {
                  MPI_THREAD_SERIALIZED"
             ),
             Self::GivenUp { name } => {
-                format!("called MPI_Request_free{at} for {name}, which it had not completed")
+                format!("called MPI_Request_free{at} for {name}, which {it} had not completed")
             }
             Self::StartedTwice { name } => {
                 format!("called {name}{at} for a request that was running")
             }
             Self::LockedTwice { of: Some(of) } => {
-                format!("locked the window of rank {of}{at} though it had it locked")
+                format!("locked the window of rank {of}{at} though {it} had it locked")
             }
             Self::LockedTwice { of: None } => {
-                format!("locked a window{at} though it had it locked")
+                format!("locked a window{at} though {it} had it locked")
             }
             Self::OutsideEpoch { name, opens } => format!("called {name}{at} without {opens}"),
             Self::NeverStarted => {
-                format!("freed a persistent request{at} that it had waited for and never started")
+                format!("freed a persistent request{at} that {it} had waited for and never started")
             }
             Self::NoBuffer { name } => {
                 format!("called {name}{at} without a buffer (MPI_Buffer_attach)")
@@ -74,10 +76,10 @@ impl LooseEnd {
                 format!("called {name}{at}, which {does} the buffer of {other} while that runs")
             }
             Self::Uncommitted { name } => {
-                format!("called {name}{at} with a datatype that it had not committed")
+                format!("called {name}{at} with a datatype that {it} had not committed")
             }
             Self::OtherWay { name, mode } => {
-                format!("called {name}{at} on a file that it had opened with {mode}")
+                format!("called {name}{at} on a file that {it} had opened with {mode}")
             }
             Self::AttachedTwice => {
                 format!("called MPI_Buffer_attach{at} though there was a buffer")
@@ -134,7 +136,7 @@ impl LooseEnd {
 
 impl std::fmt::Display for LooseEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.told(""))
+        f.write_str(&self.told("", false))
     }
 }
 
@@ -153,13 +155,26 @@ impl Loose {
             (times, 1) => format!(" ({times} times)"),
             (times, _) => format!(" ({times} times each)"),
         };
-        let told = match self.tasks.as_slice() {
-            [_] => self.end.told(&at),
-            _ => self.end.told(&at).replace(" it had ", " they had "),
-        };
+        let told = self.end.told(&at, self.tasks.len() > 1);
         format!("{kind} {} {told}{more}", ranges(&self.tasks))
     }
 }
+
+/// `thread 1.1`, `threads 0.1, 1.1, 2.1 and 5 more`.
+fn in_threads(threads: &[TraceName]) -> String {
+    let named: Vec<String> = threads.iter().map(TraceName::to_string).collect();
+    match named.as_slice() {
+        [one] => format!("thread {one}"),
+        some if some.len() <= MOST_THREADS => format!("threads {}", some.join(", ")),
+        some => {
+            let (first, rest) = some.split_at(MOST_THREADS);
+            format!("threads {} and {} more", first.join(", "), rest.len())
+        }
+    }
+}
+
+/// So many threads are told of by name.
+const MOST_THREADS: usize = 3;
 
 /// ` at halo.c:77`, ` in exchange()` where no line is known.
 pub(crate) fn called_at(site: &Site) -> String {

@@ -584,10 +584,10 @@ impl Usage {
             if *trace == main {
                 continue;
             }
-            let (name, thread) = (name.to_string(), format!("thread {trace}"));
+            let (name, threads) = (name.to_string(), vec![*trace]);
             let mistake = LooseEnd::WrongThread {
                 name,
-                thread,
+                threads,
                 level,
             };
             all.insert(mistake, (*trace, *event, 1));

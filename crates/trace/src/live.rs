@@ -18,10 +18,10 @@ use crate::container::{ProcessFile, ThreadFile};
 use crate::error::Error;
 use crate::model::Run;
 use crate::recent::Recent;
-use crate::stream::{self, AnyGrowing, BATCH, Bytes, Scan, StreamId};
+use crate::stream::{self, AnyGrowing, Bytes, STEP, Scan, StreamId};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
-use lockstep_format::codec::{Decoder, Kind, Round};
+use lockstep_format::codec::{Decoder, Kind};
 use lockstep_format::side;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -141,35 +141,15 @@ impl Followed {
         let mut recent = Recent::new(self.scan.decoded);
         let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
         bytes.pass(self.taken);
-        let mut batch = [0; 2 * BATCH];
+        let mut batch = [0; STEP];
         while self.scan.decoded < thread.symbols {
-            // One round is looked at, and the others are as that.
-            let left = thread.symbols - self.scan.decoded;
-            let round = self.decoder.round().filter(|it| it.symbols <= left);
-            let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
-            let before = round.map(|_| (self.scan.standing(&self.meaning), self.scan.counts()));
-            let (count, _) = self.decoder.fill(&mut bytes, batch.get_mut(..most)?);
-            let new = batch.get(..most).filter(|_| count == most)?;
-            for symbol in new {
-                let is_known = self.scan.apply(*symbol, None, &mut self.meaning, symbols);
-                is_known.then_some(())?;
-            }
+            let source = (&mut *self.decoder, &mut bytes);
+            let meaning = &mut self.meaning;
+            let step = (self.scan).step(source, &mut batch, (0, thread.symbols), meaning, symbols);
+            (!step.is_short && step.reserved == 0).then_some(())?;
             if !is_first {
-                recent.extend(new);
-            }
-            self.scan.decoded += most as u64;
-            if let (Some((standing, counts)), Some(round)) = (before, self.decoder.round())
-                && round.symbols == most as u64
-                && standing == self.scan.standing(&self.meaning)
-            {
-                let left = (thread.symbols - self.scan.decoded) / round.symbols;
-                let times = round.times.min(left);
-                let round = Round { times, ..round };
-                self.decoder.pass(round);
-                self.scan.again(counts, round);
-                if !is_first {
-                    recent.repeat(round);
-                }
+                recent.extend(step.symbols);
+                step.again.iter().for_each(|round| recent.repeat(*round));
             }
         }
         let is_end = matches!(self.decoder.next(&mut bytes), Ok(None));

@@ -72,6 +72,9 @@ pub(crate) struct Segment {
 /// Symbols that are decoded at once.
 pub(crate) const BATCH: usize = 256;
 
+/// The same, or those of a round: codecs tell of none that is longer.
+pub(crate) const STEP: usize = 2 * BATCH;
+
 /// A codec's memory: as much as was needed so far, doubled.
 #[derive(Debug, Clone, Default)]
 pub struct Growing(Vec<u32>);
@@ -494,6 +497,20 @@ pub(crate) struct Counts {
     calls: u64,
 }
 
+/// What [`Scan::step`] decoded.
+pub(crate) struct Step<'b> {
+    /// The symbols.
+    pub symbols: &'b [u32],
+    /// How often those come again, which is passed over.
+    pub again: Option<Round>,
+    /// How many of all these are none that we know.
+    pub reserved: u64,
+    /// Whether there were fewer than the stream is said to have.
+    pub is_short: bool,
+    /// Why.
+    pub error: Option<DecodeError>,
+}
+
 /// Decodes all events once and checks them.
 pub(crate) fn scan(file: &[u8], codec: Kind, thread: &ThreadFile, symbols: &Symbols) -> Scan {
     let mut scan = Scan::default();
@@ -537,7 +554,7 @@ impl Scan {
         file: &[u8],
         codec: Kind,
         thread: &ThreadFile,
-        mut repeated: u32,
+        repeated: u32,
         meaning: &mut Meaning,
         symbols: &Symbols,
     ) {
@@ -553,58 +570,28 @@ impl Scan {
         }
         let mut decoder = Box::new(AnyGrowing::new(codec));
         let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
-        let mut reserved = 0u64;
-        let mut error = None;
-        let mut batch = [0; 2 * BATCH];
+        let (mut reserved, mut error) = (0, None);
+        let mut batch = [0; STEP];
         let known = u64::from(repeated);
-        let mut is_repeated = || {
-            let is_repeated = repeated > 0;
-            repeated -= u32::from(is_repeated);
-            is_repeated
-        };
         self.decoded = 0;
         while self.decoded < thread.symbols {
-            let left = thread.symbols - self.decoded;
-            // One round is looked at, and the others are as that.
-            let is_new = self.decoded >= known;
-            let round = decoder.round();
-            let round = round.filter(|it| is_new && it.symbols <= left);
-            let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
-            let before = round.map(|_| (self.standing(meaning), self.counts(), reserved));
-            let Some(room) = batch.get_mut(..most) else {
+            let source = (&mut *decoder, &mut bytes);
+            let until = (known, thread.symbols);
+            let step = self.step(source, &mut batch, until, meaning, symbols);
+            reserved += step.reserved;
+            if step.is_short {
+                error = step.error;
                 break;
-            };
-            let (count, outcome) = decoder.fill(&mut bytes, room);
-            for symbol in &batch[..count] {
-                self.decoded += 1;
-                if !is_repeated() {
-                    reserved += u64::from(!self.apply(*symbol, None, meaning, symbols));
-                }
-            }
-            error = outcome.err();
-            if count < most {
-                break;
-            }
-            if let (Some((standing, counts, before)), Some(round)) = (before, decoder.round())
-                && standing == self.standing(meaning)
-            {
-                let left = (thread.symbols - self.decoded) / round.symbols;
-                let times = round.times.min(left);
-                let round = Round { times, ..round };
-                decoder.pass(round);
-                self.again(counts, round);
-                reserved += (reserved - before) * times;
             }
         }
         self.compare(thread, error, &bytes, &mut decoder);
         // Events behind a gap would be calls in the wrong place.
         if self.decoded == thread.symbols {
             self.owners.commit();
-            for event in &thread.staged {
-                if !is_repeated() {
-                    let address = Some(event.return_address);
-                    reserved += u64::from(!self.apply(event.symbol, address, meaning, symbols));
-                }
+            let known = known.saturating_sub(self.decoded) as usize;
+            for event in thread.staged.iter().skip(known) {
+                let address = Some(event.return_address);
+                reserved += u64::from(!self.apply(event.symbol, address, meaning, symbols));
             }
         }
         if reserved > 0 {
@@ -614,13 +601,59 @@ impl Scan {
         }
     }
 
+    /// Decodes what comes next of a stream of so many symbols, of which the first are `known` already: some symbols; or,
+    /// where they go round, one round, and the others are as that, if it leaves all as it was before.
+    pub fn step<'b>(
+        &mut self,
+        (decoder, bytes): (&mut AnyGrowing, &mut Bytes<'_>),
+        batch: &'b mut [u32; STEP],
+        (known, symbols_in_all): (u64, u64),
+        meaning: &mut Meaning,
+        symbols: &Symbols,
+    ) -> Step<'b> {
+        let left = symbols_in_all - self.decoded;
+        let is_one =
+            |it: &Round| self.decoded >= known && it.symbols <= left && it.symbols <= STEP as u64;
+        let round = decoder.round().filter(is_one);
+        let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
+        let before = round.map(|_| (self.standing(meaning), self.counts()));
+        let (count, outcome) = decoder.fill(bytes, &mut batch[..most]);
+        let mut step = Step {
+            symbols: &batch[..count],
+            again: None,
+            reserved: 0,
+            is_short: count < most,
+            error: outcome.err(),
+        };
+        for symbol in step.symbols {
+            let is_new = self.decoded >= known;
+            self.decoded += 1;
+            if is_new && !self.apply(*symbol, None, meaning, symbols) {
+                step.reserved += 1;
+            }
+        }
+        if let (Some((standing, counts)), Some(round)) = (before, decoder.round())
+            && round.symbols == count as u64
+            && standing == self.standing(meaning)
+        {
+            let left = (symbols_in_all - self.decoded) / round.symbols;
+            let times = round.times.min(left);
+            let round = Round { times, ..round };
+            decoder.pass(round);
+            self.again(counts, round);
+            step.reserved *= 1 + times;
+            step.again = Some(round);
+        }
+        step
+    }
+
     /// What decides how the next symbols count.
-    pub fn standing(&self, meaning: &Meaning) -> (Frames, Owners, Meaning, Option<FunctionId>) {
+    fn standing(&self, meaning: &Meaning) -> (Frames, Owners, Meaning, Option<FunctionId>) {
         let (frames, owners) = (self.frames.clone(), self.owners.clone());
         (frames, owners, meaning.clone(), self.last_leaf)
     }
 
-    pub fn counts(&self) -> Counts {
+    fn counts(&self) -> Counts {
         Counts {
             events: self.events,
             calls: self.calls,
@@ -628,7 +661,7 @@ impl Scan {
     }
 
     /// What came since `counts`, one round, comes so many times more.
-    pub fn again(&mut self, counts: Counts, round: Round) {
+    fn again(&mut self, counts: Counts, round: Round) {
         self.decoded += round.symbols * round.times;
         self.events += (self.events - counts.events) * round.times;
         self.calls += (self.calls - counts.calls) * round.times;

@@ -1,14 +1,9 @@
 //! Under which name a function goes in both builds: without what compilers append to clones, and library functions by what
 //! the source calls.
 
-use lockstep_trace::{Function, Run};
-use regex::Regex;
+use lockstep_trace::{Function, Run, base_name};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What compilers append to the names of clones, of parts and of local functions (`.part.0`, `.constprop.1.isra.0`, `.llvm.123`,
-/// and the bare number of nested ones). The number of an outlined region (`._omp_fn.0`) says which one it is.
-const CLONE: &str = r"^(.+?)\.((part|constprop|isra|cold|clone|lto_priv|localalias|llvm|specialized|argprom|retelim)(\.\d+)*|\d+)$";
 
 /// What compilers call in place of another function.
 const INSTEAD: [(&str, &str); 9] = [
@@ -40,13 +35,13 @@ pub(crate) struct Names {
 impl Names {
     /// Of the last run and those before it, where they are of two builds. A name that both builds have stays as it is.
     pub(crate) fn of(runs: &[&Run]) -> Self {
-        let (Some((last, normals)), Ok(clone)) = (runs.split_last(), Regex::new(CLONE)) else {
+        let Some((last, normals)) = runs.split_last() else {
             return Self::default();
         };
         let base = |function: &Function| -> String {
             match function.imported {
                 true => instead(&function.linkage).to_owned(),
-                false => without_clone(&clone, &function.linkage).to_owned(),
+                false => base_name(&function.linkage).to_owned(),
             }
         };
         // Under each base name the linkage names in the normal builds, and in the other.
@@ -69,7 +64,7 @@ impl Names {
                 }
                 let name = match imported {
                     true => base.clone(),
-                    false => without_clone(&clone, name).to_owned(),
+                    false => base_name(name).to_owned(),
                 };
                 let key = (imported, (*linkage).to_owned());
                 names.known.insert(key, (name, base.clone()));
@@ -88,18 +83,6 @@ impl Names {
         let key = (function.imported, function.linkage.clone());
         self.known.get(&key).cloned()
     }
-}
-
-fn without_clone<'a>(clone: &Regex, mut name: &'a str) -> &'a str {
-    // The number of an outlined region says which one it is.
-    let is_region = |base: &str| base.ends_with("_omp_fn") || base.contains(".omp");
-    while let Some(base) = clone.captures(name).and_then(|it| it.get(1)) {
-        if is_region(base.as_str()) {
-            break;
-        }
-        name = base.as_str();
-    }
-    name
 }
 
 /// Without what checked versions and those of other standards have in their names, and by what the source calls.
@@ -122,25 +105,6 @@ fn instead(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clones_have_base_names_and_regions_their_numbers() {
-        let clone = Regex::new(CLONE).expect("a pattern");
-        for (name, base) in [
-            ("sort", "sort"),
-            ("sort.part.2", "sort"),
-            ("sort.constprop.0.isra.0", "sort"),
-            ("sort.part.0.cold", "sort"),
-            ("sort.llvm.123", "sort"),
-            ("inner.3", "inner"),
-            ("foo(int).constprop.0", "foo(int)"),
-            ("main._omp_fn.0", "main._omp_fn.0"),
-            ("main._omp_fn.12.constprop.0", "main._omp_fn.12"),
-            (".cold", ".cold"),
-        ] {
-            assert_eq!(without_clone(&clone, name), base, "{name}");
-        }
-    }
 
     #[test]
     fn library_functions_go_by_what_the_source_calls() {
