@@ -46,6 +46,7 @@
 //   bugs numbered_source        rank 3 asks rank 1 once for what rank 2 sends
 //   bugs rows_and_columns       ranks 0 and 3 sum over columns before rows once
 //   bugs serialized             two threads of rank 1 receive at once, at MPI_THREAD_SERIALIZED
+//   bugs waitany_null           rank 0 waits for any of two requests until one is over, and there is none
 //   bugs wildcard_untold        a receive from anybody takes what a later one needs, and nothing tells whose it was
 //   bugs test_loop_copy         MPI_Test again and again for a message that is sent in another communicator
 //
@@ -360,6 +361,15 @@ KERNEL(omp_critical_receive) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
+KERNEL(waitany_null) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int index = MPI_UNDEFINED;
+    while (rank == 0 && index == MPI_UNDEFINED) {
+        MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+        usleep(50);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
 static void *receives_7(void *unused) {
     RECV(0, 7);
     return unused;
@@ -568,7 +578,7 @@ static const struct {
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
-    X(wildcard_untold), X(test_loop_copy), X(serialized),
+    X(wildcard_untold), X(test_loop_copy), X(serialized), X(waitany_null),
 };
 
 int main(int argc, char **argv) {

@@ -487,7 +487,7 @@ impl Progress {
             Standing::Hangs(kind) => {
                 (self.hang, self.kind) = (true, kind);
                 if kind == Kind::Livelock && self.waiting.stuck.is_empty() {
-                    self.verdict = verdict::held_up(self);
+                    self.verdict = verdict::livelocked(self);
                 }
             }
             Standing::Silent(quiet) => {

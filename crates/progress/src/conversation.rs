@@ -278,6 +278,13 @@ impl Said {
         }
     }
 
+    /// A call comes that is known, and not for nothing.
+    pub(crate) fn goes_on(&mut self) {
+        if let Some(usage) = &mut self.conversation.usage {
+            usage.goes_on();
+        }
+    }
+
     /// Who asks for the same again and again waits for it.
     fn poll(&mut self) {
         let in_other_call = self.conversation.pending.first().is_some_and(|it| {

@@ -41,6 +41,11 @@ pub enum LooseEnd {
         /// The function that was called.
         name: String,
     },
+    /// It waits again and again for any of no requests.
+    Idle {
+        /// The function that is called.
+        name: String,
+    },
     /// A call was given what MPI does not allow.
     Argument {
         /// The function that was called.
@@ -551,6 +556,7 @@ impl LooseEnd {
                 | Self::Freed { .. }
                 | Self::Past { .. }
                 | Self::Unmade { .. }
+                | Self::Idle { .. }
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }
                 | Self::OutsideEpoch { .. }

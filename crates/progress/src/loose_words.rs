@@ -33,6 +33,9 @@ impl LooseEnd {
                 format!("called {name}{at} with a {resource} that {it} had freed")
             }
             Self::Past { name } => format!("called {name}{at} with a request that was over"),
+            Self::Idle { name } => {
+                format!("called {name}{at} again and again with null requests only")
+            }
             Self::Unmade { name } => {
                 format!("called {name}{at} with a request that no recorded call had made")
             }

@@ -165,12 +165,14 @@ impl Reader {
                 }
             }
             Then::Within(place) => {
+                self.said.goes_on();
                 self.lesson = None;
                 self.said.polls.doubt();
                 self.within.extend([call, given]);
                 self.place = place;
             }
             Then::Over(turn) => {
+                self.said.goes_on();
                 self.lesson = None;
                 self.said.polls.doubt();
                 self.said.polls.forget();

@@ -8,6 +8,7 @@
 //! of mistakes.
 
 use crate::arguments::wrong;
+use crate::call::names_no_request;
 use crate::datatypes::bytes_of;
 use crate::epochs::Epochs;
 use crate::freed::Suspect;
@@ -55,10 +56,16 @@ pub struct Usage {
     has_sessions: bool,
     /// For each thread its first call that only the thread that began MPI may make at a low level.
     threads: Vec<Called>,
+    /// The first of the calls that wait for any of no requests, where nothing else came behind it, and how many there were, up
+    /// to [`IDLE`].
+    idle: Option<(Called, u8)>,
     /// How often any of this changed, and how often something was freed.
     changes: u64,
     times_freed: u64,
 }
+
+/// So many waits for nothing, one after the other, are a loop that does not end by itself.
+const IDLE: u8 = 3;
 
 /// What a call says of what it makes: how that may be used.
 #[derive(Debug, Clone, Copy, Default)]
@@ -174,11 +181,28 @@ impl Usage {
         self.times_freed
     }
 
+    /// Something comes behind waits for nothing.
+    pub(crate) fn goes_on(&mut self) {
+        self.changes += u64::from(self.idle.take().is_some());
+    }
+
     /// A call begins.
     pub(crate) fn call(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
         let at = event.annotated.index;
         let base = name.strip_prefix("MPI_").unwrap_or(name);
         self.has_sessions |= base.starts_with("Session_");
+        match (waits_for_nothing(base, event), &mut self.idle) {
+            (true, Some((_, times))) if *times < IDLE => {
+                *times += 1;
+                self.changes += 1;
+            }
+            (true, None) => {
+                self.idle = Some(((name.clone(), trace, at), 1));
+                self.changes += 1;
+            }
+            (false, Some(_)) if !crate::call::tells(base) => self.goes_on(),
+            _ => {}
+        }
         if matches!(base, "Init" | "Init_thread") {
             if self.main.is_some() {
                 let name = name.to_string();
@@ -508,7 +532,12 @@ impl Usage {
         let suspects = self.suspects.iter_mut().map(|it| &mut it.trace);
         let called = self.threads.iter_mut().map(|it| &mut it.1);
         let main = self.main.iter_mut().map(|it| &mut it.0);
-        let all = mistakes.chain(suspects).chain(called).chain(main);
+        let idle = self.idle.iter_mut().map(|it| &mut it.0.1);
+        let all = mistakes
+            .chain(suspects)
+            .chain(called)
+            .chain(main)
+            .chain(idle);
         all.for_each(|it| *it = other);
     }
 
@@ -553,6 +582,7 @@ impl Usage {
             }
         }
         self.main = self.main.or(other.main);
+        self.idle = self.idle.take().or(other.idle);
         self.threads.extend(other.threads);
     }
 
@@ -566,6 +596,10 @@ impl Usage {
             );
             !is_suspect || is_open((*trace, *event))
         });
+        if let Some(((name, trace, event), IDLE)) = &self.idle {
+            let name = name.to_string();
+            all.insert(LooseEnd::Idle { name }, (*trace, *event, 1));
+        }
         for (mistake, first) in &self.certain {
             all.entry(mistake.clone()).or_insert(*first);
         }
@@ -594,6 +628,11 @@ impl Usage {
         }
         all
     }
+}
+
+/// Whether a call waits for any of several requests, of which there is none.
+fn waits_for_nothing(base: &str, event: &Resolved) -> bool {
+    matches!(base, "Waitany" | "Waitsome") && names_no_request(event)
 }
 
 #[cfg(test)]

@@ -31,11 +31,7 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     if !left.is_empty() {
         return with_misfit(facts, ended(facts, &left, None), &left);
     }
-    let least = progress
-        .least
-        .iter()
-        .flat_map(|it| &progress.groups[*it].tasks);
-    let least: Vec<u32> = least.copied().collect();
+    let least = least(progress);
     let text = match progress.kind {
         Kind::None => quiet(facts, potential),
         Kind::Deadlock => with_misfit(facts, deadlock(facts), &least),
@@ -46,6 +42,17 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Some(cause) => caused(progress, cause, &text),
         None => text,
     }
+}
+
+/// The least-progressed tasks.
+fn least(progress: &Progress) -> Vec<u32> {
+    let groups = progress.least.iter().map(|it| &progress.groups[*it]);
+    groups.flat_map(|it| &it.tasks).copied().collect()
+}
+
+/// What a watch tells of a job whose tasks call on and on.
+pub(crate) fn livelocked(progress: &Progress) -> String {
+    with_mistake(progress, held_up(progress), &least(progress))
 }
 
 /// Whether all came to their end, whatever they had said.
@@ -64,6 +71,11 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
         return format!("{text}; {}", mismatched(facts, mismatch));
     }
+    with_mistake(progress, text, tasks)
+}
+
+/// What these tasks did wrong by themselves, or got that did not fit, may be why.
+fn with_mistake(progress: &Progress, text: String, tasks: &[u32]) -> String {
     let is_killed = are_killed(progress);
     let has_ended = |task: &u32| {
         let task = progress.tasks.get(task);

@@ -193,6 +193,10 @@ fn check(name: &str, askings: &[Asking]) {
     );
     let polls = recorded.tasks[&1].polls.is_some();
     assert_eq!(polls, is_waiting, "{name}");
+    let is_idle = matches!(askings.last(), Some(Asking::OfNothing(_)));
+    let mut loose = recorded.loose.iter().map(|it| it.sentence());
+    let is_told = loose.any(|it| it.ends_with(" again and again with null requests only"));
+    assert_eq!(is_told, is_idle, "{name}");
     let told = trees(&[&run], None).unwrap();
     drop(run);
     seal(&[&Sealable::open(&directory).unwrap()], &told, None, false).unwrap();

@@ -430,6 +430,17 @@ fn messages() {
     check("bugs.c", C, "60", MESSAGES);
 }
 
+#[test]
+fn waits_for_no_request() {
+    let says: &[_] = &[
+        "ranks 1-3 wait in MPI_Barrier at bugs.c:",
+        "; rank 0 is ",
+        "look there; rank 0 called MPI_Waitany at bugs.c:",
+        " again and again with null requests only",
+    ];
+    check("bugs.c", C, PATIENCE, &[("waitany_null", "slow", says)]);
+}
+
 /// Told of what is left, when no thread goes on.
 #[test]
 fn two_threads_in_mpi_at_once() {
