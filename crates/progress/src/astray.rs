@@ -319,7 +319,7 @@ impl<'a> Usual<'a> {
         let (said, next) = strays.take(MOST_STRAYS).find_map(|(at, it)| {
             let next = self.examples.next(from, Way::Sent, &series, at)?;
             let is_wanted = (next.peer, next.tag) == (wait.from, tag);
-            (is_wanted && !it.is(next)).then_some((it, next))
+            (is_wanted && it.is_slip(next)).then_some((it, next))
         })?;
         let operation = conversation.parts.get(said.part?)?.operation;
         Some(Misdirection {
@@ -350,7 +350,7 @@ impl<'a> Usual<'a> {
         let alike: Vec<(usize, &Said)> = alike.rev().take(MOST_STRAYS).collect();
         let (said, next) = alike.into_iter().rev().find_map(|(at, it)| {
             let next = self.examples.next(task, Way::Asked, &series, at)?;
-            (!it.is(next) && self.has_stray(task, it, next)).then_some((it, next))
+            (it.is_slip(next) && self.has_stray(task, it, next)).then_some((it, next))
         })?;
         let operation = conversation.parts.get(said.part?)?.operation;
         Some(Misdirection {

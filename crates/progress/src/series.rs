@@ -26,8 +26,14 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    pub fn is(&self, next: Next) -> bool {
-        (self.peer, self.tag) == (next.peer, next.tag)
+    /// Whether it is another message than the next one, by a mistake in one word. What has another peer and another tag is a
+    /// step of its own, which data may have asked for: by what a normal run says alone.
+    pub fn is_slip(&self, next: Next) -> bool {
+        let differs = (self.peer != next.peer, self.tag != next.tag);
+        match next.by_normal {
+            true => differs.0 || differs.1,
+            false => differs.0 != differs.1,
+        }
     }
 }
 
