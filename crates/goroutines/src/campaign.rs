@@ -44,6 +44,8 @@ pub const FIRST: u32 = 16;
 pub const LATER: u32 = 4;
 /// After so many runs, one behind the other, that only their time limit ended, no other is made.
 const SLOW: u32 = 3;
+/// Runs of all tests together in which what each by itself does not show may show.
+const CALM: u32 = 5;
 /// None begins later than this after the run did.
 pub const TRYING: Duration = Duration::from_secs(2);
 
@@ -105,7 +107,7 @@ pub struct Run {
 }
 
 /// What came of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// Runs that were made.
     pub runs: u32,
@@ -194,17 +196,7 @@ impl Subject<'_> {
         options: &Options,
         mut each: impl FnMut(&Run) -> Result<(), E>,
     ) -> Result<Found, E> {
-        let mut found = Found {
-            runs: 0,
-            executions: 0,
-            worst: None,
-            shown_by: 0,
-            is_new: false,
-            output: String::new(),
-            late: 0,
-            coverage: Coverage::new(),
-            suspected: Vec::new(),
-        };
+        let mut found = Found::default();
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
         let mut foresight = Foresight::default();
         let mut slow = 0;
@@ -304,6 +296,45 @@ impl Subject<'_> {
         }
     }
 
+    /// A crash, a race or a failure that shows where nothing disturbs it, in a few runs as long as they are short; what
+    /// fails by its own word, twice.
+    ///
+    /// # Errors
+    /// Where the program was not started.
+    pub fn fault(&self, options: &Options) -> Result<Option<(Found, Run)>, LaunchError> {
+        let is_fault = |run: &Run| {
+            let verdict = run.judgement.verdict;
+            let counts = matches!(verdict, Verdict::Fail | Verdict::Race | Verdict::Crash);
+            counts && is_new(&run.judgement, options)
+        };
+        let began = Instant::now();
+        let mut run = None;
+        for made in 0..CALM {
+            if made > 0 && began.elapsed() > TRYING {
+                return Ok(None);
+            }
+            run = self.calm(options)?.filter(is_fault);
+            if run.is_some() {
+                break;
+            }
+        }
+        if let Some(first) = &run
+            && is_own_word(&first.judgement, &first.execution)
+        {
+            let failed = first.execution.output.failed_tests.clone();
+            let is_same = |it: &Run| is_fault(it) && it.execution.output.failed_tests == failed;
+            run = self.calm(options)?.filter(is_same);
+        }
+        Ok(run.map(|run| {
+            let mut found = Found {
+                runs: 1,
+                ..Found::default()
+            };
+            found.take(&run, true);
+            (found, run)
+        }))
+    }
+
     /// Where each suspicion of a run says that delays may show it.
     fn steering(&self, findings: &[Finding], run: &Run) -> Vec<Vec<u32>> {
         let Ok(ring) = Ring::read(&run.outcome.ring) else {
@@ -350,6 +381,13 @@ impl Subject<'_> {
 }
 
 impl Found {
+    /// Whether no bug was found, known or not, and there was what the program needs.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        let worst = self.worst.as_ref().map(|it| &it.0);
+        worst.is_none_or(|it| !it.verdict.is_bug() && !it.lacks_network)
+    }
+
     fn see(&mut self, run: &Run) {
         self.executions += 1;
         self.late += u32::from(is_late(run));
