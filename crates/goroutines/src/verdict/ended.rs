@@ -232,6 +232,10 @@ impl<'a> Judge<'_, 'a> {
         candidates: &[GoroutineId],
         others: &mut Vec<String>,
     ) -> String {
+        // Where several tests run, they are told apart by their names.
+        if let (Some(test), [_, _, ..]) = (&access.test, candidates) {
+            return format!(" by {test}");
+        }
         let made = match (candidates, access.created.first()) {
             ([one], _) => return format!(" by {}", self.words.who(*one)),
             ([], None) => return String::new(),
