@@ -9,6 +9,7 @@ mod replay;
 mod run;
 pub(crate) mod standing;
 mod test;
+mod together;
 mod usages;
 mod words;
 

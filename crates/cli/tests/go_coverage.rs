@@ -43,6 +43,9 @@ fn what_a_campaign_covered() {
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let (covered, total) = (&json["coverage"]["covered"], &json["coverage"]["total"]);
     assert!(covered.as_u64() > Some(0) && covered.as_u64() < total.as_u64());
+    // Both tell of the same usages.
+    let same = format!("{covered} of {total} requirements covered");
+    assert!(tested.stdout.contains(&same), "{same}: {}", tested.stdout);
     let missing = run(&["coverage", &kept, "--missing"]).success().stdout;
     assert!(!missing.contains("  + "), "{missing}");
 }

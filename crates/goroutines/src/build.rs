@@ -1,5 +1,6 @@
 //! Builds programs and test binaries with the overlay.
 
+use crate::coverage::Usage;
 use crate::overlay::{Class, Overlay, OverlayError, prepare, read_overlay};
 use crate::paths::Paths;
 use crate::sources;
@@ -262,16 +263,19 @@ impl Builder {
         built
     }
 
-    /// What the sources of packages do with locks: of those that `words` name, and of others of their module.
+    /// What the sources of packages say: the usages of those that `words` name, which runs may come to; and what they
+    /// and others of their module do with locks.
     ///
     /// # Errors
     /// What the go command said.
-    pub fn paths(&self, words: &[String]) -> Result<Paths, BuildError> {
+    pub fn read(&self, words: &[String]) -> Result<(Vec<Usage>, Paths), BuildError> {
         // What was built is in the cache under this overlay.
         let mut flags = vec!["-overlay".into(), self.overlay.file.clone().into()];
         flags.extend(self.flags.iter().cloned());
-        let functions = usages::locks(&self.directory, &self.toolchain, &flags, words)?;
-        Ok(Paths::of(&functions))
+        let (found, functions) =
+            usages::usages_and_locks(&self.directory, &self.toolchain, &flags, words)?;
+        let usages = found.iter().filter_map(Usage::in_source).collect();
+        Ok((usages, Paths::of(&functions)))
     }
 
     /// The packages that patterns name, in the order of the go command.

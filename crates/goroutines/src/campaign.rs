@@ -22,7 +22,7 @@ use crate::prediction::{Delay, Finding, predict_with};
 use crate::race;
 use crate::ring::{Mode, Ring, kind};
 use crate::schedule::{Plan, plan};
-use crate::symbols::{Symbols, USER, package};
+use crate::symbols::{OTHER, Symbols, USER, package};
 use crate::tree::Place;
 use crate::verdict::{Judgement, Verdict, is_own_word, judge, judge_meanwhile, waits};
 use std::collections::BTreeSet;
@@ -44,6 +44,8 @@ pub const FIRST: u32 = 16;
 pub const LATER: u32 = 4;
 /// After so many runs, one behind the other, that only their time limit ended, no other is made.
 const SLOW: u32 = 3;
+/// Plans of runs by delays alone, on all processors: with these, all tests together are run.
+const DELAYED: [u32; 4] = [6, 16, 26, 36];
 /// None begins later than this after the run did.
 pub const TRYING: Duration = Duration::from_secs(2);
 
@@ -105,7 +107,7 @@ pub struct Run {
 }
 
 /// What came of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// Runs that were made.
     pub runs: u32,
@@ -136,9 +138,9 @@ impl Subject<'_> {
         let mut classes = self.classes.to_vec();
         for offset in &plan.steer {
             if let Some(class) = classes.get_mut((*offset as usize).saturating_sub(1) / 32)
-                && *class == USER
+                && (*class == USER || *class == OTHER)
             {
-                *class |= STEERED << 2;
+                *class = USER | STEERED << 2;
             }
         }
         let outcome = Launch {
@@ -194,17 +196,7 @@ impl Subject<'_> {
         options: &Options,
         mut each: impl FnMut(&Run) -> Result<(), E>,
     ) -> Result<Found, E> {
-        let mut found = Found {
-            runs: 0,
-            executions: 0,
-            worst: None,
-            shown_by: 0,
-            is_new: false,
-            output: String::new(),
-            late: 0,
-            coverage: Coverage::new(),
-            suspected: Vec::new(),
-        };
+        let mut found = Found::default();
         let mut suspicions: Vec<Vec<u32>> = Vec::new();
         let mut foresight = Foresight::default();
         let mut slow = 0;
@@ -304,6 +296,53 @@ impl Subject<'_> {
         }
     }
 
+    /// A crash, a race or a failure that shows where nothing disturbs it; what fails by its own word, twice. Or a crash
+    /// or a race that shows where parallel tests begin one a little before the other, in a few runs as long as they are
+    /// short.
+    ///
+    /// # Errors
+    /// Where the program was not started.
+    pub fn fault(&self, options: &Options) -> Result<Option<(Found, Run)>, LaunchError> {
+        let is_fault = |run: &Run| {
+            let verdict = run.judgement.verdict;
+            let counts = matches!(verdict, Verdict::Fail | Verdict::Race | Verdict::Crash);
+            counts && is_new(&run.judgement, options)
+        };
+        let says_so = |run: &Run| is_own_word(&run.judgement, &run.execution);
+        let began = Instant::now();
+        let mut run = self.calm(options)?.filter(is_fault);
+        if let Some(first) = run.take_if(|it| says_so(it)) {
+            let failed = first.execution.output.failed_tests;
+            let is_same = |it: &Run| is_fault(it) && it.execution.output.failed_tests == failed;
+            run = self.calm(options)?.filter(is_same);
+        }
+        let steer = self.symbols.offsets(&is_parallel);
+        if run.is_none() && !steer.is_empty() && options.delays != Some(0) {
+            for number in DELAYED {
+                if began.elapsed() > TRYING {
+                    break;
+                }
+                let mut plan = plan(self.seed(options.seed), number, options.delays);
+                plan.steer.clone_from(&steer);
+                run = match self.run(1, plan, options) {
+                    Err(LaunchError::Interrupted(_)) => None,
+                    run => Some(run?).filter(|it| is_fault(it) && !says_so(it)),
+                };
+                if run.is_some() {
+                    break;
+                }
+            }
+        }
+        Ok(run.map(|run| {
+            let mut found = Found {
+                runs: 1,
+                ..Found::default()
+            };
+            found.take(&run, true);
+            (found, run)
+        }))
+    }
+
     /// Where each suspicion of a run says that delays may show it.
     fn steering(&self, findings: &[Finding], run: &Run) -> Vec<Vec<u32>> {
         let Ok(ring) = Ring::read(&run.outcome.ring) else {
@@ -350,6 +389,13 @@ impl Subject<'_> {
 }
 
 impl Found {
+    /// Whether no bug was found, known or not, and there was what the program needs.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        let worst = self.worst.as_ref().map(|it| &it.0);
+        worst.is_none_or(|it| !it.verdict.is_bug() && !it.lacks_network)
+    }
+
     fn see(&mut self, run: &Run) {
         self.executions += 1;
         self.late += u32::from(is_late(run));
@@ -381,6 +427,11 @@ impl Found {
             self.suspected.retain(is_open);
         }
     }
+}
+
+/// Whether parallel tests come through this function of package testing, before they go on.
+fn is_parallel(function: &str) -> bool {
+    function.starts_with("testing.(*") && function.ends_with(").waitParallel")
 }
 
 /// Whether only its time limit ended it, and it showed no bug.

@@ -26,6 +26,9 @@ pub use report::{Covered, Report, UsageReport};
 
 use crate::execution::{Action, Execution};
 use crate::tree::{Place, Tree};
+use crate::usages;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,6 +39,23 @@ pub struct Usage {
     pub place: Place,
     /// What.
     pub action: Action,
+}
+
+impl Usage {
+    /// One of the source, as runs record it; `None` of those that make no events (atomics, cancellations), and of which
+    /// nothing is required.
+    #[must_use]
+    pub fn in_source(it: &usages::Usage) -> Option<Self> {
+        let (kind, line) = it.recorded()?;
+        let kind: StrDeserializer<'_, Error> = kind.into_deserializer();
+        Some(Self {
+            action: Action::deserialize(kind).ok()?,
+            place: Place {
+                file: it.file.clone(),
+                line,
+            },
+        })
+    }
 }
 
 /// How a usage behaved.

@@ -129,7 +129,9 @@ pub fn predict_with(execution: &Execution, paths: &Paths) -> Vec<Finding> {
             .iter()
             .filter(same)
             .any(|it| it.places == finding.places);
-        if !known && kept.iter().filter(same).count() < MOST {
+        // What has no line of the program's is a library's own affair.
+        let is_own = !finding.places.is_empty();
+        if is_own && !known && kept.iter().filter(same).count() < MOST {
             kept.push(finding);
         }
     }

@@ -15,6 +15,8 @@ pub struct Access {
     pub created: Vec<Place>,
     /// The function of the standard library that made it, where one did.
     pub maker: Option<String>,
+    /// The test whose own goroutine that is: `TestGet`, of a subtest `TestGet.func1`.
+    pub test: Option<String>,
     /// The program's innermost frame; where there is none, that of the standard library; else the innermost.
     pub place: Option<Place>,
     /// Whether package `sync` made it, to have the misuse of a wait group found: `Wait` writes, `Add` from 0 reads.
@@ -43,6 +45,7 @@ pub fn accesses(report: &str, own: &[String]) -> Vec<Access> {
                 goroutine,
                 created: Vec::new(),
                 maker: None,
+                test: None,
                 place: None,
                 of_wait_group: false,
             });
@@ -68,6 +71,11 @@ pub fn accesses(report: &str, own: &[String]) -> Vec<Access> {
         } else if taken && let Some(access) = found.last_mut() {
             let Some(place) = frame(text) else {
                 access.of_wait_group |= function.is_empty() && is_by_hand(text);
+                if text == "testing.tRunner()" {
+                    access.test = package(function)
+                        .and_then(|it| function.strip_prefix(&*it)?.strip_prefix('.'))
+                        .map(str::to_owned);
+                }
                 function = text.strip_suffix("()").unwrap_or(function);
                 continue;
             };
@@ -161,6 +169,29 @@ fn frame(line: &str) -> Option<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_s_own_access_names_it() {
+        let report = "\
+WARNING: DATA RACE
+Write at 0x00c00009c018 by goroutine 8:
+  example.com/m/c.(*Client).Configure()
+      /m/c/c.go:7 +0x44
+  example.com/m/c.TestRetry()
+      /m/c/c_test.go:8 +0x44
+  testing.tRunner()
+      /usr/local/go/src/testing/testing.go:1934 +0x21c
+
+Previous write at 0x00c00009c018 by goroutine 9:
+  example.com/m/c.(*Client).Configure()
+      /m/c/c.go:7 +0x44
+  example.com/m/c.TestOnce.func1()
+      /m/c/c_test.go:18 +0x44
+==================";
+        let found = accesses(report, &[]);
+        let tests: Vec<_> = found.iter().map(|it| it.test.as_deref()).collect();
+        assert_eq!(tests, [Some("TestRetry"), None]);
+    }
 
     #[test]
     fn both_accesses_are_read_with_the_program_s_own_line() {

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::campaign::Run;
+use crate::coverage::Usage;
 use crate::execution::{End, Execution};
 use crate::schedule::Plan;
 use crate::trace;
@@ -41,6 +42,9 @@ pub struct Campaign {
     pub root: PathBuf,
     /// Programs that were run.
     pub programs: Vec<Stored>,
+    /// Usages that the sources of the packages have; `None` where they did not say.
+    #[serde(default)]
+    pub usages: Option<Vec<Usage>>,
     /// Runs, in order: `run-1` is the first.
     pub runs: Vec<Row>,
 }

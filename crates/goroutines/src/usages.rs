@@ -94,17 +94,32 @@ pub fn usages(
     Ok(found)
 }
 
-/// What functions of packages, and of others of their module that they use, do with locks.
+/// A line of the helper's.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Function(Function),
+    Usage(Usage),
+}
+
+/// The same, and what functions of packages, and of others of their module that they use, do with locks.
 ///
 /// # Errors
 /// What the go command said.
-pub fn locks(
+pub fn usages_and_locks(
     directory: &Path,
     toolchain: &Toolchain,
     flags: &[OsString],
     packages: &[String],
-) -> Result<Vec<Function>, BuildError> {
-    ask(directory, toolchain, &["locks"], flags, packages)
+) -> Result<(Vec<Usage>, Vec<Function>), BuildError> {
+    let (mut found, mut functions) = (Vec::new(), Vec::new());
+    for line in ask(directory, toolchain, &["locks"], flags, packages)? {
+        match line {
+            Line::Function(it) => functions.push(it),
+            Line::Usage(it) => found.push(it),
+        }
+    }
+    Ok((found, functions))
 }
 
 /// What the helper says, one object a line.

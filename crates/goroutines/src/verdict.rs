@@ -251,7 +251,7 @@ impl<'a> Judge<'_, 'a> {
                 return self.deadlock(Verdict::PartialDeadlock, &stuck);
             }
         }
-        if let Some(fail) = self.fail() {
+        if let Some(fail) = self.fail(&stuck) {
             return fail;
         }
         if !stuck.is_empty() && execution.main_ended {
@@ -471,9 +471,10 @@ impl<'a> Judge<'_, 'a> {
             id: goroutine.number,
             created_at: line(goroutine.created_at),
             state,
-            blocked_at: wait
-                .and_then(|it| line(it.site))
-                .or_else(|| line(goroutine.stands_at())),
+            blocked_at: match wait {
+                Some(wait) => line(wait.site),
+                None => line(goroutine.stands_at()),
+            },
             waits_for,
             proven: self
                 .execution

@@ -38,6 +38,8 @@ pub enum Need {
     Any(Vec<GoroutineId>),
     /// All of these tests at their ends: those that it runs.
     Subtests(Vec<GoroutineId>),
+    /// The function of this test to return: in `t.Parallel`, its parent's.
+    Parent(GoroutineId),
 }
 
 /// One way out of a wait.
@@ -78,6 +80,7 @@ impl Way {
         match &self.need {
             Need::Release(holds) => holds.iter().map(|it| it.goroutine).collect(),
             Need::Behind(others) | Need::Subtests(others) => others.iter().copied().collect(),
+            Need::Parent(test) => BTreeSet::from([*test]),
             _ => self.partners.iter().copied().collect(),
         }
     }
@@ -275,7 +278,15 @@ impl Search<'_, '_> {
             .goroutines
             .get(id.0 as usize)
             .and_then(Goroutine::stands_at);
-        let site = open.and_then(|it| it.site).or(stack);
+        // No line of package testing is the program's.
+        let in_testing = |it: &SiteId| {
+            let site = execution.site(*it);
+            site.is_some_and(|it| it.function.starts_with("testing."))
+        };
+        let site = open
+            .and_then(|it| it.site)
+            .or(stack)
+            .filter(|it| !in_testing(it));
         let mut ways = Vec::new();
         if reason == WaitReason::Forever {
             ways.push(Way {
@@ -295,19 +306,13 @@ impl Search<'_, '_> {
             }
         } else if reason == WaitReason::Receive && self.is_test(id) {
             // `t.Run` and the end of a test wait in package testing, whose usages are not recorded.
-            let all = self.live.iter().copied();
-            let subtests: Vec<GoroutineId> = all
-                .filter(|it| self.is_test(*it) && self.is_child(*it, id))
-                .collect();
-            if !subtests.is_empty() {
-                ways.push(Way {
-                    action: Action::Receive,
-                    object: None,
-                    case: None,
-                    need: Need::Subtests(subtests),
-                    partners: Vec::new(),
-                });
-            }
+            ways.extend(self.of_testing(id).map(|need| Way {
+                action: Action::Receive,
+                object: None,
+                case: None,
+                need,
+                partners: Vec::new(),
+            }));
         }
         let since = open.map(|it| it.event);
         Wait {
@@ -318,6 +323,28 @@ impl Search<'_, '_> {
             ways,
             stuck: false,
         }
+    }
+
+    /// What a test waits for in package testing.
+    fn of_testing(&self, id: GoroutineId) -> Option<Need> {
+        let execution = self.replay.execution;
+        let goroutine = execution.goroutines.get(id.0 as usize)?;
+        let is_in = |name: &str| {
+            let mut stack = goroutine.stack.iter().filter_map(|it| execution.site(*it));
+            stack.any(|it| it.function.starts_with("testing.") && it.function.ends_with(name))
+        };
+        if is_in(").waitParallel") {
+            return None;
+        }
+        if is_in("(*T).Parallel") {
+            let parent = goroutine.parent.filter(|it| self.is_test(*it));
+            return parent.map(Need::Parent);
+        }
+        let all = self.live.iter().copied();
+        let subtests: Vec<GoroutineId> = all
+            .filter(|it| self.is_test(*it) && self.is_child(*it, id))
+            .collect();
+        (!subtests.is_empty()).then_some(Need::Subtests(subtests))
     }
 
     /// The innermost open usage that can be what the runtime says it waits for.
@@ -517,6 +544,7 @@ impl Search<'_, '_> {
             Need::Behind(others) | Need::Subtests(others) => {
                 others.iter().all(|it| free.contains(it))
             }
+            Need::Parent(test) => free.contains(test),
             Need::Any(who) => by_function || who.iter().any(|it| free.contains(it)),
         }
     }

@@ -243,6 +243,7 @@ impl Words<'_, '_> {
         }
         let want = |way: &Way| match way.need {
             Need::Subtests(_) => "for its subtests".to_owned(),
+            Need::Parent(test) => self.parent(test),
             _ => self.want(way.action, way.object),
         };
         wait.ways.iter().map(|it| (want(it), it.on())).collect()
@@ -252,6 +253,9 @@ impl Words<'_, '_> {
     ///
     /// `aside`: somebody is told next who may do what is needed.
     pub fn wait(&self, waiting: &Waiting, wait: &Wait, aside: bool) -> String {
+        if self.is_over(wait) {
+            return "has come to its end, and waits for its subtests".to_owned();
+        }
         let mut text = format!("waits at {}", self.at(wait.site));
         if let Some(pipe) = self.pipe(wait) {
             let object = pipe.way.object.map(|it| self.named(it, Some("pipe")));
@@ -289,6 +293,14 @@ impl Words<'_, '_> {
                 }
             },
             [way] if matches!(way.need, Need::Subtests(_)) => text.push_str(" for its subtests"),
+            [
+                Way {
+                    need: Need::Parent(test),
+                    ..
+                },
+            ] => {
+                text.push_str(&format!(" {}", self.parent(*test)));
+            }
             [way] => text.push_str(&format!(
                 " {}{}",
                 self.want(way.action, way.object),
@@ -314,6 +326,20 @@ impl Words<'_, '_> {
             }
         }
         text
+    }
+
+    /// What `t.Parallel` waits for.
+    fn parent(&self, test: GoroutineId) -> String {
+        format!(
+            "in t.Parallel until the function of {} has returned",
+            self.who(test)
+        )
+    }
+
+    /// Whether a test has come to the end of its function, and waits for subtests that run in parallel.
+    pub fn is_over(&self, wait: &Wait) -> bool {
+        wait.site.is_none()
+            && matches!(&wait.ways[..], [way] if matches!(way.need, Need::Subtests(_)))
     }
 
     /// Whether a standard package waits, on somebody's behalf.
@@ -369,7 +395,7 @@ impl Words<'_, '_> {
                 let all: Vec<String> = writers.iter().map(|it| self.who(*it)).collect();
                 format!(", behind a writer that waits for it, {}", all.join(", "))
             }
-            Need::Nothing | Need::Outside | Need::Subtests(_) => String::new(),
+            Need::Nothing | Need::Outside | Need::Subtests(_) | Need::Parent(_) => String::new(),
             Need::Any(_) => self.nobody(waiting, (of, way), object, aside),
         }
     }
@@ -396,13 +422,33 @@ impl Words<'_, '_> {
             ),
             Action::Wait => {
                 let count = self.replay.count(object);
-                return match &way.partners[..] {
-                    [] => format!(", which counts {count}, and nobody is left to call Done"),
-                    _ => format!(", which counts {count}"),
+                if !way.partners.is_empty() {
+                    return format!(", which counts {count}");
+                }
+                let ended = self.without_done(object);
+                let all: Vec<String> = ended.iter().map(|it| self.who(*it)).collect();
+                let gone = match &all[..] {
+                    [] => String::new(),
+                    [one] => format!("{one} has ended without"),
+                    [first @ .., last] if all.len() <= 3 => {
+                        format!("{} and {last} have ended without", first.join(", "))
+                    }
+                    _ => format!("{} have ended without", self::count(all.len(), "goroutine")),
                 };
+                let gone = match self.counted_below(&ended) {
+                    _ if all.is_empty() => gone,
+                    Some(it) => format!(" ({gone}, and counted down {}: a copy?)", self.object(it)),
+                    None => format!(" ({gone})"),
+                };
+                return format!(", which counts {count}, and nobody is left to call Done{gone}");
             }
             _ => return String::new(),
         };
+        let kind = self.execution().objects.get(object.0 as usize);
+        if kind.is_some_and(|it| it.kind == ObjectKind::Timer) {
+            return ", and the timer does not run (it was stopped, which closes no channel, or has fired)"
+                .to_owned();
+        }
         let full = self.content(way.action, object);
         if !way.partners.is_empty() {
             let all: Vec<String> = way.partners.iter().map(|it| self.who(*it)).collect();
@@ -453,6 +499,44 @@ impl Words<'_, '_> {
             many => format!(" ({} did, and have ended)", many.join(", ")),
         };
         format!("{full}{too}, and {other} {is_left}{gone}")
+    }
+
+    /// Who should have counted a wait group down and ended: made where others were that did; or, where nobody did, by who
+    /// counted it up, behind that.
+    pub fn without_done(&self, group: ObjectId) -> Vec<GoroutineId> {
+        let execution = self.execution();
+        let uses = self.replay.uses(group);
+        let did = |id: GoroutineId| uses.contains_key(&(id, Action::Done));
+        let made = |id: GoroutineId| execution.goroutines.get(id.0 as usize)?.created_at;
+        let done: BTreeSet<SiteId> = uses
+            .keys()
+            .filter(|(_, action)| *action == Action::Done)
+            .filter_map(|(id, _)| made(*id))
+            .collect();
+        let nobody_did = !uses.keys().any(|(_, action)| *action == Action::Done);
+        let ended = execution.with_ids().map(|it| it.0);
+        ended
+            .filter(|id| self.replay.ended(*id).is_some() && !did(*id))
+            .filter(|id| {
+                let parent = execution.goroutines[id.0 as usize].parent;
+                let counts = parent.and_then(|it| uses.get(&(it, Action::Add)));
+                let is_behind = counts
+                    .zip(self.replay.created(*id))
+                    .is_some_and(|(add, made)| add.first < made);
+                is_behind && (nobody_did || made(*id).is_some_and(|it| done.contains(&it)))
+            })
+            .collect()
+    }
+
+    /// A wait group that one of these counted down and that nobody ever counted up so far: a copy of another one, as
+    /// else it would have crashed.
+    fn counted_below(&self, by: &[GoroutineId]) -> Option<ObjectId> {
+        let objects = (0..self.execution().objects.len() as u32).map(ObjectId);
+        let mut below = objects.filter(|it| self.replay.count(*it) < 0);
+        below.find(|it| {
+            let uses = self.replay.uses(*it);
+            by.iter().any(|id| uses.contains_key(&(*id, Action::Done)))
+        })
     }
 
     /// Of a channel that has room and no more of it: `, full of what goroutine 7 sent at main.go:9`
@@ -538,4 +622,83 @@ pub(crate) fn reason(reason: WaitReason) -> &'static str {
 pub(crate) fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execution::{Action, GoroutineId, ObjectKind, Site, SiteId, State, WaitReason};
+    use crate::sample::{MAIN, Sample};
+    use crate::verdict::judge;
+
+    #[test]
+    fn who_ended_without_done_is_named() {
+        let mut it = Sample::new();
+        let group = it.object(ObjectKind::WaitGroup, 2);
+        it.does(MAIN, 2, Action::Add, group);
+        it.does(MAIN, 2, Action::Add, group);
+        let (first, second) = (it.go(MAIN, 3), it.go(MAIN, 3));
+        // Not one of those that count.
+        let other = it.go(MAIN, 4);
+        it.ends(other, 20);
+        it.does(first, 10, Action::Done, group);
+        it.ends(first, 11);
+        it.ends(second, 9);
+        it.waits(MAIN, 5, Action::Wait, group);
+        insta::assert_snapshot!(judge(&it.execution).sentence, @"every goroutine waits for ever: main waits at main.go:5 for the wait group first used at main.go:2 to come to 0, which counts 1, and nobody is left to call Done (goroutine 19 has ended without)");
+    }
+
+    #[test]
+    fn a_timer_does_not_send_any_more() {
+        let mut it = Sample::new();
+        let timer = it.object(ObjectKind::Timer, 4);
+        it.waits(MAIN, 5, Action::Receive, timer);
+        it.execution.clock = false;
+        insta::assert_snapshot!(judge(&it.execution).sentence, @"every goroutine waits for ever: main waits at main.go:5 to receive from the timer's channel first used at main.go:4, and the timer does not run (it was stopped, which closes no channel, or has fired)");
+    }
+
+    /// As package testing has it: a test waits within it, without a usage.
+    fn waits_in_testing(it: &mut Sample, test: GoroutineId, function: &str, own: Option<SiteId>) {
+        let inside = SiteId(it.execution.sites.len() as u32);
+        it.execution.sites.push(Site {
+            file: "/go/src/testing/testing.go".to_owned(),
+            line: 1800,
+            function: function.to_owned(),
+        });
+        let goroutine = &mut it.execution.goroutines[test.0 as usize];
+        goroutine.entry = "testing.tRunner".to_owned();
+        goroutine.state = State::Waiting(WaitReason::Receive);
+        goroutine.stack = [inside].into_iter().chain(own).collect();
+        goroutine.own = own;
+    }
+
+    #[test]
+    fn a_parallel_subtest_waits_for_its_parent() {
+        let mut it = Sample::new();
+        let test = it.go(MAIN, 1);
+        it.execution.test = Some(test);
+        let group = it.object(ObjectKind::WaitGroup, 2);
+        it.does(test, 2, Action::Add, group);
+        let subtest = it.go(test, 3);
+        let own = it.site(10);
+        waits_in_testing(&mut it, subtest, "testing.(*T).Parallel", Some(own));
+        it.waits(test, 5, Action::Wait, group);
+        it.execution.goroutines[test.0 as usize].entry = "testing.tRunner".to_owned();
+        insta::assert_snapshot!(judge(&it.execution).sentence, @"every goroutine waits for ever: the test waits at main.go:5 for the wait group first used at main.go:2 to come to 0, which counts 1; goroutine 19 waits at main.go:10 in t.Parallel until the function of the test has returned: a circle");
+    }
+
+    #[test]
+    fn a_test_at_its_end_waits_for_its_subtests() {
+        let mut it = Sample::new();
+        let test = it.go(MAIN, 1);
+        it.execution.test = Some(test);
+        let subtest = it.go(test, 3);
+        it.execution.goroutines[subtest.0 as usize].entry = "testing.tRunner".to_owned();
+        let lock = it.mutex(10);
+        it.does(subtest, 10, Action::Lock, lock);
+        it.waits(subtest, 11, Action::Lock, lock);
+        waits_in_testing(&mut it, test, "testing.tRunner", None);
+        let judgement = judge(&it.execution);
+        insta::assert_snapshot!(judgement.sentence, @"every goroutine waits for ever: the test has come to its end, and waits for its subtests; goroutine 19 waits at main.go:11 for the mutex first used at main.go:10, held by itself since main.go:10");
+        assert_eq!(judgement.goroutines[0].blocked_at, None);
+    }
 }

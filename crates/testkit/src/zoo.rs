@@ -158,7 +158,7 @@ impl Built {
             let packages = builder.packages(&names.collect::<Vec<_>>())?;
             builder.tests(&packages, scratch.path())?;
             let words: Vec<String> = packages.iter().map(|it| it.path.clone()).collect();
-            let paths = Arc::new(builder.paths(&words)?);
+            let paths = Arc::new(builder.read(&words)?.1);
             for (number, package) in packages.iter().enumerate() {
                 let is_it = |index: &&usize| package.directory.ends_with(&kernels[**index].name);
                 let index = members.iter().find(is_it).context("another package")?;

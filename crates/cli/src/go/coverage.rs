@@ -4,13 +4,9 @@ use crate::output;
 use anyhow::{Context, Result};
 use clap::Args;
 use lockstep_goroutines::coverage::{Coverage, Usage};
-use lockstep_goroutines::execution::Action;
 use lockstep_goroutines::store::{self, Campaign};
 use lockstep_goroutines::toolchain::Toolchain;
-use lockstep_goroutines::{Place, Tree, dot, usages};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error, StrDeserializer};
+use lockstep_goroutines::{Tree, dot, usages};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -77,8 +73,11 @@ impl GoCoverage {
     }
 }
 
-/// The usages that the packages' sources have.
+/// The usages that the packages' sources have: had when it was run, or, of a campaign that does not say, have now.
 pub(super) fn expected(campaign: &Campaign) -> Result<Vec<Usage>> {
+    if let Some(usages) = &campaign.usages {
+        return Ok(usages.clone());
+    }
     let mut packages: Vec<String> = campaign
         .programs
         .iter()
@@ -92,23 +91,5 @@ pub(super) fn expected(campaign: &Campaign) -> Result<Vec<Usage>> {
     let directory = &campaign.directory;
     let toolchain = Toolchain::of(directory)?;
     let found = usages::usages(directory, &toolchain, &[], &packages)?;
-    Ok(found
-        .into_iter()
-        .filter_map(|it| {
-            let (kind, line) = it.recorded()?;
-            Some(Usage {
-                action: action(kind)?,
-                place: Place {
-                    file: it.file.clone(),
-                    line,
-                },
-            })
-        })
-        .collect())
-}
-
-/// Kinds of usages that make no events (atomics, cancellations) have no requirements.
-fn action(kind: &str) -> Option<Action> {
-    let kind: StrDeserializer<'_, Error> = kind.into_deserializer();
-    Action::deserialize(kind).ok()
+    Ok(found.iter().filter_map(Usage::in_source).collect())
 }

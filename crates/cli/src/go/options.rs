@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::build::{BuildError, Builder};
 use lockstep_goroutines::campaign::{self, PARALLEL};
+use lockstep_goroutines::coverage::Usage;
 use lockstep_goroutines::launch::Interrupt;
 use lockstep_goroutines::paths::Paths;
 use std::ffi::OsString;
@@ -264,14 +265,31 @@ impl Flags {
     }
 }
 
-/// What the sources do with locks; nothing, and a line on stderr, where they do not say.
-pub fn paths(builder: &Builder, packages: &[String]) -> Paths {
-    builder.paths(packages).unwrap_or_else(|error| {
-        output::complain(&format!(
-            "paths to locks are not looked at in the source: {error}"
-        ));
-        Paths::default()
-    })
+/// What the sources of packages say.
+pub struct Sources {
+    /// Usages that runs may come to; `None` where they do not say.
+    pub usages: Option<Vec<Usage>>,
+    /// What is done with locks.
+    pub paths: Paths,
+}
+
+/// Asks the sources; a line on stderr where they do not say.
+pub fn sources(builder: &Builder, packages: &[String]) -> Sources {
+    match builder.read(packages) {
+        Ok((usages, paths)) => Sources {
+            usages: Some(usages),
+            paths,
+        },
+        Err(error) => {
+            output::complain(&format!(
+                "the source was not read: what it does with locks, and usages that no run comes to, are left out: {error}"
+            ));
+            Sources {
+                usages: None,
+                paths: Paths::default(),
+            }
+        }
+    }
 }
 
 /// The go command's own words on stderr, before the line that says that nothing was built.

@@ -1,5 +1,6 @@
 //! What came of tests under many schedules, as text and JSON.
 
+use super::together::TOGETHER;
 use super::words;
 use crate::output;
 use lockstep_goroutines::campaign::Found;
@@ -89,6 +90,7 @@ impl Outcome {
         let totals = self.coverage.totals();
         let runs: u32 = self.tests.iter().map(|it| it.found.runs).sum();
         let executions: u32 = self.tests.iter().map(|it| it.found.executions).sum();
+        let tests = self.tests.iter().filter(|it| it.test != TOGETHER);
         let verdict = self.verdict();
         writeln!(
             out,
@@ -99,7 +101,7 @@ impl Outcome {
                 verdict.name()
             },
             output::printable(&self.package),
-            counted(self.tests.len(), "test"),
+            counted(tests.count(), "test"),
             counted(runs as usize, "run"),
             counted(executions as usize, "execution"),
             totals.covered,

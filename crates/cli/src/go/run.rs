@@ -1,6 +1,6 @@
 //! `lockstep go run`: a Go program under many schedules.
 
-use super::options::{Flags, Schedule, built, paths, unmake};
+use super::options::{Flags, Schedule, built, sources, unmake};
 use super::outcome::kept_as;
 use super::test::{Scratch, Stopped, row};
 use super::words;
@@ -49,7 +49,7 @@ impl Run {
             .as_ref()
             .map_or_else(|| scratch.0.join("0"), |it| it.join("bin/0"));
         built(builder.program(&self.package, &file)).inspect_err(|_| unmake(place.as_deref()))?;
-        let paths = paths(&builder, std::slice::from_ref(&self.package));
+        let sources = sources(&builder, std::slice::from_ref(&self.package));
         let program = Program::open(&file, &builder.toolchain.root, None)?;
         let symbols = Symbols::of(&program);
         let classes = program.classes();
@@ -58,7 +58,7 @@ impl Run {
             file: &file,
             symbols: &symbols,
             classes: &classes,
-            paths: &paths,
+            paths: &sources.paths,
             arguments: self.arguments.clone(),
             directory: &here,
         };
@@ -72,11 +72,12 @@ impl Run {
                 package: self.package.clone(),
                 directory: here.clone(),
             }],
+            usages: sources.usages.clone(),
             runs: Vec::new(),
         };
         let mut last = End::Exited(0);
         lockstep_record::remember_signals();
-        let found = subject.campaign(&options, |run| {
+        let mut found = subject.campaign(&options, |run| {
             last = run.outcome.end.clone();
             if let Some(place) = &place {
                 let number = campaign.runs.len() + 1;
@@ -92,6 +93,7 @@ impl Run {
         if let Some(place) = &place {
             campaign.write(place)?;
         }
+        found.coverage.expect(sources.usages.into_iter().flatten());
         if let Some((judgement, number, plan)) = &found.worst {
             let mut text = Vec::new();
             // Executions are the runs that are kept, one for one.

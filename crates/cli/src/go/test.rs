@@ -1,21 +1,19 @@
 //! `lockstep go test`: the tests of Go packages, each by itself and under many schedules.
 
-use super::options::{Flags, Schedule, arguments, built, interrupted, paths, unmake};
+use super::options::{Flags, Schedule, Sources, arguments, built, interrupted, sources, unmake};
 use super::outcome::{Outcome, Tested};
+use super::together::{TOGETHER, Together};
 use crate::output;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lockstep_goroutines::build::{Builder, Package};
 use lockstep_goroutines::campaign::{self, Subject, tests};
 use lockstep_goroutines::coverage::Coverage;
-use lockstep_goroutines::execution::End;
 use lockstep_goroutines::launch::LaunchError;
-use lockstep_goroutines::paths::Paths;
 use lockstep_goroutines::store::{self, Campaign, Row, StoreError, Stored};
 use lockstep_goroutines::symbols::{Program, Symbols};
 use lockstep_goroutines::verdict::Verdict;
 use serde_json::{Value, json};
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
@@ -111,7 +109,7 @@ impl Test {
             return built(binaries.into_iter().collect::<Result<(), _>>())
                 .map(|()| ExitCode::SUCCESS);
         }
-        let paths = paths(&builder, &self.packages);
+        let sources = sources(&builder, &self.packages);
         let programs = with
             .iter()
             .map(|it| Stored {
@@ -144,11 +142,12 @@ impl Test {
                 directory: std::env::current_dir().unwrap_or_default(),
                 root: builder.toolchain.root.clone(),
                 programs,
+                usages: sources.usages.clone(),
                 runs: Vec::new(),
             }),
         });
         lockstep_record::remember_signals();
-        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &paths)?;
+        let mut outcomes = run_all(&all, &options, &flags, keeper.as_ref(), &sources)?;
         outcomes.extend(broken);
         if let Some(keeper) = &keeper
             && let Ok(campaign) = keeper.campaign.lock()
@@ -312,7 +311,7 @@ fn run_all(
     options: &campaign::Options,
     flags: &Flags,
     keeper: Option<&Keeper<'_>>,
-    paths: &Paths,
+    sources: &Sources,
 ) -> Result<Vec<Outcome>> {
     let workers = std::thread::available_parallelism()
         .map_or(1, usize::from)
@@ -326,7 +325,7 @@ fn run_all(
             let Some(built) = all.get(index).filter(|_| interrupted().is_none()) else {
                 return;
             };
-            let outcome = run_package(built, options, flags, keeper, paths);
+            let outcome = run_package(built, options, flags, keeper, sources);
             if let Ok(mut outcomes) = outcomes.lock() {
                 outcomes[index] = Some(outcome);
             }
@@ -348,7 +347,7 @@ fn run_package(
     options: &campaign::Options,
     flags: &Flags,
     keeper: Option<&Keeper<'_>>,
-    paths: &Paths,
+    sources: &Sources,
 ) -> Result<Outcome> {
     let symbols = Symbols::of(&built.program);
     let mut outcome = Outcome {
@@ -360,33 +359,46 @@ fn run_package(
     let events = flags.of_package(&built.package.path);
     let began = Instant::now();
     events.start()?;
-    let whole = Whole {
-        subject: Subject {
-            file: &built.file,
-            symbols: &symbols,
-            classes: &built.classes,
-            paths,
-            arguments: arguments(flags, None),
-            directory: &built.package.directory,
-        },
-        failed: OnceCell::new(),
+    let subject = |test: Option<&str>| Subject {
+        file: &built.file,
+        symbols: &symbols,
+        classes: &built.classes,
+        paths: &sources.paths,
+        arguments: arguments(flags, test),
+        directory: &built.package.directory,
     };
+    let together = Together::new(subject(None), built.tests.len());
+    let tested = |name: &str, found: campaign::Found, kept: &[usize]| Tested {
+        test: name.to_owned(),
+        kept: kept.get((found.shown_by as usize).wrapping_sub(1)).copied(),
+        is_known: found
+            .worst
+            .as_ref()
+            .is_some_and(|it| it.0.is_among(&options.known)),
+        is_over: interrupted().is_none() || found.is_new,
+        found,
+    };
+    let mut tell = |mut tested: Tested, began: Instant| {
+        let printed = std::mem::take(&mut tested.found.output);
+        let mut said = Vec::new();
+        tested.text(&mut said)?;
+        let texts = (printed.as_str(), &*String::from_utf8_lossy(&said));
+        let passes = !tested.verdict().is_bug();
+        events.tested(&tested.test, texts, passes, began.elapsed())?;
+        outcome.coverage.merge(&tested.found.coverage);
+        outcome.tests.push(tested);
+        Ok::<(), anyhow::Error>(())
+    };
+    let mut are_healthy = true;
     for test in &built.tests {
         if interrupted().is_some() {
             break;
         }
         let test = test.as_deref();
         let name = test.unwrap_or(WHOLE);
-        let test_began = Instant::now();
+        let began = Instant::now();
         events.run(name)?;
-        let subject = Subject {
-            file: &built.file,
-            symbols: &symbols,
-            classes: &built.classes,
-            paths,
-            arguments: arguments(flags, test),
-            directory: &built.package.directory,
-        };
+        let subject = subject(test);
         let mut kept = Vec::new();
         let mut found = subject.campaign(options, |run| {
             if let Some(keeper) = keeper {
@@ -397,95 +409,32 @@ fn run_package(
         if found.runs == 0 {
             break;
         }
-        outcome.coverage.merge(&found.coverage);
-        if let Some(test) = test.filter(|_| found.is_new && fails(&found)) {
-            needs_others(&mut found, test, &subject, &whole, options)?;
+        if let Some(test) = test.filter(|_| found.is_new) {
+            together.excuse(&mut found, test, &subject, options)?;
         }
-        let is_over = interrupted().is_none() || found.is_new;
-        let is_known = found
-            .worst
-            .as_ref()
-            .is_some_and(|it| it.0.is_among(&options.known));
-        let printed = std::mem::take(&mut found.output);
-        let tested = Tested {
-            test: name.to_owned(),
-            kept: kept.get((found.shown_by as usize).wrapping_sub(1)).copied(),
-            found,
-            is_known,
-            is_over,
-        };
-        let mut said = Vec::new();
-        tested.text(&mut said)?;
-        let texts = (printed.as_str(), &*String::from_utf8_lossy(&said));
-        events.tested(
-            name,
-            texts,
-            !tested.verdict().is_bug(),
-            test_began.elapsed(),
-        )?;
-        outcome.tests.push(tested);
+        are_healthy &= found.late == 0 && found.is_healthy();
+        tell(tested(name, found, &kept), began)?;
     }
-    events.over(!outcome.verdict().is_bug(), began.elapsed())?;
-    Ok(outcome)
-}
-
-/// All tests of a package that were asked for, in one process.
-struct Whole<'a> {
-    subject: Subject<'a>,
-    /// Which of them fail, undisturbed; nothing where they do not come to their end.
-    failed: OnceCell<Option<Vec<String>>>,
-}
-
-impl Whole<'_> {
-    fn passes(&self, test: &str, options: &campaign::Options) -> Result<bool, LaunchError> {
-        if self.failed.get().is_none() {
-            let run = self.subject.calm(options)?;
-            let failed = run.and_then(|run| {
-                let output = run.execution.output;
-                let is_over = match run.outcome.end {
-                    End::Exited(0) => true,
-                    End::Exited(1) => output.fatal.is_none() && !output.failed_tests.is_empty(),
-                    _ => false,
-                };
-                is_over.then_some(output.failed_tests)
-            });
-            let _ = self.failed.set(failed);
-        }
-        let failed = self.failed.get().and_then(Option::as_ref);
-        Ok(failed.is_some_and(|it| it.iter().all(|it| it != test)))
-    }
-}
-
-/// Whether what was found is no more than that it fails.
-fn fails(found: &campaign::Found) -> bool {
-    let verdict = found.worst.as_ref().map(|it| it.0.verdict);
-    matches!(verdict, Some(Verdict::Fail | Verdict::Crash))
-}
-
-/// A test that fails by itself whatever the schedule, and passes behind the others, may rest on what they leave behind:
-/// go test would not say that it fails.
-fn needs_others(
-    found: &mut campaign::Found,
-    test: &str,
-    alone: &Subject<'_>,
-    whole: &Whole<'_>,
-    options: &campaign::Options,
-) -> Result<(), LaunchError> {
-    let calm = alone.calm(options)?;
-    let fails =
-        calm.is_some_and(|it| matches!(it.judgement.verdict, Verdict::Fail | Verdict::Crash));
-    if fails
-        && whole.passes(test, options)?
-        && let Some((judgement, ..)) = &mut found.worst
+    let package_began = began;
+    let began = Instant::now();
+    if are_healthy
+        && interrupted().is_none()
+        && let Some((found, run)) = together.find(options)?
     {
-        judgement.verdict = Verdict::Inconclusive;
-        judgement.sentence = format!(
-            "{test} fails by itself, and passes together with the other tests of its package; by itself: {}",
-            judgement.sentence
-        );
-        found.is_new = false;
+        events.run(TOGETHER)?;
+        let arguments = &together.subject.arguments;
+        let kept = keeper.map(|it| it.keep(built.number, None, arguments, options, &run));
+        let kept: Vec<usize> = kept.transpose()?.into_iter().collect();
+        tell(tested(TOGETHER, found, &kept), began)?;
     }
-    Ok(())
+    let usages = sources
+        .usages
+        .iter()
+        .flatten()
+        .filter(|it| Path::new(&it.place.file).parent() == Some(&built.package.directory));
+    outcome.coverage.expect(usages.cloned());
+    events.over(!outcome.verdict().is_bug(), package_began.elapsed())?;
+    Ok(outcome)
 }
 
 /// Why a campaign was given up.

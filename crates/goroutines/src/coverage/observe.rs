@@ -182,9 +182,11 @@ impl Observer<'_> {
         action: Action,
     ) -> Option<&mut Entry> {
         let path = self.paths.get(id.0 as usize)?.clone()?;
-        let place = Place::of(self.execution.site(site?)?);
-        // The main package that go test writes is nobody's to cover.
-        let generated = place.file.ends_with("_testmain.go");
+        let site = self.execution.site(site?)?;
+        let place = Place::of(site);
+        // The main package that go test writes, and package testing, are nobody's to cover.
+        let generated =
+            place.file.ends_with("_testmain.go") || site.function.starts_with("testing.");
         if action == Action::Sleep || place.line == 0 || generated {
             return None;
         }

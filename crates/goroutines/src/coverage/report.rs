@@ -1,6 +1,6 @@
 //! Coverage in values, and in text.
 
-use super::{Aspect, CaseOf, Coverage, Requirement, Totals, words};
+use super::{Aspect, CaseOf, Coverage, Requirement, Totals, required, words};
 use crate::execution::Action;
 use crate::tree::Place;
 use crate::words::{count, short};
@@ -122,12 +122,16 @@ impl Report {
                 let case = it.case.map_or_else(String::new, |case| {
                     format!("case {} ({}) ", case.index + 1, case.action.name())
                 });
+                // Where nothing else can be asked for, it is no more than that it came to its end.
+                let aspect = match required(usage.action, None)[..] {
+                    [(_, Aspect::Nop)] => "done",
+                    _ => it.aspect.name(),
+                };
                 let _ = match it.means {
-                    Some(means) => writeln!(text, "  - {case}{}: {means}", it.aspect.name()),
+                    Some(means) => writeln!(text, "  - {case}{aspect}: {means}"),
                     None => writeln!(
                         text,
-                        "  + {case}{}, in {}",
-                        it.aspect.name(),
+                        "  + {case}{aspect}, in {}",
                         count(it.executions as usize, "execution")
                     ),
                 };
@@ -146,8 +150,14 @@ fn node(usage: &UsageReport) -> String {
     // The package's path says little beside the line.
     let function = function.rsplit('/').next().unwrap_or(function);
     match path.last() {
-        // Tests, examples and fuzz targets are begun at one line of a file that nobody sees.
+        // Tests, examples and fuzz targets are begun at one line of a file that nobody sees, or of `TestMain`.
         Some(Some(place)) if place.file.ends_with("_testmain.go") => "in the test".to_owned(),
+        Some(Some(_)) if path.len() == 1 && function == "testing.tRunner" => {
+            "in the test".to_owned()
+        }
+        Some(Some(place)) if function == "testing.tRunner" => {
+            format!("in a subtest, made at {}", short(place))
+        }
         Some(Some(place)) => format!("in {function}, made at {}", short(place)),
         _ => format!("in {function}"),
     }

@@ -171,7 +171,7 @@ fn text_for_people() {
     3 of 8 requirements covered (37.5 %) in 1 execution
 
     main.go:3  go  1 of 1  in main.main
-      + nop, in 1 execution
+      + done, in 1 execution
 
     main.go:5  receive  1 of 3  in main.main
       + blocked, in 1 execution

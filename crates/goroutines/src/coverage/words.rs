@@ -66,6 +66,7 @@ pub(super) fn means(requirement: &Requirement) -> &'static str {
         (Action::Select, Aspect::Nop) => {
             "the select always let somebody go on: neither its default nor a buffer was ever taken"
         }
+        (Action::Once, _) => "nobody ever came out of it",
         _ => "this never happened",
     }
 }

@@ -102,6 +102,32 @@ impl<'a> Judge<'_, 'a> {
             sentence.push_str(&format!("; {by} had given it back at {place}"));
             related.extend(self.place(Some(at)));
         }
+        if let Some(open) = usage
+            && matches!(open.action, Action::Unlock | Action::RUnlock)
+            && let Some(hold) = open.object.and_then(|it| {
+                let reading = open.action == Action::RUnlock;
+                let holds = self.replay.holds(it).iter();
+                holds.rev().find(|it| it.reading != reading)
+            })
+        {
+            let how = if hold.reading { "RLock" } else { "Lock" };
+            let (by, place) = (self.words.who(hold.goroutine), self.words.at(hold.site));
+            sentence.push_str(&format!("; {by} had taken it by {how} at {place}"));
+            related.extend(self.place(hold.site));
+        }
+        if let Some(group) = usage.and_then(|it| it.object)
+            && message.contains("negative WaitGroup counter")
+            && let Some((by, sites)) = self.counted_down_twice(group)
+        {
+            let at: Vec<String> = sites.iter().map(|it| self.words.at(Some(*it))).collect();
+            sentence.push_str(&format!(
+                "; {} had counted it down at {}",
+                self.words.who(by),
+                at.join(" and at ")
+            ));
+            let sites = sites.into_iter().filter_map(|it| self.place(Some(it)));
+            related.extend(sites.filter(|it| Some(it) != cause.as_ref()));
+        }
         let mut judgement = Judgement {
             verdict: Verdict::Crash,
             sentence,
@@ -115,6 +141,33 @@ impl<'a> Judge<'_, 'a> {
             self.is_of_the_schedule(&mut judgement);
         }
         Some(judgement)
+    }
+
+    /// The first to count a wait group down at more than one line, and these.
+    fn counted_down_twice(&self, group: ObjectId) -> Option<(GoroutineId, Vec<SiteId>)> {
+        let mut at: BTreeMap<GoroutineId, Vec<SiteId>> = BTreeMap::new();
+        for event in &self.execution.events {
+            let What::Request {
+                action,
+                object,
+                amount,
+                ..
+            } = event.what
+            else {
+                continue;
+            };
+            let is_down = action == Action::Done || action == Action::Add && amount < 0;
+            if object == Some(group)
+                && is_down
+                && let (Some(by), Some(site)) = (event.goroutine, event.site)
+            {
+                let known = at.entry(by).or_default();
+                if !known.contains(&site) {
+                    known.push(site);
+                }
+            }
+        }
+        at.into_iter().find(|it| it.1.len() > 1)
     }
 
     /// Who gave a lock back last, before the usage at `before` did once too often.
@@ -179,6 +232,10 @@ impl<'a> Judge<'_, 'a> {
         candidates: &[GoroutineId],
         others: &mut Vec<String>,
     ) -> String {
+        // Where several tests run, they are told apart by their names.
+        if let (Some(test), [_, _, ..]) = (&access.test, candidates) {
+            return format!(" by {test}");
+        }
         let made = match (candidates, access.created.first()) {
             ([one], _) => return format!(" by {}", self.words.who(*one)),
             ([], None) => return String::new(),
@@ -323,7 +380,8 @@ impl<'a> Judge<'_, 'a> {
         })
     }
 
-    pub(super) fn fail(&self) -> Option<Judgement> {
+    /// `stuck`: who waits for ever.
+    pub(super) fn fail(&self, stuck: &BTreeSet<GoroutineId>) -> Option<Judgement> {
         let failed = &self.execution.output.failed_tests;
         let sentence = match (&failed[..], &self.execution.end) {
             ([], End::Exited(0)) => return None,
@@ -350,6 +408,15 @@ impl<'a> Judge<'_, 'a> {
         if self.is_of_the_schedule(&mut judgement) {
             return Some(judgement);
         }
+        // What is waited for in vain may be why; who waits for the test itself has that from it.
+        let proven = self.proven(stuck);
+        if !proven.is_empty() {
+            let left = self.deadlock(Verdict::Leak, &proven);
+            let said = format!("; {}", left.sentence);
+            judgement.sentence.push_str(&said);
+            judgement.related.extend(left.cause);
+            judgement.goroutines = left.goroutines;
+        }
         // Why it failed may be what was suspicious anyway.
         if let Some(finding) = crate::prediction::predict(self.execution)
             .into_iter()
@@ -360,7 +427,8 @@ impl<'a> Judge<'_, 'a> {
             let cause = judgement.cause.take();
             let mut places = finding.places.into_iter();
             judgement.cause = places.next();
-            judgement.related = cause.into_iter().chain(places).collect();
+            let more = cause.into_iter().chain(places);
+            judgement.related = more.chain(judgement.related).collect();
         }
         Some(judgement)
     }
@@ -426,4 +494,75 @@ pub(crate) fn is_assertion(message: &str) -> bool {
         "in goroutine after ",
     ];
     message.starts_with("panic: ") && !NEVER.iter().any(|it| message.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execution::{Action, End, GoroutineId, ObjectKind, What};
+    use crate::sample::{MAIN, Sample};
+    use crate::verdict::{Verdict, judge};
+
+    fn crashes(it: &mut Sample, who: GoroutineId, line: u32, message: &str) {
+        it.event(who, line, What::Panic);
+        it.execution.end = End::Exited(2);
+        it.execution.output.fatal = Some(message.to_owned());
+    }
+
+    #[test]
+    fn who_counted_down_twice_is_named() {
+        let mut it = Sample::new();
+        let group = it.object(ObjectKind::WaitGroup, 2);
+        it.request(MAIN, 2, Action::Add, Some(group));
+        it.complete(MAIN, 2, Action::Add);
+        let (first, second) = (it.go(MAIN, 3), it.go(MAIN, 3));
+        it.does(first, 12, Action::Done, group);
+        it.does(first, 10, Action::Done, group);
+        it.request(second, 10, Action::Done, Some(group));
+        crashes(
+            &mut it,
+            second,
+            10,
+            "panic: sync: negative WaitGroup counter",
+        );
+        let judgement = judge(&it.execution);
+        assert_eq!(judgement.verdict, Verdict::Crash);
+        insta::assert_snapshot!(judgement.sentence, @"goroutine 19 crashed: panic: sync: negative WaitGroup counter, at main.go:10; goroutine 18 had counted it down at main.go:12 and at main.go:10");
+        assert_eq!(judgement.related[0].line, 12);
+    }
+
+    #[test]
+    fn a_lock_that_was_taken_in_the_other_way_is_named() {
+        let mut it = Sample::new();
+        let lock = it.object(ObjectKind::RwMutex, 5);
+        it.does(MAIN, 5, Action::Lock, lock);
+        it.request(MAIN, 6, Action::RUnlock, Some(lock));
+        it.execution.end = End::Exited(2);
+        it.execution.output.fatal =
+            Some("fatal error: sync: RUnlock of unlocked RWMutex".to_owned());
+        let sentence = judge(&it.execution).sentence;
+        assert!(
+            sentence.ends_with("; main had taken it by Lock at main.go:5"),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn what_a_failed_test_left_behind_is_told_where_that_is_proven() {
+        for proven in [true, false] {
+            let mut it = Sample::new();
+            let child = it.go(MAIN, 3);
+            let channel = it.channel(child, 10, 0);
+            it.waits(child, 11, Action::Receive, channel);
+            it.exits();
+            it.execution.end = End::Exited(1);
+            it.execution.output.failed_tests = vec!["TestEvent".to_owned()];
+            it.execution.proven_leaks = Some(proven.then_some(child).into_iter().collect());
+            let judgement = judge(&it.execution);
+            assert_eq!(judgement.verdict, Verdict::Fail);
+            let told = judgement
+                .sentence
+                .contains("goroutine 18 waits at main.go:11");
+            assert_eq!(told, proven, "{}", judgement.sentence);
+        }
+    }
 }

@@ -2,18 +2,22 @@
 
 use super::Judge;
 use crate::execution::{Action, GoroutineId, ObjectId, ObjectKind, SiteId, What};
-use std::collections::BTreeMap;
+use crate::words::count;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who gave a signal last, where, and whether that let anybody go on.
 struct Given {
     by: GoroutineId,
     at: Option<SiteId>,
     heard: bool,
+    /// Who waited then, of a signal that is for one of them.
+    waited: BTreeSet<GoroutineId>,
 }
 
 impl Judge<'_, '_> {
     /// Of conditions and unbuffered channels that these wait for, in this order: the first whose last signal nobody
-    /// waited for (of a channel, the send of a `select` that took its `default`). In words, and where that was.
+    /// waited for (of a channel, the send of a `select` that took its `default`), or went to another one of those that
+    /// waited. In words, and where that was.
     ///
     /// Takes time linear in the events.
     pub(super) fn unheard<'i>(
@@ -44,12 +48,20 @@ impl Judge<'_, '_> {
         // What somebody gives is not for themselves.
         let lost = wanted.iter().find_map(|(waiter, object)| {
             let given = last.get(object)?;
-            (!given.heard && given.by != *waiter).then_some((*object, given))
+            let went_by = !given.heard || given.waited.len() > 1 && given.waited.contains(waiter);
+            (went_by && given.by != *waiter).then_some((*object, given))
         });
         let (object, given) = lost?;
         let at = given.at?;
         let (it, by) = (self.words.object(object), self.words.who(given.by));
         let place = self.words.at(given.at);
+        if given.heard {
+            let text = format!(
+                "; {by} signalled it last at {place}, when {} waited, and one went on",
+                count(given.waited.len(), "goroutine")
+            );
+            return Some((text, at));
+        }
         let text = match kind(object) == Some(ObjectKind::Cond) {
             true => format!("; nobody waited for {it} when {by} signalled it at {place}"),
             false => {
@@ -66,6 +78,7 @@ impl Judge<'_, '_> {
         let mut last: BTreeMap<ObjectId, Given> = BTreeMap::new();
         // What a goroutine is about to give: of a select, any of these.
         let mut open: BTreeMap<GoroutineId, (Vec<ObjectId>, Option<SiteId>)> = BTreeMap::new();
+        let mut waiters: BTreeMap<ObjectId, BTreeSet<GoroutineId>> = BTreeMap::new();
         for event in &self.execution.events {
             let Some(by) = event.goroutine else { continue };
             match &event.what {
@@ -77,6 +90,9 @@ impl Judge<'_, '_> {
                     ..
                 } => {
                     open.remove(&by);
+                    if let (Action::CondWait, Some(object)) = (action, object) {
+                        waiters.entry(*object).or_default().insert(by);
+                    }
                     let gives: Vec<ObjectId> = match action {
                         Action::Signal | Action::Broadcast | Action::Send | Action::Close => {
                             object.iter().copied().collect()
@@ -92,7 +108,17 @@ impl Judge<'_, '_> {
                     for it in &gives {
                         let heard = matches!(action, Action::Send | Action::Close);
                         let at = event.site;
-                        last.insert(*it, Given { by, at, heard });
+                        let waited = match action {
+                            Action::Signal => waiters.get(it).cloned().unwrap_or_default(),
+                            _ => BTreeSet::new(),
+                        };
+                        let given = Given {
+                            by,
+                            at,
+                            heard,
+                            waited,
+                        };
+                        last.insert(*it, given);
                     }
                     if !gives.is_empty() {
                         open.insert(by, (gives, event.site));
@@ -117,8 +143,13 @@ impl Judge<'_, '_> {
                         }
                     }
                 }
-                What::Complete { .. } => {
+                What::Complete { action, .. } => {
                     open.remove(&by);
+                    if *action == Action::CondWait {
+                        for it in waiters.values_mut() {
+                            it.remove(&by);
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -164,6 +195,27 @@ mod tests {
             "{}",
             judgement.sentence
         );
+    }
+
+    #[test]
+    fn a_signal_for_one_of_several_is_named() {
+        let mut it = Sample::new();
+        let condition = it.object(ObjectKind::Cond, 11);
+        let group = it.object(ObjectKind::WaitGroup, 2);
+        it.does(MAIN, 2, Action::Add, group);
+        let (first, second) = (it.go(MAIN, 3), it.go(MAIN, 3));
+        it.waits(second, 31, Action::CondWait, condition);
+        it.meets(
+            (first, 31, Action::CondWait),
+            (MAIN, 21, Action::Signal),
+            condition,
+        );
+        it.ends(first, 32);
+        it.waits(MAIN, 5, Action::Wait, group);
+        let sentence = judge(&it.execution).sentence;
+        let lost =
+            "; main signalled it last at main.go:21, when 2 goroutines waited, and one went on";
+        assert!(sentence.ends_with(lost), "{sentence}");
     }
 
     #[test]
