@@ -134,7 +134,9 @@ pub fn fold_templates(name: &str, instead: &str) -> String {
     let (mut folded, mut depth) = (String::new(), 0usize);
     let mut rest = name;
     while let Some(next) = rest.chars().next() {
-        let after = rest.strip_prefix("operator").filter(|_| depth == 0);
+        let is_whole = !folded.ends_with(|it: char| it.is_alphanumeric() || it == '_');
+        let after = rest.strip_prefix("operator");
+        let after = after.filter(|_| depth == 0 && is_whole);
         let is_at_start = |it: &&&str| after.is_some_and(|after| after.starts_with(**it));
         let operator = OPERATORS.iter().find(is_at_start);
         let length = operator.map_or(next.len_utf8(), |it| "operator".len() + it.len());
@@ -188,6 +190,7 @@ mod tests {
             ("operator<< <char>(s<char>&)", "operator<< <...>(s<...>&)"),
             ("operator<=> <a>(a)", "operator<=> <...>(a)"),
             ("operator new(unsigned long)", "operator new(unsigned long)"),
+            ("my_operator<int>()", "my_operator<...>()"),
             ("a>b<", "ab<...>"),
             ("é<ü>ö", "é<...>ö"),
         ];

@@ -363,6 +363,26 @@ mod tests {
     }
 
     #[test]
+    fn a_slip_is_of_the_peer_or_of_the_tag() {
+        let slip = |(peer, tag): (u32, i64), by_normal| {
+            let said = Said {
+                part: None,
+                peer,
+                tag,
+                communicator: CommunicatorId(0),
+            };
+            said.is_slip(Next {
+                peer: 2,
+                tag: 1,
+                by_normal,
+            })
+        };
+        let all = [(2, 1), (3, 1), (2, 9), (4, 2)];
+        assert_eq!(all.map(|it| slip(it, false)), [false, true, true, false]);
+        assert_eq!(all.map(|it| slip(it, true)), [false, true, true, true]);
+    }
+
+    #[test]
     fn all_but_one_are_alike() {
         let only = |all: &[i64], own| {
             let mut kinds = Kinds::none();
