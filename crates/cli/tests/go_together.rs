@@ -1,4 +1,5 @@
-//! `lockstep go test`: what only all tests of a package in one process show, and what does not hang on them.
+//! `lockstep go test`: what only all tests of a package in one process show, what does not hang on them, and
+//! a method's value as a clean-up.
 
 #![allow(clippy::unwrap_used)]
 
@@ -136,7 +137,7 @@ fn a_test_that_is_alone_needs_no_others() {
     assert_eq!((&*test, &*verdict), ("TestCount", "fail"));
 }
 
-/// The subtest's own end is what its parent's clean-up waits for, and the other way round.
+/// A clean-up is a method's value, and waits for what the clean-up behind it would do.
 const METHOD_VALUE: &str = r#"package x
 
 import "testing"
