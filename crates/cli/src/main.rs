@@ -49,6 +49,7 @@ mod stack;
 mod threads;
 mod tree;
 
+use lockstep_record::room_for_a_thread;
 use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 
@@ -64,8 +65,10 @@ fn main() -> ExitCode {
     if !getrlimit(Resource::Stack).current.is_some_and(is_small) {
         return perform();
     }
-    let builder = std::thread::Builder::new().stack_size(8 * ENOUGH_STACK as usize);
-    match builder.spawn(perform).map(std::thread::JoinHandle::join) {
+    let stack = 8 * ENOUGH_STACK as usize;
+    let builder = std::thread::Builder::new().stack_size(stack);
+    let thread = room_for_a_thread(stack).and_then(|()| builder.spawn(perform));
+    match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
         // No memory for another thread.

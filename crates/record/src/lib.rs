@@ -34,7 +34,7 @@ pub use buffer::gather;
 pub use cache::Cache;
 pub use directory::{check_run, remove_run};
 pub use error::Error;
-pub use heap::Heap;
+pub use heap::{Heap, STACK, room_for_a_thread};
 pub use inject::{Injection, inject};
 pub use launch::file_limit_is_an_error;
 pub use launch::{Asked, asked, remember_signals};

@@ -3,6 +3,7 @@
 
 use crate::ahead;
 use crate::cache::{Cache, checked, draft};
+use crate::heap::{STACK, room_for_a_thread};
 use crate::images::Images;
 use lockstep_binary::{Image, debug_file};
 use lockstep_format::plan::{Role, choice, planner};
@@ -369,7 +370,9 @@ impl Planner {
         std::thread::scope(|scope| {
             for _ in 1..workers {
                 // Where no thread can be had (`ulimit -u`, `ulimit -v`) this one does it all.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+                if room_for_a_thread(STACK).is_ok() {
+                    let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+                }
             }
             work();
         });

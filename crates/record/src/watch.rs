@@ -3,6 +3,7 @@
 
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::heap::{STACK, room_for_a_thread};
 use crate::lines;
 use crate::process::{FileName, is_here};
 use crate::program::plain;
@@ -88,7 +89,8 @@ pub(crate) fn beside<'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, ()>, Error> {
-    let thread = std::thread::Builder::new().spawn_scoped(scope, work);
+    let thread = room_for_a_thread(STACK)
+        .and_then(|()| std::thread::Builder::new().spawn_scoped(scope, work));
     thread.map_err(|error| {
         let error = plain(&error);
         Error::own(format!(
