@@ -14,6 +14,8 @@
 //   lapses objects         an info object, an error handler and an attribute key that are not freed
 //   lapses threads         a thread receives, though MPI_THREAD_FUNNELED was asked for
 //   lapses unmade          rank 1 waits for a request of nobody
+//   lapses omitted         rank 2 leaves a small message out, and the next one is too large for who waits for it
+//   lapses misnumbered     rank 2 sends it with another tag
 //   lapses restarted       a persistent receive is started while it runs
 //   lapses relocked        the window of rank 1 is locked twice
 //   lapses unbuffered      MPI_Bsend without a buffer
@@ -195,6 +197,26 @@ static void unmade(void) {
   memset(&request, 0x11, sizeof request);
   MPI_Wait(&request, &status); // that no call made
 }
+
+// Each pair of ranks: a large message, and a small one.
+static void exchanges(int missing, int tag) {
+  static int large[200], small[2];
+  int peer = rank ^ 1;
+  for (int step = 0; step < 20; step++) {
+    MPI_Request request;
+    int is_it = rank == 2 && step == 12;
+    MPI_Irecv(large, 100, MPI_INT, peer, 1, MPI_COMM_WORLD, &request);
+    MPI_Send(large + 100, 100, MPI_INT, peer, 1, MPI_COMM_WORLD); // the next one
+    MPI_Wait(&request, &status);
+    MPI_Irecv(small, 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &request);
+    if (!is_it || !missing)
+      MPI_Send(small + 1, 1, MPI_INT, peer, is_it ? tag : 1, MPI_COMM_WORLD); // the small one
+    MPI_Wait(&request, &status);
+  }
+}
+
+static void omitted(void) { exchanges(1, 1); }
+static void misnumbered(void) { exchanges(0, 77); }
 
 static void persistent(int starts) {
   MPI_Request request;
@@ -735,6 +757,7 @@ static const struct {
     {"nobody", nobody},       {"nodes", nodes},
     {"direction", direction}, {"unclosed", unclosed},
     {"given_up", given_up},   {"unmade", unmade},
+    {"omitted", omitted},     {"misnumbered", misnumbered},
 };
 
 int main(int argc, char **argv) {

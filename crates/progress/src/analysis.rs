@@ -3,7 +3,8 @@
 use crate::astray::astray;
 use crate::call_words;
 use crate::cause::{Cause, Deed, causes, deeds, differed};
-use crate::ends::{crashed, ended, ended_for_a_mistake, unfinalized};
+use crate::displaced::displaced;
+use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::freed;
 use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
@@ -26,6 +27,7 @@ use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
 use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -288,28 +290,37 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
             .chain(&steals)
             .flat_map(|it| it.calls(conversations)),
     );
-    let astray = match waiting.stuck.is_empty() {
-        true => Vec::new(),
-        false => {
-            let normal = normal.map(|it| &it.conversations);
-            astray(conversations, normal, &matching, &waiting)
-        }
+    let died = crashed(&observed.tasks);
+    let are_ended_amiss = are_ended_amiss(run, &observed.tasks);
+    let all: Vec<u32> = observed.tasks.keys().copied().collect();
+    let those = if are_ended_amiss { &all } else { &died };
+    let displaced = displaced(conversations, &matching, those);
+    let owed = waiting.with(&displaced);
+    // What is sent to a task that is gone stays where it is, and so does all behind it.
+    let gone = || [died.clone(), ended(&observed.tasks, &waiting)].concat();
+    let none = Waiting::default();
+    let missed = match waiting.stuck.is_empty() || !gone().is_empty() {
+        true => none.with(&displaced),
+        false => Cow::Borrowed(&waiting),
     };
+    let normals = normal.map(|it| &it.conversations);
+    let astray = astray(conversations, normals, &matching, &missed);
     let tasks_of = |group: &usize| -> &[u32] { &groups[*group].tasks };
     let held_up: BTreeSet<u32> = least.iter().flat_map(tasks_of).copied().collect();
     let roots = normal.map(|it| &it.roots);
-    let mut causes = causes(&observed, roots, &waiting, &held_up);
+    let mut causes = causes(&observed, roots, &owed, &held_up);
     // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
     // less than in a normal run, who take turns as they come, say, is no cause then.
-    let gone = crashed(&observed.tasks);
-    let gone = gone.into_iter().chain(ended(&observed.tasks, &waiting));
+    let displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
+    let gone = gone().into_iter().chain(displacers.iter().copied());
     let wrong = astray
         .iter()
         .filter(|it| it.by_sender || it.asked.is_some());
     let certain: BTreeSet<u32> = gone.chain(wrong.map(|it| it.task())).collect();
     causes.retain(|it| certain.is_empty() || certain.contains(&it.task));
     let told = told.chain(astray.iter().filter_map(|it| it.call));
-    let told = told.chain(causes.iter().filter_map(|it| it.call));
+    let alike = causes.iter().map(|it| &it.alike);
+    let told = told.chain(alike.flat_map(|it| it.along.iter().chain(&it.sent).copied()));
     let strays = strays(conversations, &matching);
     let unstarted = loose
         .first()
@@ -318,14 +329,13 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
     let told = told.chain(calls(&strays, conversations, &waiting));
     // Where who crashed was last in MPI.
-    let died = crashed(&observed.tasks);
     let died = died.iter().filter_map(|it| conversations.get(it));
     let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));
     let sites = Sites::new(run, told);
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
     let mut deeds = match differed(&mismatches, conversations, &waiting) {
-        few if few.is_empty() => deeds(astray, &groups, &order, &waiting),
+        few if few.is_empty() => deeds(astray, &groups, &order, &owed),
         few => few,
     };
     sites.direct(&mut deeds);
@@ -348,7 +358,9 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         threads: observed.stacks,
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
-    let is_amiss = ended_for_a_mistake(run, &progress.tasks, conversations);
+    let mut all = conversations.values();
+    let is_fatal = !displaced.is_empty() || all.any(Conversation::is_in_a_fatal_mistake);
+    let is_amiss = are_ended_amiss && is_fatal;
     (progress.hang, progress.kind) = judge(&progress, is_amiss);
     // A task that has yet to come may still do what it left out, and who computes holds the others up
     // whatever any other did.
@@ -361,8 +373,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     };
     // Who asks for what nobody sends asks for that whatever others do.
     let is_wrong = |it: &Cause| it.asked_otherwise() && !progress.waiting.stuck.is_empty();
-    let is_cause =
-        |it: &Cause| progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it));
+    // Who died of a message did so before anything else could be waited for.
+    let is_cause = |it: &Cause| match displacers.is_empty() {
+        true => progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it)),
+        false => displacers.contains(&it.task),
+    };
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(&progress.waiting, &observed.communicators);
     let doubts = doubts.iter();

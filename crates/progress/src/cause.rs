@@ -3,7 +3,7 @@
 //! collective operation.
 
 use crate::analysis::Group;
-use crate::astray::Misdirection;
+use crate::astray::{Envelope, Misdirection};
 use crate::departure::{Departure, departure, unlike_before};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
@@ -12,10 +12,10 @@ use crate::matching::PartId;
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
-use crate::precedent::precedent;
+use crate::precedent::precedents;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_trace::{TraceName, base_name, brief};
+use lockstep_trace::{TraceName, base_name, brief, c_name};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,10 +29,19 @@ pub struct Cause {
     pub victims: Vec<u32>,
     /// What it did.
     pub deed: Deed,
-    /// The call that it was, or an earlier one like that which it left out: trace and event.
-    pub call: Option<(TraceName, u64)>,
-    /// Where that was made: ` at halo.c:77`; empty where that is not known.
+    /// The call that it was, or earlier ones like that which it left out.
+    pub(crate) alike: Alike,
+    /// Where these were made: ` at halo.c:77`; empty where that is not known.
     pub site: String,
+}
+
+/// Calls, as trace and event, that tell where one was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Alike {
+    /// By the same functions.
+    pub along: Vec<(TraceName, u64)>,
+    /// Of the same messages: those that are waited for.
+    pub sent: Vec<(TraceName, u64)>,
 }
 
 /// What a task did that made others wait.
@@ -69,9 +78,12 @@ impl Cause {
         Self {
             task,
             victims: Vec::new(),
-            call: match &deed {
-                Deed::Misdirected(message) => message.call,
-                _ => None,
+            alike: Alike {
+                along: match &deed {
+                    Deed::Misdirected(message) => message.call.into_iter().collect(),
+                    _ => Vec::new(),
+                },
+                sent: Vec::new(),
             },
             deed,
             site: String::new(),
@@ -149,7 +161,7 @@ pub(crate) fn causes(
     let cause = |(task, deed): (u32, Deed)| Cause {
         task,
         victims: victims.get(&task).into_iter().flatten().copied().collect(),
-        call: earlier(observed, task, &deed),
+        alike: earlier(observed, task, &deed, waiting).unwrap_or_default(),
         ..Cause::of(task, deed)
     };
     let mut found: Vec<Cause> = found.into_iter().map(cause).collect();
@@ -165,8 +177,8 @@ pub(crate) fn causes(
     found
 }
 
-/// An earlier call of the task like the one that it left out.
-fn earlier(observed: &Observed, task: u32, deed: &Deed) -> Option<(TraceName, u64)> {
+/// Earlier calls of the task like the one that it left out.
+fn earlier(observed: &Observed, task: u32, deed: &Deed, waiting: &Waiting) -> Option<Alike> {
     let path: Vec<&str> = match deed {
         Deed::Departed { departure, .. } => {
             let frames = departure.frames.iter().map(|it| it.0.as_str());
@@ -176,9 +188,41 @@ fn earlier(observed: &Observed, task: u32, deed: &Deed) -> Option<(TraceName, u6
         _ => return None,
     };
     let at = observed.tasks.keys().position(|it| *it == task)?;
-    let event = precedent(&observed.forest, *observed.roots.get(at)?, &path)?;
-    Some((observed.tasks.get(&task)?.trace, event))
+    let trace = observed.tasks.get(&task)?.trace;
+    let events = precedents(&observed.forest, *observed.roots.get(at)?, &path);
+    Some(Alike {
+        along: events.into_iter().map(|event| (trace, event)).collect(),
+        sent: sent_alike(observed, task, c_name(path.last()?).as_ref(), waiting),
+    })
 }
+
+/// The last calls of this function by which a task sent messages such as others wait for.
+fn sent_alike(
+    observed: &Observed,
+    task: u32,
+    name: &str,
+    waiting: &Waiting,
+) -> Vec<(TraceName, u64)> {
+    let Some(conversation) = observed.conversations.get(&task) else {
+        return Vec::new();
+    };
+    let wanted = waiting.waits.iter().filter(|it| it.to == task);
+    let wanted = wanted.filter_map(|it| match it.why {
+        Why::Message(Some(tag)) | Why::OtherTag(tag, _) => Some(Envelope { to: it.from, tag }),
+        _ => None,
+    });
+    let wanted: BTreeSet<Envelope> = wanted.collect();
+    let parts = conversation.parts.iter().rev();
+    let parts = parts.filter(|it| it.kind.envelope().is_some_and(|it| wanted.contains(&it)));
+    let calls = parts.filter_map(|it| {
+        let is_it = c_name(&conversation.operations.get(it.operation)?.name) == name;
+        is_it.then(|| conversation.call(it.operation)).flatten()
+    });
+    calls.take(MOST_ALIKE).collect()
+}
+
+/// So many calls that sent what is waited for are looked at.
+const MOST_ALIKE: usize = 64;
 
 /// Tasks that did otherwise than in a normal run. Where messages are taken as they come, how many rounds each of several tasks
 /// makes is decided anew in each run: who did otherwise then did so within its rounds, as its own habits tell.
@@ -411,8 +455,8 @@ impl Departure {
 
 /// A function as sentences have it.
 fn call(name: &str) -> String {
-    match name.starts_with("MPI_") {
-        true => name.to_owned(),
-        false => brief(base_name(name)),
+    match c_name(name) {
+        name if name.starts_with("MPI_") => name.into_owned(),
+        _ => brief(base_name(name)),
     }
 }

@@ -154,20 +154,13 @@ pub(crate) fn lost_their_launcher(
     }
 }
 
-/// Whether all tasks were ended from outside, and one of them was in a call for which MPI ends jobs: some launchers do that before MPI
-/// has.
-pub(crate) fn ended_for_a_mistake(
-    run: &Run,
-    tasks: &BTreeMap<u32, Task>,
-    conversations: &BTreeMap<u32, Conversation>,
-) -> bool {
+/// Whether all tasks were ended from outside, and not as somebody who has had enough ends them: some launchers do that before
+/// MPI has, that found a mistake.
+pub(crate) fn are_ended_amiss(run: &Run, tasks: &BTreeMap<u32, Task>) -> bool {
     // A launcher that a signal ended, or was told to end the job by one, says so in its status.
     let is_amiss = |code: i32| !matches!(code, 0 | 9 | 15 | 137 | 143);
     let mut others = run.processes.iter().filter(|it| !it.is_mpi);
     tasks.values().all(|it| it.end.kind == EndKind::Killed)
-        && conversations
-            .values()
-            .any(Conversation::is_in_a_fatal_mistake)
         && others.any(|it| it.end.kind == EndKind::Exited && it.end.code.is_some_and(is_amiss))
 }
 

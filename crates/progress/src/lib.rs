@@ -35,6 +35,7 @@ mod cause;
 mod conversation;
 mod datatypes;
 mod departure;
+mod displaced;
 mod ends;
 mod epochs;
 mod freed;

@@ -1,11 +1,11 @@
 //! Where the calls that are told of were made, of those that are over: their lines are looked up, the
 //! traces of the run read once for all.
 
-use crate::cause::Cause;
+use crate::cause::{Alike, Cause};
 use crate::loose::Loose;
 use crate::loose_words::called_at;
 use crate::message::Conversation;
-use lockstep_trace::{Run, Site, TraceName};
+use lockstep_trace::{Run, Site, SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sites by call.
@@ -47,11 +47,31 @@ impl Sites {
     /// Puts them to messages that went astray, and to what was left out.
     pub fn direct(&self, causes: &mut [Cause]) {
         for it in causes {
-            let site = it.call.and_then(|call| self.0.get(&call));
+            let site = self.common(&it.alike);
             // Of what was left out the function is told already.
-            let is_told = |site: &&Site| it.is_misdirection() || !site.at().is_empty();
-            it.site = site.filter(is_told).map_or(String::new(), called_at);
+            let is_told = |site: &Site| it.is_misdirection() || !site.at().is_empty();
+            it.site = site
+                .filter(is_told)
+                .as_ref()
+                .map_or(String::new(), called_at);
         }
+    }
+
+    /// Where calls like one were made: by the same function, and of the same messages where there are such.
+    fn common(&self, alike: &Alike) -> Option<Site> {
+        let of = |calls: &[(TraceName, u64)]| -> Vec<&Site> {
+            calls.iter().filter_map(|it| self.0.get(it)).collect()
+        };
+        let along = of(&alike.along);
+        let caller = &along.first()?.caller;
+        let mut sent = of(&alike.sent);
+        sent.retain(|it| it.caller == *caller);
+        let those = if sent.is_empty() { along } else { sent };
+        let lines: BTreeSet<&SourceLine> = those.iter().flat_map(|it| &it.lines).collect();
+        Some(Site {
+            caller: caller.clone(),
+            lines: lines.into_iter().cloned().collect(),
+        })
     }
 
     /// Puts them where they belong.

@@ -21,7 +21,8 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let crashed = crashed(&progress.tasks);
     if !crashed.is_empty() {
         let ended = ended(facts, &crashed, facts.given.as_deref());
-        return with_misfit(facts, ended, &crashed);
+        let text = with_misfit(facts, ended, &crashed);
+        return with_cause(progress, text);
     }
     let stops = |it: &&Mismatch| it.prevents() && !is_past(progress, it);
     if let Some(mismatch) = progress.mismatches.iter().find(stops) {
@@ -38,6 +39,10 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
         Kind::Livelock if !progress.waiting.stuck.is_empty() => deadlock(facts),
         Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
     };
+    with_cause(progress, text)
+}
+
+fn with_cause(progress: &Progress, text: String) -> String {
     match progress.causes.first() {
         Some(cause) => caused(progress, cause, &text),
         None => text,

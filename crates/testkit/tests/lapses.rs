@@ -292,6 +292,37 @@ fn of_a_run_without_its_last_call() {
     }
 }
 
+/// What a rank died of came in the place of what the sender owed it.
+#[test]
+fn of_a_message_in_the_place_of_another() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("lapses-displaced");
+    let cases = [
+        (
+            "omitted",
+            "; rank 2 left out MPI_Send at lapses.c:@the next one@ or ",
+        ),
+        (
+            "misnumbered",
+            "; rank 2 sent rank 3 a message with tag 77 instead of 1 in MPI_Send at lapses.c:@the small one@",
+        ),
+    ];
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        for (lapse, says) in cases {
+            let progress = run(mpi, &scratch, lapse).json(&["progress"]);
+            let verdict = progress["verdict"].as_str().expect("a sentence");
+            let says = format!(
+                "rank 2 sent rank 3 100 MPI_INT at lapses.c:@the next one@, for which the receive had room for 1 MPI_INT{says}"
+            );
+            let says = expected(&says);
+            assert!(
+                verdict.contains(&says),
+                "{mpi:?}, {lapse}: {says}\n{progress:#}"
+            );
+        }
+    }
+}
+
 #[test]
 fn of_a_run_that_mpi_ended() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {

@@ -30,7 +30,7 @@ pub enum Event {
 }
 
 /// A line of the source.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceLine {
     /// File, as the debug information names it.
     pub file: String,
