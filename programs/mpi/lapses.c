@@ -35,6 +35,7 @@
 //   lapses unstarted       a persistent receive is waited for and freed, never started
 //   lapses split           an operation on a file that one call begins, and none ends
 //   lapses dims            rank 3 makes a grid of another form
+//   lapses last            MPI_Put behind the last fence, and errors are returned
 //   lapses nobody          MPI_Reduce to nobody, and errors are returned
 //   lapses unfinalized     no MPI_Finalize
 //   lapses fine            all of these things done right
@@ -698,6 +699,18 @@ static void unlocked_window(int puts) {
   MPI_Win_free(&window);
 }
 
+static void last(void) {
+  MPI_Win window;
+  MPI_Win_create(value, sizeof value, sizeof *value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  MPI_Win_fence(MPI_MODE_NOPRECEDE, window);
+  if (rank == 0) MPI_Put(value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  if (rank == 1) MPI_Put(value, 1, MPI_INT, 2, 0, 1, MPI_INT, window); // behind the last
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_free(&window);
+}
+
 static void epoch(void) { unlocked_window(1); }
 static void unlocked(void) { unlocked_window(0); }
 
@@ -735,6 +748,7 @@ static const struct {
     {"nobody", nobody},       {"nodes", nodes},
     {"direction", direction}, {"unclosed", unclosed},
     {"given_up", given_up},   {"unmade", unmade},
+    {"last", last},
 };
 
 int main(int argc, char **argv) {
