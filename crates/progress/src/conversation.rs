@@ -444,7 +444,10 @@ impl Said {
     fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
         let (stem, is_nonblocking) = stem(base);
         let kinds = match stem.as_str() {
-            "wait" | "waitall" | "waitany" | "waitsome" if names_no_request(event) => {
+            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany"
+            | "testsome" | "request_get_status"
+                if names_no_request(event) =>
+            {
                 open.requests = Named::default();
                 return Waits::No;
             }

@@ -84,6 +84,44 @@ fn a_receive_that_is_given_up() {
     assert_eq!(found, [given_up, "rank 1 never completed MPI_Irecv"]);
 }
 
+/// What a rank is told of that names these requests again and again; `None` is a call of which nothing is known.
+fn asks(name: &str, calls: &[Option<&str>]) -> Vec<String> {
+    let names = |request: &Option<&str>| {
+        let handle = |it: &&str| Handle {
+            raw: 7,
+            name: Some((*it).to_owned()),
+        };
+        let handles: Vec<Handle> = request.iter().map(handle).collect();
+        let value = Value::Handles(handles.len() as i64, handles);
+        let mut call = resolved(vec![argument("array_of_requests", Kind::Requests, value)]);
+        if request.is_none() {
+            call.annotated.arguments = None;
+        }
+        call
+    };
+    let none = || {
+        let count = argument("outcount", Kind::Result, Value::Number(-32766));
+        Some(resolved(vec![count]))
+    };
+    let calls: Vec<_> = calls.iter().map(|it| (name, names(it), none())).collect();
+    told(&calls, State::Running)
+}
+
+#[test]
+fn a_rank_asks_for_none_of_its_requests() {
+    let null = Some("MPI_REQUEST_NULL");
+    for name in ["MPI_Waitsome", "MPI_Testsome"] {
+        let idle = format!("rank 1 called {name} again and again with null requests only");
+        assert_eq!(asks(name, &[null; 3]), [idle.as_str()]);
+        // The last call of a rank that was killed need not have arguments.
+        assert_eq!(asks(name, &[null, null, null, None]), [idle.as_str()]);
+        assert!(asks(name, &[null, null, None]).is_empty());
+        assert!(asks(name, &[null, null, null, Some("other")]).is_empty());
+    }
+    // That is over at once.
+    assert!(asks("MPI_Testall", &[null; 3]).is_empty());
+}
+
 #[test]
 fn a_request_that_no_call_made() {
     let names = |raw| resolved(vec![request(Kind::RequestAt, raw)]);
