@@ -715,6 +715,9 @@ impl Said {
                         self.past.add(*handle, event.annotated.index);
                     }
                 }
+                for part in self.requests.parts(handles) {
+                    self.conclude(part);
+                }
                 let unsure: Vec<usize> = self.requests.unsure().collect();
                 let freed = open.requests.handles.iter();
                 let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();

@@ -84,6 +84,22 @@ fn a_receive_that_is_given_up() {
     assert_eq!(found, [given_up, "rank 1 never completed MPI_Irecv"]);
 }
 
+#[test]
+fn a_receive_that_is_cancelled_and_then_freed() {
+    let begun = || Some(resolved(vec![request(Kind::NewRequest, 7)]));
+    let names = || resolved(vec![request(Kind::RequestAt, 7)]);
+    let over = || Some(resolved(Vec::new()));
+    let found = told(
+        &[
+            ("MPI_Irecv", receive(), begun()),
+            ("MPI_Cancel", names(), over()),
+            ("MPI_Request_free", names(), over()),
+        ],
+        State::Finished,
+    );
+    assert!(found.is_empty(), "{found:?}");
+}
+
 /// What a rank is told of that names these requests again and again; `None` is a call of which nothing is known.
 fn asks(name: &str, calls: &[Option<&str>]) -> Vec<String> {
     let names = |request: &Option<&str>| {

@@ -88,6 +88,14 @@ impl Said {
         }
     }
 
+    /// The request of a part is freed: a receive that was cancelled is over then, and nobody knows how.
+    pub(super) fn conclude(&mut self, number: usize) {
+        if self.cancelled.iter().any(|it| it.0 == number) {
+            self.outcome(number, false);
+            self.are_over(&[number]);
+        }
+    }
+
     /// A receive that was cancelled is over: it had no message, or nobody knows.
     pub(super) fn outcome(&mut self, number: usize, had_none: bool) {
         let Some(place) = self.cancelled.iter().position(|it| it.0 == number) else {
