@@ -257,6 +257,40 @@ static void let_go(void) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+// Messages that a probe takes which does not wait are received.
+static void matched(void) {
+  MPI_Message message;
+  MPI_Request request;
+  int flag;
+  if (rank == 1)
+    for (int i = 0; i < 2; i++) MPI_Ssend(value, 1, MPI_INT, 0, 3 + i, MPI_COMM_WORLD);
+  for (int left = 2; rank == 0 && left > 0; left -= flag) {
+    MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, &status);
+    if (!flag) continue;
+    if (left == 2) {
+      MPI_Mrecv(value, 1, MPI_INT, &message, &status);
+    } else {
+      MPI_Imrecv(value, 1, MPI_INT, &message, &request);
+      MPI_Wait(&request, &status);
+    }
+  }
+}
+
+// Rank 0 receives what is there first, in any order, which need not be that of rank 1: with other timing it is the other.
+static void either(void) {
+  int flag, had[2] = {0, 0};
+  if (rank == 1) {
+    send(0, 3);
+    send(0, 4);
+  }
+  if (rank == 0) usleep(300000);
+  for (int i = 1; rank == 0 && !(had[0] && had[1]); i = 1 - i) {
+    MPI_Iprobe(1, 3 + i, MPI_COMM_WORLD, &flag, &status);
+    if (flag) receive(1, status.MPI_TAG);
+    had[i] |= flag;
+  }
+}
+
 // Rank 0 puts to rank 1 between MPI_Win_start and MPI_Win_complete.
 static void expose(int waits) {
   MPI_Win window;
@@ -596,6 +630,8 @@ static void fine(void) {
   anybodys();
   cancel(1);
   let_go();
+  matched();
+  either();
   expose(1);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {

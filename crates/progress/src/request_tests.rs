@@ -100,6 +100,42 @@ fn a_receive_that_is_cancelled_and_then_freed() {
     assert!(found.is_empty(), "{found:?}");
 }
 
+/// `MPI_Iprobe` or `MPI_Improbe` for what [`receive`] receives, and what it gives.
+fn probe(name: &'static str, flag: i64) -> (&'static str, Resolved, Option<Resolved>) {
+    let flag = argument("flag", Kind::Result, Value::Number(flag));
+    (name, receive(), Some(resolved(vec![flag])))
+}
+
+/// What rank 1 waits for in the last of these calls, and whether it received by it.
+fn waits(calls: Vec<(&str, Resolved, Option<Resolved>)>) -> Option<(Waits, bool)> {
+    let trace = TraceName::new(1, 0);
+    let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    for (name, call, given) in &calls {
+        said.exchange(&(*name).into(), call, given.as_ref());
+    }
+    let (conversation, _) = said.into_told();
+    let last = conversation.operations.len().checked_sub(1)?;
+    let part = conversation.parts.last()?;
+    let waits = conversation.operations[last].waits.clone();
+    Some((waits, part.operation == last && part.complete))
+}
+
+#[test]
+fn a_message_that_a_probe_found() {
+    let received = || ("MPI_Recv", receive(), Some(resolved(Vec::new())));
+    let waited = Some((Waits::All(vec![0]), true));
+    let found = Some((Waits::Found(vec![0]), true));
+    assert_eq!(waits(vec![received()]), waited);
+    assert_eq!(waits(vec![probe("MPI_Iprobe", 0), received()]), waited);
+    assert_eq!(waits(vec![probe("MPI_Iprobe", 1), received()]), found);
+    // Only the next one was there.
+    let both = vec![probe("MPI_Iprobe", 1), received(), received()];
+    assert_eq!(waits(both), Some((Waits::All(vec![1]), true)));
+    // A matched probe receives by itself.
+    assert_eq!(waits(vec![probe("MPI_Improbe", 0)]), None);
+    assert_eq!(waits(vec![probe("MPI_Improbe", 1)]), found);
+}
+
 /// What a rank is told of that names these requests again and again; `None` is a call of which nothing is known.
 fn asks(name: &str, calls: &[Option<&str>]) -> Vec<String> {
     let names = |request: &Option<&str>| {

@@ -2,7 +2,7 @@
 
 use super::Said;
 use crate::answer::{had_none, status};
-use crate::message::{PartKind, Peer, Unstarted};
+use crate::message::{Part, PartKind, Peer, Unstarted, Waits};
 use crate::requests::Named;
 use lockstep_trace::Resolved;
 use std::sync::Arc;
@@ -94,6 +94,18 @@ impl Said {
             self.outcome(number, false);
             self.are_over(&[number]);
         }
+    }
+
+    /// An operation that did not wait received a message.
+    pub(super) fn take(&mut self, kind: PartKind, operation: usize, event: &Resolved) {
+        let part = self.conversation.parts.len();
+        self.conversation.parts.push(Part {
+            operation,
+            kind,
+            complete: true,
+        });
+        self.finish(part, event, None);
+        self.conversation.operations[operation].waits = Waits::Found(vec![part]);
     }
 
     /// A receive that was cancelled is over: it had no message, or nobody knows.
