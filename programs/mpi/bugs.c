@@ -47,6 +47,7 @@
 //   bugs rows_and_columns       ranks 0 and 3 sum over columns before rows once
 //   bugs serialized             two threads of rank 1 receive at once, at MPI_THREAD_SERIALIZED
 //   bugs waitany_null           rank 0 waits for any of two requests until one is over, and there is none
+//   bugs testsome_null          rank 0 asks for them until one is over
 //   bugs wildcard_untold        a receive from anybody takes what a later one needs, and nothing tells whose it was
 //   bugs test_loop_copy         MPI_Test again and again for a message that is sent in another communicator
 //
@@ -370,6 +371,15 @@ KERNEL(waitany_null) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
+KERNEL(testsome_null) {
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    int done = 0, indices[2];
+    while (rank == 0 && done < 1) {
+        MPI_Testsome(2, requests, &done, indices, MPI_STATUSES_IGNORE);
+        usleep(50);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
 static void *receives_7(void *unused) {
     RECV(0, 7);
     return unused;
@@ -578,7 +588,7 @@ static const struct {
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
-    X(wildcard_untold), X(test_loop_copy), X(serialized), X(waitany_null),
+    X(wildcard_untold), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),
 };
 
 int main(int argc, char **argv) {

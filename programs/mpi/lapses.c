@@ -37,6 +37,7 @@
 //   lapses unstarted       a persistent receive is waited for and freed, never started
 //   lapses split           an operation on a file that one call begins, and none ends
 //   lapses dims            rank 3 makes a grid of another form
+//   lapses last            MPI_Put behind the last fence, and errors are returned
 //   lapses nobody          MPI_Reduce to nobody, and errors are returned
 //   lapses unfinalized     no MPI_Finalize
 //   lapses fine            all of these things done right
@@ -268,6 +269,49 @@ static void cancel(int waits) {
 }
 
 static void cancelled(void) { cancel(0); }
+
+// Nobody asks how it ended.
+static void let_go(void) {
+  MPI_Request request;
+  MPI_Irecv(value, 1, MPI_INT, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, &request);
+  MPI_Cancel(&request);
+  MPI_Request_free(&request);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+// Messages that a probe takes which does not wait are received.
+static void matched(void) {
+  MPI_Message message;
+  MPI_Request request;
+  int flag;
+  if (rank == 1)
+    for (int i = 0; i < 2; i++) MPI_Ssend(value, 1, MPI_INT, 0, 3 + i, MPI_COMM_WORLD);
+  for (int left = 2; rank == 0 && left > 0; left -= flag) {
+    MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, &status);
+    if (!flag) continue;
+    if (left == 2) {
+      MPI_Mrecv(value, 1, MPI_INT, &message, &status);
+    } else {
+      MPI_Imrecv(value, 1, MPI_INT, &message, &request);
+      MPI_Wait(&request, &status);
+    }
+  }
+}
+
+// Rank 0 receives what is there first, in any order, which need not be that of rank 1: with other timing it is the other.
+static void either(void) {
+  int flag, had[2] = {0, 0};
+  if (rank == 1) {
+    send(0, 3);
+    send(0, 4);
+  }
+  if (rank == 0) usleep(300000);
+  for (int i = 1; rank == 0 && !(had[0] && had[1]); i = 1 - i) {
+    MPI_Iprobe(1, 3 + i, MPI_COMM_WORLD, &flag, &status);
+    if (flag) receive(1, status.MPI_TAG);
+    had[i] |= flag;
+  }
+}
 
 // Rank 0 puts to rank 1 between MPI_Win_start and MPI_Win_complete.
 static void expose(int waits) {
@@ -607,6 +651,9 @@ static void fine(void) {
   file(MPI_MODE_RDONLY, 1, 0);
   anybodys();
   cancel(1);
+  let_go();
+  matched();
+  either();
   expose(1);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
@@ -720,6 +767,18 @@ static void unlocked_window(int puts) {
   MPI_Win_free(&window);
 }
 
+static void last(void) {
+  MPI_Win window;
+  MPI_Win_create(value, sizeof value, sizeof *value, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  MPI_Win_fence(MPI_MODE_NOPRECEDE, window);
+  if (rank == 0) MPI_Put(value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  if (rank == 1) MPI_Put(value, 1, MPI_INT, 2, 0, 1, MPI_INT, window); // behind the last
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_free(&window);
+}
+
 static void epoch(void) { unlocked_window(1); }
 static void unlocked(void) { unlocked_window(0); }
 
@@ -758,6 +817,7 @@ static const struct {
     {"direction", direction}, {"unclosed", unclosed},
     {"given_up", given_up},   {"unmade", unmade},
     {"omitted", omitted},     {"misnumbered", misnumbered},
+    {"last", last},
 };
 
 int main(int argc, char **argv) {

@@ -1,6 +1,7 @@
 //! What a call of MPI that returned says: which requests are over, whether there was anything, and whose message it was.
 
 use crate::call::more;
+use crate::message::{PartKind, Peer};
 use crate::requests::Named;
 use lockstep_trace::{Meaning, Resolved, Run, Value};
 
@@ -56,6 +57,53 @@ pub(crate) fn status(event: &Resolved, index: Option<usize>) -> Option<(i64, Opt
         _ => return None,
     };
     Some((tag, peer.and_then(|it| it.world)))
+}
+
+/// The message that a probe found of those that it asked for.
+pub(crate) fn found(probe: PartKind, event: &Resolved) -> PartKind {
+    let (
+        PartKind::Probe {
+            from,
+            tag,
+            communicator,
+        },
+        Some((said, sender)),
+    ) = (&probe, status(event, None))
+    else {
+        return probe;
+    };
+    PartKind::Probe {
+        from: match (from, sender) {
+            (Peer::Any, Some(sender)) => Peer::Task(sender),
+            _ => *from,
+        },
+        tag: tag.or((said >= 0).then_some(said)),
+        communicator: *communicator,
+    }
+}
+
+/// Whether a receive takes the message that a probe found.
+pub(crate) fn is_of(receive: &PartKind, found: &PartKind) -> bool {
+    let PartKind::Receive {
+        from,
+        tag,
+        communicator,
+        ..
+    } = receive
+    else {
+        return false;
+    };
+    let PartKind::Probe {
+        from: sender,
+        tag: said,
+        communicator: in_this,
+    } = found
+    else {
+        return false;
+    };
+    communicator == in_this
+        && (from == sender || *from == Peer::Any)
+        && (tag == said || tag.is_none())
 }
 
 /// Whether the only status, or number `index`, says of a receive that was cancelled that it had no message, as Open MPI does.

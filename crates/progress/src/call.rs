@@ -103,6 +103,11 @@ pub(crate) fn probed(event: &Resolved) -> Option<PartKind> {
     receive(event, "tag", Size::default()).map(probe)
 }
 
+/// What a matched probe that does not wait receives, if there is a message.
+pub(crate) fn matched(event: &Resolved) -> Option<PartKind> {
+    receive(event, "tag", Size::default())
+}
+
 /// What `MPI_Intercomm_create` is: a meeting of the local group, whose leader exchanges messages with the other one.
 pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKind> {
     let mut all = everybody(event.communicator(), base);

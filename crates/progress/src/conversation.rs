@@ -3,11 +3,11 @@
 mod completion;
 mod memory;
 
-use crate::answer::{answered, chosen};
+use crate::answer::{answered, chosen, found, is_of};
 use crate::buffers::{Begun, Buffers, Touch, has_buffers, touches};
 use crate::call::{
-    begun, everybody, freed, introduction, meets_in_a_file, names_no_request, probed, requests,
-    stem, step, tells,
+    begun, everybody, freed, introduction, matched, meets_in_a_file, names_no_request, probed,
+    requests, stem, step, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
 use crate::freed::Suspect;
@@ -70,6 +70,10 @@ struct Open {
     window: Option<i64>,
     /// Whether it changes nothing.
     tells: bool,
+    /// Whether a probe that did not wait had found the message that it receives.
+    is_found: bool,
+    /// What it receives if there is a message: who receives that later waits for nothing.
+    takes: Option<PartKind>,
 }
 
 /// What was said in detail, and what it takes to understand what follows.
@@ -92,6 +96,8 @@ pub(crate) struct Said {
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
+    /// The message that a probe found, and that was not received since.
+    found: Option<PartKind>,
     /// Receives that were cancelled and not waited for since, as they were begun.
     cancelled: Vec<(usize, PartKind)>,
     /// The call of MPI that is not over, and how many calls are open within it, itself included.
@@ -151,6 +157,7 @@ impl Said {
             window_ids: FxHashMap::default(),
             files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
+            found: None,
             cancelled: Vec::new(),
             open: None,
             before: None,
@@ -268,7 +275,7 @@ impl Said {
             .filter_map(|it| said.operations.get(*it));
         let waited = pending.filter_map(|it| match &it.waits {
             Waits::All(parts) | Waits::Any(parts) => Some(parts.as_slice()),
-            Waits::No | Waits::Unknown => None,
+            Waits::No | Waits::Found(_) | Waits::Unknown => None,
         });
         let waited: Vec<usize> = waited.flatten().copied().collect();
         for part in self.requests.unsure().filter(|it| !waited.contains(it)) {
@@ -360,6 +367,8 @@ impl Said {
             terms: Terms::of(event),
             window,
             tells: tells(base),
+            is_found: false,
+            takes: None,
         };
         self.conversation.resources.call(base, event);
         let usage = self.conversation.usage.get_or_insert_default();
@@ -375,6 +384,10 @@ impl Said {
         let parts = self.conversation.parts.len();
         let waits = self.begin(base, event, &mut open);
         let begun = self.conversation.parts.get(parts..).unwrap_or(&[]);
+        if let [part] = begun {
+            let found = self.found.take_if(|it| is_of(&part.kind, it));
+            open.is_found = found.is_some() && base == "Recv";
+        }
         let is_blocking = matches!(waits, Waits::All(_));
         let meets = begun
             .iter()
@@ -444,7 +457,10 @@ impl Said {
     fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
         let (stem, is_nonblocking) = stem(base);
         let kinds = match stem.as_str() {
-            "wait" | "waitall" | "waitany" | "waitsome" if names_no_request(event) => {
+            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany"
+            | "testsome" | "request_get_status"
+                if names_no_request(event) =>
+            {
                 open.requests = Named::default();
                 return Waits::No;
             }
@@ -463,6 +479,7 @@ impl Said {
             }
             "probe" | "mprobe" if is_nonblocking => {
                 open.asked = probed(event).map(|it| (Vec::new(), vec![it]));
+                open.takes = (stem == "mprobe").then(|| matched(event)).flatten();
                 return Waits::No;
             }
             "init" | "init_thread" | "abort" => return Waits::Unknown,
@@ -605,7 +622,14 @@ impl Said {
         if let Some((parts, probes)) = open.asked.take() {
             let asking = &self.conversation.operations[operation];
             match answered(event) {
-                true => self.polls.forget(),
+                true => {
+                    self.polls.forget();
+                    match (open.takes.take(), probes.into_iter().next()) {
+                        (Some(message), _) => self.take(message, operation, event),
+                        (None, Some(probe)) => self.found = Some(found(probe, event)),
+                        (None, None) => {}
+                    }
+                }
                 false => {
                     let call = (&asking.name, asking.event, open.line.as_ref());
                     self.polls.ask(call, parts, probes);
@@ -712,6 +736,9 @@ impl Said {
                         self.past.add(*handle, event.annotated.index);
                     }
                 }
+                for part in self.requests.parts(handles) {
+                    self.conclude(part);
+                }
                 let unsure: Vec<usize> = self.requests.unsure().collect();
                 let freed = open.requests.handles.iter();
                 let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();
@@ -752,8 +779,11 @@ impl Said {
                     }
                 }
                 if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
-                    for part in parts {
-                        self.finish(part, event, None);
+                    for part in &parts {
+                        self.finish(*part, event, None);
+                    }
+                    if open.is_found {
+                        self.conversation.operations[operation].waits = Waits::Found(parts);
                     }
                 }
             }

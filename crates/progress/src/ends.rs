@@ -228,14 +228,14 @@ pub(crate) fn is_mpi(place: &Place) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, receive, send};
     use lockstep_trace::TraceName;
 
     /// A task that ended with this status in these calls of libraries.
-    fn ended(number: u32, status: i32, stack: &[&str]) -> Task {
+    pub(crate) fn ended(number: u32, status: i32, stack: &[&str]) -> Task {
         let place = |function: &&str| Place {
             function: (*function).to_owned(),
             imported: true,

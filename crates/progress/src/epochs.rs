@@ -1,13 +1,12 @@
 //! The epochs of a task on its windows: what is called without one, and those that it never ends.
 //!
 //! ```text
-//!  MPI_Win_fence              from the first on, accesses may come at any time
+//!  MPI_Win_fence              from the first on, accesses may come at any time, until one with MPI_MODE_NOSUCCEED
 //!  MPI_Win_start  ... MPI_Win_complete    MPI_Win_lock ... MPI_Win_unlock      they may come between
 //!  MPI_Win_post   ... MPI_Win_wait                                             exposes, and allows none
 //! ```
 //! *Guarantees*: only windows are judged that a recorded call of the same thread made, and of these none of which something
-//! is not known. *Not seen*: that a fence with `MPI_MODE_NOSUCCEED` ends what fences allow. *Costs*: O(epochs that are
-//! open) a call on a window.
+//! is not known. *Costs*: O(epochs that are open) a call on a window.
 
 use lockstep_trace::{Resolved, TraceName};
 use rustc_hash::FxHashMap;
@@ -47,6 +46,21 @@ const WAIT: Needs = "MPI_Win_wait for the epoch before it";
 /// What an access needs.
 const ANY: Needs = "an epoch (MPI_Win_fence, MPI_Win_start, MPI_Win_lock)";
 
+/// `MPI_MODE_NOSUCCEED` of libraries, and what is above all that they assert: of Open MPI, and of MPICH.
+const NO_SUCCEED: [(i64, i64); 2] = [(1 << 4, 1 << 5), (1 << 14, 1 << 15)];
+/// The least that MPICH and its kin assert.
+const LEAST_OF_MPICH: i64 = 1 << 10;
+
+/// Whether a fence with this assertion begins no epoch.
+fn ends_all(assertion: i64) -> bool {
+    let [open_mpi, mpich] = NO_SUCCEED;
+    let (bit, above) = match assertion & (LEAST_OF_MPICH - 1) {
+        0 => mpich,
+        _ => open_mpi,
+    };
+    assertion < above && assertion & bit != 0
+}
+
 impl Epochs {
     /// A call made a window.
     pub(crate) fn made(&mut self, window: i64) {
@@ -64,7 +78,10 @@ impl Epochs {
         let began = || Some((name.clone(), trace, event.annotated.index));
         let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
         match name.strip_prefix("MPI_").unwrap_or(name) {
-            "Win_fence" => (state.is_fenced, state.has_accessed) = (true, false),
+            "Win_fence" => {
+                let assertion = event.number("assert").unwrap_or(0);
+                (state.is_fenced, state.has_accessed) = (!ends_all(assertion), false);
+            }
             "Win_start" => {
                 let is_open = state.start.is_some();
                 state.start = began();
@@ -191,6 +208,43 @@ mod tests {
             size: None,
         });
         it.call((&name.into(), TraceName::new(0, 0)), &event)
+    }
+
+    /// `MPI_Win_fence` that asserts this.
+    fn fence(it: &mut Epochs, assertion: i64) -> Option<Needs> {
+        let window = Argument {
+            name: "win",
+            kind: Kind::Window,
+            value: Value::Handle(Handle { raw: 7, name: None }),
+        };
+        let assertion = Argument {
+            name: "assert",
+            kind: Kind::Int,
+            value: Value::Number(assertion),
+        };
+        let event = resolved(vec![assertion, window]);
+        it.call((&"MPI_Win_fence".into(), TraceName::new(0, 0)), &event)
+    }
+
+    #[test]
+    fn the_last_fence_begins_no_epoch() {
+        // Of Open MPI and of MPICH, alone and with MPI_MODE_NOPUT.
+        for last in [16, 16 + 4, 16384, 16384 + 4096] {
+            let mut it = window();
+            fence(&mut it, 0);
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
+            fence(&mut it, last);
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), Some(ANY), "{last}");
+            assert_eq!(calls(&mut it, "MPI_Win_free", None), None);
+            fence(&mut it, 0);
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
+        }
+        // MPI_MODE_NOPRECEDE, MPI_MODE_NOSTORE of both; bits that neither has.
+        for other in [2, 8, 8192, 2048, 16 + 64, 16384 + 65536] {
+            let mut it = window();
+            fence(&mut it, other);
+            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None, "{other}");
+        }
     }
 
     fn window() -> Epochs {

@@ -270,6 +270,8 @@ pub enum Waits {
     All(Vec<usize>),
     /// One of these.
     Any(Vec<usize>),
+    /// All of these, whose message a probe had found: without it, the task would have done something else.
+    Found(Vec<usize>),
     /// Something that the trace does not show.
     Unknown,
 }
@@ -465,7 +467,7 @@ impl Conversation {
         numbers.for_each(|it| *it -= operations.min(*it));
         for operation in &mut self.operations {
             match &mut operation.waits {
-                Waits::All(list) => left(list, parts),
+                Waits::All(list) | Waits::Found(list) => left(list, parts),
                 // One of them is complete.
                 Waits::Any(list) if list.iter().any(|it| *it < parts) => {
                     operation.waits = Waits::No;

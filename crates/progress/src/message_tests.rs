@@ -448,3 +448,17 @@ fn loose_ends_are_told() {
         ]
     );
 }
+
+#[test]
+fn who_found_a_message_would_have_gone_on_without() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Recv", vec![receive(Peer::Task(1), Some(3))], true)
+        .call(0, "MPI_Recv", vec![receive(Peer::Task(1), Some(4))], true)
+        .call(1, "MPI_Send", vec![send(0, 4, Mode::Standard)], true)
+        .call(1, "MPI_Send", vec![send(0, 3, Mode::Standard)], true);
+    assert_eq!(job.potential(), Some(vec![(0, 0), (1, 0)]));
+    if let Some(conversation) = job.0.get_mut(&0) {
+        conversation.operations[0].waits = Waits::Found(vec![0]);
+    }
+    assert_eq!(job.potential(), None);
+}

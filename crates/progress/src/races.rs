@@ -186,7 +186,7 @@ pub(crate) fn race(
 fn completes(conversation: &Conversation, part: usize) -> Option<usize> {
     let begun = conversation.parts.get(part)?.operation;
     let waits = |waits: &Waits| match waits {
-        Waits::All(parts) | Waits::Any(parts) => parts.contains(&part),
+        Waits::All(parts) | Waits::Any(parts) | Waits::Found(parts) => parts.contains(&part),
         Waits::No | Waits::Unknown => false,
     };
     let mut later = conversation.operations.iter().enumerate().skip(begun);

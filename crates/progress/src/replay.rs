@@ -141,7 +141,7 @@ impl<'a> Replay<'a> {
         }
         let others = match &operation.waits {
             Waits::No | Waits::Unknown => Vec::new(),
-            Waits::All(parts) => parts
+            Waits::All(parts) | Waits::Found(parts) => parts
                 .iter()
                 .flat_map(|part| self.needs(task, *part))
                 .collect(),
@@ -260,6 +260,7 @@ impl<'a> Replay<'a> {
                     return Some(path[begin..].to_vec());
                 }
                 path.push((task, at));
+                // Who found a message before it received that would have gone on without.
                 let (Waits::All(parts) | Waits::Any(parts)) =
                     &self.tasks[&task].operations[at].waits
                 else {

@@ -85,6 +85,96 @@ fn a_receive_that_is_given_up() {
 }
 
 #[test]
+fn a_receive_that_is_cancelled_and_then_freed() {
+    let begun = || Some(resolved(vec![request(Kind::NewRequest, 7)]));
+    let names = || resolved(vec![request(Kind::RequestAt, 7)]);
+    let over = || Some(resolved(Vec::new()));
+    let found = told(
+        &[
+            ("MPI_Irecv", receive(), begun()),
+            ("MPI_Cancel", names(), over()),
+            ("MPI_Request_free", names(), over()),
+        ],
+        State::Finished,
+    );
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// `MPI_Iprobe` or `MPI_Improbe` for what [`receive`] receives, and what it gives.
+fn probe(name: &'static str, flag: i64) -> (&'static str, Resolved, Option<Resolved>) {
+    let flag = argument("flag", Kind::Result, Value::Number(flag));
+    (name, receive(), Some(resolved(vec![flag])))
+}
+
+/// What rank 1 waits for in the last of these calls, and whether it received by it.
+fn waits(calls: Vec<(&str, Resolved, Option<Resolved>)>) -> Option<(Waits, bool)> {
+    let trace = TraceName::new(1, 0);
+    let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
+    for (name, call, given) in &calls {
+        said.exchange(&(*name).into(), call, given.as_ref());
+    }
+    let (conversation, _) = said.into_told();
+    let last = conversation.operations.len().checked_sub(1)?;
+    let part = conversation.parts.last()?;
+    let waits = conversation.operations[last].waits.clone();
+    Some((waits, part.operation == last && part.complete))
+}
+
+#[test]
+fn a_message_that_a_probe_found() {
+    let received = || ("MPI_Recv", receive(), Some(resolved(Vec::new())));
+    let waited = Some((Waits::All(vec![0]), true));
+    let found = Some((Waits::Found(vec![0]), true));
+    assert_eq!(waits(vec![received()]), waited);
+    assert_eq!(waits(vec![probe("MPI_Iprobe", 0), received()]), waited);
+    assert_eq!(waits(vec![probe("MPI_Iprobe", 1), received()]), found);
+    // Only the next one was there.
+    let both = vec![probe("MPI_Iprobe", 1), received(), received()];
+    assert_eq!(waits(both), Some((Waits::All(vec![1]), true)));
+    // A matched probe receives by itself.
+    assert_eq!(waits(vec![probe("MPI_Improbe", 0)]), None);
+    assert_eq!(waits(vec![probe("MPI_Improbe", 1)]), found);
+}
+
+/// What a rank is told of that names these requests again and again; `None` is a call of which nothing is known.
+fn asks(name: &str, calls: &[Option<&str>]) -> Vec<String> {
+    let names = |request: &Option<&str>| {
+        let handle = |it: &&str| Handle {
+            raw: 7,
+            name: Some((*it).to_owned()),
+        };
+        let handles: Vec<Handle> = request.iter().map(handle).collect();
+        let value = Value::Handles(handles.len() as i64, handles);
+        let mut call = resolved(vec![argument("array_of_requests", Kind::Requests, value)]);
+        if request.is_none() {
+            call.annotated.arguments = None;
+        }
+        call
+    };
+    let none = || {
+        let count = argument("outcount", Kind::Result, Value::Number(-32766));
+        Some(resolved(vec![count]))
+    };
+    let calls: Vec<_> = calls.iter().map(|it| (name, names(it), none())).collect();
+    told(&calls, State::Running)
+}
+
+#[test]
+fn a_rank_asks_for_none_of_its_requests() {
+    let null = Some("MPI_REQUEST_NULL");
+    for name in ["MPI_Waitsome", "MPI_Testsome"] {
+        let idle = format!("rank 1 called {name} again and again with null requests only");
+        assert_eq!(asks(name, &[null; 3]), [idle.as_str()]);
+        // The last call of a rank that was killed need not have arguments.
+        assert_eq!(asks(name, &[null, null, null, None]), [idle.as_str()]);
+        assert!(asks(name, &[null, null, None]).is_empty());
+        assert!(asks(name, &[null, null, null, Some("other")]).is_empty());
+    }
+    // That is over at once.
+    assert!(asks("MPI_Testall", &[null; 3]).is_empty());
+}
+
+#[test]
 fn a_request_that_no_call_made() {
     let names = |raw| resolved(vec![request(Kind::RequestAt, raw)]);
     let begun = || Some(resolved(vec![request(Kind::NewRequest, 7)]));

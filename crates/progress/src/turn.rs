@@ -87,7 +87,7 @@ impl Turn {
                     needs = list.iter().fold(0, |bits, it| bits | 1 << it);
                     Waits::All(list)
                 }
-                Waits::Any(_) | Waits::Unknown => return None,
+                Waits::Any(_) | Waits::Found(_) | Waits::Unknown => return None,
             };
             waited |= needs;
             let until = parts.partition_point(|it| it.operation <= index);

@@ -191,6 +191,9 @@ impl Usage {
         let at = event.annotated.index;
         let base = name.strip_prefix("MPI_").unwrap_or(name);
         self.has_sessions |= base.starts_with("Session_");
+        let idle = self.idle.as_ref().map(|it| &it.0.0);
+        // What the last call of a task that was killed is given may be lost.
+        let is_lost = event.annotated.arguments.is_none() && idle == Some(name);
         match (waits_for_nothing(base, event), &mut self.idle) {
             (true, Some((_, times))) if *times < IDLE => {
                 *times += 1;
@@ -200,7 +203,7 @@ impl Usage {
                 self.idle = Some(((name.clone(), trace, at), 1));
                 self.changes += 1;
             }
-            (false, Some(_)) if !crate::call::tells(base) => self.goes_on(),
+            (false, Some(_)) if !is_lost && !crate::call::tells(base) => self.goes_on(),
             _ => {}
         }
         if matches!(base, "Init" | "Init_thread") {
@@ -630,9 +633,9 @@ impl Usage {
     }
 }
 
-/// Whether a call waits for any of several requests, of which there is none.
+/// Whether a call waits for any of several requests, or asks for one of them, of which there is none.
 fn waits_for_nothing(base: &str, event: &Resolved) -> bool {
-    matches!(base, "Waitany" | "Waitsome") && names_no_request(event)
+    matches!(base, "Waitany" | "Waitsome" | "Testany" | "Testsome") && names_no_request(event)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::strays::{self, Unreceived};
 use crate::wait_words::reasons;
 use crate::waits::Why;
 use lockstep_trace::{EndKind, SourceLine, fold_templates, ranges};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -126,7 +126,11 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
 
 /// `rank 5`, `ranks 0-3,7`.
 pub(crate) fn who(progress: &Progress, tasks: &[u32]) -> String {
-    let kind = if progress.is_mpi { "rank" } else { "thread" };
+    numbered(progress.is_mpi, tasks)
+}
+
+fn numbered(are_ranks: bool, tasks: &[u32]) -> String {
+    let kind = if are_ranks { "rank" } else { "thread" };
     match tasks {
         [task] => format!("{kind} {task}"),
         many => format!("{kind}s {}", ranges(many)),
@@ -591,7 +595,37 @@ fn killed(progress: &Progress) -> Option<String> {
     if groups.next().is_some() {
         text.push_str(", and others elsewhere");
     }
-    Some(format!("all ranks were ended from outside: {text}"))
+    let tasks = progress.tasks.values();
+    let finished = tasks.filter(|it| it.activity == Activity::Finished);
+    let finished: Vec<&Task> = finished.collect();
+    Some(match finished.as_slice() {
+        [] => format!("all ranks were ended from outside: {text}"),
+        some => format!(
+            "{}; the others were ended from outside: {text}",
+            finish(some)
+        ),
+    })
+}
+
+/// `ranks 0,2-3 came to their end (exit 3)`: for such a status launchers end the others.
+fn finish(tasks: &[&Task]) -> String {
+    let mut by_status: BTreeMap<i32, Vec<u32>> = BTreeMap::new();
+    for task in tasks {
+        let code = task.end.code.filter(|_| task.end.kind == EndKind::Exited);
+        by_status
+            .entry(code.unwrap_or(0))
+            .or_default()
+            .push(task.number);
+    }
+    let clauses = by_status.iter().map(|(status, tasks)| {
+        let end = if tasks.len() == 1 { "its" } else { "their" };
+        let text = format!("{} came to {end} end", numbered(true, tasks));
+        match status {
+            0 => text,
+            status => format!("{text} (exit {status})"),
+        }
+    });
+    clauses.collect::<Vec<_>>().join(", ")
 }
 
 /// Whether all tasks that did not come to their end were ended from outside.
@@ -607,7 +641,19 @@ const MOST_KILLED: usize = 4;
 
 #[cfg(test)]
 mod tests {
-    use super::brief;
+    use super::{brief, finish};
+    use crate::ends::tests::ended;
+
+    #[test]
+    fn a_status_that_launchers_end_the_others_for() {
+        let [well, amiss] = [ended(0, 0, &[]), ended(2, 3, &[])];
+        let both = "rank 0 came to its end, rank 2 came to its end (exit 3)";
+        assert_eq!(finish(&[&well]), "rank 0 came to its end");
+        assert_eq!(finish(&[&amiss]), "rank 2 came to its end (exit 3)");
+        assert_eq!(finish(&[&well, &amiss]), both);
+        let alike = "ranks 2,4 came to their end (exit 3)";
+        assert_eq!(finish(&[&amiss, &ended(4, 3, &[])]), alike);
+    }
 
     #[test]
     fn long_names_are_told_without_arguments_of_templates() {

@@ -217,7 +217,7 @@ impl Builder<'_> {
     /// What a pending operation needs.
     fn operation(&mut self, task: u32, conversation: &Conversation, operation: &Operation) -> Node {
         let (all, parts) = match &operation.waits {
-            Waits::No | Waits::Unknown => return NOW,
+            Waits::No | Waits::Found(_) | Waits::Unknown => return NOW,
             Waits::All(parts) => (true, parts),
             Waits::Any(parts) => (false, parts),
         };

@@ -152,6 +152,10 @@ const QUIET: &[Case] = &[
         "ranks 0-3 called MPI_Cart_shift at lapses.c:@counted from 0@ with direction 1 of a grid whose last is 0",
     ),
     (
+        "last",
+        "rank 1 called MPI_Put at lapses.c:@// behind the last@ without an epoch (MPI_Win_fence,",
+    ),
+    (
         "nobody",
         "ranks 0-3 called MPI_Reduce at lapses.c:@MPI_SUM, MPI_PROC_NULL@ with root MPI_PROC_NULL",
     ),

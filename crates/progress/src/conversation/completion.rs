@@ -2,7 +2,7 @@
 
 use super::Said;
 use crate::answer::{had_none, status};
-use crate::message::{PartKind, Peer, Unstarted};
+use crate::message::{Part, PartKind, Peer, Unstarted, Waits};
 use crate::requests::Named;
 use lockstep_trace::Resolved;
 use std::sync::Arc;
@@ -86,6 +86,26 @@ impl Said {
                 self.cancelled.push((number, kind));
             }
         }
+    }
+
+    /// The request of a part is freed: a receive that was cancelled is over then, and nobody knows how.
+    pub(super) fn conclude(&mut self, number: usize) {
+        if self.cancelled.iter().any(|it| it.0 == number) {
+            self.outcome(number, false);
+            self.are_over(&[number]);
+        }
+    }
+
+    /// An operation that did not wait received a message.
+    pub(super) fn take(&mut self, kind: PartKind, operation: usize, event: &Resolved) {
+        let part = self.conversation.parts.len();
+        self.conversation.parts.push(Part {
+            operation,
+            kind,
+            complete: true,
+        });
+        self.finish(part, event, None);
+        self.conversation.operations[operation].waits = Waits::Found(vec![part]);
     }
 
     /// A receive that was cancelled is over: it had no message, or nobody knows.
