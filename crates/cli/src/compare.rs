@@ -109,6 +109,39 @@ fn probability(text: &str) -> Result<f64, String> {
 struct ByMessages<'a> {
     order: lockstep_exchange::Order,
     run: &'a Run,
+    normals: &'a [&'a Run],
+}
+
+impl ByMessages<'_> {
+    /// Who did otherwise than in each of the normal runs, so that others wait for it: as the first of these shows it, in words. Of
+    /// several that left the way the first says why, and the others may have left it for that.
+    fn beside_normals(&self) -> Vec<(u32, String)> {
+        let mut found: Vec<(u32, String)> = Vec::new();
+        for (place, normal) in self.normals.iter().enumerate() {
+            let beside = lockstep_progress::analyse_against(self.run, Some(normal));
+            let deeds: Vec<(u32, String)> = (beside.causes.iter())
+                .filter(|it| it.is_misdirection() || it.is_departure() && !it.victims.is_empty())
+                .map(|it| match it.by_normal() {
+                    true => (
+                        it.task,
+                        format!("{}, unlike in the normal run", it.sentence()),
+                    ),
+                    false => (it.task, it.sentence()),
+                })
+                .collect();
+            match place {
+                0 => found = deeds,
+                _ => found.retain(|(task, _)| deeds.iter().any(|(other, _)| task == other)),
+            }
+            if found.is_empty() {
+                break;
+            }
+        }
+        if let Some((_, first)) = found.first().cloned() {
+            found.retain(|(_, deed)| *deed == first);
+        }
+        found
+    }
 }
 
 impl CausalOrder for ByMessages<'_> {
@@ -130,9 +163,17 @@ impl CausalOrder for ByMessages<'_> {
             Some(Culprit { process, deed })
         };
         let misdirected = found.causes.iter().filter(|it| it.is_misdirection());
-        let deeds: Vec<Culprit> = misdirected
-            .map(|it| (it.task, it.sentence()))
-            .chain((found.unreceived.iter()).map(|it| (it.from, it.sentence.clone())))
+        let mut deeds: Vec<(u32, String)> =
+            misdirected.map(|it| (it.task, it.sentence())).collect();
+        let beside = match deeds.is_empty() {
+            true => self.beside_normals(),
+            false => Vec::new(),
+        };
+        // Where somebody left the way, others only sent what would have been received later.
+        if beside.is_empty() {
+            deeds.extend((found.unreceived.iter()).map(|it| (it.from, it.sentence.clone())));
+        }
+        let deeds: Vec<Culprit> = (deeds.into_iter().chain(beside))
             .filter_map(|(task, deed)| culprit(task, Some(deed)))
             .collect();
         let groups = found.least.iter().map(|group| &found.groups[*group]);
@@ -221,7 +262,11 @@ impl Compare {
         }
         let (normals, run) = (&all[..all.len() - 1], all[all.len() - 1]);
         let bar = output::progress("comparing");
-        let order = lockstep_exchange::Order::new(run).map(|order| ByMessages { order, run });
+        let order = lockstep_exchange::Order::new(run).map(|order| ByMessages {
+            order,
+            run,
+            normals,
+        });
         let order = order.as_ref().map(|order| order as &dyn CausalOrder);
         let found = compare_in_order(normals, run, &options, order, &|done, of| {
             bar.set_length(of as u64);

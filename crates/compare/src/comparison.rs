@@ -10,7 +10,7 @@ use crate::object::serialize_traces;
 use crate::phases::phases;
 use crate::sequence::{Lens, Trees};
 use crate::steady;
-use crate::suspect::{Finding, Reason, Suspect, rank, weigh};
+use crate::suspect::{Finding, Reason, Suspect, answer, rank, weigh};
 use crate::sweep::{self, Pair, Top};
 use crate::teams::{Teams, processes_share};
 use crate::timing::Timing;
@@ -181,9 +181,10 @@ pub fn compare_in_order(
             .iter()
             .any(|finding| !finding.reason.is_alike() || options.counts),
     };
-    // Who waits for a thread's end tells no more than that it did not come.
+    answer(&mut findings, faulty);
+    // Who waits for a thread's end tells no more than that it did not come, and who started the process no more than how it ended.
     let mut told = findings.iter().filter(|it| !it.is_usual());
-    let asks = p.is_some() && (!differs || told.all(Finding::joins));
+    let asks = p.is_some() && (!differs || told.all(|it| it.joins() || it.answers));
     let mut by_steps = false;
     if asks && findings.iter().any(steady::is_step) {
         let steady = steady::go_the_same_way(normals, options)?;
@@ -203,6 +204,8 @@ pub fn compare_in_order(
         unended::suspect(&mut findings, &unended, faulty);
         differs |= !unended.is_empty();
     }
+    // What differs by now may be another's.
+    answer(&mut findings, faulty);
     let suspects = rank(&mut findings, &ranking, order, faulty);
 
     let mut notes = notes::notes(normal, faulty, &missing, &extra, builds.as_ref());
@@ -385,15 +388,19 @@ fn add_phases(findings: &mut [Finding], trees: &Trees) {
     }
 }
 
-/// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher.
+/// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher, and so does that one
+/// ended in a call that waits when its launcher was killed.
 fn add_ends(findings: &mut [Finding], faulty: &Run) {
+    let lost = faulty.lost_its_launcher();
     let alone = |end: &End| {
         2 * faulty.processes.iter().filter(|it| it.end == *end).count() <= faulty.processes.len()
     };
     for finding in findings {
         let mut processes = faulty.processes.iter();
         let process = processes.find(|it| it.name == finding.trace.process);
-        let ended = process.map(|it| it.end).filter(|end| alone(end));
+        let is_left = lost && finding.is_waiting();
+        let ended = process.map(|it| it.end);
+        let ended = ended.filter(|end| alone(end) && !(is_left && end.kind == EndKind::Exited));
         finding.ended = ended.and_then(|end| match (end.kind, end.code?) {
             (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
             (_, signal) if unended::is_crash(&end) => Some(format!("ended (signal {signal})")),

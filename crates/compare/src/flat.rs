@@ -31,6 +31,10 @@ const BEFORE: usize = 2;
 const AFTER: usize = 4;
 /// The longest loop body that is written out, in elements.
 const BODY: usize = 8;
+/// Loops in loops that are written out.
+const DEEP: usize = 2;
+/// So many characters of a body are a long one.
+const LONG: usize = 100;
 
 /// Where the structure of two sequences of a folding parts, or if it does not, their trip counts; `None`
 /// if they are equal.
@@ -59,7 +63,7 @@ pub(crate) fn parting(
             Some(Iterations {
                 done: b.count(),
                 of: a.count(),
-                body: words.body(a.body(), 0),
+                body: words.brief_body(a.body()),
             })
         }
         _ => None,
@@ -107,6 +111,17 @@ impl Words<'_> {
         }
     }
 
+    /// A body within a sentence: if it is long, without what is in its inner loops.
+    fn brief_body(&self, body: BodyId) -> String {
+        let mut words = self.body(body, 0);
+        for depth in 1..=DEEP {
+            if words.chars().count() > LONG {
+                words = self.body(body, depth);
+            }
+        }
+        words
+    }
+
     fn body(&self, body: BodyId, depth: usize) -> String {
         let keys = self.folding.bodies.keys(body);
         let mut words: Vec<String> = keys
@@ -114,7 +129,7 @@ impl Words<'_> {
             .take(BODY)
             .map(|key| match key {
                 Key::Symbol(symbol) => told(self.trees.name(*symbol)).into_owned(),
-                Key::Loop(inner) | Key::Times(inner, _) if depth < 2 => {
+                Key::Loop(inner) | Key::Times(inner, _) if depth < DEEP => {
                     format!("{}*", self.body(*inner, depth + 1))
                 }
                 Key::Loop(_) | Key::Times(..) => "[...]*".into(),

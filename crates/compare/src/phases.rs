@@ -13,7 +13,7 @@
 //! A body is what a phase calls, each call with its whole shape, loops counted once: trip counts make no new body.
 //! *Costs*: the direct calls of one frame, at most [`MOST`] of them. *Not for* threads without such a loop.
 
-use crate::internals::told;
+use crate::internals::{is_internal, is_shown, told};
 use crate::sequence::Trees;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Shape};
 use lockstep_loops::{Bodies, Element, Key, Mode, fold};
@@ -27,6 +27,11 @@ const LEAST: usize = 4;
 
 /// What recurs more often than that, beside what recurs least often, is called in a loop within the loop.
 const OFTEN: usize = 4;
+
+/// Whether a function is no matter of a language's library, or of memory.
+fn is_own(name: &str) -> bool {
+    !is_internal(name) && is_shown(name)
+}
 
 /// How the phases of a trace compare with those of the normal runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -241,6 +246,8 @@ impl Frame {
             let span = it.last - it.first;
             it.times >= LEAST && 2 * span >= self.events && 2 * it.widest <= span
         });
+        // Nobody counts the steps of a program by its containers' calls, or by who asks for memory.
+        all.retain(|function, _| is_own(&forest.function(*function).name));
         let least = all.values().map(|it| it.times).min()?;
         let seldom = all.iter().filter(|(_, it)| it.times <= OFTEN * least);
         let first = seldom
@@ -310,6 +317,17 @@ fn once(steps: &[Step], bodies: &mut Bodies) -> Vec<Step> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn steps_are_counted_by_calls_of_the_program() {
+        assert!(is_own("flux_correction(double)") && is_own("MPI_Allreduce"));
+        let others = [
+            "std::vector<int>::begin()",
+            "operator new(unsigned long)",
+            "free",
+        ];
+        assert!(!others.into_iter().any(is_own));
+    }
 
     #[test]
     fn repetitions_count_once() {

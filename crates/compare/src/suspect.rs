@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 
 mod order;
 
-pub(crate) use order::rank;
+pub(crate) use order::{answer, rank};
 
 /// A trace that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -297,9 +297,14 @@ impl Finding {
         self.reason == Reason::EndsEarly && stuck.is_some_and(|it| it.function.contains("join"))
     }
 
+    /// Whether its last call is one that waits for others.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.stuck.as_ref().is_some_and(Stuck::waits)
+    }
+
     /// Whether it only waits for others, who then never came.
     fn waits(&self) -> bool {
-        self.reason == Reason::EndsEarly && self.stuck.as_ref().is_some_and(Stuck::waits)
+        self.reason == Reason::EndsEarly && self.is_waiting()
     }
 
     /// Whether it is a thread that does what the main one of its process tells it.

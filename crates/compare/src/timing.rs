@@ -15,6 +15,7 @@ use std::sync::LazyLock;
 const TIMING: &str = r"(?x)
     ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
   | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
+  | ^std::this_thread::(yield\(|sleep_(for|until)<)
   | ^(p?poll|p?select|epoll_p?wait2?|futex)$
   | ^std::(condition_variable|mutex|recursive_mutex|timed_mutex)\w*::\w*(wait|lock) | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
   | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::((lock_guard|unique_lock|scoped_lock|shared_lock)\(.|(try_)?lock\w*(\(|$))
@@ -30,6 +31,7 @@ const TIMING: &str = r"(?x)
 /// several references ends what they refer to; who ends a task while its future is still there offers to break its promise).
 const PAUSE: &str = r"(?x)
     ^((__)?pthread_(cond_(timed|clock)?wait|yield)|cnd_(timed)?wait|sched_yield|thrd_yield|(clock_)?nanosleep|usleep)$
+  | ^std::this_thread::(yield\(|sleep_(for|until)<)
   | ^std::condition_variable\w*::\w*wait | ^std::__atomic_futex_unsigned(_base::|<.*>::_M_load_and_test)
   | ^std::_Sp_counted_\w+<.*>::_M_(dispose|destroy|release_last_use\w*)(\(|$) | ^std::__future_base::_State_baseV2::_M_break_promise(\(|$)";
 
@@ -449,6 +451,8 @@ mod tests {
             "sem_timedwait",
             "clock_nanosleep",
             "epoll_pwait2",
+            "std::this_thread::yield()",
+            "std::this_thread::sleep_for<long, std::ratio<1l, 1000l> >(std::chrono::duration<long> const&)",
             "std::condition_variable::wait(std::unique_lock<std::mutex>&)",
             "GOMP_critical_name_start",
             "GOMP_loop_nonmonotonic_dynamic_next",

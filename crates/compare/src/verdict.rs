@@ -25,11 +25,9 @@ impl Case<'_> {
             .iter()
             .partition(|finding| !finding.reason.is_alike());
         if !self.differs {
-            let timed = counted
-                .iter()
-                .filter(|it| it.reason == Reason::Timing)
-                .count();
-            return self.alike(changed.len(), counted.len() - timed, timed);
+            let (timed, counted): (Vec<&Finding>, Vec<&Finding>) =
+                (counted.into_iter()).partition(|it| it.reason == Reason::Timing);
+            return self.alike(changed.len(), &counted, timed.len());
         }
         let Some(first) = self.findings.first() else {
             return "the runs differ".to_owned();
@@ -49,7 +47,7 @@ impl Case<'_> {
         )
     }
 
-    fn alike(&self, changed: usize, counted: usize, timed: usize) -> String {
+    fn alike(&self, changed: usize, counted: &[&Finding], timed: usize) -> String {
         let traces = match self.compared {
             1 => "the trace is".to_owned(),
             many => format!("all {many} traces are"),
@@ -65,8 +63,15 @@ impl Case<'_> {
         let timing = format!(
             "for what depends on timing (who waits, who takes which piece of work, and how often) in {timed} of them"
         );
-        let counts =
-            format!("for trip counts in {counted} of them (--counts makes these a difference)");
+        // Of many that waver, which ones says nothing.
+        let few = match 2 * counted.len() < self.compared {
+            true => format!(", {}", self.group(counted)),
+            false => String::new(),
+        };
+        let counted = counted.len();
+        let counts = format!(
+            "for trip counts in {counted} of them{few} (--counts makes these a difference)"
+        );
         match (counted, timed) {
             (0, 0) => format!("the runs behave alike: {traces} as before"),
             (0, _) => format!("the runs behave alike: {traces} as before but {timing}"),
@@ -183,14 +188,13 @@ impl Case<'_> {
             };
             return format!("{noun} {}", ranges(&ranks));
         }
-        let listed: Vec<String> = findings
-            .iter()
-            .take(4)
-            .map(|finding| finding.trace.to_string())
-            .collect();
-        match findings.len().saturating_sub(4) {
-            0 => format!("traces {}", listed.join(", ")),
-            more => format!("traces {} and {more} more", listed.join(", ")),
+        let mut traces: Vec<TraceName> = findings.iter().map(|finding| finding.trace).collect();
+        traces.sort_unstable();
+        let listed: Vec<String> = traces.iter().take(4).map(TraceName::to_string).collect();
+        match (traces.len(), traces.len().saturating_sub(4)) {
+            (1, _) => format!("trace {}", listed.join(", ")),
+            (_, 0) => format!("traces {}", listed.join(", ")),
+            (_, more) => format!("traces {} and {more} more", listed.join(", ")),
         }
     }
 }
@@ -220,7 +224,10 @@ pub(crate) fn parts(finding: &Finding) -> String {
         .as_ref()
         .filter(|by_mpi| by_mpi.faulty != divergence.faulty);
     match divergence.kind {
-        DivergenceKind::OtherCall | DivergenceKind::GoesOn if divergence.faulty_is_open => {
+        // A process that ended by what it called is not stuck in that.
+        DivergenceKind::OtherCall | DivergenceKind::GoesOn
+            if divergence.faulty_is_open && (finding.ended.is_none() || finding.is_waiting()) =>
+        {
             let instead = instead(finding.by_mpi.as_ref().unwrap_or(divergence));
             match &finding.stuck {
                 Some(stuck) if Some(&stuck.function) != divergence.faulty.as_ref() => format!(
@@ -249,16 +256,21 @@ pub(crate) fn parts(finding: &Finding) -> String {
             };
             // How it came to its end says more than where it first was unlike others, and less of why.
             let ended = match (&finding.ended, &finding.stuck) {
-                (Some(ended), Some(stuck)) => {
+                (Some(ended), Some(stuck))
+                    if Some(&stuck.function) != divergence.faulty.as_ref() =>
+                {
                     let at = at(stuck.line.as_slice());
                     format!(", and {ended} in {}{at}", told(&stuck.function))
                 }
-                (Some(ended), None) => format!(", and {ended}"),
-                _ => String::new(),
+                (Some(ended), _) => format!(", and {ended}"),
+                (None, _) => String::new(),
+            };
+            let does = match &divergence.faulty {
+                Some(call) if divergence.faulty_is_open => format!("calls {}", told(call)),
+                _ => does(divergence),
             };
             format!(
-                "{}{}{inner}{}{iterations}{ended}",
-                does(divergence),
+                "{does}{}{inner}{}{iterations}{ended}",
                 instead(divergence),
                 place(divergence)
             )
@@ -283,7 +295,9 @@ pub(crate) fn parts(finding: &Finding) -> String {
             place(divergence)
         ),
         DivergenceKind::Counts => format!(
-            "has other trip counts than before{}{iterations}",
+            "has other trip counts than before: it {}{}{}{iterations}",
+            does(divergence),
+            instead(divergence),
             place(divergence)
         ),
     }

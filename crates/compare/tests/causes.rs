@@ -5,11 +5,11 @@ mod made;
 mod odd_even;
 
 use lockstep_compare::{CausalOrder, Comparison, Culprit, Options, compare, compare_in_order};
-use lockstep_trace::{EndKind, Event, ProcessName, Run, Thread, TraceName};
+use lockstep_trace::{End, EndKind, Event, ProcessName, Run, Thread, TraceName};
 use made::Made;
 use std::collections::BTreeMap;
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "main",
     "step",
     "GOMP_barrier",
@@ -22,6 +22,8 @@ const NAMES: [&str; 12] = [
     "fork",
     "sigsuspend",
     "kill",
+    "abort",
+    "MPI_Recv",
 ];
 
 /// One process of another kind than a rank, with these threads.
@@ -203,4 +205,56 @@ fn what_somebody_did_that_others_wait_for_is_told() {
         "{}",
         found.verdict
     );
+}
+
+/// Four ranks, of which rank 2 goes on to this call in its third step and ends in it.
+fn ended(call: &str, kind: EndKind, code: i32) -> Run {
+    let trace = |rank| {
+        let mut trace = Made::new(&NAMES);
+        trace.call("main", |trace| {
+            trace.leaf("step");
+            trace.leaf("step");
+            trace.leaf(if rank == 2 { call } else { "kick._omp_fn.0" });
+        });
+        if rank == 2 {
+            trace.events.truncate(trace.events.len() - 2);
+        }
+        trace.events
+    };
+    let mut run = odd_even::run(&NAMES, (0..4).map(trace).collect());
+    run.processes[2].end = End {
+        kind,
+        code: Some(code),
+        certain: true,
+    };
+    run
+}
+
+#[test]
+fn who_ended_by_a_call_is_not_stuck_in_it() {
+    let events = |rank: usize| {
+        let threads = &ended("kick._omp_fn.0", EndKind::Exited, 0).processes[rank].threads;
+        threads[0].events().collect::<Vec<Event>>()
+    };
+    let normal = odd_even::run(&NAMES, [0, 1, 0, 3].map(events).to_vec());
+    let found = sweep(&normal, &ended("abort", EndKind::Signalled, 6));
+    let said = "rank 2 calls abort where the normal run calls kick._omp_fn.0, in main()";
+    assert!(found.verdict.starts_with(said), "{}", found.verdict);
+    assert!(
+        found.verdict.contains(", and ended (signal 6); "),
+        "{}",
+        found.verdict
+    );
+    // In a call that waits it was stuck before, and its launcher's end is not its own.
+    let mut waits = ended("MPI_Recv", EndKind::Exited, 195);
+    let mut launcher = ended("kill", EndKind::Exited, 0).processes.remove(0);
+    (launcher.name, launcher.rank) = (ProcessName::rank(4), None);
+    (launcher.program, launcher.is_mpi) = ("/usr/bin/orterun".into(), false);
+    launcher.threads.clear();
+    (launcher.end.kind, launcher.end.code) = (EndKind::Killed, None);
+    waits.processes.push(launcher);
+    let found = sweep(&normal, &waits);
+    let said = "rank 2 is stuck in MPI_Recv, in main()";
+    assert!(found.verdict.starts_with(said), "{}", found.verdict);
+    assert!(!found.verdict.contains("195"), "{}", found.verdict);
 }

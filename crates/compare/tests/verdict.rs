@@ -176,6 +176,22 @@ fn trip_counts_alone_are_told_and_are_no_difference_unless_asked() {
 }
 
 #[test]
+fn the_few_that_go_round_otherwise_are_named() {
+    let (normal, faulty) = (polling([1, 5, 5, 5]), polling([1, 5, 5, 3]));
+    assert_eq!(
+        sweep(&normal, &faulty).verdict,
+        "the runs behave alike: all 4 traces are as before but for trip counts in 1 of them, rank 3 (--counts makes these a difference)"
+    );
+    let counts = Options {
+        counts: true,
+        ..Options::default()
+    };
+    let found = with(&[&normal], &faulty, &counts);
+    let said = "rank 3 has other trip counts than before: it calls MPI_Send where the normal run calls MPI_Recv";
+    assert!(found.verdict.starts_with(said), "{}", found.verdict);
+}
+
+#[test]
 fn fewer_ranks_are_compared_as_far_as_they_go() {
     let found = sweep(&odd_even(16, Bug::None), &odd_even(4, Bug::None));
     assert!(found.differs);

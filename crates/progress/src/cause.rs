@@ -96,6 +96,12 @@ impl Cause {
         matches!(self.deed, Deed::Departed { by_normal, .. } if by_normal)
     }
 
+    /// Whether it is that the task went another way than is normal.
+    #[must_use]
+    pub fn is_departure(&self) -> bool {
+        matches!(self.deed, Deed::Departed { .. } | Deed::Lapsed(_))
+    }
+
     /// Whether it is a message that went astray.
     #[must_use]
     pub fn is_misdirection(&self) -> bool {
@@ -250,6 +256,10 @@ fn departed(observed: &Observed, normal: &BTreeMap<u32, NodeId>) -> Vec<(u32, De
     let tasks = observed.tasks.keys().zip(&observed.roots);
     let departed = tasks.filter_map(|(task, root)| {
         let departure = departure(&observed.forest, *normal.get(task)?, *root)?;
+        // How a container grows follows from data.
+        if departure.is_of_a_library() {
+            return None;
+        }
         let by_normal = true;
         Some((
             *task,
@@ -419,6 +429,14 @@ fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<s
 }
 
 impl Departure {
+    /// Whether it happened inside of C++'s standard library, compiled into the program.
+    fn is_of_a_library(&self) -> bool {
+        let frame = self.frames.last().map_or("", |it| it.0.as_str());
+        ["std::", "__gnu_cxx::"]
+            .iter()
+            .any(|it| frame.starts_with(it))
+    }
+
     /// What was left out, where that is one call and nothing was done instead.
     fn only(&self) -> Option<&str> {
         match (self.left_out.as_slice(), self.instead.is_empty()) {
@@ -431,7 +449,11 @@ impl Departure {
     #[must_use]
     pub fn sentence(&self, site: &str) -> String {
         let list = |names: &[String]| {
-            let names: Vec<String> = names.iter().map(|it| call(it)).collect();
+            let several = |same: &[String]| match same.len() {
+                1 => call(&same[0]),
+                many => format!("{} ({many} times)", call(&same[0])),
+            };
+            let names: Vec<String> = names.chunk_by(|a, b| a == b).map(several).collect();
             names.join(", ")
         };
         let mut text = match (self.left_out.is_empty(), self.instead.is_empty()) {

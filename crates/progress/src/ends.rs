@@ -110,8 +110,10 @@ pub(crate) fn died_of_a_signal(
 const RAISES: [&str; 4] = ["raise", "kill", "pthread_kill", "__stack_chk_fail"];
 
 /// Tasks that all end with one status that is not 0, and none of them by a call of its own: their launcher went away, and what
-/// they did before is what counts. So do all that are not over, where they are in MPI.
+/// they did before is what counts. So do all that are not over, where they are in MPI; and where the launcher is known to have been
+/// killed, whoever waits there, whatever became of the others.
 pub(crate) fn lost_their_launcher(
+    is_known: bool,
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
 ) {
@@ -127,18 +129,22 @@ pub(crate) fn lost_their_launcher(
         let is_over = matches!(task.activity, Activity::Ended | Activity::Finished);
         is_over && !task.crashed && task.end.kind == EndKind::Exited
     };
-    let (well, others): (Vec<&Task>, Vec<&Task>) = tasks.values().partition(|it| is_well(it));
-    let alike = |task: &&Task| {
+    let (well, mut others): (Vec<&Task>, Vec<&Task>) = tasks.values().partition(|it| is_well(it));
+    let is_ended = |task: &Task| {
         task.activity == Activity::Ended
             && task.crashed
             && task.end.kind == EndKind::Exited
-            && task.end.code == others[0].end.code
             && !ends_in(&task.stack, &CRASHES)
             && !ends_in(&task.stack, &EXITS)
-            && (well.is_empty() || waits(task))
     };
-    if others.len() < 2 || !others.iter().all(alike) {
-        return;
+    let alike = |task: &&Task| {
+        is_ended(task) && task.end.code == others[0].end.code && (well.is_empty() || waits(task))
+    };
+    let all_alike = others.len() >= 2 && others.iter().all(alike);
+    match (all_alike, is_known) {
+        (true, _) => {}
+        (false, true) => others.retain(|it| is_ended(it) && waits(it)),
+        (false, false) => return,
     }
     let states: Vec<(u32, bool)> = others.iter().map(|it| (it.number, waits(it))).collect();
     for (number, waits) in states {
@@ -262,6 +268,10 @@ pub(crate) mod tests {
 
     /// Of tasks 0 and 1, which wait for each other, and 2, which does not, those that crashed.
     fn crashes(tasks: [Task; 3]) -> Vec<u32> {
+        crashes_of(false, tasks)
+    }
+
+    fn crashes_of(is_known: bool, tasks: [Task; 3]) -> Vec<u32> {
         let mut job = Job::default();
         for (task, other) in [(0, 1), (1, 0)] {
             let wanted = receive(Peer::Task(other), Some(0));
@@ -269,7 +279,7 @@ pub(crate) mod tests {
         }
         job.call(2, "MPI_Send", vec![send(2, 0, Mode::Standard)], true);
         let mut tasks = tasks.into_iter().map(|it| (it.number, it)).collect();
-        lost_their_launcher(&mut tasks, &mut job.0);
+        lost_their_launcher(is_known, &mut tasks, &mut job.0);
         crashed(&tasks)
     }
 
@@ -300,5 +310,18 @@ pub(crate) mod tests {
             crashes([waits(0, 1), ended(1, 1, &["work"]), ended(2, 0, &[])]),
             [0, 1]
         );
+        // It is known that the launcher was killed.
+        let killed = |mut task: Task| {
+            (task.crashed, task.end.kind, task.end.code) = (false, EndKind::Killed, None);
+            task
+        };
+        let some = [waits(0, 195), killed(waits(1, 0)), ended(2, 0, &[])];
+        assert_eq!(crashes_of(true, some), none);
+        let some = [
+            waits(0, 195),
+            ended(1, 1, &["exit"]),
+            ended(2, 3, &["work"]),
+        ];
+        assert_eq!(crashes_of(true, some), [1, 2]);
     }
 }

@@ -139,7 +139,8 @@ impl Observed {
         }
         // Of what comes in order a tree's nodes are full.
         let mut tasks: BTreeMap<u32, Task> = tasks.into_iter().collect();
-        lost_their_launcher(&mut tasks, &mut conversations);
+        let is_known = run.lost_its_launcher();
+        lost_their_launcher(is_known, &mut tasks, &mut conversations);
         died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
         note_other_tasks(&tasks, added.as_ref(), &mut notes);
         let observed = Self {

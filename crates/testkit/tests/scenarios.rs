@@ -77,3 +77,27 @@ fn who_skipped_the_leap_frog_step_is_ahead() {
         "{told}"
     );
 }
+
+#[test]
+fn who_left_a_message_out_comes_before_whoever_sent_what_nobody_received() {
+    let Some(mpi) = mpi() else { return };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("tree");
+    let right = words(mpi, 8, "tree.c", &[]);
+    let normals = [(); 2].map(|()| record(&scratch, &[], &right));
+    let other = normals[1].directory.display().to_string();
+    let faulty = words(mpi, 8, "tree.c", &["forgets"]);
+    let faulty = Recording::until_open(&scratch, &[], &faulty, "MPI_Recv");
+    let said = "rank 4 left out give() at tree.c:34 in down() (call 6), unlike in the normal run; \
+                ranks 0-3,5-7 end early, in MPI_Recv";
+    for more in [&[][..], &["--normal", &other]] {
+        let (status, found) = normals[0].compare(&faulty, more);
+        let told = format!("{found:#}");
+        assert_eq!(
+            (status, found["verdict"].as_str()),
+            (1, Some(said)),
+            "{told}"
+        );
+        assert_eq!(found["suspects"][0]["process"], 4, "{told}");
+    }
+}

@@ -266,6 +266,14 @@ pub struct Thread {
 }
 
 impl Run {
+    /// Whether the launcher of its ranks was killed: what becomes of them then is its doing (Open MPI ends those that wait with a status
+    /// of its own).
+    #[must_use]
+    pub fn lost_its_launcher(&self) -> bool {
+        let mut processes = self.processes.iter();
+        processes.any(|it| it.is_launcher() && it.end.kind == EndKind::Killed)
+    }
+
     /// The function with this id.
     ///
     /// # Panics

@@ -10,6 +10,7 @@ use lockstep_calltree::{FunctionKey, Label, NodeId};
 use lockstep_trace::{Event, Run, SourceLine, Thread, TraceName};
 use serde::Serialize;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Something that a trace does and comparable ones do not, or the other way round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -138,9 +139,26 @@ pub(crate) fn evidence(
         let words = Words { features, trees };
         let mut told_now = words.evidence(run, trace, meaning, shown, z);
         if let Key::Edge(..) = meaning.keys[shown.attribute as usize] {
-            let others = equal.filter(|it| it.present == shown.present && *it != shown);
-            let mut others: Vec<String> = others
-                .map(|it| words.what(&meaning.keys[it.attribute as usize], meaning.lens))
+            // Of one call how often it is made at the most, or is not made at the least: the other numbers follow.
+            let mut calls: BTreeMap<(Option<FunctionKey>, FunctionKey), Often> = BTreeMap::new();
+            for it in equal.filter(|it| it.present == shown.present) {
+                if let Key::Edge(caller, callee, often) = meaning.keys[it.attribute as usize] {
+                    let told = calls.entry((caller, callee)).or_insert(often);
+                    *told = match shown.present {
+                        true => (*told).max(often),
+                        false => (*told).min(often),
+                    };
+                }
+            }
+            let key = |(call, often): ((_, _), Often)| Key::Edge(call.0, call.1, often);
+            let of = words.call(&meaning.keys[shown.attribute as usize]);
+            let first = calls.keys().copied().find(|it| it.0.zip(Some(it.1)) == of);
+            let first = first.and_then(|it| Some((it, calls.remove(&it)?)));
+            if let Some(first) = first {
+                told_now.what = words.what(&key(first), meaning.lens);
+            }
+            let mut others: Vec<String> = (calls.into_iter())
+                .map(|it| words.what(&key(it), meaning.lens))
                 .collect();
             others.sort_unstable();
             others.truncate(TOLD - 1);
@@ -349,6 +367,7 @@ fn times(often: Often) -> String {
         Often::Any => String::new(),
         Often::Times(1) => ", once".to_owned(),
         Often::Times(times) => format!(", {times} times"),
+        Often::AtLeast(0) => ", at least once".to_owned(),
         Often::AtLeast(_) => format!(", {} times", range(often)),
     }
 }
@@ -356,6 +375,9 @@ fn times(often: Often) -> String {
 fn with(often: Often, what: &str) -> String {
     match often {
         Often::Any => String::new(),
+        Often::Times(1) | Often::AtLeast(0) => {
+            format!(" with {} {}", range(often), what.trim_end_matches('s'))
+        }
         _ => format!(" with {} {what}", range(often)),
     }
 }

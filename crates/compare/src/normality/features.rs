@@ -44,7 +44,7 @@ pub(crate) enum Key {
 }
 
 /// How often.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Often {
     /// At all.
     Any,

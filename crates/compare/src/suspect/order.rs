@@ -34,7 +34,6 @@ pub(crate) fn rank(
     let culprits = asked.map_or_else(Vec::new, CausalOrder::culprits);
     blame(findings, &culprits, by_score);
     stay_away(findings);
-    answer(findings, faulty);
     sort(findings, &likeness, by_score);
     if let Some(order) = order {
         hear(findings, order);
@@ -196,7 +195,7 @@ const STARTS: [&str; 8] = [
 
 /// Marks the traces that answer to what a process did which theirs had started before (`timeout`, a shell): one of another
 /// program that differs, too.
-fn answer(findings: &mut [Finding], faulty: &Run) {
+pub(crate) fn answer(findings: &mut [Finding], faulty: &Run) {
     let process = |name: ProcessName| faulty.processes.iter().find(|it| it.name == name);
     let tells = |it: &&Finding| !it.reason.is_alike() && !it.is_usual();
     let named = findings.iter().filter(tells).map(|it| it.trace.process);
