@@ -413,7 +413,9 @@ fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<s
     type Sides = (BTreeSet<u32>, BTreeSet<u32>);
     let mut operations: BTreeMap<(&Arc<str>, CommunicatorId), Sides> = BTreeMap::new();
     for wait in waiting.waits.iter().filter(|wait| !wait.or_another) {
+        // Nothing comes behind the last call: whoever has yet to make it is not past it.
         if let Why::Collective(name, communicator) = &wait.why
+            && &**name != "MPI_Finalize"
             && is_behind(wait.from, wait.to)
         {
             let (behind, ahead) = operations.entry((name, *communicator)).or_default();

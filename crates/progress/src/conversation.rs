@@ -96,8 +96,9 @@ pub(crate) struct Said {
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
-    /// The message that a probe found, and that was not received since.
+    /// The message that a probe found, until anything is sent or received; and how often another one was.
     found: Option<PartKind>,
+    finds: u64,
     /// Receives that were cancelled and not waited for since, as they were begun.
     cancelled: Vec<(usize, PartKind)>,
     /// The call of MPI that is not over, and how many calls are open within it, itself included.
@@ -131,6 +132,7 @@ pub(crate) struct Marks {
     pub handles: HandlesMark,
     pub resources: (usize, usize),
     pub usage: u64,
+    pub finds: u64,
     pub met: (usize, u64),
 }
 
@@ -158,6 +160,7 @@ impl Said {
             files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
             found: None,
+            finds: 0,
             cancelled: Vec::new(),
             open: None,
             before: None,
@@ -175,6 +178,11 @@ impl Said {
         !self.requests.is_empty()
     }
 
+    /// Whether a probe found a message, and nothing was sent or received since.
+    pub fn has_found(&self) -> bool {
+        self.found.is_some()
+    }
+
     pub fn marks(&self, resolver: &Resolver<'_>) -> Marks {
         let usage = self.conversation.usage.as_ref();
         let accesses = self.conversation.accesses.as_ref();
@@ -182,6 +190,7 @@ impl Said {
             handles: resolver.mark(),
             resources: self.conversation.resources.mark(),
             usage: usage.map_or(0, |it| it.changes()),
+            finds: self.finds,
             met: accesses.map_or((0, 0), |it| it.mark()),
         }
     }
@@ -384,9 +393,9 @@ impl Said {
         let parts = self.conversation.parts.len();
         let waits = self.begin(base, event, &mut open);
         let begun = self.conversation.parts.get(parts..).unwrap_or(&[]);
-        if let [part] = begun {
-            let found = self.found.take_if(|it| is_of(&part.kind, it));
-            open.is_found = found.is_some() && base == "Recv";
+        if let [first, ..] = begun {
+            let found = self.found.take();
+            open.is_found = base == "Recv" && found.is_some_and(|it| is_of(&first.kind, &it));
         }
         let is_blocking = matches!(waits, Waits::All(_));
         let meets = begun
@@ -626,7 +635,11 @@ impl Said {
                     self.polls.forget();
                     match (open.takes.take(), probes.into_iter().next()) {
                         (Some(message), _) => self.take(message, operation, event),
-                        (None, Some(probe)) => self.found = Some(found(probe, event)),
+                        (None, Some(probe)) => {
+                            let now = Some(found(probe, event));
+                            self.finds += u64::from(self.found != now);
+                            self.found = now;
+                        }
                         (None, None) => {}
                     }
                 }

@@ -147,7 +147,9 @@ impl Reader {
     /// What comes of a call, if that came before.
     fn known(&self, exchange: Exchange) -> Option<Then> {
         let is_late = self.said.conversation.finalized;
-        let is_begun = self.place != BEGIN || !self.said.has_requests();
+        // Who receives what a probe found does not wait, as another time it may.
+        let has_found = self.said.has_found();
+        let is_begun = !has_found && (self.place != BEGIN || !self.said.has_requests());
         let then = self.turns.then(self.place, exchange)?;
         (!is_late && (is_begun || matches!(then, Then::Nothing { .. }))).then_some(then)
     }
