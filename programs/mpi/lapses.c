@@ -207,11 +207,11 @@ static void exchanges(int missing, int tag) {
     MPI_Request request;
     int is_it = rank == 2 && step == 12;
     MPI_Irecv(large, 100, MPI_INT, peer, 1, MPI_COMM_WORLD, &request);
-    MPI_Send(large + 100, 100, MPI_INT, peer, 1, MPI_COMM_WORLD); // the next one
+    MPI_Send(large + 100, 100, MPI_INT, peer, 1, MPI_COMM_WORLD);
     MPI_Wait(&request, &status);
     MPI_Irecv(small, 1, MPI_INT, peer, 1, MPI_COMM_WORLD, &request);
     if (!is_it || !missing)
-      MPI_Send(small + 1, 1, MPI_INT, peer, is_it ? tag : 1, MPI_COMM_WORLD); // the small one
+      MPI_Send(small + 1, 1, MPI_INT, peer, is_it ? tag : 1, MPI_COMM_WORLD);
     MPI_Wait(&request, &status);
   }
 }

@@ -304,11 +304,11 @@ fn of_a_message_in_the_place_of_another() {
     let cases = [
         (
             "omitted",
-            "; rank 2 left out MPI_Send at lapses.c:@the next one@ or ",
+            "; rank 2 left out MPI_Send at lapses.c:@MPI_Send(large@ or ",
         ),
         (
             "misnumbered",
-            "; rank 2 sent rank 3 a message with tag 77 instead of 1 in MPI_Send at lapses.c:@the small one@",
+            "; rank 2 sent rank 3 a message with tag 77 instead of 1 in MPI_Send at lapses.c:@MPI_Send(small@",
         ),
     ];
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
@@ -316,7 +316,7 @@ fn of_a_message_in_the_place_of_another() {
             let progress = run(mpi, &scratch, lapse).json(&["progress"]);
             let verdict = progress["verdict"].as_str().expect("a sentence");
             let says = format!(
-                "rank 2 sent rank 3 100 MPI_INT at lapses.c:@the next one@, for which the receive had room for 1 MPI_INT{says}"
+                "rank 2 sent rank 3 100 MPI_INT at lapses.c:@MPI_Send(large@, for which the receive had room for 1 MPI_INT{says}"
             );
             let says = expected(&says);
             assert!(
