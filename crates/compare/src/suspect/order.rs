@@ -208,6 +208,7 @@ pub(crate) fn answer(findings: &mut [Finding], faulty: &Run) {
         .map(|(_, number)| FunctionId(number))
         .collect();
     for finding in findings {
+        finding.answers = false;
         let name = finding.trace.process;
         let own = process(name).map_or("", |it| it.program.as_str());
         // Processes are numbered as they start.
