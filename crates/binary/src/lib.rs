@@ -28,6 +28,8 @@ pub use frames::{DebugSections, Frame, Frames};
 pub use image::{Image, Section, Segment};
 pub use imports::Import;
 pub use lines::Lines;
-pub use name::{base_name, brief, c_name, display_name, fold_templates, original_name};
+pub use name::{
+    base_name, brief, c_name, display_name, fold_templates, is_standard, original_name,
+};
 pub use program::{Kind, Unsuitable, check_program};
 pub use ranges::{CodeRange, FunctionSymbol, RangeKind};

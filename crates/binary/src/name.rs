@@ -117,6 +117,27 @@ fn without_numbers(mut name: &str) -> &str {
     name
 }
 
+/// Namespaces of C++'s standard library; those of names that nobody could read, too.
+const STANDARD: [&str; 11] = [
+    "std::",
+    "__gnu_cxx::",
+    "__cxxabiv1::",
+    "__gthread_",
+    "_ZSt",
+    "_ZNSt",
+    "_ZNKSt",
+    "_ZN9__gnu_cxx",
+    "_ZNK9__gnu_cxx",
+    "_ZN10__cxxabiv1",
+    "_ZNK10__cxxabiv1",
+];
+
+/// Whether a function is one of C++'s standard library, in whatever image.
+#[must_use]
+pub fn is_standard(name: &str) -> bool {
+    STANDARD.iter().any(|it| name.starts_with(it))
+}
+
 /// A function's name as sentences have it: `step()`, `Comm::reverse()`, without what it stands in for the linker's sake alone.
 #[must_use]
 pub fn brief(name: &str) -> String {

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use kept::{Entry, Kept};
 use lockstep_compare::{CausalOrder, Comparison, Culprit, compare_in_order};
-use lockstep_progress::Activity;
+use lockstep_progress::{Activity, departed_from_each};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -112,38 +112,6 @@ struct ByMessages<'a> {
     normals: &'a [&'a Run],
 }
 
-impl ByMessages<'_> {
-    /// Who did otherwise than in each of the normal runs, so that others wait for it: as the first of these shows it, in words. Of
-    /// several that left the way the first says why, and the others may have left it for that.
-    fn beside_normals(&self) -> Vec<(u32, String)> {
-        let mut found: Vec<(u32, String)> = Vec::new();
-        for (place, normal) in self.normals.iter().enumerate() {
-            let beside = lockstep_progress::analyse_against(self.run, Some(normal));
-            let deeds: Vec<(u32, String)> = (beside.causes.iter())
-                .filter(|it| it.is_misdirection() || it.is_departure() && !it.victims.is_empty())
-                .map(|it| match it.by_normal() {
-                    true => (
-                        it.task,
-                        format!("{}, unlike in the normal run", it.sentence()),
-                    ),
-                    false => (it.task, it.sentence()),
-                })
-                .collect();
-            match place {
-                0 => found = deeds,
-                _ => found.retain(|(task, _)| deeds.iter().any(|(other, _)| task == other)),
-            }
-            if found.is_empty() {
-                break;
-            }
-        }
-        if let Some((_, first)) = found.first().cloned() {
-            found.retain(|(_, deed)| *deed == first);
-        }
-        found
-    }
-}
-
 impl CausalOrder for ByMessages<'_> {
     fn time(&self, trace: TraceName, event: u64) -> u64 {
         self.order.time(trace, event)
@@ -162,20 +130,6 @@ impl CausalOrder for ByMessages<'_> {
             let process = found.tasks.get(&task)?.trace.process;
             Some(Culprit { process, deed })
         };
-        let misdirected = found.causes.iter().filter(|it| it.is_misdirection());
-        let mut deeds: Vec<(u32, String)> =
-            misdirected.map(|it| (it.task, it.sentence())).collect();
-        let beside = match deeds.is_empty() {
-            true => self.beside_normals(),
-            false => Vec::new(),
-        };
-        // Where somebody left the way, others only sent what would have been received later.
-        if beside.is_empty() {
-            deeds.extend((found.unreceived.iter()).map(|it| (it.from, it.sentence.clone())));
-        }
-        let deeds: Vec<Culprit> = (deeds.into_iter().chain(beside))
-            .filter_map(|(task, deed)| culprit(task, Some(deed)))
-            .collect();
         let groups = found.least.iter().map(|group| &found.groups[*group]);
         let waits = |activity| matches!(activity, Activity::Communication | Activity::Finished);
         let awaited: Vec<u32> = groups
@@ -187,12 +141,24 @@ impl CausalOrder for ByMessages<'_> {
             .map(|(task, _)| task)
             .collect();
         // What most do is no sign of one of them.
-        match 2 * awaited.len() <= found.tasks.len() {
-            true if !awaited.is_empty() => (awaited.into_iter())
-                .filter_map(|task| culprit(task, None))
-                .collect(),
-            _ => deeds,
+        if !awaited.is_empty() && 2 * awaited.len() <= found.tasks.len() {
+            let awaited = awaited.into_iter();
+            return awaited.filter_map(|task| culprit(task, None)).collect();
         }
+        let misdirected = found.causes.iter().filter(|it| it.is_misdirection());
+        let mut deeds: Vec<(u32, String)> =
+            misdirected.map(|it| (it.task, it.sentence())).collect();
+        let beside = match deeds.is_empty() {
+            true => departed_from_each(self.run, self.normals),
+            false => Vec::new(),
+        };
+        // Where somebody left the way, others only sent what would have been received later.
+        if beside.is_empty() {
+            deeds.extend((found.unreceived.iter()).map(|it| (it.from, it.sentence.clone())));
+        }
+        let deeds = deeds.into_iter().chain(beside);
+        let deeds = deeds.filter_map(|(task, deed)| culprit(task, Some(deed)));
+        deeds.collect()
     }
 }
 

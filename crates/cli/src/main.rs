@@ -49,7 +49,7 @@ mod stack;
 mod threads;
 mod tree;
 
-use lockstep_record::room_for_a_thread;
+use lockstep_record::thread;
 use rustix::process::{Resource, getrlimit};
 use std::process::ExitCode;
 
@@ -65,10 +65,8 @@ fn main() -> ExitCode {
     if !getrlimit(Resource::Stack).current.is_some_and(is_small) {
         return perform();
     }
-    let stack = 8 * ENOUGH_STACK as usize;
-    let builder = std::thread::Builder::new().stack_size(stack);
-    let thread = room_for_a_thread(stack).and_then(|()| builder.spawn(perform));
-    match thread.map(std::thread::JoinHandle::join) {
+    let started = thread(8 * ENOUGH_STACK as usize).and_then(|it| it.spawn(perform));
+    match started.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
         // No memory for another thread.

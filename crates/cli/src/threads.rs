@@ -1,7 +1,7 @@
 //! The threads that libraries share for what they do in parallel: as many as can be had.
 
 use anyhow::{Context, Result};
-use lockstep_record::{STACK, room_for_a_thread};
+use lockstep_record::{STACK, thread};
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -45,6 +45,5 @@ pub fn start() -> Result<()> {
 fn one() -> io::Result<Sender<ThreadBuilder>> {
     let (sender, receiver) = channel::<ThreadBuilder>();
     let work = move || receiver.recv().into_iter().for_each(ThreadBuilder::run);
-    room_for_a_thread(STACK)?;
-    std::thread::Builder::new().spawn(work).map(|_| sender)
+    thread(STACK)?.spawn(work).map(|_| sender)
 }

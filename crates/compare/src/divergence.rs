@@ -11,12 +11,12 @@
 //!                               ▲ iteration 8 of L1: Send instead of Recv
 //! ```
 
-use crate::internals::{is_internal, plain, spelled};
+use crate::internals::{plain, spelled};
 use crate::object::serialize_trace;
 use crate::timing::called;
 use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
 use lockstep_loops::{BodyId, Names};
-use lockstep_trace::{Run, SourceLine, Thread, TraceName};
+use lockstep_trace::{Run, SourceLine, Thread, TraceName, is_standard};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -230,7 +230,7 @@ const CALLS: usize = 3;
 fn calls(forest: &Forest, looped: NodeId) -> String {
     let called = called(forest, looped);
     let name = |function: &FunctionKey| forest.function(*function).name.as_str();
-    let own = called.iter().map(name).filter(|it| !is_internal(it));
+    let own = called.iter().map(name).filter(|it| !is_standard(it));
     let mut names: Vec<&str> = own.collect();
     if names.is_empty() {
         names = called.iter().map(name).collect();

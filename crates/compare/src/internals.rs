@@ -11,25 +11,10 @@
 //! ```
 
 use crate::timing::is_timing;
-use lockstep_trace::{brief, c_name, fold_templates};
+use lockstep_trace::{brief, c_name, fold_templates, is_standard};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
-
-/// Namespaces of the library; those of names that nobody could read, too.
-const PREFIXES: [&str; 11] = [
-    "std::",
-    "__gnu_cxx::",
-    "__cxxabiv1::",
-    "__gthread_",
-    "_ZSt",
-    "_ZNSt",
-    "_ZNKSt",
-    "_ZN9__gnu_cxx",
-    "_ZNK9__gnu_cxx",
-    "_ZN10__cxxabiv1",
-    "_ZNK10__cxxabiv1",
-];
 
 /// How a future waits, if it does at all.
 const FUTEX: [&str; 2] = ["std::__atomic_futex", "_ZNSt22__atomic_futex"];
@@ -47,15 +32,10 @@ static MEMORY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static THROWS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^std::(__throw_|terminate|rethrow|unexpected)").ok());
 
-/// Whether a function is the library's, compiled into the program or not.
-pub(crate) fn is_internal(name: &str) -> bool {
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-}
-
 /// Whether a call of it inside of another of them is told.
 pub(crate) fn is_shown(name: &str) -> bool {
     let is = |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|it| it.is_match(name));
-    match is_internal(name) {
+    match is_standard(name) {
         true => {
             let is_futex = FUTEX.iter().any(|prefix| name.starts_with(prefix));
             is(&THROWS) || (is_timing(name) && !is_futex)
@@ -67,7 +47,7 @@ pub(crate) fn is_shown(name: &str) -> bool {
 /// A function as a sentence has it: of the library's without what its templates were made for and what it is given, of MPI's Fortran
 /// interfaces as the standard writes it.
 pub(crate) fn told(name: &str) -> Cow<'_, str> {
-    match is_internal(name) {
+    match is_standard(name) {
         true => plain(name).into(),
         false => spelled(name),
     }
@@ -86,7 +66,7 @@ pub(crate) fn spelled(name: &str) -> Cow<'_, str> {
 
 /// The same of the function around a place.
 pub(crate) fn told_around(name: &str) -> String {
-    match is_internal(name) {
+    match is_standard(name) {
         true => plain(name),
         false => brief(&spelled(name)),
     }

@@ -13,10 +13,11 @@
 //! A body is what a phase calls, each call with its whole shape, loops counted once: trip counts make no new body.
 //! *Costs*: the direct calls of one frame, at most [`MOST`] of them. *Not for* threads without such a loop.
 
-use crate::internals::{is_internal, is_shown, told};
+use crate::internals::{is_shown, told};
 use crate::sequence::Trees;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Shape};
 use lockstep_loops::{Bodies, Element, Key, Mode, fold};
+use lockstep_trace::is_standard;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
@@ -30,7 +31,7 @@ const OFTEN: usize = 4;
 
 /// Whether a function is no matter of a language's library, or of memory.
 fn is_own(name: &str) -> bool {
-    !is_internal(name) && is_shown(name)
+    !is_standard(name) && is_shown(name)
 }
 
 /// How the phases of a trace compare with those of the normal runs.

@@ -304,7 +304,7 @@ impl Trees {
     pub(crate) fn way(&self, lens: Option<&Lens>, names: &[String]) -> Projection {
         let functions = || self.forest.functions().iter();
         let closed: Vec<bool> = functions()
-            .map(|it| internals::is_internal(&it.name))
+            .map(|it| lockstep_trace::is_standard(&it.name))
             .collect();
         let projection = self.projection_without(lens, names);
         if lens.is_some() || !closed.contains(&true) {

@@ -1,11 +1,11 @@
 //! One sentence: who fell out of step, where, and what became of the others.
 
 use crate::findings::Common;
-use crate::internals::{is_internal, told, told_around};
+use crate::internals::{told, told_around};
 use crate::series::is_poll;
 use crate::suspect::{Finding, Reason};
 use crate::{Divergence, DivergenceKind};
-use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, ranges};
+use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, is_standard, ranges};
 use std::collections::BTreeMap;
 
 /// What the sentence is about.
@@ -342,8 +342,8 @@ fn place(divergence: &Divergence) -> String {
     if let (Some(caller), Some(_)) = (divergence.stack.last(), &divergence.faulty) {
         place.push_str(&format!(", in {}", told_around(caller)));
         // Who looks for it looks in the program's own function.
-        let own = divergence.stack.iter().rev().find(|it| !is_internal(it));
-        if let (true, Some(own)) = (is_internal(caller), own) {
+        let own = divergence.stack.iter().rev().find(|it| !is_standard(it));
+        if let (true, Some(own)) = (is_standard(caller), own) {
             place.push_str(&format!(", called in {}", brief(own)));
         }
     }

@@ -15,7 +15,7 @@ use crate::observe::Observed;
 use crate::precedent::precedents;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_trace::{TraceName, base_name, brief, c_name};
+use lockstep_trace::{TraceName, base_name, brief, c_name, is_standard};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -433,10 +433,7 @@ fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<s
 impl Departure {
     /// Whether it happened inside of C++'s standard library, compiled into the program.
     fn is_of_a_library(&self) -> bool {
-        let frame = self.frames.last().map_or("", |it| it.0.as_str());
-        ["std::", "__gnu_cxx::"]
-            .iter()
-            .any(|it| frame.starts_with(it))
+        self.frames.last().is_some_and(|it| is_standard(&it.0))
     }
 
     /// What was left out, where that is one call and nothing was done instead.

@@ -27,6 +27,7 @@ mod analysis;
 mod answer;
 mod arguments;
 mod astray;
+mod beside;
 mod buffers;
 mod builds;
 mod call;
@@ -89,6 +90,7 @@ pub use analysis::{
     Activity, Group, Kind, Place, Polling, Progress, Task, analyse, analyse_against,
 };
 pub use astray::{Envelope, Misdirection};
+pub use beside::departed_from_each;
 pub use cause::{Cause, Deed};
 pub use datatypes::Unit;
 pub use departure::{Departure, MOST};

@@ -116,6 +116,18 @@ impl Writing {
 
 /// Rank 0 sends twice and asks in vain, rank 1 does this; both are in it at the end.
 fn write(directory: &Path, askings: &[Asking]) {
+    let sends = |it: &mut Writing| {
+        for _ in 0..2 {
+            it.whole("MPI_Send", &[1, INT, 1, TAG, WORLD], &[]);
+        }
+        it.call("MPI_Recv", &[1, INT, 1, TAG, WORLD]);
+    };
+    let asks = |it: &mut Writing| askings.iter().for_each(|asking| it.asks(*asking));
+    write_ranks(directory, [&sends, &asks]);
+}
+
+/// What each of two ranks does after `MPI_Init`.
+fn write_ranks(directory: &Path, ranks: [&dyn Fn(&mut Writing); 2]) {
     let mut builder = Builder::new(directory).unwrap();
     let function = |builder: &mut Builder, name: &str| {
         let named = Named {
@@ -128,7 +140,7 @@ fn write(directory: &Path, askings: &[Asking]) {
     };
     let functions = NAMES.map(|name| function(&mut builder, name)).to_vec();
     let mut it = Writing { builder, functions };
-    for rank in 0..2 {
+    for (rank, does) in (0..).zip(ranks) {
         let facts = ProcessFacts {
             host: "host".to_owned(),
             program: "/app".to_owned(),
@@ -140,14 +152,7 @@ fn write(directory: &Path, askings: &[Asking]) {
         it.builder.begin(process, 100 + rank).unwrap();
         it.call("main", &[]);
         it.whole("MPI_Init", &[], &[]);
-        if rank == 0 {
-            for _ in 0..2 {
-                it.whole("MPI_Send", &[1, INT, 1, TAG, WORLD], &[]);
-            }
-            it.call("MPI_Recv", &[1, INT, 1, TAG, WORLD]);
-        } else {
-            askings.iter().for_each(|asking| it.asks(*asking));
-        }
+        does(&mut it);
         it.builder.end().unwrap();
     }
     it.builder.finish(&serde_json::json!({})).unwrap();
@@ -205,6 +210,35 @@ fn check(name: &str, askings: &[Asking]) {
     let sealed = analyse(&sealed);
     assert_eq!(format!("{recorded:?}"), format!("{sealed:?}"), "{name}");
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Who receives what a probe found would not have waited for it, however often it received the same without one before.
+#[test]
+fn a_message_that_was_found_is_in_no_circle() {
+    for asks in [false, true] {
+        let name = format!("lockstep-found-{asks}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let sends = |it: &mut Writing| {
+            for tag in [TAG; 40].into_iter().chain([TAG + 1, TAG]) {
+                it.whole("MPI_Send", &[1, INT, 1, tag, WORLD], &[]);
+            }
+        };
+        let receives = |it: &mut Writing| {
+            for at in 0..41 {
+                if asks && at == 40 {
+                    it.whole("MPI_Iprobe", &[0, TAG, WORLD], &[1, 0, TAG, 4]);
+                }
+                it.whole("MPI_Recv", &[1, INT, 0, TAG, WORLD], &[]);
+            }
+            it.whole("MPI_Recv", &[1, INT, 0, TAG + 1, WORLD], &[]);
+        };
+        write_ranks(&directory, [&sends, &receives]);
+        let progress = analyse(&Run::open(&directory).unwrap());
+        assert_eq!(progress.potential.is_some(), !asks, "{progress:#?}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }
 
 #[test]

@@ -1,13 +1,10 @@
-//! The heap of the command line: where no memory can be had, the process ends with a message and a status of its own. And
-//! whether there is memory for one thread more, before it is started.
+//! The heap of the command line: where no memory can be had, the process ends with a message and a status of its own.
 #![allow(unsafe_code)]
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::process::{Resource, getrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::c_int;
-use std::io::{self, Write};
-use std::ptr::null_mut;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 unsafe extern "C" {
@@ -90,26 +87,5 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: as we are called.
         unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-/// Bytes of stack of a thread that is started without a word about it.
-pub const STACK: usize = 2 << 20;
-
-/// What a thread takes beside its stack: for one, the stack on which a signal handler of `std` runs, and whatever threads
-/// that have just been started are still about to take.
-const BESIDE: usize = 1 << 20;
-
-/// Whether a thread with `stack` bytes of stack can be had: where one is started with just enough memory for the stack,
-/// `std` panics in it, or aborts the process, instead of returning an error.
-///
-/// # Errors
-/// Where there is not enough memory (`ulimit -v`).
-pub fn room_for_a_thread(stack: usize) -> io::Result<()> {
-    let size = stack + BESIDE;
-    // SAFETY: a mapping of its own, which nobody touches and which is gone before we return.
-    unsafe {
-        let place = mmap_anonymous(null_mut(), size, ProtFlags::empty(), MapFlags::PRIVATE)?;
-        Ok(munmap(place, size)?)
     }
 }

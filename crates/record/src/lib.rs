@@ -28,18 +28,20 @@ mod plan;
 mod process;
 mod program;
 mod tally;
+mod thread;
 mod watch;
 
 pub use buffer::gather;
 pub use cache::Cache;
 pub use directory::{check_run, remove_run};
 pub use error::Error;
-pub use heap::{Heap, STACK, room_for_a_thread};
+pub use heap::Heap;
 pub use inject::{Injection, inject};
 pub use launch::file_limit_is_an_error;
 pub use launch::{Asked, asked, remember_signals};
 pub use look::Watcher;
 pub use plan::plan_command;
+pub use thread::{STACK, thread};
 
 use buffer::Buffer;
 use directory::Directory;

@@ -3,8 +3,8 @@
 
 use crate::ahead;
 use crate::cache::{Cache, checked, draft};
-use crate::heap::{STACK, room_for_a_thread};
 use crate::images::Images;
+use crate::thread::{STACK, thread};
 use lockstep_binary::{Image, debug_file};
 use lockstep_format::plan::{Role, choice, planner};
 use lockstep_patch::{FileIdentity, Scope, image_key, plan_name};
@@ -370,9 +370,7 @@ impl Planner {
         std::thread::scope(|scope| {
             for _ in 1..workers {
                 // Where no thread can be had (`ulimit -u`, `ulimit -v`) this one does it all.
-                if room_for_a_thread(STACK).is_ok() {
-                    let _ = std::thread::Builder::new().spawn_scoped(scope, work);
-                }
+                let _ = thread(STACK).and_then(|it| it.spawn_scoped(scope, work));
             }
             work();
         });

@@ -3,11 +3,11 @@
 
 use crate::directory::Directory;
 use crate::error::Error;
-use crate::heap::{STACK, room_for_a_thread};
 use crate::lines;
 use crate::process::{FileName, is_here};
 use crate::program::plain;
 use crate::tally::{ProcessFile, files};
+use crate::thread::{STACK, thread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{HashMap, HashSet};
@@ -89,9 +89,8 @@ pub(crate) fn beside<'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, ()>, Error> {
-    let thread = room_for_a_thread(STACK)
-        .and_then(|()| std::thread::Builder::new().spawn_scoped(scope, work));
-    thread.map_err(|error| {
+    let started = thread(STACK).and_then(|it| it.spawn_scoped(scope, work));
+    started.map_err(|error| {
         let error = plain(&error);
         Error::own(format!(
             "expected to have a thread beside the command, found none (ulimit -u, ulimit -v): {error}"
