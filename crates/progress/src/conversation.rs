@@ -96,9 +96,8 @@ pub(crate) struct Said {
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
     made_windows: FxHashMap<CommunicatorId, usize>,
-    /// The message that a probe found, until anything is sent or received; and how often another one was.
+    /// The message that a probe found, until anything is sent or received.
     found: Option<PartKind>,
-    finds: u64,
     /// Receives that were cancelled and not waited for since, as they were begun.
     cancelled: Vec<(usize, PartKind)>,
     /// The call of MPI that is not over, and how many calls are open within it, itself included.
@@ -132,7 +131,6 @@ pub(crate) struct Marks {
     pub handles: HandlesMark,
     pub resources: (usize, usize),
     pub usage: u64,
-    pub finds: u64,
     pub met: (usize, u64),
 }
 
@@ -160,7 +158,6 @@ impl Said {
             files: FxHashMap::default(),
             made_windows: FxHashMap::default(),
             found: None,
-            finds: 0,
             cancelled: Vec::new(),
             open: None,
             before: None,
@@ -190,7 +187,6 @@ impl Said {
             handles: resolver.mark(),
             resources: self.conversation.resources.mark(),
             usage: usage.map_or(0, |it| it.changes()),
-            finds: self.finds,
             met: accesses.map_or((0, 0), |it| it.mark()),
         }
     }
@@ -635,11 +631,7 @@ impl Said {
                     self.polls.forget();
                     match (open.takes.take(), probes.into_iter().next()) {
                         (Some(message), _) => self.take(message, operation, event),
-                        (None, Some(probe)) => {
-                            let now = Some(found(probe, event));
-                            self.finds += u64::from(self.found != now);
-                            self.found = now;
-                        }
+                        (None, Some(probe)) => self.found = Some(found(probe, event)),
                         (None, None) => {}
                     }
                 }
