@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -176,4 +177,22 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+/// Does `one` for each of `cases`, some beside each other: for jobs that wait more than they work, or have one thread.
+///
+/// # Panics
+/// If one of them does.
+pub fn few_at_once<T: Sync>(cases: &[T], one: impl Fn(&T) + Sync) {
+    const FEW: usize = 3;
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..FEW {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    one(case);
+                }
+            });
+        }
+    });
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// `lockstep` with these arguments, ready to be run; what surrounds a test (a batch job's variables,
@@ -70,6 +71,9 @@ pub(crate) fn record_with<S: AsRef<OsStr>>(
 ) -> Recording {
     let directory = next_directory(scratch);
     let mut command = record_command(&directory, options, words);
+    if options.contains(&"--on-hang") {
+        ends_at_once(&mut command);
+    }
     let outcome = command::run(command.envs(environment.to_vec()));
     Recording { directory, outcome }
 }
@@ -82,15 +86,16 @@ pub fn record_command<S: AsRef<OsStr>>(directory: &Path, options: &[&str], words
     command
 }
 
+/// A path that nobody else has, of those who record into one scratch beside each other, either.
 fn next_directory(scratch: &Scratch) -> PathBuf {
-    let mut number = 0;
-    loop {
-        let directory = scratch.join(format!("run-{number}"));
-        if !directory.exists() {
-            return directory;
-        }
-        number += 1;
-    }
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    scratch.join(format!("run-{number}"))
+}
+
+/// For a command that is stopped when all has been seen: no second between the SIGTERM and the SIGKILL of its launcher.
+fn ends_at_once(command: &mut Command) {
+    command.env("OMPI_MCA_odls_base_sigkill_timeout", "0");
 }
 
 impl Recording {
@@ -107,7 +112,9 @@ impl Recording {
         function: &str,
     ) -> Self {
         let directory = next_directory(scratch);
-        let running = Running::start(&mut record_command(&directory, options, words));
+        let mut command = record_command(&directory, options, words);
+        ends_at_once(&mut command);
+        let running = Running::start(&mut command);
         Self::stop_when_open(directory, running, function)
     }
 

@@ -1,10 +1,12 @@
 //! What a user bounds at record time: the size of the run, the recorder's memory, what is told.
 
+use lockstep_testkit::command::few_at_once;
 use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{Recipe, Recording, Scratch, command, record, tools};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes on disk of the run's process files.
 fn bytes_of(run: &Recording) -> u64 {
@@ -268,28 +270,33 @@ fn whenever_it_is_killed_the_last_events_are_there() {
     let before_walk = events_before_walk(&scratch);
     let program = irregular().display().to_string();
     let mut state = 1u32;
-    let mut rings = 0;
-    for round in 0..24 {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let seconds = format!("0.{:04}", 1000 + (state >> 16) % 3000);
-        let words = ["timeout", "-s", "KILL", &seconds, &program, "2000000000"];
+    let rings = AtomicU32::new(0);
+    let rounds: Vec<(usize, String)> = (0..24)
+        .map(|round| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (round, format!("0.{:04}", 1000 + (state >> 16) % 3000))
+        })
+        .collect();
+    few_at_once(&rounds, |(round, seconds)| {
+        let words = ["timeout", "-s", "KILL", seconds, &program, "2000000000"];
         let codec = ["none", "seed", "lockstep"][round % 3];
         let options = ["--max-size", "1536K", "--keep", "last", "--codec", codec];
         let run = record(&scratch, &options, &words);
         let info = run.json(&["info", "--all-processes"]);
         let is_ours = |process: &&Value| process["program"].as_str() == Some(&program);
         let Some(process) = processes(&info).iter().find(is_ours) else {
-            continue;
+            return;
         };
         for thread in process["threads"].as_array().expect("threads") {
             let name = thread["trace"].as_str().expect("a name");
             let text = run.text(&["events", "-t", name]);
             let (dropped, _) = check_part(thread, &text, before_walk);
-            rings += u32::from(dropped > 0);
+            rings.fetch_add(u32::from(dropped > 0), Ordering::Relaxed);
         }
         assert!(bytes_of(&run) <= 1536 << 10, "{}", bytes_of(&run));
         fs::remove_dir_all(&run.directory).expect("scratch");
-    }
+    });
+    let rings = rings.into_inner();
     assert!(
         rings >= 8,
         "{rings} of 24 were killed after something was dropped"

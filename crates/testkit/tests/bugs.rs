@@ -1,8 +1,10 @@
 //! Mistakes in the use of MPI and of threads beside it: `record --hang` says who waits for what, while the
 //! job hangs, and `progress` says the same of what it left.
 
+use lockstep_testkit::command::few_at_once;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::{Scratch, record};
+use std::path::Path;
 
 /// A mistake, how it hangs, and parts of the sentence.
 type Case = (&'static str, &'static str, &'static [&'static str]);
@@ -394,29 +396,32 @@ fn check(source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
 
 fn check_with(mpi: Mpi, source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
     let _one = one_at_a_time();
-    let scratch = Scratch::new("bugs");
     let program = mpi.recipe(source).flags(flags).build();
-    for (bug, kind, says) in cases {
-        let mut words = mpi.launch(4);
-        words.extend([program.display().to_string(), (*bug).to_owned()]);
-        let options = ["--hang", patience, "--on-hang", "stop"];
-        let recording = record(&scratch, &options, &words);
-        let live = &recording.outcome.stderr;
-        assert_eq!(
-            recording.outcome.status, 1,
-            "{bug}: {:#?}",
-            recording.outcome
+    few_at_once(cases, |case| check_case(mpi, &program, patience, case));
+}
+
+fn check_case(mpi: Mpi, program: &Path, patience: &str, case: &Case) {
+    let (bug, kind, says) = case;
+    let scratch = Scratch::new("bugs");
+    let mut words = mpi.launch(4);
+    words.extend([program.display().to_string(), (*bug).to_owned()]);
+    let options = ["--hang", patience, "--on-hang", "stop"];
+    let recording = record(&scratch, &options, &words);
+    let live = &recording.outcome.stderr;
+    assert_eq!(
+        recording.outcome.status, 1,
+        "{bug}: {:#?}",
+        recording.outcome
+    );
+    let progress = recording.json(&["progress"]);
+    let told = format!("{bug}: {live}\n{progress:#}");
+    assert_eq!(progress["kind"], *kind, "{told}");
+    let verdict = progress["verdict"].as_str().expect("a sentence");
+    for part in *says {
+        assert!(
+            verdict.contains(part) && live.contains(part),
+            "{part}: {told}"
         );
-        let progress = recording.json(&["progress"]);
-        let told = format!("{bug}: {live}\n{progress:#}");
-        assert_eq!(progress["kind"], *kind, "{told}");
-        let verdict = progress["verdict"].as_str().expect("a sentence");
-        for part in *says {
-            assert!(
-                verdict.contains(part) && live.contains(part),
-                "{part}: {told}"
-            );
-        }
     }
 }
 

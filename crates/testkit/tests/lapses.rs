@@ -1,7 +1,8 @@
 //! Mistakes in the use of MPI that need not stop a program: `progress` tells of them, with the line, after a
 //! run that came to its end; and of a run that MPI ended, with what was given to the call.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
+use lockstep_testkit::command::few_at_once;
+use lockstep_testkit::mpi::{Mpi, few_at_once, one_at_a_time, with_lines};
 use lockstep_testkit::{Recording, Scratch};
 
 /// A mistake, and what the sentence says, where `@text@` is the line of the source with that text.
@@ -185,37 +186,40 @@ fn of_a_run_that_came_to_its_end() {
     let _one = one_at_a_time();
     let scratch = Scratch::new("lapses");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
-        for (lapse, says) in QUIET {
-            let recording = run(mpi, &scratch, lapse);
-            let progress = recording.json(&["progress"]);
-            // MPICH ends the job for some: of a window that it frees while it is locked, before there is more to see.
-            if mpi == Mpi::Mpich && NOTICED.contains(lapse) && recording.outcome.status != 0 {
-                // Nor need all ranks have come to it.
-                let says = expected(says);
-                let deed = says.trim_start_matches("ranks 0-3");
-                let told = progress["loose_ends"].as_array().expect("a list");
-                let mut told = told.iter().filter_map(|it| it.as_str());
-                let is_told = told.any(|it| it.contains(deed));
-                assert!(
-                    is_told || *lapse == "locked",
-                    "{lapse}: {says}\n{progress:#}"
-                );
-                continue;
-            }
-            assert_eq!(
-                recording.outcome.status, 0,
-                "{lapse}: {:#?}",
-                recording.outcome
-            );
-            assert_eq!(progress["hang"], false, "{lapse}: {progress:#}");
-            let verdict = progress["verdict"].as_str().expect("a sentence");
-            let says = expected(says);
-            assert!(
-                verdict.contains(&says),
-                "{mpi:?} {lapse}: {says}\n{progress:#}"
-            );
-        }
+        few_at_once(QUIET, |(lapse, says)| {
+            of_a_quiet_one(mpi, &scratch, lapse, says);
+        });
     }
+}
+
+fn of_a_quiet_one(mpi: Mpi, scratch: &Scratch, lapse: &str, says: &str) {
+    let recording = run(mpi, scratch, lapse);
+    let progress = recording.json(&["progress"]);
+    let says = expected(says);
+    // MPICH ends the job for some: of a window that it frees while it is locked, before there is more to see.
+    if mpi == Mpi::Mpich && NOTICED.contains(&lapse) && recording.outcome.status != 0 {
+        // Nor need all ranks have come to it.
+        let deed = says.trim_start_matches("ranks 0-3");
+        let told = progress["loose_ends"].as_array().expect("a list");
+        let mut told = told.iter().filter_map(|it| it.as_str());
+        let is_told = told.any(|it| it.contains(deed));
+        assert!(
+            is_told || lapse == "locked",
+            "{lapse}: {says}\n{progress:#}"
+        );
+        return;
+    }
+    assert_eq!(
+        recording.outcome.status, 0,
+        "{lapse}: {:#?}",
+        recording.outcome
+    );
+    assert_eq!(progress["hang"], false, "{lapse}: {progress:#}");
+    let verdict = progress["verdict"].as_str().expect("a sentence");
+    assert!(
+        verdict.contains(&says),
+        "{mpi:?} {lapse}: {says}\n{progress:#}"
+    );
 }
 
 #[test]
@@ -385,7 +389,7 @@ fn of_a_run_that_mpi_ended() {
         ),
         ("early", "; no process had called MPI_Init"),
     ];
-    for (lapse, says) in cases {
+    few_at_once(&cases, |(lapse, says)| {
         let recording = run(mpi, &scratch, lapse);
         assert_ne!(
             recording.outcome.status, 0,
@@ -396,5 +400,5 @@ fn of_a_run_that_mpi_ended() {
         let verdict = progress["verdict"].as_str().expect("a sentence");
         let says = expected(says);
         assert!(verdict.contains(&says), "{lapse}: {says}\n{progress:#}");
-    }
+    });
 }

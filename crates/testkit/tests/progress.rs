@@ -1,6 +1,7 @@
 //! Real MPI programs that come to a standstill in many ways, and what `lockstep progress` says of
 //! each: that they hang, how, who holds the others up, and where.
 
+use lockstep_testkit::command::few_at_once;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::{Recording, Scratch, command, record};
 use serde_json::{Value, json};
@@ -145,7 +146,7 @@ fn check(mpi: Mpi) {
     }
     let _one = one_at_a_time();
     let scratch = Scratch::new("progress");
-    for case in CASES {
+    few_at_once(CASES, |case| {
         let recording = recorded(mpi, &scratch, case);
         let progress = recording.json(&["progress"]);
         let told = format!("{mpi:?} {}: {progress:#}", case.bug);
@@ -167,7 +168,7 @@ fn check(mpi: Mpi) {
             let what = "called MPI_Barrier where most called MPI_Allreduce";
             assert_eq!(cause["what"], what, "{told}");
         }
-    }
+    });
 }
 
 #[test]
@@ -223,36 +224,24 @@ fn a_job_is_watched() {
     let scratch = Scratch::new("progress-watch");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
-        let run = |bug: &str, patience: &str| {
+        // A deadlock is told long before patience ends.
+        let cases = [
+            ("tag", "1000", Some("deadlock: rank 3 waits in MPI_Waitall")),
+            ("loop", "5", Some("rank 1 is still in compute()")),
+            ("round", "5", Some("rank 1 is calling on and on in ")),
+            ("", "60", None),
+        ];
+        few_at_once(&cases, |&(bug, patience, says)| {
             let mut words = mpi.launch(RANKS);
             words.extend([program.display().to_string(), bug.to_owned()]);
             let options = ["--hang", patience, "--on-hang", "stop"];
-            record(&scratch, &options, &words).outcome
-        };
-        // A deadlock is told long before patience ends.
-        let deadlock = run("tag", "1000");
-        assert_eq!(deadlock.status, 1, "{deadlock:#?}");
-        assert!(
-            deadlock
-                .stderr
-                .contains("deadlock: rank 3 waits in MPI_Waitall"),
-            "{deadlock:#?}"
-        );
-        let endless = run("loop", "5");
-        assert_eq!(endless.status, 1, "{endless:#?}");
-        assert!(
-            endless.stderr.contains("rank 1 is still in compute()"),
-            "{endless:#?}"
-        );
-        let round = run("round", "5");
-        assert_eq!(round.status, 1, "{round:#?}");
-        assert!(
-            round.stderr.contains("rank 1 is calling on and on in "),
-            "{round:#?}"
-        );
-        let healthy = run("", "60");
-        assert_eq!(healthy.status, 0, "{healthy:#?}");
-        assert!(!healthy.stderr.contains(" after "), "{healthy:#?}");
+            let told = record(&scratch, &options, &words).outcome;
+            assert_eq!(told.status, i32::from(says.is_some()), "{told:#?}");
+            match says {
+                Some(says) => assert!(told.stderr.contains(says), "{told:#?}"),
+                None => assert!(!told.stderr.contains(" after "), "{told:#?}"),
+            }
+        });
     }
 }
 
