@@ -22,6 +22,12 @@
 //   bugs persistent_alone       a persistent receive without a sender
 //   bugs persistent_unstarted   rank 1 makes a persistent send and does not start it
 //   bugs persistent_once        or once, for two receives
+//   bugs startall_short         rank 1 starts one of two persistent requests once
+//   bugs probed_only            rank 0 takes a message of rank 2 by a matched probe, and does not receive it
+//   bugs edges_differ           rank 2 tells another edge than its neighbours
+//   bugs partition_left         rank 0 does not mark one partition of a send
+//   bugs singles                no mistake: collective operations by whichever thread comes first
+//   bugs singles_missing        the same, and rank 2 leaves one out
 //   bugs start_without_post     MPI_Win_start without MPI_Win_post
 //   bugs start_for_range        the same, for the other ranks, of which rank 2 does not call MPI_Win_post
 //   bugs post_without_complete  MPI_Win_wait without an access
@@ -243,6 +249,57 @@ static void persistent(int starts) {
 KERNEL(persistent_unstarted) { persistent(0); }
 
 KERNEL(persistent_once) { persistent(1); }
+
+KERNEL(startall_short) {
+    MPI_Request requests[2];
+    MPI_Recv_init(received, 1, MPI_INT, (rank + size - 1) % size, 5, MPI_COMM_WORLD, &requests[0]);
+    MPI_Send_init(&word, 1, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD, &requests[1]);
+    for (int i = 0; i < 20; i++) {
+        MPI_Startall(rank == 1 && i == 11 ? 1 : 2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE); // for both
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+}
+
+KERNEL(probed_only) {
+    MPI_Message message;
+    for (int i = 0; i < 10; i++) {
+        for (int from = 1; rank == 0 && from < size; from++) {
+            MPI_Mprobe(from, 3, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
+            if (i != 7 || from != 2) MPI_Mrecv(&word, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+        }
+        if (rank != 0) MPI_Ssend(&word, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+KERNEL(edges_differ) {
+    int before = (rank + size - 1) % size, next = (rank + 1) % size, got;
+    int from = rank == 2 ? next : before;
+    MPI_Comm ring;
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &from, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &ring);
+    for (int i = 0; i < 5; i++) MPI_Neighbor_allgather(&rank, 1, MPI_INT, &got, 1, MPI_INT, ring);
+    MPI_Comm_free(&ring);
+}
+
+KERNEL(partition_left) {
+#if MPI_VERSION >= 4
+    double parts[8] = {0};
+    MPI_Request request;
+    if (rank == 0) MPI_Psend_init(parts, 4, 2, MPI_DOUBLE, 1, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    if (rank == 1) MPI_Precv_init(parts, 4, 2, MPI_DOUBLE, 0, 9, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    for (int i = 0; rank < 2 && i < 6; i++) {
+        MPI_Start(&request);
+        if (rank == 0) MPI_Pready_range(0, 1, request);
+        if (rank == 0 && i != 3) MPI_Pready(2, request);
+        if (rank == 0) MPI_Pready(3, request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE); // for all partitions
+    }
+    if (rank < 2) MPI_Request_free(&request);
+    MPI_Barrier(MPI_COMM_WORLD);
+#endif
+}
 
 static MPI_Win window(void) {
     int *memory;
@@ -488,6 +545,20 @@ KERNEL(gather_missing) {
     if (rank != 2) MPI_Gather(&rank, 1, MPI_INT, received, 1, MPI_INT, 0, MPI_COMM_WORLD);
 }
 
+static void each_by_one(int leaves_out) {
+    #pragma omp parallel num_threads(3)
+    for (int round = 0; round < 12; round++) {
+        #pragma omp single
+        if (rank != 2 || round != leaves_out) MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); // by one of three
+        #pragma omp single
+        MPI_Bcast(received, 1, MPI_INT, 0, MPI_COMM_WORLD); // and this
+    }
+}
+
+KERNEL(singles) { each_by_one(-1); }
+
+KERNEL(singles_missing) { each_by_one(7); }
+
 KERNEL(fewer_rounds) {
     for (int round = 0; round < (rank == 2 ? 9 : 10); round++)
         MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 3, &word, 1, MPI_INT, (rank + size - 1) % size, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -585,7 +656,7 @@ static const struct {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
-    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
+    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
     X(wildcard_untold), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),

@@ -37,6 +37,7 @@
 //   lapses unstarted       a persistent receive is waited for and freed, never started
 //   lapses split           an operation on a file that one call begins, and none ends
 //   lapses dims            rank 3 makes a grid of another form
+//   lapses periods         or one that is not closed to a ring
 //   lapses last            MPI_Put behind the last fence, and errors are returned
 //   lapses nobody          MPI_Reduce to nobody, and errors are returned
 //   lapses unfinalized     no MPI_Finalize
@@ -691,6 +692,13 @@ static void grid(int last) {
 
 static void dims(void) { grid(4); }
 
+static void periods(void) {
+  MPI_Comm made;
+  int dims[1] = {4}, periods[1] = {rank != 3};
+  MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &made); // but for one
+  MPI_Comm_free(&made);
+}
+
 static void nodes(void) {
   MPI_Comm made;
   int dims[2] = {3, 2}, periods[2] = {0, 0};
@@ -812,7 +820,7 @@ static const struct {
     {"unstarted", unstarted}, {"unfinalized", unfinalized},
     {"gathered", gathered},   {"epoch", epoch},
     {"unlocked", unlocked},   {"copied", copied},
-    {"split", split},         {"dims", dims},
+    {"split", split},         {"dims", dims}, {"periods", periods},
     {"nobody", nobody},       {"nodes", nodes},
     {"direction", direction}, {"unclosed", unclosed},
     {"given_up", given_up},   {"unmade", unmade},

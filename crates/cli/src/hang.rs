@@ -177,6 +177,12 @@ impl Watcher for Hang {
             }
             return None;
         }
+        // Reading what was new took its time: where a process ended meanwhile, the next look tells more.
+        let has_ended =
+            |(pid, _): &(u32, Option<u32>)| status(*pid).is_none_or(|it| it.state == b'Z');
+        if standing != Standing::Hangs(Kind::Deadlock) && there.iter().any(has_ended) {
+            return None;
+        }
         found.settle(standing);
         found.verdict.push_str(&stopped(&there));
         // What grows with time is said once.

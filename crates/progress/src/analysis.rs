@@ -20,7 +20,7 @@ use crate::recount::recount;
 use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
-use crate::strays::{Stray, Unreceived, calls, strays, unstarted_receive};
+use crate::strays::{self, Stray, Unreceived, calls, strays, unstarted_receive};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
@@ -328,6 +328,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let told = told.chain(unstarted.map(|(_, it)| (it.2, it.3)));
     let told = told.chain(doubts.iter().filter_map(|it| it.call(conversations)));
     let told = told.chain(calls(&strays, conversations, &waiting));
+    let told = told.chain(strays::owed(conversations, &waiting));
     // Where who crashed was last in MPI.
     let died = died.iter().filter_map(|it| conversations.get(it));
     let told = told.chain(died.filter_map(|it| it.call(verdict::last_call(it)?.0)));

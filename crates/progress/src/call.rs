@@ -386,13 +386,17 @@ fn collective(
 
 /// What all members have to say alike, beside the root, the reduction and how much.
 fn terms(stem: &str, event: &Resolved) -> Option<Arc<str>> {
-    let name = match stem {
-        "cart_create" => "dims",
-        "graph_create" => "nnodes",
-        "file_open" => "amode",
+    let names: &[&str] = match stem {
+        "cart_create" => &["dims", "periods"],
+        "graph_create" => &["nnodes"],
+        "file_open" => &["amode"],
         _ => return None,
     };
-    Some(format!("{name} {}", event.get(name)?.0).into())
+    let said = names
+        .iter()
+        .map(|name| Some(format!("{name} {}", event.get(name)?.0)));
+    let said: Option<Vec<String>> = said.collect();
+    Some(said?.join("; ").into())
 }
 
 /// How much for whom, of operations in which that is in arrays: of the world only.
@@ -438,6 +442,13 @@ fn amounts(stem: &str, event: &Resolved, types: &Datatypes, me: u32) -> Option<A
             let own = sent.as_ref().and_then(|it| it.of(me));
             let expected = own.map(|(count, unit)| Amount::Same(count, unit.clone()));
             Amounts { sent, expected }
+        }
+        "dist_graph_create_adjacent" => {
+            let among = |ranks| Some(Amount::Among(whole(event, ranks)?.into(), "edges".into()));
+            Amounts {
+                sent: among("destinations"),
+                expected: among("sources"),
+            }
         }
         _ => return None,
     };

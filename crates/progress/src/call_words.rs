@@ -112,8 +112,11 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         let conversation = facts.conversations.get(&id.task)?;
         let part = conversation.parts.get(id.part)?;
         let operation = conversation.operations.get(part.operation)?;
-        // Where it is still open, its line is known.
-        let is_open = conversation.pending.contains(&part.operation);
+        // Where its first thread is in it, its line is known.
+        let task = progress.tasks.get(&id.task);
+        let is_first = |(trace, _)| task.is_some_and(|it| it.trace == trace);
+        let is_open = conversation.pending.contains(&part.operation)
+            && conversation.call(part.operation).is_some_and(is_first);
         let line = is_open
             .then(|| group_of(progress, id.task))
             .flatten()
@@ -131,6 +134,19 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
     let (most_name, most_line) = name(most).unwrap_or_default();
     let calls = |tasks: &[u32]| if tasks.len() == 1 { "calls" } else { "call" };
     let (few, most) = (tasks(few), tasks(most));
+    // The windows and files of a communicator have no name.
+    let whose = match facts.communicators.get(mismatch.communicator) {
+        Some(it) => facts.communicators.name(it.id),
+        None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
+        None => "a window".to_owned(),
+    };
+    let both = few.iter().find(|it| most.contains(it));
+    if let Some(both) = both {
+        return format!(
+            "{} calls {few_name}{few_line} and {most_name}{most_line} of {whose} in two threads at once",
+            who(progress, &[*both])
+        );
+    }
     let what = match mismatch.aspect {
         Aspect::Function => (String::new(), String::new()),
         Aspect::Root if few_name == "MPI_Intercomm_create" => (
@@ -138,15 +154,11 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
             format!(" with leader {usual}"),
         ),
         Aspect::Root => (format!(" with root {other}"), format!(" with root {usual}")),
-        Aspect::Reduction | Aspect::Size | Aspect::Terms => {
+        Aspect::Reduction | Aspect::Size => (format!(" with {other}"), format!(" with {usual}")),
+        Aspect::Terms => {
+            let (other, usual) = (without(other, usual), without(usual, other));
             (format!(" with {other}"), format!(" with {usual}"))
         }
-    };
-    // The windows and files of a communicator have no name.
-    let whose = match facts.communicators.get(mismatch.communicator) {
-        Some(it) => facts.communicators.name(it.id),
-        None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
-        None => "a window".to_owned(),
     };
     format!(
         "{} {} {few_name}{few_line}{} where {} {} {most_name}{most_line}{}: operation {} of {whose}",
@@ -158,4 +170,25 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         what.1,
         mismatch.order + 1,
     )
+}
+
+/// Of the terms of one side, those that are not the other's.
+fn without(terms: &str, others: &str) -> String {
+    let mut left: Vec<&str> = terms.split("; ").collect();
+    left.retain(|it| !others.split("; ").any(|other| other == *it));
+    left.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_terms_those_that_differ() {
+        let grid = |dims, periods| format!("dims {dims}; periods {periods}");
+        let (one, other) = (grid("[4]", "[0]"), grid("[4]", "[1]"));
+        assert_eq!(without(&one, &other), "periods [0]");
+        assert_eq!(without(&one, &grid("[2]", "[1]")), one);
+        assert_eq!(without("amode 1", "amode 2"), "amode 1");
+    }
 }

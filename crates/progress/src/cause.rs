@@ -170,7 +170,10 @@ pub(crate) fn causes(
         alike: earlier(observed, task, &deed, waiting).unwrap_or_default(),
         ..Cause::of(task, deed)
     };
-    let mut found: Vec<Cause> = found.into_iter().map(cause).collect();
+    let found = found.into_iter().map(cause);
+    let mut found: Vec<Cause> = found
+        .filter(|it| it.by_normal() || !goes_elsewhere(observed, it, waiting))
+        .collect();
     // Where most differ, the runs do not belong together, or the program never does the same twice.
     if found.len() * 2 > observed.tasks.len() {
         return Vec::new();
@@ -181,6 +184,31 @@ pub(crate) fn causes(
     let is_first = |it: &Cause| it.victims.iter().any(|task| least.contains(task));
     found.sort_by_key(|it| (!is_first(it), it.task));
     found
+}
+
+/// Whether a message that a task left out would have gone to another than those who wait for one of it, as all such messages
+/// went before: that it was left out has its reason, then.
+fn goes_elsewhere(observed: &Observed, cause: &Cause, waiting: &Waiting) -> bool {
+    let Some(conversation) = observed.conversations.get(&cause.task) else {
+        return false;
+    };
+    let along = &cause.alike.along;
+    let is_along = |operation| {
+        let call = conversation.call(operation);
+        call.is_some_and(|it| along.contains(&it))
+    };
+    let parts = conversation.parts.iter();
+    let sent = parts.filter_map(|it| Some((it.operation, it.kind.envelope()?.to)));
+    let receivers: BTreeSet<u32> = sent.filter(|it| is_along(it.0)).map(|it| it.1).collect();
+    let wanted = waiting.waits.iter().filter(|it| it.to == cause.task);
+    let wanted = wanted.filter(|it| matches!(it.why, Why::Message(_) | Why::OtherTag(..)));
+    let mut wanted = wanted.map(|it| it.from).peekable();
+    match receivers.first() {
+        Some(only) if receivers.len() == 1 => {
+            wanted.peek().is_some() && wanted.all(|it| it != *only)
+        }
+        _ => false,
+    }
 }
 
 /// Earlier calls of the task like the one that it left out.

@@ -12,6 +12,26 @@ pub(crate) const CRASHES: [&str; 3] = ["abort", "__assert_fail", "MPI_Abort"];
 
 pub(crate) const EXITS: [&str; 4] = ["exit", "_exit", "_Exit", "quick_exit"];
 
+/// Whether a process that ended in this call had crashed.
+pub(crate) fn ends_in_a_crash(stack: &[Place]) -> bool {
+    ends_in(stack, &CRASHES) || throws(stack)
+}
+
+/// Whether the last call is one that throws an exception, of C++'s library: who ended in it had nobody to catch that.
+fn throws(stack: &[Place]) -> bool {
+    stack.last().is_some_and(|place| {
+        let is_it = |it: &str| it.starts_with("std::__throw_") || THROWS.contains(&it);
+        place.imported && is_it(&place.function)
+    })
+}
+
+const THROWS: [&str; 4] = [
+    "__cxa_throw",
+    "__cxa_rethrow",
+    "std::terminate()",
+    "std::rethrow_exception(std::__exception_ptr::exception_ptr)",
+];
+
 pub(crate) fn ends_in(stack: &[Place], functions: &[&str]) -> bool {
     stack.last().is_some_and(|place| {
         place.imported && functions.contains(&lockstep_trace::c_name(&place.function).as_ref())
@@ -29,7 +49,7 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
             .code
             .is_none_or(|signal| !ENDED_BY_OTHERS.contains(&signal)),
         // Nobody saw how it ended, but it was about to.
-        EndKind::Killed => ends_in(stack, &CRASHES) || ends_in(stack, &EXITS),
+        EndKind::Killed => ends_in_a_crash(stack) || ends_in(stack, &EXITS),
         EndKind::Running => false,
     };
     // Whoever is in a call that comes too late did not get away with it.
@@ -134,7 +154,7 @@ pub(crate) fn lost_their_launcher(
         task.activity == Activity::Ended
             && task.crashed
             && task.end.kind == EndKind::Exited
-            && !ends_in(&task.stack, &CRASHES)
+            && !ends_in_a_crash(&task.stack)
             && !ends_in(&task.stack, &EXITS)
     };
     let alike = |task: &&Task| {

@@ -58,6 +58,7 @@ mod mpi_group;
 mod nesting;
 mod observe;
 mod onesided;
+mod partitions;
 mod place;
 mod poll;
 mod precedent;

@@ -41,6 +41,13 @@ pub enum LooseEnd {
         /// The function that was called.
         name: String,
     },
+    /// It waits for a partitioned send, not all of which is ready.
+    NotMarked {
+        /// The function that was called.
+        name: String,
+        /// `partition 2 of 4`.
+        what: String,
+    },
     /// It waits again and again for any of no requests.
     Idle {
         /// The function that is called.
@@ -556,6 +563,7 @@ impl LooseEnd {
                 | Self::Freed { .. }
                 | Self::Past { .. }
                 | Self::Unmade { .. }
+                | Self::NotMarked { .. }
                 | Self::Idle { .. }
                 | Self::StartedTwice { .. }
                 | Self::LockedTwice { .. }

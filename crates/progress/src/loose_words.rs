@@ -39,6 +39,9 @@ impl LooseEnd {
             Self::Unmade { name } => {
                 format!("called {name}{at} with a request that no recorded call had made")
             }
+            Self::NotMarked { name, what } => format!(
+                "waited in {name}{at} for a send of which {it} had not marked {what} ready (MPI_Pready)"
+            ),
             Self::AtOnce {
                 name,
                 thread,

@@ -4,10 +4,12 @@
 //! the first message whose tag it accepts. A receive from anybody took what its status says; where
 //! that was not kept, what others did not ask for by name: where several senders sent more than that, whose message this and
 //! later receives took is *uncertain*, and nothing is to be built on it. The k-th collective operation of a communicator is the same
-//! for all its members. O(parts), if tags are few.
+//! for all its members, but where several threads of one of them take part: in which order they did is not recorded (times are
+//! too coarse), so that such a communicator is *unordered*: how many operations each member began is known, and that the one
+//! that it is in is the last of these. O(parts), if tags are few.
 
 use crate::message::{CommunicatorId, Conversation, Part, PartKind, Peer};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A part of a task.
@@ -58,6 +60,8 @@ pub struct Matching {
     begun: FxHashMap<(CommunicatorId, u32), usize>,
     /// Of a receiver in a communicator, from which part on it is not known whose message is whose.
     uncertain: FxHashMap<(CommunicatorId, u32), usize>,
+    /// Communicators in whose collective operations several threads of a task took part.
+    unordered: FxHashSet<CommunicatorId>,
 }
 
 struct Message {
@@ -80,7 +84,11 @@ impl Matching {
             let before = conversation.settled.iter();
             let before = before.map(|(communicator, count)| ((*communicator, *task), *count));
             matching.begun.extend(before);
+            if conversation.is_threaded() {
+                matching.unordered.extend(shared(conversation));
+            }
         }
+        let mut last = Vec::new();
         for (task, id, part) in parts(tasks) {
             match &part.kind {
                 PartKind::Send {
@@ -101,13 +109,22 @@ impl Matching {
                     });
                 }
                 PartKind::Collective(share) => {
-                    if let Some(communicator) = share.communicator {
-                        matching.share(communicator, id);
+                    // Whichever thread calls it, it is the last of all.
+                    match share.communicator {
+                        Some(communicator) if &*share.name == "MPI_Finalize" => {
+                            last.push((communicator, id));
+                        }
+                        Some(communicator) => matching.share(communicator, id),
+                        None => {}
                     }
                 }
                 _ => {}
             }
         }
+        for (communicator, id) in last {
+            matching.share(communicator, id);
+        }
+        matching.keep_last(tasks);
         let only = matching.tell_anybodys(tasks, &messages, &ways);
         // Those whose sender is known first; then those that took something; then those that may, and those of
         // the calls that their tasks are in: they were begun last.
@@ -195,6 +212,29 @@ impl Matching {
         only
     }
 
+    /// Of unordered communicators, leaves the operations that tasks are in: each is the last that its task began.
+    fn keep_last(&mut self, tasks: &BTreeMap<u32, Conversation>) {
+        if self.unordered.is_empty() {
+            return;
+        }
+        self.collectives
+            .retain(|(communicator, _), _| !self.unordered.contains(communicator));
+        for (task, id, part) in parts(tasks) {
+            let PartKind::Collective(share) = &part.kind else {
+                continue;
+            };
+            if let Some(communicator) = share.communicator
+                && self.is_unordered(communicator)
+                && is_pending(tasks, task, part)
+                && let Some(last) = self.begun(communicator, task).checked_sub(1)
+            {
+                self.order.insert(id, last);
+                let of_it = self.collectives.entry((communicator, last)).or_default();
+                of_it.push(id);
+            }
+        }
+    }
+
     /// Whether a receive's message, by the receive, may be another one: a receive from anybody took one before it, or is it,
     /// and nothing told whose.
     #[must_use]
@@ -224,6 +264,19 @@ impl Matching {
         self.collectives
             .iter()
             .map(|((communicator, order), shares)| (*communicator, *order, shares.as_slice()))
+    }
+
+    /// Whether it is not known which operation of a communicator a share is of.
+    #[must_use]
+    pub fn is_unordered(&self, communicator: CommunicatorId) -> bool {
+        self.unordered.contains(&communicator)
+    }
+
+    /// How many operations of a communicator a task began.
+    #[must_use]
+    pub fn begun(&self, communicator: CommunicatorId, task: u32) -> usize {
+        let begun = self.begun.get(&(communicator, task));
+        begun.copied().unwrap_or(0)
     }
 
     /// Which operation of its communicator a share is of, from 0, and who took part.
@@ -269,6 +322,30 @@ impl Matching {
                 && self.partner.get(id).is_none()
         })
     }
+}
+
+/// The communicators in whose collective operations several threads of a task took part.
+fn shared(conversation: &Conversation) -> Vec<CommunicatorId> {
+    let mut first: FxHashMap<CommunicatorId, usize> = FxHashMap::default();
+    let mut found = Vec::new();
+    for part in &conversation.parts {
+        let PartKind::Collective(share) = &part.kind else {
+            continue;
+        };
+        let Some(communicator) = share
+            .communicator
+            .filter(|_| &*share.name != "MPI_Finalize")
+        else {
+            continue;
+        };
+        let threads = &conversation.threads;
+        let thread = threads.partition_point(|it| it.0 <= part.operation);
+        if *first.entry(communicator).or_insert(thread) != thread && !found.contains(&communicator)
+        {
+            found.push(communicator);
+        }
+    }
+    found
 }
 
 /// The first message of a way that was not taken, and has this tag.

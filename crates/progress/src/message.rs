@@ -10,7 +10,7 @@ use crate::datatypes::Unit;
 use crate::loose::LooseEnd;
 use crate::mpi_group::MpiGroup;
 use crate::onesided::Accesses;
-use crate::resources::Resources;
+use crate::resources::{Resource, Resources};
 use crate::series::{Recent, Way, said};
 use crate::strand::{Doing, Strand};
 use crate::usage::{Mistakes, Usage};
@@ -190,6 +190,8 @@ pub enum Amount {
     Same(i64, Unit),
     /// By rank.
     Each(Arc<[i64]>, Unit),
+    /// One for each rank of a list, as often as it is there.
+    Among(Arc<[i64]>, Unit),
 }
 
 impl Amount {
@@ -199,6 +201,10 @@ impl Amount {
         match self {
             Self::Same(count, unit) => Some((*count, unit)),
             Self::Each(counts, unit) => Some((*counts.get(rank as usize)?, unit)),
+            Self::Among(ranks, unit) => {
+                let times = ranks.iter().filter(|it| **it == i64::from(rank)).count();
+                Some((i64::try_from(times).ok()?, unit))
+            }
         }
     }
 }
@@ -239,7 +245,7 @@ pub struct Collective {
     pub role: Role,
     /// The reduction: the standard's name, where it has one.
     pub reduction: Option<Arc<str>>,
-    /// What else all members have to say alike: `dims [2, 2]`.
+    /// What else all members have to say alike: `dims [2, 2]; periods [1, 1]`.
     pub terms: Option<Arc<str>>,
     /// How much, where all members have to say the same.
     pub size: Size,
@@ -276,7 +282,7 @@ pub enum Waits {
     Unknown,
 }
 
-/// A persistent receive, and the first call that waited for it while it did not run: function, trace and event.
+/// A persistent request, and the first call that waited for it while it did not run: function, trace and event.
 pub type Unstarted = (PartKind, Arc<str>, TraceName, u64);
 
 /// What a task did, as far as others could notice.
@@ -316,7 +322,7 @@ pub struct Conversation {
     pub(crate) recent: Option<Box<Recent>>,
     /// Persistent requests that are not running: what a start of each would begin, and whether it was ever started.
     pub idle: Vec<(PartKind, bool)>,
-    /// Persistent receives that it waited for while they did not run.
+    /// Persistent requests that it waited for while they did not run; sends that ran before.
     pub unstarted: Vec<Unstarted>,
     /// Requests that run, by their handles; and handles of completed requests that other threads must have begun.
     pub running: Vec<(i64, Vec<usize>)>,
@@ -396,6 +402,14 @@ impl Conversation {
     #[must_use]
     pub fn called(&self, part: usize) -> Option<(TraceName, u64)> {
         self.call(self.parts.get(part)?.operation)
+    }
+
+    /// Whether a part is a probe that took a message (`MPI_Mprobe`) which nothing received since.
+    #[must_use]
+    pub fn holds_back(&self, part: usize) -> bool {
+        let called = self.called(part);
+        let mut held = self.resources.held().iter();
+        held.any(|it| it.resource == Resource::Message && called == Some((it.trace, it.event)))
     }
 
     /// Whether its first thread waits for another thread of it.

@@ -3,7 +3,7 @@
 
 use crate::message::*;
 use crate::{Aspect, Circle, Matching, Waiting, Why, loose_ends, mismatches, without_buffers};
-use lockstep_trace::{Annotated, Argument, Event, FunctionId, Meaning, Resolved};
+use lockstep_trace::{Annotated, Argument, Event, FunctionId, Meaning, Resolved, TraceName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -252,6 +252,79 @@ fn another_size_may_be_why_it_does_not_complete() {
     assert_eq!(share(4, false), None);
     assert_eq!(share(2, false), Some((Aspect::Size, true)));
     assert_eq!(share(2, true), Some((Aspect::Size, false)));
+}
+
+/// Of a task two threads of which take part in the collective operations of one communicator.
+#[test]
+fn the_order_of_several_threads_is_not_known() {
+    let part = |name: &str| vec![collective(name, Shape::All, None)];
+    let job = |last: &str| {
+        let mut job = Job::default();
+        for task in 0..2 {
+            job.call(task, "MPI_Allreduce", part("MPI_Allreduce"), true);
+            job.call(task, "MPI_Barrier", part("MPI_Barrier"), true);
+            job.call(task, last, part(last), task == 1);
+        }
+        // As threads are read one after the other.
+        let conversation = job.0.get_mut(&0).expect("a task");
+        conversation.operations.swap(0, 1);
+        conversation.parts.swap(0, 1);
+        conversation.parts[0].operation = 0;
+        conversation.parts[1].operation = 1;
+        let trace = |thread: u32| TraceName::new(0, thread);
+        conversation.threads = vec![(0, trace(0)), (1, trace(1)), (2, trace(0))];
+        job
+    };
+    let wrong = |job: &Job| mismatches(&job.0, &job.members(), &Matching::new(&job.0)).len();
+    assert_eq!(wrong(&job("MPI_Barrier")), 0);
+    // Who is in its last one waits for those who began fewer.
+    let mut behind = job("MPI_Allreduce");
+    let conversation = behind.0.get_mut(&1).expect("a task");
+    conversation.operations.truncate(2);
+    conversation.parts.truncate(2);
+    assert_eq!(behind.waiting().waits.len(), 1);
+    // And for nobody, if another one is in another operation.
+    let mut other = job("MPI_Allreduce");
+    let conversation = other.0.get_mut(&1).expect("a task");
+    conversation.parts[2].kind = collective("MPI_Bcast", Shape::All, None);
+    conversation.parts[2].complete = false;
+    conversation.operations[2].returned = false;
+    conversation.pending = vec![2];
+    conversation.state = State::Waiting;
+    assert_eq!(wrong(&other), 1);
+    assert_eq!(other.waiting().stuck, [0, 1].into());
+}
+
+/// Of a ring of which each tells its own edges.
+#[test]
+fn an_edge_that_only_one_end_tells() {
+    let found = |edges: &[(&[i64], &[i64])]| {
+        let mut job = Job::default();
+        let name = "MPI_Dist_graph_create_adjacent";
+        for (task, (from, to)) in (0..).zip(edges) {
+            let PartKind::Collective(mut share) = collective(name, Shape::All, None) else {
+                unreachable!("a collective operation");
+            };
+            let among = |ranks: &[i64]| Some(Amount::Among(ranks.into(), "edges".into()));
+            let (sent, expected) = (among(to), among(from));
+            share.amounts = Some(Amounts { sent, expected }.into());
+            job.call(task, name, vec![PartKind::Collective(share)], true);
+        }
+        let matching = Matching::new(&job.0);
+        let found = mismatches(&job.0, &job.members(), &matching);
+        let sides = found.into_iter().next()?.sides;
+        let side = |at: usize| (sides[at].1[0].task, sides[at].0.clone());
+        Some((side(1), side(0)))
+    };
+    assert_eq!(found(&[(&[2], &[1]), (&[0], &[2]), (&[1], &[0])]), None);
+    let told = |task: u32, said: &str| (task, said.to_owned());
+    // Task 1 expects of 2 what 0 sends.
+    let wrong = found(&[(&[2], &[1]), (&[2], &[2]), (&[1], &[0])]);
+    let (fault, other) = (told(1, "no edge from rank 0"), told(0, "an edge to rank 1"));
+    assert_eq!(wrong, Some((fault, other)));
+    let twice = found(&[(&[2], &[1, 1]), (&[0], &[2]), (&[1], &[0])]);
+    let (one, two) = (told(0, "2 edges to rank 1"), told(1, "an edge from rank 0"));
+    assert_eq!(twice, Some((one, two)));
 }
 
 /// Of an operation with a root between tasks 0, 1 and tasks 2, 3, which take the first of the others for it.

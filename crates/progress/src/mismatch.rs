@@ -1,7 +1,9 @@
 //! Collective operations that do not fit: the members of a communicator do not call the same.
 
 use crate::matching::{Matching, PartId};
-use crate::message::{Collective, CommunicatorId, Conversation, Membership, PartKind, Role};
+use crate::message::{
+    Amount, Collective, CommunicatorId, Conversation, Membership, PartKind, Role,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -103,6 +105,10 @@ pub fn mismatches(
             (sides.len() > 1).then_some((aspect, sides))
         });
         let differing = differing.or_else(|| Some((Aspect::Size, unequal(&shares)?)));
+        let differing = differing.or_else(|| {
+            let members = members.members(communicator)?;
+            Some((Aspect::Terms, unpaired(&shares, members)?))
+        });
         if let Some((aspect, sides)) = differing {
             found.push(Mismatch {
                 communicator,
@@ -180,6 +186,8 @@ fn unequal(shares: &[(PartId, &Collective)]) -> Option<Vec<(String, Vec<PartId>)
     let senders = shares
         .iter()
         .filter_map(|(id, it)| Some((id, it.amounts.as_ref()?.sent.as_ref()?)));
+    // Those are looked at edge by edge.
+    let senders = senders.filter(|(_, it)| !matches!(it, Amount::Among(..)));
     let mut pairs = senders.flat_map(|(from, sent)| {
         let receivers = shares
             .iter()
@@ -199,6 +207,63 @@ fn unequal(shares: &[(PartId, &Collective)]) -> Option<Vec<(String, Vec<PartId>)
             ]
         })
     })
+}
+
+/// Of a graph of which each tells its own edges, one that its two ends do not tell alike: that of whom most such edges are, and
+/// the other. O(edges).
+fn unpaired(
+    shares: &[(PartId, &Collective)],
+    members: &[u32],
+) -> Option<Vec<(String, Vec<PartId>)>> {
+    let listed = |amount: &Option<Amount>| match amount {
+        Some(Amount::Among(ranks, _)) => Some(ranks.clone()),
+        _ => None,
+    };
+    let named = |rank: &i64| usize::try_from(*rank).ok().and_then(|it| members.get(it));
+    let mut told: BTreeMap<u32, PartId> = BTreeMap::new();
+    // From whom to whom: how often the one says so, and the other.
+    let mut edges: BTreeMap<(u32, u32), (u32, u32)> = BTreeMap::new();
+    for (id, share) in shares {
+        let Some(amounts) = &share.amounts else {
+            continue;
+        };
+        let (Some(to), Some(from)) = (listed(&amounts.sent), listed(&amounts.expected)) else {
+            continue;
+        };
+        told.insert(id.task, *id);
+        for to in to.iter().filter_map(named) {
+            edges.entry((id.task, *to)).or_default().0 += 1;
+        }
+        for from in from.iter().filter_map(named) {
+            edges.entry((*from, id.task)).or_default().1 += 1;
+        }
+    }
+    edges.retain(|(from, to), (out, into)| {
+        out != into && told.contains_key(from) && told.contains_key(to)
+    });
+    let mut times: BTreeMap<u32, usize> = BTreeMap::new();
+    for (from, to) in edges.keys() {
+        *times.entry(*from).or_default() += 1;
+        *times.entry(*to).or_default() += 1;
+    }
+    let most = *times.values().max()?;
+    let (culprit, _) = times.into_iter().find(|it| it.1 == most)?;
+    let of_it = |(from, to): &(u32, u32)| *from == culprit || *to == culprit;
+    let ((from, to), (out, into)) = edges.into_iter().find(|(it, _)| of_it(it))?;
+    let said = |times, way, other| match times {
+        0 => format!("no edge {way} rank {other}"),
+        1 => format!("an edge {way} rank {other}"),
+        _ => format!("{times} edges {way} rank {other}"),
+    };
+    let mut sides = vec![
+        (said(out, "to", to), vec![*told.get(&from)?]),
+        (said(into, "from", from), vec![*told.get(&to)?]),
+    ];
+    // Who is at fault is told first, as those are of whom there are fewest.
+    if from == culprit {
+        sides.reverse();
+    }
+    Some(sides)
 }
 
 /// What was said, and by whom; most first. Who said nothing is on no side.

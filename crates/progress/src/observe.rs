@@ -3,7 +3,7 @@
 use crate::analysis::{Activity, Place, Polling, Task};
 use crate::builds::Renamed;
 use crate::ends::{
-    CRASHES, died_of_a_signal, ends_in, is_crash, is_mpi, lost_their_launcher, state,
+    died_of_a_signal, ends_in_a_crash, is_crash, is_mpi, lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
 use crate::place::{Moment, open};
@@ -124,7 +124,7 @@ impl Observed {
                 trace: thread.name,
                 end: process.end,
                 crashed: activity == Activity::Ended
-                    && (is_crash(&process.end) || ends_in(&stack, &CRASHES)),
+                    && (is_crash(&process.end) || ends_in_a_crash(&stack)),
                 stack,
                 leaf: polls.is_none().then(|| leaf(run, thread)).flatten(),
                 activity,

@@ -234,6 +234,14 @@ impl Requests {
         matches!(self.0.get(&handle), Some(Request::Persistent(_, None, _)))
     }
 
+    /// Whether it is a persistent request that ran before.
+    pub fn was_started(&self, handle: i64) -> bool {
+        matches!(
+            self.0.get(&handle),
+            Some(Request::Persistent(_, _, Life::Started))
+        )
+    }
+
     /// Whether it is a persistent request that was waited for and never started.
     pub fn is_awaited_in_vain(&self, handle: i64) -> bool {
         let request = self.0.get(&handle);

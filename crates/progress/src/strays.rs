@@ -110,9 +110,25 @@ const MOST: usize = 64;
 /// tag 3`.
 pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
     let progress = facts.progress;
-    let waits = progress.waiting.waits.iter();
-    waits
-        .filter(|it| waiting.contains(&it.from))
+    let waits = || {
+        let all = progress.waiting.waits.iter();
+        all.filter(|it| waiting.contains(&it.from))
+    };
+    let ever = || {
+        waits().find_map(|wait| {
+            let (kind, name, trace, event) = awaited(facts.conversations, wait)?;
+            let PartKind::Send { tag, .. } = kind else {
+                return None;
+            };
+            Some(format!(
+                "{} waited in {name}{} for its persistent send to {} with tag {tag}, which it had not started again",
+                who(progress, &[wait.to]),
+                facts.sites.at((*trace, *event)),
+                who(progress, &[wait.from]),
+            ))
+        })
+    };
+    waits()
         .find_map(|wait| {
             let Why::Message(tag) = wait.why else {
                 return None;
@@ -132,6 +148,70 @@ pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<St
                 _ => None,
             })
         })
+        .or_else(ever)
+}
+
+/// The persistent send of what a task waits for that the other waited for itself while it did not run.
+fn awaited<'a>(tasks: &'a BTreeMap<u32, Conversation>, wait: &Wait) -> Option<&'a Unstarted> {
+    let Why::Message(wanted) = wait.why else {
+        return None;
+    };
+    let mut unstarted = tasks.get(&wait.to)?.unstarted.iter();
+    unstarted.find(|it| match &it.0 {
+        PartKind::Send {
+            to: Peer::Task(to),
+            tag,
+            ..
+        } => *to == wait.from && wanted.is_none_or(|it| it == *tag),
+        _ => false,
+    })
+}
+
+/// Of a message that is sent and that the other's probe took, the probe: its task and part.
+fn held_back(tasks: &BTreeMap<u32, Conversation>, wait: &Wait) -> Option<(u32, usize)> {
+    let Why::Receiver(sent) = wait.why else {
+        return None;
+    };
+    let receiver = tasks.get(&wait.to)?;
+    let is_it = |part: &usize| match &receiver.parts[*part].kind {
+        PartKind::Receive {
+            from: Peer::Task(from),
+            tag,
+            ..
+        } => *from == wait.from && tag.is_none_or(|it| it == sent) && receiver.holds_back(*part),
+        _ => false,
+    };
+    let mut parts = 0..receiver.parts.len();
+    Some((wait.to, parts.find(is_it)?))
+}
+
+/// `rank 0 did not receive the message that it took in MPI_Mprobe at a.c:9`.
+pub(crate) fn not_received(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
+    let waits = facts.progress.waiting.waits.iter();
+    let mut waits = waits.filter(|it| waiting.contains(&it.from));
+    let (task, part) = waits.find_map(|it| held_back(facts.conversations, it))?;
+    let conversation = facts.conversations.get(&task)?;
+    let operation = conversation.parts.get(part)?.operation;
+    Some(format!(
+        "{} did not receive the message that it took in {}{}",
+        who(facts.progress, &[task]),
+        conversation.operations.get(operation)?.name,
+        facts.sites.of(conversation, operation)
+    ))
+}
+
+/// The calls of what was not received or not started again, for who waits.
+pub(crate) fn owed<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
+    waiting: &'a Waiting,
+) -> impl Iterator<Item = (TraceName, u64)> + 'a {
+    let stuck = waiting.waits.iter();
+    let stuck = stuck.filter(|it| waiting.stuck.contains(&it.from));
+    stuck.take(MOST).filter_map(|wait| {
+        let held_back =
+            held_back(tasks, wait).and_then(|(task, part)| tasks.get(&task)?.called(part));
+        held_back.or_else(|| awaited(tasks, wait).map(|it| (it.2, it.3)))
+    })
 }
 
 /// ` (MPI_Send at halo.c:77)`.

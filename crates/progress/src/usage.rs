@@ -13,6 +13,7 @@ use crate::datatypes::bytes_of;
 use crate::epochs::Epochs;
 use crate::freed::Suspect;
 use crate::loose::LooseEnd;
+use crate::partitions::{self, Partitions};
 use crate::resources::Resource;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{Resolved, TraceName, Value};
@@ -44,6 +45,8 @@ pub struct Usage {
     buffer: Option<i64>,
     /// Datatypes that were made and not committed.
     uncommitted: FxHashSet<i64>,
+    /// What of partitioned sends is ready.
+    partitions: Partitions,
     /// Operations on files that were begun and not ended, by file.
     split: FxHashMap<i64, Called>,
     /// How files were opened.
@@ -76,6 +79,8 @@ pub(crate) struct Terms {
     amode: Option<i64>,
     /// How many dimensions a grid has.
     dimensions: Option<i64>,
+    /// How many partitions a send has.
+    partitions: Option<usize>,
 }
 
 impl Terms {
@@ -85,6 +90,7 @@ impl Terms {
             required: event.number("required"),
             amode: event.number("amode"),
             dimensions: event.number("ndims"),
+            partitions: partitions::count(event),
         }
     }
 }
@@ -240,6 +246,10 @@ impl Usage {
         if let Some(what) = wrong(base, event) {
             let name = name.to_string();
             self.tell(LooseEnd::Argument { name, what }, trace, at);
+        }
+        if let Some(what) = self.partitions.call(base, event) {
+            let name = name.to_string();
+            self.tell_open(LooseEnd::NotMarked { name, what }, trace, at);
         }
         self.datatypes(name, event, trace);
         if let Some(opens) = self.epochs.call((name, trace), event) {
@@ -466,6 +476,9 @@ impl Usage {
                         _ => self.uncommitted.insert(handle.raw),
                     };
                 }
+                (Kind::NewRequest, Value::Handle(handle)) => {
+                    self.partitions.made(handle.raw, terms.partitions);
+                }
                 (Kind::NewWindow, Value::Handle(handle)) => self.epochs.made(handle.raw),
                 (Kind::NewGroup, Value::Handle(handle)) => {
                     match base.starts_with("Group_") {
@@ -565,6 +578,7 @@ impl Usage {
                 LooseEnd::Freed { .. }
                     | LooseEnd::Past { .. }
                     | LooseEnd::Unmade { .. }
+                    | LooseEnd::NotMarked { .. }
                     | LooseEnd::NoBuffer { .. }
                     | LooseEnd::AttachedTwice
                     | LooseEnd::SmallBuffer { .. }
@@ -595,7 +609,10 @@ impl Usage {
         all.retain(|mistake, (trace, event, _)| {
             let is_suspect = matches!(
                 mistake,
-                LooseEnd::Freed { .. } | LooseEnd::Past { .. } | LooseEnd::Unmade { .. }
+                LooseEnd::Freed { .. }
+                    | LooseEnd::Past { .. }
+                    | LooseEnd::Unmade { .. }
+                    | LooseEnd::NotMarked { .. }
             );
             !is_suspect || is_open((*trace, *event))
         });

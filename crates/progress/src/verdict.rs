@@ -6,7 +6,7 @@ use crate::cause::{Cause, Deed};
 use crate::ends::crashed;
 use crate::loose::Loose;
 use crate::message::{Conversation, Operation};
-use crate::mismatch::Mismatch;
+use crate::mismatch::{Aspect, Mismatch};
 use crate::strays::{self, Unreceived};
 use crate::wait_words::reasons;
 use crate::waits::Why;
@@ -71,7 +71,9 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
     let progress = facts.progress;
     let takes_part = |it: &&Mismatch| {
         let mut parts = it.sides.iter().flat_map(|(_, parts)| parts);
-        it.open && parts.any(|part| tasks.contains(&part.task))
+        // With another grid, those who come together in it later are others.
+        let bears = it.open || it.aspect == Aspect::Terms;
+        bears && parts.any(|part| tasks.contains(&part.task))
     };
     if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
         return format!("{text}; {}", mismatched(facts, mismatch));
@@ -345,7 +347,9 @@ fn deadlock(facts: &Facts<'_>) -> String {
         _ => "deadlock",
     };
     let mut text = format!("{kind}: {}", said.join("; "));
-    let hint = strays::unstarted(facts, &subjects).or_else(|| {
+    let hint =
+        strays::unstarted(facts, &subjects).or_else(|| strays::not_received(facts, &subjects));
+    let hint = hint.or_else(|| {
         let stray = strays::hint(facts, &subjects)?;
         // That it is another than the one that is waited for says more.
         let first = progress.causes.first();

@@ -266,7 +266,14 @@ impl Builder<'_> {
         };
         match &kind.kind {
             PartKind::Send { to, tag, .. } => match to {
-                Peer::Task(to) if self.matching.partner(id).is_none() => {
+                Peer::Task(to) => {
+                    let partner = self.matching.partner(id);
+                    let receiver = |it: PartId| Some((self.tasks.get(&it.task)?, it.part));
+                    let taken = partner.and_then(receiver);
+                    // What a probe took has to be received, too.
+                    if taken.is_some_and(|(it, part)| !it.holds_back(part)) {
+                        return NOW;
+                    }
                     self.on(task, *to, Why::Receiver(*tag), !all)
                 }
                 _ => NOW,
@@ -405,6 +412,9 @@ impl Builder<'_> {
             self.blind.insert(task);
             return NOW;
         };
+        if self.matching.is_unordered(communicator) {
+            return self.as_many(task, (communicator, share), &members);
+        }
         let Some((order, shares)) = self.matching.operation(communicator, id) else {
             return NOW;
         };
@@ -480,6 +490,35 @@ impl Builder<'_> {
             all: true,
             on: vec![node],
         }
+    }
+
+    /// Needs those who have come to fewer collective operations: which of them this one is, is not known.
+    fn as_many(
+        &mut self,
+        task: u32,
+        (communicator, share): (CommunicatorId, &Collective),
+        members: &[u32],
+    ) -> Node {
+        let own = self.matching.begun(communicator, task);
+        if self
+            .mismatched
+            .contains(&(communicator, own.saturating_sub(1)))
+        {
+            return NEVER;
+        }
+        let root = share
+            .root
+            .and_then(|root| members.get(usize::try_from(root).ok()?));
+        let needs = |it: &&u32| match (share.shape, root) {
+            (Shape::FromRoot, Some(root)) => *it == root,
+            _ => true,
+        };
+        let missing = members.iter().filter(needs);
+        let missing = missing.filter(|it| self.matching.begun(communicator, **it) < own);
+        let missing: Vec<u32> = missing.copied().collect();
+        let why = Why::Collective(share.name.clone(), communicator);
+        let on = self.list(task, &missing, &why);
+        Node { all: true, on }
     }
 
     /// Needs a step of another on a window. Where it is not known which groups an epoch is for, one of the others is

@@ -8,6 +8,8 @@
 //! * Whoever holds the others up is *slow* if it stays where it is through the patience: at one place,
 //!   in one iteration of its loops but for the innermost. It is a *livelock* if it went on making
 //!   events all that time: round and round in that innermost loop.
+//!   Of who makes events, so much is known only where it was looked at [`OFTEN`]: between two looks far apart it may have been
+//!   elsewhere.
 //! * Where nobody is seen to wait and nobody makes an event through the patience, the run is *silent*.
 //!
 //! *Guarantees*: nothing but a deadlock is said of a task that came to a new place, or a new iteration
@@ -56,7 +58,12 @@ struct Still {
     events: u64,
     /// The look at which it was last seen to have made events, while still.
     moved: Option<Duration>,
+    /// Looks that saw it there.
+    looks: u32,
 }
+
+/// So many looks at one place, and a task that makes events stands still.
+const OFTEN: u32 = 4;
 
 impl Watch {
     /// Calls it a hang after `patience` without progress.
@@ -122,6 +129,7 @@ impl Watch {
                             false => Some(now),
                         },
                         events,
+                        looks: before.looks.saturating_add(1),
                         ..before
                     },
                     _ => Still {
@@ -129,6 +137,7 @@ impl Watch {
                         since: now,
                         events,
                         moved: None,
+                        looks: 1,
                     },
                 };
                 still.insert(*task, next);
@@ -153,6 +162,9 @@ impl Watch {
             // What it did on its way into the place is not going round.
             let is_going = |moved: Duration| now.saturating_sub(moved) <= self.patience / 2;
             if still.moved.is_some_and(is_going) {
+                if still.looks < OFTEN {
+                    return Standing::No;
+                }
                 kind = Kind::Livelock;
             }
         }

@@ -136,6 +136,13 @@ fn who_goes_round_and_round_is_a_livelock() {
     assert_eq!(last(looks.collect()), Standing::Hangs(Kind::Livelock));
 }
 
+/// Where a look takes longer than the patience, whoever comes to one place again and again is seen there twice.
+#[test]
+fn two_looks_far_apart_are_no_livelock() {
+    let looks = [(1, held_up(3, 70)), (90, held_up(9, 270))];
+    assert_eq!(last(looks.to_vec()), Standing::No);
+}
+
 #[test]
 fn what_it_did_on_its_way_is_no_livelock() {
     let looks = vec![

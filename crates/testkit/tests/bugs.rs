@@ -79,6 +79,24 @@ const MESSAGES: &[Case] = &[
         &["; rank 1 did not start its persistent send to rank 0 with tag 3 again"],
     ),
     (
+        "startall_short",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Waitall at bugs.c:",
+            "; rank 1 waited in MPI_Waitall at bugs.c:",
+            " for its persistent send to rank 2 with tag 5, which it had not started again",
+        ],
+    ),
+    (
+        "probed_only",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Ssend at bugs.c:",
+            " for rank 0 to receive a message with tag 3; rank 0 did not receive the message that it took in MPI_Mprobe at bugs.c:",
+            "; rank 0 left out MPI_Mrecv at bugs.c:",
+        ],
+    ),
+    (
         "intercomm_receive",
         "deadlock",
         &["rank 1 waits in MPI_Recv", "from rank 2 with tag 3"],
@@ -479,6 +497,63 @@ fn two_threads_in_mpi_at_once() {
     ] {
         assert!(verdict.contains(part), "{progress:#}");
     }
+}
+
+#[test]
+fn who_was_to_make_it_end_by_itself() {
+    let edges: &[Case] = &[(
+        "edges_differ",
+        "slow",
+        &[
+            "; rank 2 calls MPI_Dist_graph_create_adjacent at bugs.c:",
+            " with no edge from rank 1 where rank 1 calls MPI_Dist_graph_create_adjacent at bugs.c:",
+            " with an edge to rank 2: operation 1 of MPI_COMM_WORLD",
+        ],
+    )];
+    check("bugs.c", C, PATIENCE, edges);
+    // Of these, only MPICH knows partitioned messages yet.
+    let partition: &[Case] = &[(
+        "partition_left",
+        "slow",
+        &[
+            "; rank 0 waited in MPI_Wait at bugs.c:",
+            " for a send of which it had not marked partition 2 of 4 ready (MPI_Pready)",
+        ],
+    )];
+    if Mpi::Mpich.is_here() {
+        check_with(Mpi::Mpich, "bugs.c", C, PATIENCE, partition);
+    }
+}
+
+/// In which order the threads of a rank came to them is not recorded.
+#[test]
+fn collectives_of_several_threads() {
+    let missing: &[Case] = &[(
+        "singles_missing",
+        "deadlock",
+        &[
+            "rank 2 calls MPI_Bcast at bugs.c:",
+            " where ranks 0-1,3 call MPI_Allreduce at bugs.c:",
+            ": operation 15 of MPI_COMM_WORLD",
+        ],
+    )];
+    check("bugs.c", C, PATIENCE, missing);
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs-singles");
+    let program = mpi.recipe("bugs.c").flags(C).build();
+    let mut words = mpi.launch(4);
+    words.extend([program.display().to_string(), "singles".to_owned()]);
+    let progress = record(&scratch, &[], &words).json(&["progress"]);
+    let verdict = "no task hangs: all 4 ranks came to their end";
+    assert_eq!(progress["verdict"], verdict, "{progress:#}");
+    assert_eq!(
+        progress["mismatches"],
+        serde_json::json!([]),
+        "{progress:#}"
+    );
 }
 
 #[test]

@@ -145,6 +145,11 @@ const QUIET: &[Case] = &[
          lapses.c:@MPI_Cart_create(@ with dims [2, 2]",
     ),
     (
+        "periods",
+        "rank 3 calls MPI_Cart_create at lapses.c:@// but for one@ with periods [0] where ranks 0-2 call MPI_Cart_create at \
+         lapses.c:@// but for one@ with periods [1]",
+    ),
+    (
         "nodes",
         "ranks 0-3 called MPI_Cart_create at lapses.c:@// of six@ with dims [3, 2], where there are 4 ranks",
     ),

@@ -159,6 +159,9 @@ pub(crate) fn ranks_of(ranges: &Value) -> Option<Vec<i64>> {
 /// Ranks that ranges are taken for.
 const MOST_RANKS: i64 = 1 << 20;
 
+/// Events that nobody wants until it is looked whether they go round.
+const LOOK: u32 = 1 << 12;
+
 fn list(f: &mut fmt::Formatter<'_>, count: i64, shown: &[impl fmt::Display]) -> fmt::Result {
     f.write_str("[")?;
     for (index, item) in shown.iter().enumerate() {
@@ -633,7 +636,18 @@ impl Arguments<'_> {
     /// The next event that is a call of a wanted function, or ends one; those between are gone by. Functions
     /// of which calls have records have to be wanted.
     pub(crate) fn next_of(&mut self, is_wanted: impl Fn(FunctionId) -> bool) -> Option<Annotated> {
+        let mut until_look = LOOK;
+        let mut lap: Option<Lap> = None;
         loop {
+            // A round without any is passed over with all that are as it is.
+            if let Some(it) = &lap {
+                if self.is_at_end_of(it) && self.pass(it).is_some() {
+                    lap = None;
+                }
+            } else if until_look == 0 {
+                lap = self.lap();
+                until_look = LOOK;
+            }
             if self.stopped.is_some() {
                 return None;
             }
@@ -662,6 +676,7 @@ impl Arguments<'_> {
             self.frames.apply(event);
             self.inherited = self.inherited.saturating_sub(1);
             self.index += 1;
+            until_look = until_look.saturating_sub(1);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::container::{ProcessFile, ThreadFile};
 use crate::error::Error;
 use crate::model::Run;
 use crate::recent::Recent;
-use crate::stream::{self, AnyGrowing, Bytes, STEP, Scan, StreamId};
+use crate::stream::{self, AnyGrowing, BATCH, Bytes, Scan, StreamId};
 use crate::symbols::{Meaning, Symbols};
 use lockstep_format::check;
 use lockstep_format::codec::{Decoder, Kind};
@@ -141,7 +141,7 @@ impl Followed {
         let mut recent = Recent::new(self.scan.decoded);
         let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
         bytes.pass(self.taken);
-        let mut batch = [0; STEP];
+        let mut batch = vec![0; BATCH];
         while self.scan.decoded < thread.symbols {
             let source = (&mut *self.decoder, &mut bytes);
             let meaning = &mut self.meaning;

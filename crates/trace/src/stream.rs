@@ -72,8 +72,8 @@ pub(crate) struct Segment {
 /// Symbols that are decoded at once.
 pub(crate) const BATCH: usize = 256;
 
-/// The same, or those of a round: codecs tell of none that is longer.
-pub(crate) const STEP: usize = 2 * BATCH;
+/// With more open calls it is not looked for rounds: to compare them would cost more than it saves.
+const DEEPEST: usize = 1 << 12;
 
 /// A codec's memory: as much as was needed so far, doubled.
 #[derive(Debug, Clone, Default)]
@@ -571,7 +571,7 @@ impl Scan {
         let mut decoder = Box::new(AnyGrowing::new(codec));
         let mut bytes = Bytes::new(file, &thread.pieces, &thread.tail);
         let (mut reserved, mut error) = (0, None);
-        let mut batch = [0; STEP];
+        let mut batch = vec![0; BATCH];
         let known = u64::from(repeated);
         self.decoded = 0;
         while self.decoded < thread.symbols {
@@ -606,17 +606,21 @@ impl Scan {
     pub fn step<'b>(
         &mut self,
         (decoder, bytes): (&mut AnyGrowing, &mut Bytes<'_>),
-        batch: &'b mut [u32; STEP],
+        batch: &'b mut Vec<u32>,
         (known, symbols_in_all): (u64, u64),
         meaning: &mut Meaning,
         symbols: &Symbols,
     ) -> Step<'b> {
         let left = symbols_in_all - self.decoded;
-        let is_one =
-            |it: &Round| self.decoded >= known && it.symbols <= left && it.symbols <= STEP as u64;
+        // Whether calls that nobody returns from go round, as where a recursion does not end, is asked of few of them.
+        let is_shallow = self.frames.open().len() <= DEEPEST;
+        let is_one = |it: &Round| is_shallow && self.decoded >= known && it.symbols <= left;
         let round = decoder.round().filter(is_one);
         let most = round.map_or(left.min(BATCH as u64), |it| it.symbols) as usize;
         let before = round.map(|_| (self.standing(meaning), self.counts()));
+        if batch.len() < most {
+            batch.resize(most, 0);
+        }
         let (count, outcome) = decoder.fill(bytes, &mut batch[..most]);
         let mut step = Step {
             symbols: &batch[..count],

@@ -60,7 +60,7 @@ pub const MARGIN: u32 = 2048;
 /// Most symbols that are put behind the history before it is known how far they were predicted.
 pub const MOST_STAGED: usize = 1024;
 /// Rounds of more symbols are not told.
-const MOST_ROUND: u32 = 512;
+const MOST_ROUND: u32 = 1 << 14;
 /// Where a run goes round, it does so in as many whole distances as are at least this long.
 const SHORT_SPAN: u32 = 256;
 
@@ -312,7 +312,7 @@ impl<T: Memory, H: Memory> Model<T, H> {
         let is_long = self.aimed && self.run >= 2 * S::KEPT;
         is_long
             .then(|| self.span())
-            .filter(|span| (1..=MOST_ROUND).contains(span))
+            .filter(|span| (1..=MOST_ROUND).contains(span) && u64::from(*span) <= S::KEPT)
     }
 
     /// Goes on over symbols that are whole rounds.

@@ -93,6 +93,8 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
         "buf:B partitions:i count:. datatype:T source:p tag:g comm:C info:. request:q",
     ),
     ("Pready", "partition:i request:R"),
+    ("Pready_range", "partition_low:i partition_high:i request:R"),
+    ("Pready_list", "length:i array_of_partitions:Y request:R"),
     ("Parrived", "request:R partition:i flag:f"),
     // Completion.
     ("Wait", "request:Q status:s"),

@@ -26,7 +26,8 @@ impl Said {
         self.are_over(&unseen);
     }
 
-    /// A call waits for requests: of persistent receives that do not run it waits for nothing.
+    /// A call waits for requests: of persistent ones that do not run it waits for nothing. Of sends only those are kept that had
+    /// been started before: it is usual to wait first and to start then.
     pub(super) fn rests(&mut self, named: &Named, name: &Arc<str>, event: u64) {
         let idle = named
             .handles
@@ -37,10 +38,12 @@ impl Said {
             let unstarted = &mut self.conversation.unstarted;
             for kind in kinds {
                 let is_new = |all: &[_]| all.iter().all(|it: &Unstarted| it.0 != *kind);
-                if matches!(kind, PartKind::Receive { .. })
-                    && unstarted.len() < MOST_UNSTARTED
-                    && is_new(unstarted)
-                {
+                let is_told = match kind {
+                    PartKind::Receive { .. } => true,
+                    PartKind::Send { .. } => self.requests.was_started(*handle),
+                    _ => false,
+                };
+                if is_told && unstarted.len() < MOST_UNSTARTED && is_new(unstarted) {
                     unstarted.push((kind.clone(), name.clone(), self.trace, event));
                 }
             }

@@ -39,6 +39,13 @@ impl Arguments<'_> {
         })
     }
 
+    /// Whether a round is over since `lap`.
+    pub(super) fn is_at_end_of(&self, lap: &Lap) -> bool {
+        let symbols = self.events.symbols() - lap.symbols;
+        let is_like = self.events.was_leaf() == lap.was_leaf;
+        symbols > lap.of_round || symbols == lap.of_round && is_like
+    }
+
     /// Passes over rounds that are sure to be as the one since `lap`, events and records: how many. `None` where that
     /// is not over.
     pub(crate) fn pass(&mut self, lap: &Lap) -> Option<u64> {
