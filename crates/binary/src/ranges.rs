@@ -264,7 +264,7 @@ impl<'a> Image<'a> {
         found.retain(|frame| {
             let keep = frame.address >= end;
             if keep {
-                end = frame.address + frame.size;
+                end = frame.address.saturating_add(frame.size);
             }
             keep
         });

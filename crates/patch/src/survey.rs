@@ -316,7 +316,12 @@ impl<'a> Survey<'a> {
         let constant: Vec<(u64, u64)> = image
             .loaded_sections()
             .filter(|section| section.name == b".got")
-            .map(|section| (section.address, section.address + section.size))
+            .map(|section| {
+                (
+                    section.address,
+                    section.address.saturating_add(section.size),
+                )
+            })
             .collect();
         let mut ways_out = std::mem::take(&mut self.ways_out);
         for way in &mut ways_out {

@@ -67,6 +67,20 @@ fn every_flipped_byte_of_the_headers() {
     }
 }
 
+/// `libFuzzer` found one whose end is no address.
+#[test]
+fn sections_at_the_end_of_all_addresses() {
+    let Some(bytes) = program() else { return };
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let table = usize::try_from(number(40)).unwrap();
+    let count = usize::from(u16::from_le_bytes([bytes[60], bytes[61]]));
+    for header in (0..count).map(|it| table + 64 * it) {
+        let mut damaged = bytes.clone();
+        damaged[header + 16..header + 24].copy_from_slice(&(u64::MAX - 3).to_le_bytes());
+        ask(&damaged);
+    }
+}
+
 #[test]
 fn what_is_no_program_is_told() {
     let refusal = |bytes: &[u8]| check_program(bytes).unwrap_err().to_string();
