@@ -2,7 +2,7 @@
 //! run that came to its end; and of a run that MPI ended, with what was given to the call.
 
 use lockstep_testkit::command::few_at_once;
-use lockstep_testkit::mpi::{Mpi, few_at_once, one_at_a_time, with_lines};
+use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
 use lockstep_testkit::{Recording, Scratch};
 
 /// A mistake, and what the sentence says, where `@text@` is the line of the source with that text.
