@@ -117,7 +117,9 @@ impl Rounds {
     /// Whether going on as from `before` to here adds the same again, and again.
     pub fn follows(&self, before: &Self) -> bool {
         let under_way = |it: &Self| [0, 1].map(|at| it.counts[at] - it.before[at]);
-        let is_steady = self.begun == before.begun || under_way(self) == under_way(before);
+        // Without a header, calls are counted, and no round is measured.
+        let is_steady =
+            !self.is_header || self.begun == before.begun || under_way(self) == under_way(before);
         let is_more = |at: usize| self.counts[at] >= before.counts[at];
         (self.entered, self.is_shown) == (before.entered, before.is_shown)
             && self.begun >= before.begun

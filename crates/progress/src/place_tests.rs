@@ -28,6 +28,35 @@ fn an_earlier_iteration_is_behind() {
     assert_eq!(compare(&a, &b, &[]), Some(Less));
 }
 
+/// That the last calls come so often costs nothing, though the loop around them is entered where it has no header.
+#[test]
+fn trip_counts_cost_nothing() {
+    let asks = |times: usize| format!("{} MPI_Irecv ", "MPI_Testany ".repeat(times));
+    let text = |last: usize| {
+        let before: String = [3, 1, 2, 7].map(asks).concat();
+        format!(
+            "main( MPI_Init {} {before} {} MPI_Testany!",
+            "MPI_Irecv ".repeat(4),
+            "MPI_Testany ".repeat(last)
+        )
+    };
+    let at = |text: &str| {
+        let mut forest = Forest::new();
+        let moment = Moment::from(tree(&mut forest, text));
+        Program::new(&forest, &[moment]).coordinates(moment)
+    };
+    // As walked one by one, and as multiplied.
+    let (few, many) = (at(&text(2)), at(&text(50_000)));
+    let turns = |it: &crate::place::Coordinates| it.levels[1].loops.clone();
+    let (few, many) = (turns(&few), turns(&many));
+    assert_eq!(few.len(), many.len());
+    for (few, many) in few.iter().zip(&many) {
+        let more = if few.index == 0 { 0 } else { 49_998 };
+        assert_eq!(many.iteration, few.iteration + more);
+        assert_eq!((many.index, many.entered), (few.index, few.entered));
+    }
+}
+
 #[test]
 fn what_leads_to_the_other_is_behind() {
     let whole = "main( step( f g ) reduce step( f g ) reduce )";

@@ -561,24 +561,30 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
     let progress = facts.progress;
     let kind = if progress.is_mpi { "ranks" } else { "threads" };
     let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
-    let text = match progress.tasks.values().all(|it| over(it.activity)) {
+    let are_over = progress.tasks.values().all(|it| over(it.activity));
+    let killed = killed(progress).filter(|_| !are_over);
+    let is_killed = killed.is_some();
+    let text = match are_over {
         true => format!(
             "no task hangs: all {} {kind} came to their end",
             progress.tasks.len()
         ),
-        false => match killed(progress) {
-            Some(text) => text,
-            None => "no task is seen to hang".to_owned(),
-        },
+        false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
+    };
+    // Where MPI may have ended the job for it, that comes first.
+    let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
+        true => format!("{what}; {text}"),
+        false => format!("{text}; but {what}"),
     };
     match progress.mismatches.first() {
-        Some(mismatch) => format!("{text}; but {}", mismatched(facts, mismatch)),
+        Some(mismatch) => with(mismatched(facts, mismatch), true),
         None => match (potential, progress.loose.first()) {
-            (Some(potential), _) => format!("{text}; but {potential}"),
+            (Some(potential), _) => with(potential.to_owned(), false),
             (None, Some(loose)) => {
                 let not_started = strays::not_started(facts, loose);
                 let why = not_started.map_or(String::new(), |it| format!("; {it}"));
-                format!("{text}; but {}{why}", loose.sentence())
+                let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
+                with(format!("{}{why}", loose.sentence()), may_end_it)
             }
             (None, None) => text,
         },
