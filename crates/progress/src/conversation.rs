@@ -313,6 +313,7 @@ impl Said {
         let name = found.name.clone();
         let (mut parts, event) = (found.parts.clone(), found.event);
         let line = found.line.clone();
+        self.conversation.together = found.together;
         parts.extend(self.add(probes));
         let operation = self.conversation.operations.len();
         self.conversation.operations.push(Operation {

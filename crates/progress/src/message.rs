@@ -297,6 +297,8 @@ pub struct Conversation {
     /// What it asks for again and again, without an answer: an operation that is pending though its
     /// calls return.
     pub polled: Option<usize>,
+    /// Parts of these that it asks for together (`MPI_Testall`): one of them alone is no answer.
+    pub together: Vec<Vec<usize>>,
     /// Where it began to, if that was recorded.
     pub polled_at: Option<Arc<SourceLine>>,
     /// Its threads, the first first; none where only that is known.
@@ -659,6 +661,9 @@ impl Conversation {
         let polled = other.polled.map(|it| it + operations);
         if self.polled.is_none() {
             (self.polled, self.polled_at) = (polled, other.polled_at);
+            let together = other.together.into_iter();
+            let shifted = together.map(|it| it.into_iter().map(|part| part + parts).collect());
+            self.together = shifted.collect();
         }
     }
 }

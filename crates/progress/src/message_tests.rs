@@ -295,6 +295,29 @@ fn the_order_of_several_threads_is_not_known() {
     assert_eq!(other.waiting().stuck, [0, 1].into());
 }
 
+/// Who asks for two messages together has no answer by one of them.
+#[test]
+fn what_is_asked_for_together_is_needed_together() {
+    let job = |together: Vec<Vec<usize>>, sent: &[u32]| {
+        let mut job = Job::default();
+        let both = vec![send(1, 3, Mode::Synchronous), send(2, 3, Mode::Synchronous)];
+        job.call(0, "MPI_Testall", both, false);
+        let conversation = job.0.get_mut(&0).expect("a task");
+        conversation.operations[0].waits = Waits::Any(vec![0, 1]);
+        (conversation.polled, conversation.together) = (Some(0), together);
+        for task in [1, 2] {
+            let tag = if sent.contains(&task) { 3 } else { 4 };
+            let part = vec![receive(Peer::Task(0), Some(tag))];
+            job.call(task, "MPI_Recv", part, false);
+        }
+        job.waiting().stuck
+    };
+    let group = || vec![vec![0, 1]];
+    assert_eq!(job(group(), &[1]), [0, 2].into());
+    assert!(job(Vec::new(), &[1]).is_empty());
+    assert!(job(group(), &[1, 2]).is_empty());
+}
+
 /// Of a ring of which each tells its own edges.
 #[test]
 fn an_edge_that_only_one_end_tells() {

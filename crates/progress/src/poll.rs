@@ -36,11 +36,15 @@ struct Asker {
 struct Asked {
     parts: Vec<usize>,
     probes: Vec<PartKind>,
+    /// Whether it asks for all of them together (`MPI_Testall`).
+    together: bool,
 }
 
 /// What a thread that polls waits for: any of these.
 pub(crate) struct Polled {
     pub parts: Vec<usize>,
+    /// Of these, such as it asks for together.
+    pub together: Vec<Vec<usize>>,
     pub probes: Vec<PartKind>,
     /// The function by which it asks.
     pub name: Arc<str>,
@@ -67,7 +71,11 @@ impl Polls {
                 times: 1,
             }),
         }
-        let asked = Asked { parts, probes };
+        let asked = Asked {
+            parts,
+            probes,
+            together: name.ends_with("Testall"),
+        };
         if self.asked.contains(&asked) {
             return;
         }
@@ -143,6 +151,9 @@ impl Polls {
         let is_waiting = self.times >= OFTEN && !self.too_many;
         is_waiting.then(|| Polled {
             parts: self.asked.iter().flat_map(|it| it.parts.clone()).collect(),
+            together: (self.asked.iter().filter(|it| it.together))
+                .map(|it| it.parts.clone())
+                .collect(),
             probes: self.asked.iter().flat_map(|it| it.probes.clone()).collect(),
             name: asker.name.clone(),
             event: asker.event,

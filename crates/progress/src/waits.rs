@@ -221,6 +221,41 @@ impl Builder<'_> {
             Waits::All(parts) => (true, parts),
             Waits::Any(parts) => (false, parts),
         };
+        let polled = conversation
+            .polled
+            .and_then(|it| conversation.operations.get(it));
+        let groups: &[Vec<usize>] = match polled {
+            Some(it) if !all && std::ptr::eq(it, operation) => &conversation.together,
+            _ => &[],
+        };
+        if groups.is_empty() {
+            return self.parts(task, conversation, all, parts);
+        }
+        // Any of these, or all of some.
+        let is_apart = |part: &&usize| !groups.iter().any(|it| it.contains(part));
+        let apart: Vec<usize> = parts.iter().filter(is_apart).copied().collect();
+        let mut needs = Vec::new();
+        if !apart.is_empty() {
+            needs.push(self.parts(task, conversation, false, &apart));
+        }
+        for group in groups {
+            needs.push(self.parts(task, conversation, true, group));
+        }
+        if needs.iter().any(|it| it.all && it.on.is_empty()) {
+            return NOW;
+        }
+        let on = needs.into_iter().map(|node| self.node(node)).collect();
+        Node { all: false, on }
+    }
+
+    /// What it needs to have all of these parts, or any of them.
+    fn parts(
+        &mut self,
+        task: u32,
+        conversation: &Conversation,
+        all: bool,
+        parts: &[usize],
+    ) -> Node {
         let open = || {
             parts
                 .iter()
