@@ -80,12 +80,14 @@ impl Matching {
         let mut matching = Self::default();
         let mut messages: FxHashMap<Way, VecDeque<Message>> = FxHashMap::default();
         let mut ways: FxHashMap<(CommunicatorId, u32), Vec<Way>> = FxHashMap::default();
+        let mut threaded = FxHashSet::default();
         for (task, conversation) in tasks {
             let before = conversation.settled.iter();
             let before = before.map(|(communicator, count)| ((*communicator, *task), *count));
             matching.begun.extend(before);
             if conversation.is_threaded() {
                 matching.unordered.extend(shared(conversation));
+                threaded.insert(*task);
             }
         }
         let mut last = Vec::new();
@@ -111,7 +113,9 @@ impl Matching {
                 PartKind::Collective(share) => {
                     // Whichever thread calls it, it is the last of all.
                     match share.communicator {
-                        Some(communicator) if &*share.name == "MPI_Finalize" => {
+                        Some(communicator)
+                            if &*share.name == "MPI_Finalize" && threaded.contains(&task) =>
+                        {
                             last.push((communicator, id));
                         }
                         Some(communicator) => matching.share(communicator, id),

@@ -34,7 +34,13 @@ pub(crate) fn sentence(facts: &Facts<'_>, potential: Option<&str>) -> String {
     }
     let least = least(progress);
     let text = match progress.kind {
-        Kind::None => quiet(facts, potential),
+        Kind::None => {
+            let (reason, text) = quiet(facts, potential);
+            return match reason {
+                Some(reason) => format!("{}; {text}", with_cause(progress, reason)),
+                None => with_cause(progress, text),
+            };
+        }
         Kind::Deadlock => with_misfit(facts, deadlock(facts), &least),
         Kind::Livelock if !progress.waiting.stuck.is_empty() => deadlock(facts),
         Kind::Livelock | Kind::Slow => with_misfit(facts, held_up(progress), &least),
@@ -557,7 +563,8 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
     text
 }
 
-fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
+/// What is said of a run that does not hang; and where it was ended from outside, why MPI may have done that.
+fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String) {
     let progress = facts.progress;
     let kind = if progress.is_mpi { "ranks" } else { "threads" };
     let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
@@ -571,10 +578,9 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
         ),
         false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
     };
-    // Where MPI may have ended the job for it, that comes first.
     let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
-        true => format!("{what}; {text}"),
-        false => format!("{text}; but {what}"),
+        true => (Some(what), text.clone()),
+        false => (None, format!("{text}; but {what}")),
     };
     match progress.mismatches.first() {
         Some(mismatch) => with(mismatched(facts, mismatch), true),
@@ -586,7 +592,7 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> String {
                 let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
                 with(format!("{}{why}", loose.sentence()), may_end_it)
             }
-            (None, None) => text,
+            (None, None) => (None, text),
         },
     }
 }
