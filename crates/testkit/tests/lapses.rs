@@ -394,7 +394,8 @@ fn of_a_run_that_mpi_ended() {
         ),
         ("early", "; no process had called MPI_Init"),
     ];
-    few_at_once(&cases, |(lapse, says)| {
+    // One at a time: beside others, Open MPI's launcher may not come to its end where MPI ended a rank.
+    for (lapse, says) in cases {
         let recording = run(mpi, &scratch, lapse);
         assert_ne!(
             recording.outcome.status, 0,
@@ -405,5 +406,5 @@ fn of_a_run_that_mpi_ended() {
         let verdict = progress["verdict"].as_str().expect("a sentence");
         let says = expected(says);
         assert!(verdict.contains(&says), "{lapse}: {says}\n{progress:#}");
-    });
+    }
 }
