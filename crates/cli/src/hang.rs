@@ -39,7 +39,7 @@ struct Reading {
     events: u64,
     /// How many ends of processes were known.
     ends: usize,
-    /// Processes that were there, and their ranks.
+    /// Processes of this host that were there, and their ranks.
     there: Vec<(u32, Option<u32>)>,
     /// Whether others were there before.
     is_ended: bool,
@@ -55,6 +55,10 @@ const BUSY: f64 = 0.05;
 /// What the kernel says of a process of this host; `None` of those that are gone.
 fn status(pid: u32) -> Option<Stat> {
     Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn is_alive(pid: u32) -> bool {
+    status(pid).is_some_and(|it| it.state != b'Z')
 }
 
 /// `; rank 3 is stopped by a signal`, of ranks that somebody stopped: they hang for no reason of their own.
@@ -124,9 +128,11 @@ impl Hang {
             run.traces().next()?;
             let there = |process: &&Process| process.end.kind == EndKind::Running;
             let is_ended = !run.processes.iter().all(|it| there(&it));
+            // Of other hosts nothing is known but what the run says.
             let there = run.processes.iter().filter(there);
-            let found = self.follower.analyse(&run);
+            let there = there.filter(|it| is_alive(it.pid));
             let there = there.map(|it| (it.pid, it.rank)).collect();
+            let found = self.follower.analyse(&run);
             // Reading takes no more than half of our time, unless it is about to be certain.
             let is_definite = found.hang && found.kind == Kind::Deadlock;
             let pause = match is_definite {
@@ -177,10 +183,10 @@ impl Watcher for Hang {
             }
             return None;
         }
-        // Reading what was new took its time: where a process ended meanwhile, the next look tells more.
-        let has_ended =
-            |(pid, _): &(u32, Option<u32>)| status(*pid).is_none_or(|it| it.state == b'Z');
-        if standing != Standing::Hangs(Kind::Deadlock) && there.iter().any(has_ended) {
+        // Reading what was new took its time: where a process ended meanwhile, it is read again.
+        let are_alive = there.iter().all(|(pid, _)| is_alive(*pid));
+        if standing != Standing::Hangs(Kind::Deadlock) && !are_alive {
+            self.reading = None;
             return None;
         }
         found.settle(standing);

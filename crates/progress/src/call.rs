@@ -444,10 +444,10 @@ fn amounts(stem: &str, event: &Resolved, types: &Datatypes, me: u32) -> Option<A
             Amounts { sent, expected }
         }
         "dist_graph_create_adjacent" => {
-            let among = |ranks| Some(Amount::Among(whole(event, ranks)?.into(), "edges".into()));
+            let edges = |ranks| Some(Amount::Edges(whole(event, ranks)?.into()));
             Amounts {
-                sent: among("destinations"),
-                expected: among("sources"),
+                sent: edges("destinations"),
+                expected: edges("sources"),
             }
         }
         _ => return None,

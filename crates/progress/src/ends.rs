@@ -286,6 +286,20 @@ pub(crate) mod tests {
         }
     }
 
+    #[test]
+    fn an_exception_that_nobody_catches() {
+        let is_crash = |stack: &[&str]| ends_in_a_crash(&ended(0, 0, stack).stack);
+        assert!(is_crash(&[
+            "std::__throw_out_of_range_fmt(char const*, ...)"
+        ]));
+        assert!(is_crash(&["MPI_Send", "__cxa_throw"]) && is_crash(&["abort"]));
+        assert!(!is_crash(&["__cxa_throw", "MPI_Send"]) && !is_crash(&[]));
+        // The program's own, of that name.
+        let mut own = ended(0, 0, &["std::__throw_own"]).stack[0].clone();
+        own.imported = false;
+        assert!(!ends_in_a_crash(&[own]));
+    }
+
     /// Of tasks 0 and 1, which wait for each other, and 2, which does not, those that crashed.
     fn crashes(tasks: [Task; 3]) -> Vec<u32> {
         crashes_of(false, tasks)

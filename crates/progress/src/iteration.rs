@@ -343,3 +343,29 @@ pub(crate) fn said(
     }
     said
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else each of a billion calls is walked by itself.
+    #[test]
+    fn a_call_as_the_one_before_follows() {
+        for is_header in [false, true] {
+            let mut it = Rounds::new(3, is_header);
+            let mut step = || {
+                it.pass(3, true);
+                it.call(3, true);
+                it
+            };
+            let (_, before, now) = (step(), step(), step());
+            assert!(now.follows(&before), "{is_header}");
+            let mut more = now;
+            more.repeat(&before, 10);
+            for _ in 0..10 {
+                step();
+            }
+            assert_eq!(more, it, "{is_header}");
+        }
+    }
+}

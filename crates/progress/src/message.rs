@@ -190,21 +190,18 @@ pub enum Amount {
     Same(i64, Unit),
     /// By rank.
     Each(Arc<[i64]>, Unit),
-    /// One for each rank of a list, as often as it is there.
-    Among(Arc<[i64]>, Unit),
+    /// An edge of a graph for each rank of a list, as often as it is there.
+    Edges(Arc<[i64]>),
 }
 
 impl Amount {
-    /// That of a rank, and of what.
+    /// That of a rank, and of what; edges are no elements.
     #[must_use]
     pub fn of(&self, rank: u32) -> Option<(i64, &Unit)> {
         match self {
             Self::Same(count, unit) => Some((*count, unit)),
             Self::Each(counts, unit) => Some((*counts.get(rank as usize)?, unit)),
-            Self::Among(ranks, unit) => {
-                let times = ranks.iter().filter(|it| **it == i64::from(rank)).count();
-                Some((i64::try_from(times).ok()?, unit))
-            }
+            Self::Edges(_) => None,
         }
     }
 }

@@ -283,6 +283,19 @@ fn the_order_of_several_threads_is_not_known() {
     conversation.operations.truncate(2);
     conversation.parts.truncate(2);
     assert_eq!(behind.waiting().waits.len(), 1);
+    // Two of its threads are in it at once.
+    let mut twice = job("MPI_Allreduce");
+    let conversation = twice.0.get_mut(&0).expect("a task");
+    conversation.parts[0].complete = false;
+    conversation.operations[0].returned = false;
+    conversation.pending.push(0);
+    let matching = Matching::new(&twice.0);
+    let found = mismatches(&twice.0, &twice.members(), &matching);
+    let both = |it: &(String, Vec<crate::PartId>)| it.1.iter().any(|it| it.task == 0);
+    assert!(
+        found.len() == 1 && found[0].sides.iter().all(both),
+        "{found:#?}"
+    );
     // And for nobody, if another one is in another operation.
     let mut other = job("MPI_Allreduce");
     let conversation = other.0.get_mut(&1).expect("a task");
@@ -328,8 +341,8 @@ fn an_edge_that_only_one_end_tells() {
             let PartKind::Collective(mut share) = collective(name, Shape::All, None) else {
                 unreachable!("a collective operation");
             };
-            let among = |ranks: &[i64]| Some(Amount::Among(ranks.into(), "edges".into()));
-            let (sent, expected) = (among(to), among(from));
+            let edges = |ranks: &[i64]| Some(Amount::Edges(ranks.into()));
+            let (sent, expected) = (edges(to), edges(from));
             share.amounts = Some(Amounts { sent, expected }.into());
             job.call(task, name, vec![PartKind::Collective(share)], true);
         }

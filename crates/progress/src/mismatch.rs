@@ -187,7 +187,7 @@ fn unequal(shares: &[(PartId, &Collective)]) -> Option<Vec<(String, Vec<PartId>)
         .iter()
         .filter_map(|(id, it)| Some((id, it.amounts.as_ref()?.sent.as_ref()?)));
     // Those are looked at edge by edge.
-    let senders = senders.filter(|(_, it)| !matches!(it, Amount::Among(..)));
+    let senders = senders.filter(|(_, it)| !matches!(it, Amount::Edges(_)));
     let mut pairs = senders.flat_map(|(from, sent)| {
         let receivers = shares
             .iter()
@@ -216,7 +216,7 @@ fn unpaired(
     members: &[u32],
 ) -> Option<Vec<(String, Vec<PartId>)>> {
     let listed = |amount: &Option<Amount>| match amount {
-        Some(Amount::Among(ranks, _)) => Some(ranks.clone()),
+        Some(Amount::Edges(ranks)) => Some(ranks.clone()),
         _ => None,
     };
     let named = |rank: &i64| usize::try_from(*rank).ok().and_then(|it| members.get(it));

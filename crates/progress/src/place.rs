@@ -534,28 +534,17 @@ impl Shown {
     /// Walks over a list, in time that does not depend on trip counts.
     fn walk(&self, forest: &Forest, items: &[Item], path: &mut Path) {
         for item in items {
-            let (mut left, mut passes) = (item.times, 0u64);
-            // Where it was after so many passes, some powers of two.
-            let mut mark: Option<(Path, u64)> = None;
+            let (mut left, mut passes) = (item.times, 0);
             while left > 0 {
+                let before = path.clone();
                 self.walk_one(forest, item.node, path);
                 left -= 1;
                 passes += 1;
                 // Twice through the same, from the same place, changes counters alike (or sets them
-                // to the same): the rest is a multiplication. Loops that share a header may take turns, so that it is the
-                // same after several passes only.
-                if let Some((before, at)) = &mark
-                    && path.follows(before)
-                {
-                    let together = passes - at;
-                    path.repeat(before, left / together);
-                    for _ in 0..left % together {
-                        self.walk_one(forest, item.node, path);
-                    }
+                // to the same): the rest is a multiplication.
+                if passes > 1 && path.follows(&before) {
+                    path.repeat(&before, left);
                     break;
-                }
-                if passes.is_power_of_two() && left > 0 {
-                    mark = Some((path.clone(), passes));
                 }
             }
         }

@@ -28,9 +28,9 @@ fn an_earlier_iteration_is_behind() {
     assert_eq!(compare(&a, &b, &[]), Some(Less));
 }
 
-/// That the last calls come so often costs nothing, though the loop around them is entered where it has no header.
+/// Of a loop within one that is entered where it has no header.
 #[test]
-fn trip_counts_cost_nothing() {
+fn the_last_calls_are_counted_however_often_they_come() {
     let asks = |times: usize| format!("{} MPI_Irecv ", "MPI_Testany ".repeat(times));
     let text = |last: usize| {
         let before: String = [3, 1, 2, 7].map(asks).concat();

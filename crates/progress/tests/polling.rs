@@ -28,6 +28,8 @@ enum Asking {
     Idly(u32),
     /// `MPI_Waitany` of requests that are over.
     OfNothing(u32),
+    /// Nothing: it computes, in rounds of 602 symbols.
+    Computing(u32),
     /// It gets an answer, and receives.
     Answered,
 }
@@ -104,6 +106,13 @@ impl Writing {
             Asking::OfNothing(times) => {
                 for _ in 0..times {
                     self.whole("MPI_Waitany", &[2, 2, NULL, NULL], &[UNDEFINED]);
+                }
+            }
+            Asking::Computing(times) => {
+                for _ in 0..times {
+                    self.call("poll", &[]);
+                    (0..300).for_each(|_| self.whole("work", &[], &[]));
+                    self.builder.ret(None).unwrap();
                 }
             }
             Asking::Answered => {
@@ -281,6 +290,17 @@ fn asking_for_two_things() {
 fn asking_and_looking_around() {
     use Asking::{Answered, Idly, Plain};
     check("idly", &[Idly(70_000), Answered, Plain(140_000)]);
+}
+
+/// What a rank computes between its calls of MPI goes round, too.
+#[test]
+fn asking_after_long_rounds() {
+    use Asking::{Answered, Computing, Plain};
+    check("rounds", &[Computing(700), Plain(140_000)]);
+    check(
+        "between",
+        &[Answered, Computing(703), Answered, Computing(2), Plain(500)],
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use lockstep_testkit::command::few_at_once;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Scratch, record};
+use lockstep_testkit::{Recording, Scratch, record};
 use std::path::Path;
 
 /// A mistake, how it hangs, and parts of the sentence.
@@ -421,10 +421,7 @@ fn check_with(mpi: Mpi, source: &str, flags: &[&str], patience: &str, cases: &[C
 fn check_case(mpi: Mpi, program: &Path, patience: &str, case: &Case) {
     let (bug, kind, says) = case;
     let scratch = Scratch::new("bugs");
-    let mut words = mpi.launch(4);
-    words.extend([program.display().to_string(), (*bug).to_owned()]);
-    let options = ["--hang", patience, "--on-hang", "stop"];
-    let recording = record(&scratch, &options, &words);
+    let recording = run(mpi, &scratch, (program, bug), 4, Some(patience));
     let live = &recording.outcome.stderr;
     assert_eq!(
         recording.outcome.status, 1,
@@ -441,6 +438,33 @@ fn check_case(mpi: Mpi, program: &Path, patience: &str, case: &Case) {
             "{part}: {told}"
         );
     }
+}
+
+/// A run with so many ranks, which is watched where there is patience.
+fn run(
+    mpi: Mpi,
+    scratch: &Scratch,
+    (program, bug): (&Path, &str),
+    ranks: usize,
+    patience: Option<&str>,
+) -> Recording {
+    let mut words = mpi.launch(ranks);
+    words.extend([program.display().to_string(), bug.to_owned()]);
+    let watched = patience.map(|it| ["--hang", it, "--on-hang", "stop"]);
+    record(scratch, watched.as_ref().map_or(&[], |it| it), &words)
+}
+
+/// The same of a bug of `bugs.c`, alone; none where there is no MPI.
+fn run_alone(
+    scratch: &Scratch,
+    bug: &str,
+    ranks: usize,
+    patience: Option<&str>,
+) -> Option<Recording> {
+    let mpi = Mpi::ALL.into_iter().find(|mpi| mpi.is_here())?;
+    let _one = one_at_a_time();
+    let program = mpi.recipe("bugs.c").flags(C).build();
+    Some(run(mpi, scratch, (&program, bug), ranks, patience))
 }
 
 const C: &[&str] = &["-g", "-O1", "-fopenmp"];
@@ -477,16 +501,10 @@ fn waits_for_no_request() {
 /// Told of what is left, when no thread goes on.
 #[test]
 fn two_threads_in_mpi_at_once() {
-    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+    let scratch = Scratch::new("bugs-serialized");
+    let Some(recording) = run_alone(&scratch, "serialized", 2, Some("60")) else {
         return;
     };
-    let _one = one_at_a_time();
-    let scratch = Scratch::new("bugs-serialized");
-    let program = mpi.recipe("bugs.c").flags(C).build();
-    let mut words = mpi.launch(2);
-    words.extend([program.display().to_string(), "serialized".to_owned()]);
-    let options = ["--hang", "60", "--on-hang", "stop"];
-    let recording = record(&scratch, &options, &words);
     let progress = recording.json(&["progress"]);
     let verdict = progress["verdict"].as_str().expect("a sentence");
     assert_eq!(progress["kind"], "deadlock", "{progress:#}");
@@ -538,15 +556,11 @@ fn collectives_of_several_threads() {
         ],
     )];
     check("bugs.c", C, PATIENCE, missing);
-    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+    let scratch = Scratch::new("bugs-singles");
+    let Some(recording) = run_alone(&scratch, "singles", 4, None) else {
         return;
     };
-    let _one = one_at_a_time();
-    let scratch = Scratch::new("bugs-singles");
-    let program = mpi.recipe("bugs.c").flags(C).build();
-    let mut words = mpi.launch(4);
-    words.extend([program.display().to_string(), "singles".to_owned()]);
-    let progress = record(&scratch, &[], &words).json(&["progress"]);
+    let progress = recording.json(&["progress"]);
     let verdict = "no task hangs: all 4 ranks came to their end";
     assert_eq!(progress["verdict"], verdict, "{progress:#}");
     assert_eq!(
@@ -588,15 +602,11 @@ fn in_fortran() {
 
 #[test]
 fn a_rank_that_dies_is_named_though_only_the_launcher_saw_it() {
-    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+    let scratch = Scratch::new("bugs-dies");
+    let Some(recording) = run_alone(&scratch, "dies", 4, None) else {
         return;
     };
-    let _one = one_at_a_time();
-    let scratch = Scratch::new("bugs-dies");
-    let mut words = mpi.launch(4);
-    let program = mpi.recipe("bugs.c").flags(C).build();
-    words.extend([program.display().to_string(), "dies".to_owned()]);
-    let progress = record(&scratch, &[], &words).json(&["progress"]);
+    let progress = recording.json(&["progress"]);
     let verdict = progress["verdict"].as_str().expect("a sentence");
     assert!(
         verdict.starts_with("rank 2 ended (signal 11"),
@@ -606,16 +616,11 @@ fn a_rank_that_dies_is_named_though_only_the_launcher_saw_it() {
 
 #[test]
 fn a_rank_that_was_stopped_is_told() {
-    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+    let scratch = Scratch::new("bugs-stopped");
+    let Some(recording) = run_alone(&scratch, "stopped", 4, Some(PATIENCE)) else {
         return;
     };
-    let _one = one_at_a_time();
-    let scratch = Scratch::new("bugs-stopped");
-    let mut words = mpi.launch(4);
-    let program = mpi.recipe("bugs.c").flags(C).build();
-    words.extend([program.display().to_string(), "stopped".to_owned()]);
-    let options = ["--hang", PATIENCE, "--on-hang", "stop"];
-    let outcome = record(&scratch, &options, &words).outcome;
+    let outcome = recording.outcome;
     assert_eq!(outcome.status, 1, "{outcome:#?}");
     let told = &outcome.stderr;
     assert!(told.contains("rank 2 is still in raise"), "{told}");
