@@ -27,7 +27,7 @@ pub use debug::debug_file;
 pub use frames::{DebugSections, Frame, Frames};
 pub use image::{Image, Section, Segment};
 pub use imports::Import;
-pub use lines::Lines;
+pub use lines::{Lines, is_of_the_system};
 pub use name::{
     base_name, brief, c_name, display_name, fold_templates, is_standard, original_name,
 };

@@ -34,12 +34,37 @@ impl<'a> Lines<'a> {
         Some(Self { context })
     }
 
-    /// File (as the compiler named it) and line of the instruction at `address`.
+    /// File (as the compiler named it) and line of the instruction at `address`. Of what was inlined from a header of the
+    /// system, where it was inlined into the program's own text: that is what its people look for.
     #[must_use]
     pub fn find(&self, address: u64) -> Option<(String, u32)> {
         let location = self.context.find_location(address).ok()??;
-        Some((location.file?.to_owned(), location.line?))
+        let found = (location.file?.to_owned(), location.line?);
+        match is_of_the_system(&found.0) {
+            true => Some(self.inlined_into(address).unwrap_or(found)),
+            false => Some(found),
+        }
     }
+
+    /// The innermost of the inlined calls around an instruction that is in a file of the program's own.
+    fn inlined_into(&self, address: u64) -> Option<(String, u32)> {
+        let mut frames = self.context.find_frames(address).skip_all_loads().ok()?;
+        while let Some(frame) = frames.next().ok()? {
+            if let Some((file, line)) = frame.location.and_then(|it| it.file.zip(it.line))
+                && !is_of_the_system(file)
+            {
+                return Some((file.to_owned(), line));
+            }
+        }
+        None
+    }
+}
+
+/// Whether a source file is one of the compiler's or the system's: headers of the C++ library, say.
+#[must_use]
+pub fn is_of_the_system(file: &str) -> bool {
+    let is_installed = file.starts_with("/usr/include/") || file.starts_with("/usr/lib");
+    is_installed || file.contains("/include/c++/") || file.contains("/lib/gcc/")
 }
 
 impl std::fmt::Debug for Lines<'_> {

@@ -110,7 +110,7 @@ fn told(finding: &Finding, end: End, faulty: &Run) -> String {
     // The innermost call out of a file that is not the compiler's or the system's.
     let own = open.iter().rev().find_map(|frame| {
         let line = frame.called_at.as_ref()?;
-        (!line.file.starts_with("/usr/")).then(|| {
+        (!line.is_of_the_system()).then(|| {
             let file = line.file.rsplit('/').next().unwrap_or(&line.file);
             let function = faulty.functions.get(frame.function.0 as usize);
             let name = function.map_or("?", |it| it.name.as_str());

@@ -14,6 +14,8 @@ pub struct Stat {
     pub ticks: u64,
     /// Field 22: clock ticks from boot to its start.
     pub start: u64,
+    /// Field 52 of a process that has ended, as `wait` codes it: how it ended, where we may know that.
+    pub status: Option<i32>,
 }
 
 impl Stat {
@@ -26,11 +28,20 @@ impl Stat {
         let mut fields = fields.skip(1);
         let state = *fields.next()?.first()?;
         let (user, system) = (number(fields.nth(10)?)?, number(fields.next()?)?);
-        Some(Self {
+        let start = number(fields.nth(6)?)?;
+        let mut it = Self {
             state,
             ticks: user.checked_add(system)?,
-            start: number(fields.nth(6)?)?,
-        })
+            start,
+            status: None,
+        };
+        if it.is_over() {
+            let last = fields.nth(29).map(<[u8]>::trim_ascii_end);
+            let status = last.and_then(number).and_then(|it| i32::try_from(it).ok());
+            // Whoever may not know it is told 0, as of a process that ended well.
+            it.status = status.filter(|it| *it != 0);
+        }
+        Some(it)
     }
 
     /// Whether nothing of the process is left but how it ended.
@@ -59,6 +70,7 @@ mod tests {
             state: b'S',
             ticks: 42,
             start: 4242,
+            status: None,
         };
         assert_eq!(Stat::parse(line), Some(found));
         assert!(!found.is_over());
@@ -71,6 +83,15 @@ mod tests {
         ] {
             assert_eq!(Stat::parse(broken.as_bytes()), None, "{broken}");
         }
+        let over = |state: char, status: &str| {
+            let line = format!(
+                "7 (a) {state} 1 2 3 4 5 6 7 8 9 10 30 12 13 14 15 16 17 18 4242 {} {status}\n",
+                "0 ".repeat(29).trim_end()
+            );
+            Stat::parse(line.as_bytes()).and_then(|it| it.status)
+        };
+        assert_eq!(over('Z', "139"), Some(139));
+        assert_eq!([over('Z', "0"), over('S', "139"), over('Z', "")], [None; 3]);
         let own = std::fs::read("/proc/self/stat").unwrap_or_default();
         assert!(Stat::parse(&own).is_some_and(|it| !it.is_over() && it.start > 0));
     }

@@ -126,6 +126,63 @@ pub(crate) fn died_of_a_signal(
     }
 }
 
+/// Where the launcher says that a rank was killed, and one was gone well before all others, it is that one: as when memory is
+/// short. The others were ended for it.
+pub(crate) fn killed_first(
+    run: &Run,
+    tasks: &mut BTreeMap<u32, Task>,
+    conversations: &mut BTreeMap<u32, Conversation>,
+) {
+    let signals: Vec<Option<i32>> = tasks
+        .values()
+        .filter(|it| !matches!(it.activity, Activity::Finished))
+        .map(|it| match (it.end.kind, it.end.code) {
+            (EndKind::Killed, _) => Some(SIGKILL),
+            (EndKind::Signalled, code) => code.filter(|it| ENDED_BY_OTHERS.contains(it)),
+            _ => None,
+        })
+        .collect();
+    if signals.len() != tasks.len() || signals.contains(&None) {
+        return;
+    }
+    let mut gone: Vec<(u64, u32)> = Vec::new();
+    for task in tasks.values() {
+        let process = run.processes.iter();
+        let process = process.clone().find(|it| it.name == task.trace.process);
+        let Some(at) = process.and_then(|it| it.gone_at) else {
+            return;
+        };
+        gone.push((at, task.number));
+    }
+    gone.sort_unstable();
+    let [(first, number), (next, _), ..] = gone[..] else {
+        return;
+    };
+    let Some(task) = tasks.get_mut(&number) else {
+        return;
+    };
+    let signal = task.end.code.unwrap_or(SIGKILL);
+    // A launcher that is told to end its job by a signal has another status, but for one whose status is the bare number.
+    let mut statuses = run.processes.iter().filter(|it| !it.is_mpi);
+    let says_so = statuses.any(|it| {
+        let status = it.end.code.filter(|_| it.end.kind == EndKind::Exited);
+        status == Some(128 + signal) || (status, signal) == (Some(SIGKILL), SIGKILL)
+    });
+    if !says_so || next - first < WELL_BEFORE {
+        return;
+    }
+    task.crashed = true;
+    task.activity = Activity::Ended;
+    if let Some(conversation) = conversations.get_mut(&number) {
+        conversation.state = State::Ended;
+    }
+}
+
+const SIGKILL: i32 = 9;
+
+/// In microseconds: processes that are ended together are not gone at once, and whoever looks may come late.
+const WELL_BEFORE: u64 = 200;
+
 /// Functions by which a process sends itself a signal.
 const RAISES: [&str; 4] = ["raise", "kill", "pthread_kill", "__stack_chk_fail"];
 

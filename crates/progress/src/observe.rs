@@ -3,7 +3,7 @@
 use crate::analysis::{Activity, Place, Polling, Task};
 use crate::builds::Renamed;
 use crate::ends::{
-    died_of_a_signal, ends_in_a_crash, is_crash, is_mpi, lost_their_launcher, state,
+    died_of_a_signal, ends_in_a_crash, is_crash, is_mpi, killed_first, lost_their_launcher, state,
 };
 use crate::message::{Conversation, Membership, State};
 use crate::place::{Moment, open};
@@ -142,6 +142,7 @@ impl Observed {
         let is_known = run.lost_its_launcher();
         lost_their_launcher(is_known, &mut tasks, &mut conversations);
         died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
+        killed_first(run, &mut tasks, &mut conversations);
         note_other_tasks(&tasks, added.as_ref(), &mut notes);
         let observed = Self {
             is_mpi: run.is_mpi,

@@ -187,25 +187,31 @@ fn place_with(group: &Group, given: &str) -> String {
         (Activity::Communication, _) | (_, true) => format!("in {name}{given}"),
         _ => format!("in {}", brief(&name)),
     };
-    if let Some(line) = &frame.called_at {
-        let called = if frame.imported { "at" } else { "called at" };
-        text.push_str(&format!(" {called} {}", file(line)));
-    }
-    if frame.imported
-        && let Some(around) = index.checked_sub(1).map(|it| &group.stack[it])
-    {
-        text.push_str(&format!(" in {}", brief(&around.function)));
-        // Of a library without lines: where the program called it.
-        let mut outer = group.stack[..index].iter().enumerate().rev();
-        if frame.called_at.is_none()
-            && let Some((depth, called, line)) =
-                outer.find_map(|(depth, it)| Some((depth, it, it.called_at.as_ref()?)))
-        {
-            let under = match depth + 1 == index {
-                true => String::new(),
-                false => format!(", under {}", brief(&called.function)),
-            };
-            text.push_str(&format!("{under} called at {}", file(line)));
+    let caller = index.checked_sub(1).map(|it| &group.stack[it]);
+    let caller = caller.filter(|_| frame.imported);
+    // Of a library without lines, or in a header: where the program called it.
+    let own = |it: &Place| it.called_at.clone().filter(|it| !it.is_of_the_system());
+    let mut outer = group.stack[..=index].iter().enumerate().rev();
+    let first = if frame.imported { index } else { index + 1 };
+    match outer.find_map(|(depth, it)| Some((depth, it, own(it)?))) {
+        Some((depth, called, line)) if depth < index => {
+            if let Some(caller) = caller {
+                text.push_str(&format!(" in {}", brief(&caller.function)));
+            }
+            if depth + 1 != first {
+                text.push_str(&format!(", under {}", brief(&called.function)));
+            }
+            text.push_str(&format!(" called at {}", file(&line)));
+        }
+        here => {
+            let here = here.map(|it| it.2).or_else(|| frame.called_at.clone());
+            if let Some(line) = here {
+                let called = if frame.imported { "at" } else { "called at" };
+                text.push_str(&format!(" {called} {}", file(&line)));
+            }
+            if let Some(caller) = caller {
+                text.push_str(&format!(" in {}", brief(&caller.function)));
+            }
         }
     }
     if let Some(leaf) = &group.leaf {

@@ -42,6 +42,11 @@ pub(crate) fn child_start_time(pid: i32) -> Option<u64> {
     stat(pid).map(|it| it.start)
 }
 
+/// How process `pid` ended, as `wait` codes it, where nobody waited for it yet; `None` where it ended well, or nobody tells.
+pub(crate) fn status_left(pid: i32, start: u64) -> Option<i32> {
+    stat(pid).filter(|it| it.start == start)?.status
+}
+
 fn stat(pid: i32) -> Option<Stat> {
     Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -109,5 +114,20 @@ mod tests {
         assert!(started.is_some());
         assert_eq!(child_start_time(pid), started);
         child.wait().expect("its end");
+    }
+
+    #[test]
+    fn how_a_child_ended_is_there_until_it_is_waited_for() {
+        let mut child = std::process::Command::new("sh");
+        let mut child = child.args(["-c", "exit 3"]).spawn().expect("a child");
+        let pid = child.id().cast_signed();
+        let started = child_start_time(pid).expect("a start");
+        while start_time(pid).is_some() {
+            std::thread::yield_now();
+        }
+        assert_eq!(status_left(pid, started), Some(3 << 8));
+        assert_eq!(status_left(pid, started + 1), None);
+        child.wait().expect("its end");
+        assert_eq!(status_left(pid, started), None);
     }
 }

@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +35,67 @@ impl End {
 
     /// Writes `ends/NAME`.
     pub(crate) fn write(self, run: &Path, name: &FileName) {
+        put(run, name, &self.text(""));
+    }
+
+    fn text(self, at: &str) -> String {
         let (kind, code) = match self {
             Self::Exited(code) => ("exited", code),
             Self::Signalled(signal) => ("signalled", signal),
         };
-        let text = format!("{{\"kind\":\"{kind}\",\"code\":{code}}}\n");
-        let place = run.join("ends").join(name.end());
-        let draft = run.join("ends").join(format!(".{}", name.end()));
-        // The end is a convenience: without it, the process's own word counts.
-        let _ = crate::put(&draft, &place, text.as_bytes());
+        format!("{{\"kind\":\"{kind}\",\"code\":{code}{at}}}\n")
     }
 }
+
+fn put(run: &Path, name: &FileName, text: &str) {
+    let place = run.join("ends").join(name.end());
+    let draft = run.join("ends").join(format!(".{}", name.end()));
+    // The end is a convenience: without it, the process's own word counts.
+    let _ = crate::put(&draft, &place, text.as_bytes());
+}
+
+/// A process that has ended.
+struct Gone {
+    name: FileName,
+    fd: OwnedFd,
+    /// When that was seen, in microseconds since 1970: the first of a job that is gone may be why the others are.
+    at: u128,
+    /// By so many looks it was not known how it ended.
+    asked: u32,
+}
+
+impl Gone {
+    fn new(name: FileName, fd: OwnedFd) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let at = now.unwrap_or_default().as_micros();
+        Self {
+            name,
+            fd,
+            at,
+            asked: 0,
+        }
+    }
+
+    /// Asks how it ended, and writes that down; whether it is worth asking again. Before somebody waits for it `/proc` tells, and
+    /// new kernels do afterwards.
+    fn ask(&mut self, run: &Path) -> bool {
+        let left = crate::process::status_left(self.name.pid, self.name.start);
+        let status = left.or_else(|| crate::pidfd::exit_status(&self.fd));
+        let at = format!(",\"at\":{}", self.at);
+        self.asked += 1;
+        match status {
+            Some(status) => put(run, &self.name, &End::from_status(status).text(&at)),
+            None if self.asked == 1 => {
+                put(run, &self.name, &format!("{{\"kind\":\"gone\"{at}}}\n"));
+            }
+            None => {}
+        }
+        status.is_none() && self.asked < MOST_ASKED
+    }
+}
+
+/// So many looks after its end a process is not asked for any more: this kernel does not tell.
+const MOST_ASKED: u32 = 100;
 
 /// The watcher of a run's processes on this host.
 pub(crate) struct Watcher<'scope> {
@@ -110,6 +160,7 @@ fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
     let mut stopped: Option<Instant> = None;
     let mut known = HashSet::new();
     let mut open: HashMap<FileName, OwnedFd> = HashMap::new();
+    let mut gone: Vec<Gone> = Vec::new();
     for looks in 0.. {
         let last = stop.load(Ordering::Acquire)
             && (open.is_empty() || stopped.get_or_insert_with(Instant::now).elapsed() >= grace);
@@ -149,13 +200,11 @@ fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
                 }
             }
         }
-        for name in ended {
-            if let Some(fd) = open.remove(&name)
-                && let Some(status) = crate::pidfd::exit_status(&fd)
-            {
-                End::from_status(status).write(run, &name);
-            }
-        }
+        let ended = ended
+            .into_iter()
+            .filter_map(|name| open.remove_entry(&name));
+        gone.extend(ended.map(|(name, fd)| Gone::new(name, fd)));
+        gone.retain_mut(|it| it.ask(run));
         if last {
             return;
         }
@@ -200,5 +249,7 @@ mod tests {
         assert_eq!(End::from_status(3 << 8), End::Exited(3));
         assert_eq!(End::from_status(9), End::Signalled(9));
         assert_eq!(End::from_status(0x80 | 11), End::Signalled(11));
+        let text = End::Signalled(11).text(",\"at\":7");
+        assert_eq!(text, "{\"kind\":\"signalled\",\"code\":11,\"at\":7}\n");
     }
 }

@@ -234,6 +234,7 @@ fn job(functions: Vec<Function>, threads: impl Iterator<Item = Thread>) -> Run {
                 certain: true,
             },
             coverage: Coverage::default(),
+            gone_at: None,
             losses: Vec::new(),
             threads: vec![thread],
         }

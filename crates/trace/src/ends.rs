@@ -20,7 +20,11 @@ const MOST: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub(crate) struct Seen {
     kind: SeenKind,
+    #[serde(default)]
     code: i32,
+    /// When, in microseconds since 1970.
+    #[serde(default)]
+    pub at: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -28,6 +32,8 @@ pub(crate) struct Seen {
 enum SeenKind {
     Exited,
     Signalled,
+    /// Not how.
+    Gone,
 }
 
 /// Whether a process is there.
@@ -46,18 +52,22 @@ pub(crate) fn settle(
     (kind, code): (u32, u32),
     presence: impl Fn() -> Presence,
 ) -> End {
-    let (kind, code, certain) = if has_successor {
-        (EndKind::Exited, None, true)
-    } else if let Some(seen) = seen {
+    let how = seen.and_then(|seen| {
         let kind = match seen.kind {
             SeenKind::Exited => EndKind::Exited,
             SeenKind::Signalled if seen.code == SIGKILL => EndKind::Killed,
             SeenKind::Signalled => EndKind::Signalled,
+            SeenKind::Gone => return None,
         };
-        (kind, Some(seen.code), true)
+        Some((kind, seen.code))
+    });
+    let (kind, code, certain) = if has_successor {
+        (EndKind::Exited, None, true)
+    } else if let Some((kind, code)) = how {
+        (kind, Some(code), true)
     } else if kind == end::EXITED {
         (EndKind::Exited, Some(code.cast_signed()), true)
-    } else if kind == end::OVER {
+    } else if kind == end::OVER || seen.is_some() {
         (EndKind::Killed, None, false)
     } else {
         match presence() {
@@ -190,6 +200,16 @@ mod tests {
         assert_eq!(
             end(settle(false, None, (end::OVER, 0), || Presence::Here)),
             (EndKind::Killed, None, false)
+        );
+        let gone = seen(r#"{"kind":"gone","at":7}"#);
+        assert_eq!(gone.and_then(|it| it.at), Some(7));
+        assert_eq!(
+            end(settle(false, gone, none, || Presence::OnAnotherHost)),
+            (EndKind::Killed, None, false)
+        );
+        assert_eq!(
+            end(settle(false, gone, (end::EXITED, 3), || Presence::Gone)),
+            (EndKind::Exited, Some(3), true)
         );
         let end_if = |presence| end(settle(false, None, none, || presence));
         assert_eq!(end_if(Presence::Here), (EndKind::Running, None, true));

@@ -38,6 +38,14 @@ pub struct SourceLine {
     pub line: u32,
 }
 
+impl SourceLine {
+    /// Whether it is in a file of the compiler's or the system's, as headers of the C++ library are.
+    #[must_use]
+    pub fn is_of_the_system(&self) -> bool {
+        lockstep_binary::is_of_the_system(&self.file)
+    }
+}
+
 /// A function of the program, or a library function that it calls.
 ///
 /// Its identity across processes and runs is (`image`, `linkage`): the other run is usually another
@@ -196,6 +204,8 @@ pub struct Process {
     pub build: String,
     /// How it ended.
     pub end: End,
+    /// When its recorder saw that it was gone, in microseconds since 1970, where it was there for that.
+    pub gone_at: Option<u64>,
     /// What was recorded of it.
     pub coverage: Coverage,
     /// Events lost, by reason in words.

@@ -647,6 +647,7 @@ impl Opened {
             program: file.facts.program.unwrap_or_default(),
             build: self.build,
             end,
+            gone_at: seen.and_then(|it| it.at),
             coverage,
             losses: losses(&file.losses),
             threads,
