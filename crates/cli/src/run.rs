@@ -106,12 +106,70 @@ pub fn function_name(run: &Run, id: FunctionId) -> String {
     output::printable(&run.function(id).name)
 }
 
-/// The open calls of a trace on one line, outermost first.
+/// The open calls of a trace on one line, outermost first; of a deep recursion how deep it is.
 pub fn open_calls(run: &Run, thread: &Thread) -> String {
-    thread
-        .open
-        .iter()
-        .map(|frame| function_name(run, frame.function))
-        .collect::<Vec<_>>()
-        .join(" > ")
+    let open: Vec<FunctionId> = thread.open.iter().map(|frame| frame.function).collect();
+    let rounds = rounds(&open);
+    let names = rounds.into_iter().map(|(round, times)| {
+        let names: Vec<String> = round.iter().map(|it| function_name(run, *it)).collect();
+        match (times, names.as_slice()) {
+            (1, names) => names.join(" > "),
+            (_, [name]) => format!("{name} ({times} times)"),
+            (_, names) => format!("[{}] ({times} times)", names.join(" > ")),
+        }
+    });
+    names.collect::<Vec<_>>().join(" > ")
+}
+
+/// Takes apart what repeats, up to [`LONGEST_ROUND`] functions that call each other in turn, more than [`FEW_TIMES`].
+fn rounds(open: &[FunctionId]) -> Vec<(&[FunctionId], usize)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < open.len() {
+        let rest = &open[at..];
+        let times = |long: usize| {
+            let again = rest.chunks_exact(long);
+            again.take_while(|it| *it == &rest[..long]).count()
+        };
+        let longest = LONGEST_ROUND.min(rest.len());
+        let round = (1..=longest).map(|long| (long, times(long)));
+        let (long, times) = round
+            .filter(|(_, times)| *times > FEW_TIMES)
+            .max_by_key(|(long, times)| (long * times, std::cmp::Reverse(*long)))
+            .unwrap_or((1, 1));
+        found.push((&rest[..long], times));
+        at += long * times;
+    }
+    found
+}
+
+const LONGEST_ROUND: usize = 8;
+const FEW_TIMES: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recursions_are_told_by_their_depth() {
+        let open =
+            |ids: &[u32]| -> Vec<FunctionId> { ids.iter().copied().map(FunctionId).collect() };
+        let told = |ids: &[u32]| -> Vec<(Vec<u32>, usize)> {
+            let open = open(ids);
+            let rounds = rounds(&open).into_iter();
+            let rounds =
+                rounds.map(|(round, times)| (round.iter().map(|it| it.0).collect(), times));
+            rounds.collect()
+        };
+        assert_eq!(told(&[]), []);
+        assert_eq!(told(&[1, 2, 2, 2]), [1, 2, 2, 2].map(|it| (vec![it], 1)));
+        assert_eq!(
+            told(&[1, 2, 2, 2, 2, 3]),
+            [(vec![1], 1), (vec![2], 4), (vec![3], 1)]
+        );
+        assert_eq!(
+            told(&[1, 2, 3, 2, 3, 2, 3, 2, 3, 2]),
+            [(vec![1], 1), (vec![2, 3], 4), (vec![2], 1)]
+        );
+    }
 }

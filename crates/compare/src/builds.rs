@@ -59,7 +59,52 @@ pub struct Builds {
     pub faulty_only: Vec<String>,
     /// Functions that both builds call, each in its own places.
     pub elsewhere: Vec<String>,
+    /// Where the two seem to be no builds of one program: how many functions of its own each calls, and both.
+    pub strangers: Option<Strangers>,
 }
+
+/// How many of their own functions two programs call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Strangers {
+    /// The normal one.
+    pub normal: usize,
+    /// The faulty one.
+    pub faulty: usize,
+    /// Both of them.
+    pub both: usize,
+}
+
+impl Strangers {
+    /// Builds of one program have most of their functions in common: compilers inline some, people rename some.
+    fn found(trees: &Trees) -> Option<Self> {
+        let (last, normals) = trees.runs.split_last()?;
+        let is_own = |key: &FunctionKey| {
+            let function = trees.forest.function(*key);
+            !function.imported && !STARTS.contains(&function.name.as_str())
+        };
+        let called = |roots: &[NodeId]| -> FxHashSet<FunctionKey> {
+            let calls = tree_calls(&trees.forest, roots).into_iter();
+            calls.map(|(_, it)| it).filter(is_own).collect()
+        };
+        let roots = |run: &Vec<lockstep_calltree::Trace>| run.iter().map(|it| it.root).collect();
+        let normal: Vec<Vec<NodeId>> = normals.iter().map(roots).collect();
+        let (normal, faulty) = (called(&normal.concat()), called(&roots(last)));
+        let both = normal.intersection(&faulty).count();
+        let fewer = normal.len().min(faulty.len());
+        (fewer >= FEWEST && COMMON * both < fewer).then_some(Self {
+            normal: normal.len(),
+            faulty: faulty.len(),
+            both,
+        })
+    }
+}
+
+/// What any program calls.
+const STARTS: [&str; 4] = ["main", "MAIN__", "_init", "_fini"];
+/// Of fewer functions nothing follows.
+const FEWEST: usize = 2;
+/// Of so many, two builds have one in common.
+const COMMON: usize = 5;
 
 /// Whether the program of the last run is another build than that of the others.
 pub(crate) fn are_two(runs: &[&Run]) -> bool {
@@ -87,6 +132,7 @@ pub(crate) fn leave_out(trees: &mut Trees, runs: &[&Run], options: &Options) -> 
     }
     let mut told = Builds {
         by_base_name: trees.names.clones.clone(),
+        strangers: Strangers::found(trees),
         ..Builds::default()
     };
     let once = once(trees, options);
@@ -374,7 +420,14 @@ impl Builds {
     /// What was matched and what was left out, in a sentence.
     #[must_use]
     pub fn note(&self) -> String {
-        let mut note = "the runs are of two builds of the program".to_owned();
+        let mut note = match self.strangers {
+            None => "the runs are of two builds of the program".to_owned(),
+            Some(it) => format!(
+                "expected two runs of one program, found two programs, it seems: of {} functions of its own that the \
+                 normal one calls and {} of the faulty one, they have {} in common; the rest is compared",
+                it.normal, it.faulty, it.both
+            ),
+        };
         if !self.by_base_name.is_empty() {
             note.push_str(&format!(
                 "; compared by their base names: {}",

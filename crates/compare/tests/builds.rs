@@ -135,3 +135,28 @@ fn a_function_that_one_rank_alone_calls_is_no_inlined_one() {
         found.verdict
     );
 }
+
+#[test]
+fn two_programs_are_no_two_builds() {
+    let one = run("1", |trace, _, _| {
+        trace.call("step", |trace| trace.leaf("swap"));
+        trace.leaf("MPI_Send");
+    });
+    let other = run("2", |trace, _, _| {
+        trace.call("give_up", |trace| trace.leaf("rest"));
+        trace.leaf("MPI_Send");
+    });
+    let builds = |faulty: &Run| found(&one, faulty).builds.unwrap();
+    let strangers = builds(&other).strangers.unwrap();
+    assert_eq!(
+        (strangers.normal, strangers.faulty, strangers.both),
+        (2, 2, 0)
+    );
+    assert!(builds(&other).note().contains("found two programs"));
+    // One function that both call is enough of two.
+    let kin = run("2", |trace, _, _| {
+        trace.call("step", |trace| trace.leaf("rest"));
+        trace.leaf("MPI_Send");
+    });
+    assert_eq!(builds(&kin).strangers, None);
+}

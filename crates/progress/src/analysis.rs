@@ -10,8 +10,8 @@ use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
 use crate::loose::{Loose, at_once, loose_ends, loose_ends_so_far, never_finalized};
 use crate::matching::Matching;
-use crate::message::CommunicatorId;
 use crate::message::Conversation;
+use crate::message::{CommunicatorId, Membership};
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::{Normal, Observed};
 use crate::place::{self, Coordinates, Moment, Program};
@@ -172,6 +172,7 @@ pub(crate) struct Facts<'a> {
     pub progress: &'a Progress,
     pub conversations: &'a BTreeMap<u32, Conversation>,
     pub communicators: &'a Communicators,
+    pub membership: &'a Membership,
     pub strays: &'a [Stray],
     pub sites: &'a Sites,
     pub steals: &'a [Race],
@@ -380,7 +381,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         false => displacers.contains(&it.task),
     };
     progress.causes = causes.into_iter().filter(is_cause).collect();
-    progress.communicators = names(&progress.waiting, &observed.communicators);
+    progress.communicators = names(
+        &progress.waiting,
+        &observed.communicators,
+        &observed.membership,
+    );
     let doubts = doubts.iter();
     progress.doubts = doubts
         .filter_map(|it| Some((it.task, call_words::doubted(it, conversations, &sites)?)))
@@ -389,6 +394,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         progress: &progress,
         conversations,
         communicators: &observed.communicators,
+        membership: &observed.membership,
         strays: &strays,
         sites: &sites,
         steals: &steals,
@@ -448,15 +454,21 @@ fn told<'a>(
 /// So many loose ends get their line: looking one up costs a pass over its trace.
 const MOST_LOCATED: usize = 20;
 
-/// Names of the communicators of collective operations that are waited for.
-fn names(waiting: &Waiting, known: &Communicators) -> BTreeMap<CommunicatorId, String> {
+/// Names of the communicators, windows and files of collective operations that are waited for.
+fn names(
+    waiting: &Waiting,
+    known: &Communicators,
+    membership: &Membership,
+) -> BTreeMap<CommunicatorId, String> {
     let ids = waiting.waits.iter().filter_map(|it| match it.why {
-        Why::Collective(_, id) => known.get(id),
+        Why::Collective(_, id) => Some(id),
         _ => None,
     });
-    ids.filter(|it| it.origin != Origin::World)
-        .map(|it| (it.id, known.name(it.id)))
-        .collect()
+    let name = |id: CommunicatorId| match known.get(id) {
+        Some(it) => (it.origin != Origin::World).then(|| known.name(id)),
+        None => membership.named.get(&id).cloned(),
+    };
+    ids.filter_map(|id| Some((id, name(id)?))).collect()
 }
 
 /// So many groups' iterations are looked at closely: that costs a pass over a trace.

@@ -63,9 +63,8 @@ pub(crate) fn begun(
             let received = receive(event, "recvtag", SINGLE);
             return Some(sent.into_iter().chain(received).collect());
         }
-        // A partition at a time: how much there is in all is not recorded.
-        "psend" => send(event, "tag", Mode::Standard, ("", "datatype")),
-        "precv" => receive(event, "tag", ("", "datatype")),
+        "psend" => self::send(event, "tag", Mode::Standard, partitioned(event, types)),
+        "precv" => self::receive(event, "tag", partitioned(event, types)),
         // A matched probe takes the message: what receives it later waits for nothing.
         "mprobe" if !is_nonblocking => receive(event, "tag", SINGLE),
         "mrecv" if is_nonblocking => Some(PartKind::Own),
@@ -254,6 +253,16 @@ fn size(event: &Resolved, (count, datatype): (&str, &str), types: &Datatypes) ->
     Size {
         count: count.and_then(|it| it.checked_mul(times)),
         datatype: each.map(|it| it.unit),
+    }
+}
+
+/// How much all partitions are together: their number may differ on the two sides.
+fn partitioned(event: &Resolved, types: &Datatypes) -> Size {
+    let size = size(event, SINGLE, types);
+    let partitions = event.number("partitions").unwrap_or(1);
+    Size {
+        count: size.count.and_then(|it| it.checked_mul(partitions)),
+        ..size
     }
 }
 

@@ -128,15 +128,23 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
                     .map(|line| format!(" at {}", file(line)))
             });
         let called = || facts.sites.of(conversation, part.operation);
-        Some((operation.name.to_string(), line.unwrap_or_else(called)))
+        // What a start begins was said before.
+        let name = match &part.kind {
+            PartKind::Collective(share) if operation.name.starts_with("MPI_Start") => {
+                format!("{} of {}", operation.name, share.name)
+            }
+            _ => operation.name.to_string(),
+        };
+        Some((name, line.unwrap_or_else(called)))
     };
     let (few_name, few_line) = name(few).unwrap_or_default();
     let (most_name, most_line) = name(most).unwrap_or_default();
     let calls = |tasks: &[u32]| if tasks.len() == 1 { "calls" } else { "call" };
     let (few, most) = (tasks(few), tasks(most));
-    // The windows and files of a communicator have no name.
+    let named = facts.membership.named.get(&mismatch.communicator);
     let whose = match facts.communicators.get(mismatch.communicator) {
         Some(it) => facts.communicators.name(it.id),
+        None if named.is_some() => named.cloned().unwrap_or_default(),
         None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
         None => "a window".to_owned(),
     };

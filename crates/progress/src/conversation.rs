@@ -21,7 +21,7 @@ use crate::requests::{Named, Past, Requests};
 use crate::resources::Resource;
 use crate::routines::Routines;
 use crate::usage::{Terms, is_always_fine};
-use crate::windows::Windows;
+use crate::windows::{Made, Windows};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
     Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, Run, SourceLine, TraceName,
@@ -95,7 +95,8 @@ pub(crate) struct Said {
     made_requests: Option<FxHashSet<i64>>,
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
-    made_windows: FxHashMap<CommunicatorId, usize>,
+    /// How many windows and files it made of each communicator.
+    made_windows: FxHashMap<CommunicatorId, [usize; 2]>,
     /// The message that a probe found, until anything is sent or received.
     found: Option<PartKind>,
     /// Receives that were cancelled and not waited for since, as they were begun.
@@ -771,8 +772,12 @@ impl Said {
             _ => {
                 self.conversation.finalized |= base == "Finalize";
                 if let Some(communicator) = open.window_of {
-                    let order = self.made_windows.entry(communicator).or_default();
-                    let id = self.windows.id(communicator, *order);
+                    let [windows, files] = self.made_windows.entry(communicator).or_default();
+                    let (order, made) = match event.handle("fh") {
+                        Some(_) => (files, Made::File as fn(usize) -> Made),
+                        None => (windows, Made::Window as fn(usize) -> Made),
+                    };
+                    let id = self.windows.id(communicator, made(*order));
                     *order += 1;
                     if let Some(window) = event.handle("win") {
                         self.window_ids.insert(window.raw, id);

@@ -27,6 +27,8 @@ pub struct Membership {
     pub members: Vec<Option<Arc<[u32]>>>,
     /// Of intercommunicators the two sides, where the run shows them.
     pub sides: BTreeMap<CommunicatorId, [Arc<[u32]>; 2]>,
+    /// Of windows and files which of them each is, where there are several of one communicator.
+    pub named: BTreeMap<CommunicatorId, String>,
 }
 
 impl Membership {

@@ -369,6 +369,7 @@ fn who_is_the_root_of_an_operation_between_two_groups() {
     let members = Membership {
         members: vec![None],
         sides: [(WORLD, [[0, 1].into(), [2, 3].into()])].into(),
+        ..Membership::default()
     };
     let found = |first: (Role, Option<i64>), second: (Role, Option<i64>)| {
         let mut job = Job::default();

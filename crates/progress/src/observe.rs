@@ -316,7 +316,12 @@ fn converse(
     });
     let sides = between.collect();
     let conversations = conversations.into_iter().collect();
-    (conversations, Membership { members, sides })
+    let membership = Membership {
+        members,
+        sides,
+        named: windows.names(communicators),
+    };
+    (conversations, membership)
 }
 
 /// The stacks of the threads of processes that have several.

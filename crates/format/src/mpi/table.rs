@@ -86,11 +86,11 @@ pub(super) const FUNCTIONS: &[(&str, &str)] = &[
     ("Imrecv", "buf:B count:i datatype:T message:N request:q"),
     (
         "Psend_init",
-        "buf:B partitions:i count:. datatype:T dest:p tag:g comm:C info:. request:q",
+        "buf:B partitions:i count:l datatype:T dest:p tag:g comm:C info:. request:q",
     ),
     (
         "Precv_init",
-        "buf:B partitions:i count:. datatype:T source:p tag:g comm:C info:. request:q",
+        "buf:B partitions:i count:l datatype:T source:p tag:g comm:C info:. request:q",
     ),
     ("Pready", "partition:i request:R"),
     ("Pready_range", "partition_low:i partition_high:i request:R"),
