@@ -31,8 +31,11 @@
 //   bugs start_without_post     MPI_Win_start without MPI_Win_post
 //   bugs start_for_range        the same, for the other ranks, of which rank 2 does not call MPI_Win_post
 //   bugs post_without_complete  MPI_Win_wait without an access
+//   bugs windows_crossed        rank 2 frees two windows in another order
+//   bugs starts_crossed         rank 2 starts two persistent collective operations in another order once
 //   bugs lock_held              rank 2 needs the lock of a window that rank 0 holds, who waits for it
 //   bugs dies                   rank 2 dies of a signal
+//   bugs killed                 rank 2 is killed, as when memory is short
 //   bugs stopped                rank 2 is stopped by a signal
 //   bugs omp_barrier            thread 2 of rank 1 does not come to a barrier
 //   bugs omp_critical_first     rank 1 waits for a message in a critical section, and its thread 1 for that
@@ -301,6 +304,24 @@ KERNEL(partition_left) {
 #endif
 }
 
+KERNEL(starts_crossed) {
+#if MPI_VERSION >= 4
+    int given = rank, all = 0;
+    MPI_Request both[2];
+    MPI_Allreduce_init(&given, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]);
+    MPI_Bcast_init(&word, 1, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]);
+    for (int i = 0; i < 4; i++) {
+        int crossed = rank == 2 && i == 2;
+        MPI_Start(&both[crossed]); // one first
+        MPI_Wait(&both[crossed], MPI_STATUS_IGNORE);
+        MPI_Start(&both[!crossed]);
+        MPI_Wait(&both[!crossed], MPI_STATUS_IGNORE);
+    }
+    MPI_Request_free(&both[0]);
+    MPI_Request_free(&both[1]);
+#endif
+}
+
 static MPI_Win window(void) {
     int *memory;
     MPI_Win made;
@@ -350,6 +371,12 @@ KERNEL(post_without_complete) {
     }
 }
 
+KERNEL(windows_crossed) {
+    MPI_Win both[2] = {window(), window()};
+    MPI_Win_free(&both[rank == 2]);
+    MPI_Win_free(&both[rank != 2]);
+}
+
 KERNEL(lock_held) {
     MPI_Win made = window();
     MPI_Barrier(MPI_COMM_WORLD);
@@ -377,6 +404,11 @@ KERNEL(stopped) {
 
 KERNEL(dies) {
     if (rank == 2) raise(SIGSEGV);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+KERNEL(killed) {
+    if (rank == 2) kill(getpid(), SIGKILL);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
@@ -656,7 +688,7 @@ static const struct {
 #define X(f) {#f, f}
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
-    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(dies),
+    X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
     X(wildcard_untold), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),

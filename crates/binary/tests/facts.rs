@@ -144,3 +144,43 @@ fn lines_of_functions() {
     assert!(Lines::new(&image, 10).is_none());
     assert_eq!(lines.find(0), None);
 }
+
+/// What is inlined from a header of the C++ library has the line of the program's own text.
+#[test]
+fn lines_of_what_a_header_brought() {
+    const SOURCE: &str = "#include <vector>
+int taken(const std::vector<int> &from, int at) {
+    return from.at(at); // its own line
+}
+int main(int count, char **) { return taken(std::vector<int>(4), count); }
+";
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (source, program) = (directory.join("inlined.cpp"), directory.join("inlined"));
+    std::fs::write(&source, SOURCE).unwrap();
+    for compiler in ["g++", "clang++"] {
+        let mut command = Command::new(compiler);
+        command.args(["-g", "-O2"]).arg(&source);
+        let output = command.arg("-o").arg(&program).output();
+        if !output.as_ref().is_ok_and(|it| it.status.success()) {
+            eprintln!("SKIPPED: {compiler}: {output:?}");
+            continue;
+        }
+        let bytes = std::fs::read(&program).unwrap();
+        let image = Image::parse(&bytes).unwrap();
+        let lines = Lines::new(&image, usize::MAX).unwrap();
+        let code = image.ranges();
+        let taken = named(&code, "_Z5takenRKSt6vectorIiSaIiEEi").unwrap();
+        let found: BTreeSet<(String, u32)> = (taken.address..taken.address + taken.size)
+            .filter_map(|at| lines.find(at))
+            .collect();
+        assert!(!found.is_empty(), "{compiler}");
+        for (file, line) in &found {
+            assert!(file.ends_with("inlined.cpp"), "{compiler}: {file}:{line}");
+            assert!((2..=4).contains(line), "{compiler}: {file}:{line}");
+        }
+    }
+    let is_of_the_system = lockstep_binary::is_of_the_system;
+    assert!(is_of_the_system("/usr/include/c++/12/bits/stl_vector.h"));
+    assert!(is_of_the_system("/opt/gcc-13/include/c++/13.2.0/mutex"));
+    assert!(!is_of_the_system("/usr/src/solver/vector.cpp"));
+}

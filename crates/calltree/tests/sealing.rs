@@ -36,6 +36,7 @@ fn run(traces: Vec<Vec<Event>>) -> Run {
             certain: true,
         },
         coverage: Coverage::default(),
+        gone_at: None,
         losses: Vec::new(),
         threads: threads.collect(),
     };

@@ -236,7 +236,9 @@ pub fn compare_in_order(
         verdict.push_str(" (as far as was looked at: see the notes)");
     }
     if some_alone {
-        notes.splice(0..0, commons.iter().map(|common| case.common(common)));
+        let strangers = builds.as_ref().and_then(|it| it.strangers);
+        let at = usize::from(strangers.is_some());
+        notes.splice(at..at, commons.iter().map(|common| case.common(common)));
     }
     let view = view(&trees, &given, options)?;
     if view.is_large() {

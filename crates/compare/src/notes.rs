@@ -43,6 +43,8 @@ pub(crate) fn notes(
         ));
     }
     match two {
+        // Whoever compares what does not belong together has to know that first.
+        Some(two) if two.strangers.is_some() => notes.insert(0, two.note()),
         Some(two) => notes.push(two.note()),
         None => builds(normal, faulty, &mut notes),
     }

@@ -271,6 +271,15 @@ const COLLECTIVES: &[Case] = &[
         &["rank 1 waits in MPI_Win_wait", "to call MPI_Win_complete"],
     ),
     (
+        "windows_crossed",
+        "deadlock",
+        &[
+            "ranks 0-1,3 wait in MPI_Win_free at bugs.c:",
+            "for rank 2 to call MPI_Win_free of window 1; rank 2 waits in MPI_Win_free",
+            "for ranks 0-1,3 to call MPI_Win_free of window 2",
+        ],
+    ),
+    (
         "lock_held",
         "deadlock",
         &[
@@ -529,7 +538,7 @@ fn who_was_to_make_it_end_by_itself() {
         ],
     )];
     check("bugs.c", C, PATIENCE, edges);
-    // Of these, only MPICH knows partitioned messages yet.
+    // Of these, only MPICH knows partitioned messages and persistent collective operations yet.
     let partition: &[Case] = &[(
         "partition_left",
         "slow",
@@ -538,8 +547,17 @@ fn who_was_to_make_it_end_by_itself() {
             " for a send of which it had not marked partition 2 of 4 ready (MPI_Pready)",
         ],
     )];
+    let starts: &[Case] = &[(
+        "starts_crossed",
+        "deadlock",
+        &[
+            "rank 2 calls MPI_Start of MPI_Bcast_init at bugs.c:",
+            " where ranks 0-1,3 call MPI_Start of MPI_Allreduce_init at bugs.c:",
+        ],
+    )];
     if Mpi::Mpich.is_here() {
         check_with(Mpi::Mpich, "bugs.c", C, PATIENCE, partition);
+        check_with(Mpi::Mpich, "bugs.c", C, PATIENCE, starts);
     }
 }
 
@@ -600,18 +618,24 @@ fn in_fortran() {
     check("bugs.f90", &["-g", "-O1", "-cpp", "-DOLD"], "60", FORTRAN);
 }
 
+/// Launchers end the others for it, at once or a second later.
 #[test]
-fn a_rank_that_dies_is_named_though_only_the_launcher_saw_it() {
+fn who_dies_or_is_killed_first_is_named() {
     let scratch = Scratch::new("bugs-dies");
-    let Some(recording) = run_alone(&scratch, "dies", 4, None) else {
-        return;
-    };
-    let progress = recording.json(&["progress"]);
-    let verdict = progress["verdict"].as_str().expect("a sentence");
-    assert!(
-        verdict.starts_with("rank 2 ended (signal 11"),
-        "{progress:#}"
-    );
+    let _one = one_at_a_time();
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = mpi.recipe("bugs.c").flags(C).build();
+        for (bug, says) in [
+            ("dies", "rank 2 ended (signal 11) in raise at bugs.c:"),
+            ("killed", "rank 2 ended (killed) in kill at bugs.c:"),
+        ] {
+            let recording = run(mpi, &scratch, (&program, bug), 4, None);
+            let progress = recording.json(&["progress"]);
+            let verdict = progress["verdict"].as_str().expect("a sentence");
+            assert!(verdict.starts_with(says), "{mpi:?} {bug}: {progress:#}");
+            assert!(verdict.contains("wait in MPI_Barrier"), "{verdict}");
+        }
+    }
 }
 
 #[test]

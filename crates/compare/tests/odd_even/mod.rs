@@ -78,6 +78,7 @@ pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
                     certain: true,
                 },
                 coverage: Coverage::default(),
+                gone_at: None,
                 losses: Vec::new(),
                 threads: vec![Thread::from_events(TraceName::new(rank, 0), events)],
             })
