@@ -1,6 +1,7 @@
 //! `record --hang`: opens the run that is being recorded now and then, and says what a watch makes of it.
 
 use crate::output;
+use crate::spot::{self, Holder};
 use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, Kind, Progress, Standing, Watch};
 use lockstep_record::Watcher;
@@ -41,6 +42,8 @@ struct Reading {
     ends: usize,
     /// Processes of this host that were there, and their ranks.
     there: Vec<(u32, Option<u32>)>,
+    /// Those of the tasks that hold the others up and compute.
+    holding: Vec<Holder>,
     /// Whether others were there before.
     is_ended: bool,
 }
@@ -96,9 +99,10 @@ impl Hang {
         }
     }
 
-    fn say(&mut self, sentence: String) {
+    /// Says a sentence, and where they are right now who compute.
+    fn say(&mut self, sentence: String, spots: &str) {
         let seconds = self.began.elapsed().as_secs_f64();
-        output::complain(&format!("after {seconds:.1} s: {sentence}"));
+        output::complain(&format!("after {seconds:.1} s: {sentence}{spots}"));
         self.said = Some(sentence);
     }
 
@@ -133,6 +137,7 @@ impl Hang {
             let there = there.filter(|it| is_alive(it.pid));
             let there = there.map(|it| (it.pid, it.rank)).collect();
             let found = self.follower.analyse(&run);
+            let holding = spot::holding(&run, &found);
             // Reading takes no more than half of our time, unless it is about to be certain.
             let is_definite = found.hang && found.kind == Kind::Deadlock;
             let pause = match is_definite {
@@ -145,6 +150,7 @@ impl Hang {
                 events,
                 ends,
                 there,
+                holding,
                 is_ended,
             });
         }
@@ -160,6 +166,7 @@ impl Watcher for Hang {
         let now = Instant::now();
         let read = self.read(directory, events)?;
         let (mut found, there) = (read.found.clone(), read.there.clone());
+        let holding = read.holding.clone();
         let is_ended = read.is_ended;
         let all = there.iter().filter_map(|(pid, _)| status(*pid));
         let ticks: u64 = all.map(|it| it.ticks).sum();
@@ -177,9 +184,9 @@ impl Watcher for Hang {
         {
             if self.said.is_none() {
                 let seconds = quiet.as_secs();
-                self.say(format!(
-                    "no hang is seen, and nothing was recorded for {seconds} s: {unseen}"
-                ));
+                let sentence =
+                    format!("no hang is seen, and nothing was recorded for {seconds} s: {unseen}");
+                self.say(sentence, "");
             }
             return None;
         }
@@ -196,7 +203,12 @@ impl Watcher for Hang {
         if is_known || self.said.as_ref() == Some(&found.verdict) {
             return None;
         }
-        self.say(found.verdict);
+        let spots = match standing {
+            Standing::Hangs(Kind::Deadlock) => Vec::new(),
+            _ => spot::found(&holding),
+        };
+        spot::keep(directory, &spots);
+        self.say(found.verdict, &spot::told(&holding, &spots, "runs"));
         self.stopped = self.stop;
         let time = match is_ended {
             true => LAUNCHER,

@@ -45,6 +45,7 @@ mod runs;
 mod seal;
 mod similarity;
 mod sources;
+mod spot;
 mod stack;
 mod threads;
 mod tree;

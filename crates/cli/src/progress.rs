@@ -2,7 +2,7 @@
 
 use crate::go::standing;
 use crate::output::{self, Style, styled};
-use crate::{run, sources};
+use crate::{run, sources, spot};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -74,6 +74,14 @@ impl Progress {
         let mut found = look(&run);
         if found.hang && is_running(&run) && self.method == Method::Lockstep {
             found = look_again(found, &self.run, look)?;
+        }
+        if found.hang && found.kind != Kind::Deadlock && self.method == Method::Lockstep {
+            let holding = spot::holding(&run, &found);
+            let told = match spot::told(&holding, &spot::found(&holding), "runs") {
+                now if now.is_empty() => spot::told(&holding, &spot::kept(&self.run), "ran"),
+                now => now,
+            };
+            found.verdict.push_str(&told);
         }
         let goroutines = standing::judged(&self.run)?;
         if let Some(judgement) = &goroutines {

@@ -67,7 +67,8 @@ pub struct Record {
     /// Watch for a hang: deadlocks are told at once, other standstills after SECONDS without progress
     ///
     /// The verdict is the sentence of `lockstep progress`. A rank counts as standing still while it makes no call, or
-    /// goes round in one loop and others wait for it.
+    /// goes round in one loop and others wait for it; through outer loops as well, after ten times SECONDS. Of one that
+    /// computes the source lines are told, as a debugger finds them.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     hang: Option<Duration>,
     /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped (then the status is 1)

@@ -10,13 +10,15 @@
 //!   events all that time: round and round in that innermost loop.
 //!   Of who makes events, so much is known only where it was looked at [`OFTEN`]: between two looks far apart it may have been
 //!   elsewhere.
+//! * It is one, too, if it goes through outer loops as well, and for [`LONG`] times the patience nobody else makes an event:
+//!   they wait in MPI, and whoever they wait for computes whenever it is looked at.
 //! * Where nobody is seen to wait and nobody makes an event through the patience, the run is *silent*.
 //!
 //! *Guarantees*: nothing but a deadlock is said of a task that came to a new place, or a new iteration
-//! of an outer loop, within the patience. *Costs*: O(tasks) a look. *Not for*: an innermost loop that is
+//! of an outer loop, within the patience; or within [`LONG`] times that, if others wait for it. *Costs*: O(tasks) a look. *Not for*: an innermost loop that is
 //! meant to be long: it looks like a livelock to a watcher that has less patience than it takes.
 
-use crate::analysis::{Group, Kind, Progress, Task};
+use crate::analysis::{Activity, Group, Kind, Progress, Task};
 use lockstep_trace::EndKind;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +43,20 @@ pub struct Watch {
     still: BTreeMap<u32, Still>,
     /// Since when no task has made an event.
     silent: Duration,
+    waiting: Calm,
 }
+
+/// Others wait for tasks that compute.
+#[derive(Debug, Default)]
+struct Calm {
+    /// Events of those that wait; nobody, where others do not compute.
+    events: BTreeMap<u32, u64>,
+    since: Duration,
+    looks: u32,
+}
+
+/// So many times the patience others wait for a task that comes on before that is called a hang.
+const LONG: u32 = 10;
 
 /// What the last look saw: events by task.
 #[derive(Debug)]
@@ -74,6 +89,7 @@ impl Watch {
             last: None,
             still: BTreeMap::new(),
             silent: Duration::ZERO,
+            waiting: Calm::default(),
         }
     }
 
@@ -95,6 +111,7 @@ impl Watch {
             self.silent = now;
         }
         self.stand(found, now);
+        self.wait(found, now);
         let last = self.last.replace(Last { events, stuck });
         let stuck = self.last.as_ref().map(|it| &it.stuck);
         let is_definite = found.hang && found.kind == Kind::Deadlock;
@@ -146,6 +163,44 @@ impl Watch {
         self.still = still;
     }
 
+    /// Takes in who waits while those that hold them up compute.
+    fn wait(&mut self, found: &Progress, now: Duration) {
+        let holding = found.least.iter().filter_map(|it| found.groups.get(*it));
+        let holding: Vec<&Group> = holding.collect();
+        let polls = |task: &u32| found.tasks.get(task).is_none_or(|it| it.polls.is_some());
+        let computes =
+            |it: &&Group| it.activity == Activity::Computation && !it.tasks.iter().any(polls);
+        let mut events = BTreeMap::new();
+        if !holding.is_empty() && holding.iter().all(computes) {
+            let is_other = |it: &&Group| it.activity == Activity::Communication;
+            let others = found.groups.iter().filter(is_other);
+            let others = others.flat_map(|it| &it.tasks);
+            events.extend(others.filter_map(|it| Some((*it, found.tasks.get(it)?.events))));
+        }
+        match events == self.waiting.events {
+            true => self.waiting.looks = self.waiting.looks.saturating_add(1),
+            false => {
+                self.waiting = Calm {
+                    events,
+                    since: now,
+                    looks: 1,
+                }
+            }
+        }
+    }
+
+    /// Whether others have waited for too long, whatever those do that they wait for.
+    fn is_long(&self, now: Duration) -> bool {
+        let Calm {
+            events,
+            since,
+            looks,
+        } = &self.waiting;
+        !events.is_empty()
+            && *looks >= OFTEN
+            && now.saturating_sub(*since) >= self.patience.saturating_mul(LONG)
+    }
+
     /// Whether all who hold the others up have stood still for too long.
     fn held_up(&self, found: &Progress, now: Duration) -> Standing {
         let holding = found
@@ -155,9 +210,14 @@ impl Watch {
             .flat_map(|group| &group.tasks)
             .filter_map(|task| self.still.get(task));
         let mut kind = found.kind;
+        let is_long = self.is_long(now);
         for still in holding {
             if now.saturating_sub(still.since) < self.patience {
-                return Standing::No;
+                if !is_long {
+                    return Standing::No;
+                }
+                kind = Kind::Livelock;
+                continue;
             }
             // What it did on its way into the place is not going round.
             let is_going = |moved: Duration| now.saturating_sub(moved) <= self.patience / 2;

@@ -160,6 +160,32 @@ fn a_new_iteration_of_an_outer_loop_is_progress() {
     assert_eq!(last(vec![(1, held_up(3, 70)), (11, next)]), Standing::No);
 }
 
+/// Others wait for it, and for nobody else, through ten times the patience.
+#[test]
+fn outer_iterations_without_an_end_are_a_livelock() {
+    let look = |second: u64, waits: u64| {
+        let mut found = held_up(second, 70 + second * 200);
+        found.groups[1].turns[1] = ("compute/pass".to_owned(), second);
+        let tick = ("compute/tick".to_owned(), second % 7);
+        found.groups[1].turns.push(tick);
+        found.tasks.entry(0).and_modify(|it| it.events = waits);
+        (second, found)
+    };
+    let looks = |until: u64, waits: fn(u64) -> u64| -> Vec<(u64, Progress)> {
+        (1..=until).map(|it| look(it, waits(it))).collect()
+    };
+    assert_eq!(last(looks(100, |_| 50)), Standing::No);
+    let livelock = Standing::Hangs(Kind::Livelock);
+    assert_eq!(last(looks(101, |_| 50)), livelock);
+    // Who waits went on in between, or nobody waits; or it was looked at seldom.
+    assert_eq!(last(looks(101, |second| 50 + second / 90)), Standing::No);
+    let mut alone = looks(101, |_| 50);
+    alone.iter_mut().for_each(|(_, it)| it.least = vec![0, 1]);
+    assert_eq!(last(alone), Standing::No);
+    let seldom = [1, 60, 120].map(|it| look(it, 50));
+    assert_eq!(last(seldom.to_vec()), Standing::No);
+}
+
 #[test]
 fn who_asks_for_something_new_came_on() {
     let asks = |since: u64, events: u64| {

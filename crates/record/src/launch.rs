@@ -8,10 +8,10 @@ use crate::plan::{CHOICE, SILENT};
 use crate::program::{Program, plain};
 use crate::{Keep, Memory, Options};
 use lockstep_format::{plan, process, stamp};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -511,9 +511,18 @@ pub(crate) fn signal(signal: Signal) {
     }
 }
 
-/// Waits for its end.
+/// `__WNOTHREAD`: nothing that other threads trace.
+const OWN: WaitOptions = WaitOptions::from_bits_retain(0x2000_0000);
+
+/// Waits for its end; not for what another thread stops to look at.
 pub(crate) fn wait(child: &mut Child) -> Result<ExitStatus, Error> {
-    let status = child.wait();
+    let status = loop {
+        match waitpid(Pid::from_raw(child.id().cast_signed()), OWN) {
+            Ok(Some((_, status))) => break Ok(ExitStatus::from_raw(status.as_raw())),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => break Err(std::io::Error::from(error)),
+        }
+    };
     CHILD.store(0, Ordering::Release);
     status.map_err(|error| Error::own(format!("the command is lost: {}", plain(&error))))
 }

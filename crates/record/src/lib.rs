@@ -27,6 +27,7 @@ mod pidfd;
 mod plan;
 mod process;
 mod program;
+mod spot;
 mod tally;
 mod thread;
 mod watch;
@@ -41,6 +42,7 @@ pub use launch::file_limit_is_an_error;
 pub use launch::{Asked, asked, remember_signals};
 pub use look::Watcher;
 pub use plan::plan_command;
+pub use spot::spots;
 pub use thread::{STACK, thread};
 
 use buffer::Buffer;

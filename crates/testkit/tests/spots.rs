@@ -1,0 +1,76 @@
+//! Where a rank is that computes while others wait for it: the lines of its loop, which no trace shows. It goes on unharmed.
+
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::recording::record_command;
+use lockstep_testkit::{Recording, Scratch, command, record};
+
+const HANG: [&str; 2] = ["--hang", "2"];
+
+/// The sentence ends with lines of the loop.
+fn check(told: &str, verb: &str) {
+    const SOURCE: &str = include_str!("../../../programs/mpi/spins.c");
+    let line = |text: &str| {
+        let mut lines = SOURCE.lines().zip(1..);
+        let found = lines.find(|it| it.0.contains(text));
+        found.expect("a line").1
+    };
+    let range: std::ops::RangeInclusive<u32> = line("// first")..=line("// last");
+    let head = format!("; rank 2 {verb} at spins.c:");
+    let (_, lines) = told.split_once(&head).expect(told);
+    let word = |c: char| !(c.is_ascii_digit() || c == '-');
+    let lines = lines.split(word).next().expect(told).split('-');
+    for line in lines.map(|it| it.parse::<u32>().expect(told)) {
+        assert!(range.contains(&line), "{told}");
+    }
+}
+
+#[test]
+fn the_lines_of_a_loop_without_a_call() {
+    let scratch = Scratch::new("spots");
+    let _one = one_at_a_time();
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = mpi.recipe("spins.c").flags(&["-g", "-O2"]).build();
+        let program = [program.display().to_string(), "9".to_owned()];
+        let mut around = mpi.launch(4);
+        around.extend(program.clone());
+        let recording = record(&scratch, &HANG, &around);
+        let outcome = &recording.outcome;
+        assert_eq!(outcome.status, 0, "{mpi:?}: {outcome:#?}");
+        assert_eq!(outcome.stdout, "well\n", "{mpi:?}: {outcome:#?}");
+        check(&outcome.stderr, "runs");
+        // Each rank's recorder is its parent here, and waits for it.
+        let run = scratch.join("inside");
+        let mut inside = mpi.launch(4);
+        let recorded = record_command(&run, &HANG, &program);
+        let words = std::iter::once(recorded.get_program()).chain(recorded.get_args());
+        inside.extend(words.map(|it| it.to_string_lossy().into_owned()));
+        let mut command = command::command(&inside);
+        for (name, value) in recorded.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let outcome = command::run(&mut command);
+        assert_eq!(outcome.status, 0, "{mpi:?}: {outcome:#?}");
+        assert_eq!(outcome.stdout, "well\n", "{mpi:?}: {outcome:#?}");
+        check(&outcome.stderr, "runs");
+        std::fs::remove_dir_all(&run).expect("a run");
+    }
+}
+
+#[test]
+fn what_was_seen_is_told_when_it_is_over() {
+    let scratch = Scratch::new("spots-kept");
+    let _one = one_at_a_time();
+    let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
+        return;
+    };
+    let program = mpi.recipe("spins.c").flags(&["-g", "-O2"]).build();
+    let mut words = mpi.launch(4);
+    words.extend([program.display().to_string(), "60".to_owned()]);
+    let recording: Recording = record(&scratch, &["--hang", "2", "--on-hang", "stop"], &words);
+    assert_eq!(recording.outcome.status, 1, "{:#?}", recording.outcome);
+    let progress = recording.json(&["progress"]);
+    check(progress["verdict"].as_str().expect("a sentence"), "ran");
+}
