@@ -1,5 +1,5 @@
 // Mistakes in the use of MPI that need not show in a run: it ends, and the next one, or a larger one, does not;
-// 4 ranks. The last eleven end the job. A number behind the name: so many seconds go by before the end.
+// 4 ranks. The last twelve end the job. A number behind the name: so many seconds go by before the end.
 //
 //   lapses race            a receive from anybody could have taken what the next one needs
 //   lapses heads           ranks 0 and 1 send to each other first
@@ -49,6 +49,7 @@
 //   lapses again           MPI_Init twice
 //   lapses scattered       rank 2 has too little room for what MPI_Scatter brings
 //   lapses gathered        the root of MPI_Gather has too little room for what the others send
+//   lapses neighbours      rank 3 sends its neighbours in a ring two elements, and the others send one
 //   lapses epoch           MPI_Put without an epoch
 //   lapses unlocked        MPI_Win_unlock of what was not locked
 //   lapses copied          MPI_Wait for a copy of a request that is over
@@ -223,12 +224,15 @@ static void misnumbered(void) { exchanges(0, 77); }
 static void persistent(int starts) {
   MPI_Request request;
   // Not before it was started as often as it is: else the last start would wait for another one.
-  if (rank == 1 && starts) receive(0, 4), send(0, 3);
+  if (rank == 1 && starts) {
+    MPI_Recv(NULL, 0, MPI_INT, 0, 4, MPI_COMM_WORLD, &status);
+    send(0, 3);
+  }
   if (rank != 0) return;
   MPI_Recv_init(value, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
   for (int i = 0; i < starts; i++)
     MPI_Start(&request);
-  if (starts) send(1, 4);
+  if (starts) MPI_Send(NULL, 0, MPI_INT, 1, 4, MPI_COMM_WORLD);
   MPI_Wait(&request, &status);
   MPI_Request_free(&request); // at rest
 }
@@ -789,6 +793,14 @@ static void last(void) {
   MPI_Win_free(&window);
 }
 
+static void neighbours(void) {
+  int dims[1] = {4}, periods[1] = {1}, given[8] = {0}, got[8], count = rank == 3 ? 2 : 1;
+  MPI_Comm ring;
+  MPI_Cart_create(MPI_COMM_WORLD, 1, dims, periods, 0, &ring);
+  MPI_Neighbor_alltoall(given, count, MPI_INT, got, count, MPI_INT, ring);
+  MPI_Comm_free(&ring);
+}
+
 static void epoch(void) { unlocked_window(1); }
 static void unlocked(void) { unlocked_window(0); }
 
@@ -820,7 +832,8 @@ static const struct {
     {"again", again},         {"scattered", scattered},
     {"cancelled", cancelled}, {"exposed", exposed_for_ever},
     {"unstarted", unstarted}, {"unfinalized", unfinalized},
-    {"gathered", gathered},   {"epoch", epoch},
+    {"gathered", gathered},   {"neighbours", neighbours},
+    {"epoch", epoch},
     {"unlocked", unlocked},   {"copied", copied},
     {"split", split},         {"dims", dims}, {"periods", periods},
     {"nobody", nobody},       {"nodes", nodes},

@@ -1,6 +1,7 @@
 //! `record --hang`: opens the run that is being recorded now and then, and says what a watch makes of it.
 
 use crate::output;
+use crate::said::Said;
 use crate::spot::{self, Holder};
 use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, Kind, Progress, Standing, Watch};
@@ -207,8 +208,14 @@ impl Watcher for Hang {
             Standing::Hangs(Kind::Deadlock) => Vec::new(),
             _ => spot::found(&holding),
         };
-        spot::keep(directory, &spots);
-        self.say(found.verdict, &spot::told(&holding, &spots, "runs"));
+        let said = Said {
+            verdict: found.verdict.clone(),
+            kind: found.kind,
+            stopped: self.stop,
+            spots,
+        };
+        said.keep(directory);
+        self.say(found.verdict, &spot::told(&holding, &said.spots, "runs"));
         self.stopped = self.stop;
         let time = match is_ended {
             true => LAUNCHER,

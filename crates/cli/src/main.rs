@@ -42,6 +42,7 @@ mod progress;
 mod record;
 mod report;
 mod runs;
+mod said;
 mod seal;
 mod similarity;
 mod sources;

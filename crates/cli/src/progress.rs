@@ -2,6 +2,7 @@
 
 use crate::go::standing;
 use crate::output::{self, Style, styled};
+use crate::said::Said;
 use crate::{run, sources, spot};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -75,13 +76,19 @@ impl Progress {
         if found.hang && is_running(&run) && self.method == Method::Lockstep {
             found = look_again(found, &self.run, look)?;
         }
-        if found.hang && found.kind != Kind::Deadlock && self.method == Method::Lockstep {
-            let holding = spot::holding(&run, &found);
-            let told = match spot::told(&holding, &spot::found(&holding), "runs") {
-                now if now.is_empty() => spot::told(&holding, &spot::kept(&self.run), "ran"),
-                now => now,
-            };
-            found.verdict.push_str(&told);
+        if self.method == Method::Lockstep {
+            let said = Said::of(&self.run).filter(|_| !is_running(&run));
+            if let Some(said) = &said {
+                said.settle(&mut found);
+            }
+            if found.hang && found.kind != Kind::Deadlock {
+                let holding = spot::holding(&run, &found);
+                let told = match &said {
+                    Some(said) => spot::told(&holding, &said.spots, "ran"),
+                    None => spot::told(&holding, &spot::found(&holding), "runs"),
+                };
+                found.verdict.push_str(&told);
+            }
         }
         let goroutines = standing::judged(&self.run)?;
         if let Some(judgement) = &goroutines {

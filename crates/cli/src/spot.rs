@@ -6,7 +6,6 @@ use lockstep_record::spots;
 use lockstep_trace::{EndKind, Run};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// So many tasks are looked at.
 const MOST: usize = 3;
@@ -70,25 +69,6 @@ pub fn told(holding: &[Holder], spots: &[Spot], verb: &str) -> String {
         Some(format!("; {} {verb} at {at}", holder.who))
     });
     told.collect()
-}
-
-const FILE: &str = "spots.json";
-
-/// Writes down in the run where they were, for those who ask when they are gone.
-pub fn keep(run: &Path, spots: &[Spot]) {
-    if spots.is_empty() {
-        return;
-    }
-    // Without it, the place is known less closely.
-    let text = serde_json::to_vec(spots).unwrap_or_default();
-    let draft = run.join(format!(".{FILE}"));
-    let _ = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, run.join(FILE)));
-}
-
-/// What was written down.
-pub fn kept(run: &Path) -> Vec<Spot> {
-    let text = std::fs::read(run.join(FILE)).unwrap_or_default();
-    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// The file in which most of these are, and the lines: of a long way, that of most.

@@ -26,13 +26,13 @@ use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
 use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// What kind of standstill it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Tasks wait for what can never come.
@@ -42,6 +42,7 @@ pub enum Kind {
     /// A task is in its own code, and others wait for it.
     Slow,
     /// Nothing of the kind.
+    #[default]
     None,
 }
 

@@ -256,6 +256,19 @@ fn size(event: &Resolved, (count, datatype): (&str, &str), types: &Datatypes) ->
     }
 }
 
+/// How much each neighbour is sent, if that is what each has to send, too: all members of a grid are neighbours of neighbours.
+pub(crate) fn among_neighbours(stem: &str, event: &Resolved, types: &Datatypes) -> Size {
+    if !matches!(stem, "neighbor_alltoall" | "neighbor_allgather") {
+        return Size::default();
+    }
+    let sent = size(event, ("sendcount", "sendtype"), types);
+    let received = size(event, ("recvcount", "recvtype"), types);
+    match sent == received {
+        true => received,
+        false => Size::default(),
+    }
+}
+
 /// How much all partitions are together: their number may differ on the two sides.
 fn partitioned(event: &Resolved, types: &Datatypes) -> Size {
     let size = size(event, SINGLE, types);

@@ -1,13 +1,14 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
 mod completion;
+mod makings;
 mod memory;
 
 use crate::answer::{answered, chosen, found, is_of};
 use crate::buffers::{Begun, Buffers, Touch, has_buffers, touches};
 use crate::call::{
-    begun, everybody, freed, introduction, matched, meets_in_a_file, names_no_request, probed,
-    requests, stem, step, tells,
+    among_neighbours, begun, everybody, freed, introduction, matched, meets_in_a_file,
+    names_no_request, probed, requests, stem, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
 use crate::freed::Suspect;
@@ -21,7 +22,7 @@ use crate::requests::{Named, Past, Requests};
 use crate::resources::Resource;
 use crate::routines::Routines;
 use crate::usage::{Terms, is_always_fine};
-use crate::windows::{Made, Windows};
+use crate::windows::Windows;
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{
     Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, Run, SourceLine, TraceName,
@@ -95,6 +96,8 @@ pub(crate) struct Said {
     made_requests: Option<FxHashSet<i64>>,
     window_ids: FxHashMap<i64, CommunicatorId>,
     files: FxHashMap<i64, CommunicatorId>,
+    /// Communicators of `MPI_Cart_create`.
+    grids: FxHashSet<CommunicatorId>,
     /// How many windows and files it made of each communicator.
     made_windows: FxHashMap<CommunicatorId, [usize; 2]>,
     /// The message that a probe found, until anything is sent or received.
@@ -157,6 +160,7 @@ impl Said {
             made_requests: Some(FxHashSet::default()),
             window_ids: FxHashMap::default(),
             files: FxHashMap::default(),
+            grids: FxHashSet::default(),
             made_windows: FxHashMap::default(),
             found: None,
             cancelled: Vec::new(),
@@ -504,7 +508,16 @@ impl Said {
                 event,
                 (&self.datatypes, self.trace.process.rank),
             ) {
-                Some(kinds) => kinds,
+                Some(mut kinds) => {
+                    if let Some(PartKind::Collective(share)) = kinds.first_mut()
+                        && share
+                            .communicator
+                            .is_some_and(|it| self.grids.contains(&it))
+                    {
+                        share.size = among_neighbours(&stem, event, &self.datatypes);
+                    }
+                    kinds
+                }
                 None => return Waits::No,
             },
         };
@@ -592,32 +605,6 @@ impl Said {
             let all = &self.conversation.parts;
             self.buffers.begin(&begun, touches, (&parts, None), all);
         }
-    }
-
-    /// Calls on windows: making one and fences are collective, others are steps of epochs.
-    fn window(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
-        let known = event
-            .handle("win")
-            .and_then(|handle| self.window_ids.get(&handle.raw))
-            .copied();
-        if let (Some(window), Some(step)) = (known, step(base, event)) {
-            let parts = self.add(vec![PartKind::Epoch {
-                window,
-                step,
-                group: self.groups.named(event),
-            }]);
-            return Waits::All(parts);
-        }
-        let communicator = match base {
-            "Win_fence" | "Win_free" => known,
-            "Win_create" | "Win_allocate" | "Win_allocate_shared" | "Win_create_dynamic" => {
-                open.window_of = event.communicator();
-                open.window_of
-            }
-            _ => return Waits::Unknown,
-        };
-        let parts = self.add(vec![everybody(communicator, base)]);
-        Waits::All(parts)
     }
 
     /// A call is over: what it gave back.
@@ -771,24 +758,7 @@ impl Said {
             }
             _ => {
                 self.conversation.finalized |= base == "Finalize";
-                if let Some(communicator) = open.window_of {
-                    let [windows, files] = self.made_windows.entry(communicator).or_default();
-                    let (order, made) = match event.handle("fh") {
-                        Some(_) => (files, Made::File as fn(usize) -> Made),
-                        None => (windows, Made::Window as fn(usize) -> Made),
-                    };
-                    let id = self.windows.id(communicator, made(*order));
-                    *order += 1;
-                    if let Some(window) = event.handle("win") {
-                        self.window_ids.insert(window.raw, id);
-                        let is_shared = base == "Win_allocate_shared";
-                        let accesses = self.conversation.accesses.get_or_insert_default();
-                        accesses.made(id, (open.unit, open.size), is_shared);
-                    }
-                    if let Some(file) = event.handle("fh") {
-                        self.files.insert(file.raw, id);
-                    }
-                }
+                self.made(base, event, open.window_of, (open.unit, open.size));
                 if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
                     for part in &parts {
                         self.finish(*part, event, None);

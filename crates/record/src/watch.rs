@@ -33,9 +33,9 @@ impl End {
         }
     }
 
-    /// Writes `ends/NAME`.
+    /// Writes `ends/NAME`, of a process that has just ended.
     pub(crate) fn write(self, run: &Path, name: &FileName) {
-        put(run, name, &self.text(""));
+        put(run, name, &self.text(&format!(",\"at\":{}", now())));
     }
 
     fn text(self, at: &str) -> String {
@@ -45,6 +45,12 @@ impl End {
         };
         format!("{{\"kind\":\"{kind}\",\"code\":{code}{at}}}\n")
     }
+}
+
+/// Microseconds since 1970.
+fn now() -> u128 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_micros()
 }
 
 fn put(run: &Path, name: &FileName, text: &str) {
@@ -66,12 +72,10 @@ struct Gone {
 
 impl Gone {
     fn new(name: FileName, fd: OwnedFd) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let at = now.unwrap_or_default().as_micros();
         Self {
             name,
             fd,
-            at,
+            at: now(),
             asked: 0,
         }
     }

@@ -46,5 +46,5 @@ pub mod zoo;
 
 pub use hazard::{Hazard, Unharmed};
 pub use recipe::Recipe;
-pub use recording::{Recording, lockstep, record};
+pub use recording::{Recording, lockstep, record, record_ended};
 pub use scratch::{Scratch, copy};

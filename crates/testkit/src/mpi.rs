@@ -2,7 +2,7 @@
 
 use crate::artifacts::repository;
 use crate::recipe::Recipe;
-use crate::recording::{Recording, record};
+use crate::recording::{Recording, record, record_ended};
 use crate::scratch::Scratch;
 use crate::tools;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,10 +77,26 @@ impl Mpi {
     /// A run of so many ranks of a program of `programs/mpi`, which does what the word says.
     #[must_use]
     pub fn record(self, scratch: &Scratch, source: &str, ranks: usize, word: &str) -> Recording {
+        record(scratch, &[], &self.words(source, ranks, word))
+    }
+
+    /// The same of one that MPI ends.
+    #[must_use]
+    pub fn record_ended(
+        self,
+        scratch: &Scratch,
+        source: &str,
+        ranks: usize,
+        word: &str,
+    ) -> Recording {
+        record_ended(scratch, &self.words(source, ranks, word))
+    }
+
+    fn words(self, source: &str, ranks: usize, word: &str) -> Vec<String> {
         let program = self.recipe(source).flags(&["-g", "-O1"]).build();
         let mut words = self.launch(ranks);
         words.extend([program.display().to_string(), word.to_owned()]);
-        record(scratch, &[], &words)
+        words
     }
 
     /// Whether it is installed; said aloud if not.

@@ -62,6 +62,17 @@ pub fn record<S: AsRef<OsStr>>(scratch: &Scratch, options: &[&str], words: &[S])
     record_with(scratch, options, words, &[])
 }
 
+/// The same of a job that MPI ends, which is over soon: Open MPI's launcher may not come to its end then, with or without us.
+#[must_use]
+pub fn record_ended<S: AsRef<OsStr>>(scratch: &Scratch, words: &[S]) -> Recording {
+    let directory = next_directory(scratch);
+    let mut command = record_command(&directory, &[], words);
+    let outcome = Running::start(&mut command).wait(SOON);
+    Recording { directory, outcome }
+}
+
+const SOON: Duration = Duration::from_secs(20);
+
 /// The same with these variables in the environment.
 pub(crate) fn record_with<S: AsRef<OsStr>>(
     scratch: &Scratch,

@@ -3,7 +3,7 @@
 
 use lockstep_testkit::command::few_at_once;
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
-use lockstep_testkit::{Recording, Scratch, record};
+use lockstep_testkit::{Recording, Scratch, record, record_ended};
 use std::path::Path;
 
 /// A mistake, how it hangs, and parts of the sentence.
@@ -629,7 +629,9 @@ fn who_dies_or_is_killed_first_is_named() {
             ("dies", "rank 2 ended (signal 11) in raise at bugs.c:"),
             ("killed", "rank 2 ended (killed) in kill at bugs.c:"),
         ] {
-            let recording = run(mpi, &scratch, (&program, bug), 4, None);
+            let mut words = mpi.launch(4);
+            words.extend([program.display().to_string(), bug.to_owned()]);
+            let recording = record_ended(&scratch, &words);
             let progress = recording.json(&["progress"]);
             let verdict = progress["verdict"].as_str().expect("a sentence");
             assert!(verdict.starts_with(says), "{mpi:?} {bug}: {progress:#}");

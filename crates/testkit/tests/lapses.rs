@@ -322,7 +322,8 @@ fn of_a_message_in_the_place_of_another() {
     ];
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (lapse, says) in cases {
-            let progress = run(mpi, &scratch, lapse).json(&["progress"]);
+            let recording = mpi.record_ended(&scratch, "lapses.c", 4, lapse);
+            let progress = recording.json(&["progress"]);
             let verdict = progress["verdict"].as_str().expect("a sentence");
             let says = format!(
                 "rank 2 sent rank 3 100 MPI_INT at lapses.c:@MPI_Send(large@, for which the receive had room for 1 MPI_INT{says}"
@@ -381,6 +382,10 @@ fn of_a_run_that_mpi_ended() {
             "rank 0 calls MPI_Gather at lapses.c:@MPI_Gather(value, rank@ with 1 MPI_INT where ranks 1-3 call",
         ),
         (
+            "neighbours",
+            "rank 3 calls MPI_Neighbor_alltoall at lapses.c:@MPI_Neighbor_alltoall(@ with 2 MPI_INT where ranks 0-2 call",
+        ),
+        (
             "epoch",
             "rank 0 called MPI_Put at lapses.c:@&& puts) MPI_Put@ without an epoch (MPI_Win_fence,",
         ),
@@ -396,7 +401,7 @@ fn of_a_run_that_mpi_ended() {
     ];
     // One at a time: beside others, Open MPI's launcher may not come to its end where MPI ended a rank.
     for (lapse, says) in cases {
-        let recording = run(mpi, &scratch, lapse);
+        let recording = mpi.record_ended(&scratch, "lapses.c", 4, lapse);
         assert_ne!(
             recording.outcome.status, 0,
             "{lapse}: {:#?}",

@@ -281,7 +281,16 @@ impl Run {
     #[must_use]
     pub fn lost_its_launcher(&self) -> bool {
         let mut processes = self.processes.iter();
-        processes.any(|it| it.is_launcher() && it.end.kind == EndKind::Killed)
+        processes.any(|it| {
+            it.is_launcher() && it.end.kind == EndKind::Killed && !self.is_outlived_by(it)
+        })
+    }
+
+    /// Whether the ranks were seen to be gone before a launcher was: it was killed since it did not end, not before them.
+    fn is_outlived_by(&self, launcher: &Process) -> bool {
+        let mut ranks = self.processes.iter().filter(|it| it.is_mpi);
+        let is_before = |at: u64| launcher.gone_at.is_none_or(|end| at < end);
+        ranks.all(|it| it.gone_at.is_some_and(is_before))
     }
 
     /// The function with this id.

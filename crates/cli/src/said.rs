@@ -1,0 +1,44 @@
+//! What `record --hang` said of a job, kept in its run: where it was stopped for that, it does not show any more that it hung, and
+//! never where in its code a rank was.
+
+use crate::spot::Spot;
+use lockstep_progress::{Kind, Progress};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What was said last.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Said {
+    pub verdict: String,
+    pub kind: Kind,
+    /// Whether the job was ended for it.
+    pub stopped: bool,
+    /// Where those computed who held the others up.
+    pub spots: Vec<Spot>,
+}
+
+const FILE: &str = "hang.json";
+
+impl Said {
+    /// Writes it into the run.
+    pub fn keep(&self, run: &Path) {
+        // Without it, less is known.
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let draft = run.join(format!(".{FILE}"));
+        let _ = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, run.join(FILE)));
+    }
+
+    /// What was written, if anything was.
+    pub fn of(run: &Path) -> Option<Self> {
+        let text = std::fs::read(run.join(FILE)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Of a job that was stopped for a hang and does not show it, what was said then.
+    pub fn settle(&self, found: &mut Progress) {
+        if self.stopped && !found.hang {
+            (found.hang, found.kind) = (true, self.kind);
+            found.verdict = format!("{} (as was said when it was stopped)", self.verdict);
+        }
+    }
+}
