@@ -133,49 +133,50 @@ pub(crate) fn killed_first(
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
 ) {
-    let signals: Vec<Option<i32>> = tasks
-        .values()
-        .filter(|it| !matches!(it.activity, Activity::Finished))
-        .map(|it| match (it.end.kind, it.end.code) {
-            (EndKind::Killed, _) => Some(SIGKILL),
-            (EndKind::Signalled, code) => code.filter(|it| ENDED_BY_OTHERS.contains(it)),
-            _ => None,
-        })
-        .collect();
-    if signals.len() != tasks.len() || signals.contains(&None) {
-        return;
-    }
-    let mut gone: Vec<(u64, u32)> = Vec::new();
-    for task in tasks.values() {
-        let process = run.processes.iter();
-        let process = process.clone().find(|it| it.name == task.trace.process);
-        let Some(at) = process.and_then(|it| it.gone_at) else {
-            return;
-        };
-        gone.push((at, task.number));
-    }
-    gone.sort_unstable();
-    let [(first, number), (next, _), ..] = gone[..] else {
-        return;
-    };
-    let Some(task) = tasks.get_mut(&number) else {
-        return;
-    };
-    let signal = task.end.code.unwrap_or(SIGKILL);
-    // A launcher that is told to end its job by a signal has another status, but for one whose status is the bare number.
-    let mut statuses = run.processes.iter().filter(|it| !it.is_mpi);
-    let says_so = statuses.any(|it| {
-        let status = it.end.code.filter(|_| it.end.kind == EndKind::Exited);
-        status == Some(128 + signal) || (status, signal) == (Some(SIGKILL), SIGKILL)
+    let gone = tasks.values().map(|task| {
+        let mut processes = run.processes.iter();
+        let process = processes.find(|it| it.name == task.trace.process)?;
+        Some((process.gone_at?, task.number))
     });
-    if !says_so || next - first < WELL_BEFORE {
+    let Some(gone) = gone.collect::<Option<Vec<(u64, u32)>>>() else {
         return;
+    };
+    let launchers = run.processes.iter().filter(|it| !it.is_mpi);
+    let launchers = launchers.filter(|it| it.end.kind == EndKind::Exited);
+    let statuses: Vec<i32> = launchers.filter_map(|it| it.end.code).collect();
+    let Some(first) = first_killed(tasks, gone, &statuses) else {
+        return;
+    };
+    if let Some(task) = tasks.get_mut(&first) {
+        (task.crashed, task.activity) = (true, Activity::Ended);
     }
-    task.crashed = true;
-    task.activity = Activity::Ended;
-    if let Some(conversation) = conversations.get_mut(&number) {
+    if let Some(conversation) = conversations.get_mut(&first) {
         conversation.state = State::Ended;
     }
+}
+
+/// Of tasks that are gone since these moments, in microseconds, and launchers that ended with these statuses, who was killed first.
+fn first_killed(
+    tasks: &BTreeMap<u32, Task>,
+    mut gone: Vec<(u64, u32)>,
+    statuses: &[i32],
+) -> Option<u32> {
+    let is_ended = |it: &Task| match it.end.kind {
+        EndKind::Killed => true,
+        EndKind::Signalled => it.end.code.is_some_and(|it| ENDED_BY_OTHERS.contains(&it)),
+        EndKind::Exited | EndKind::Running => false,
+    };
+    let mut each = tasks.values();
+    let are_ended = each.all(|it| it.activity != Activity::Finished && is_ended(it));
+    gone.sort_unstable();
+    let [(at, first), (next, _), ..] = gone[..] else {
+        return None;
+    };
+    let signal = tasks.get(&first)?.end.code.unwrap_or(SIGKILL);
+    // A launcher that is told to end its job by a signal has another status, but for one whose status is the bare number.
+    let says_so = |status: &i32| *status == 128 + signal || (*status, signal) == (SIGKILL, SIGKILL);
+    let is_first = are_ended && next - at >= WELL_BEFORE && statuses.iter().any(says_so);
+    is_first.then_some(first)
 }
 
 const SIGKILL: i32 = 9;
@@ -414,5 +415,33 @@ pub(crate) mod tests {
             ended(2, 3, &["work"]),
         ];
         assert_eq!(crashes_of(true, some), [1, 2]);
+    }
+
+    #[test]
+    fn who_was_killed_before_the_others() {
+        let first = |ends: [(EndKind, i32); 3], gone: [u64; 3], status: i32| {
+            let task = |(number, (kind, code)): (u32, (EndKind, i32))| {
+                let mut task = ended(number, code, &["work"]);
+                task.end.kind = kind;
+                (number, task)
+            };
+            let tasks = (0..).zip(ends).map(task).collect();
+            first_killed(&tasks, gone.into_iter().zip(0..).collect(), &[status])
+        };
+        use EndKind::{Exited, Killed, Signalled};
+        // Open MPI asks the others to end a second later, and MPICH kills them at once.
+        let asked = [(Signalled, 15), (Killed, 9), (Signalled, 15)];
+        let (late, soon) = ([1_000_900, 7, 1_000_100], [2700, 7, 900]);
+        assert_eq!(first(asked, late, 137), Some(1));
+        let killed = [(Killed, 9); 3];
+        assert_eq!(first(killed, soon, 9), Some(1));
+        // At once; the launcher was told to end them, or says nothing of that; one came to its end.
+        assert_eq!(first(killed, [100, 7, 60], 9), None);
+        assert_eq!(first([(Signalled, 15); 3], soon, 15), None);
+        assert_eq!(first(killed, soon, 1), None);
+        assert_eq!(
+            first([(Killed, 9), (Killed, 9), (Exited, 0)], soon, 9),
+            None
+        );
     }
 }

@@ -55,3 +55,31 @@ fn a_leaf_that_may_still_run_is_shown() {
     assert_eq!(found.groups[1].leaf.as_deref(), Some("function_1"));
     assert_eq!(found.tasks[&1].leaf.as_deref(), Some("function_1"));
 }
+
+/// Open MPI's may hang where MPI ended a rank: whoever waits for it kills it then.
+#[test]
+fn a_launcher_that_is_killed_since_it_does_not_end_was_not_lost() {
+    let trace = vec![Event::Call(FunctionId(0))];
+    let mut run = generate::run(vec![trace.clone(), trace.clone(), trace]);
+    let launcher = &mut run.processes[0];
+    (launcher.rank, launcher.is_mpi) = (None, false);
+    launcher.program = "/usr/bin/mpirun".to_owned();
+    launcher.end = End {
+        kind: EndKind::Killed,
+        code: Some(9),
+        certain: true,
+    };
+    let mut is_lost = |gone: [Option<u64>; 3]| {
+        for (process, at) in run.processes.iter_mut().zip(gone) {
+            process.gone_at = at;
+        }
+        run.lost_its_launcher()
+    };
+    assert!(is_lost([None, None, None]));
+    assert!(is_lost([Some(5), Some(7), Some(8)]));
+    assert!(is_lost([Some(5), Some(3), Some(8)]));
+    assert!(is_lost([None, Some(3), None]));
+    assert!(!is_lost([Some(9), Some(7), Some(8)]));
+    // Nobody was there to see it end, who saw the ranks end.
+    assert!(!is_lost([None, Some(7), Some(8)]));
+}

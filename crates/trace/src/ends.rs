@@ -21,7 +21,7 @@ const MOST: u64 = 4096;
 pub(crate) struct Seen {
     kind: SeenKind,
     #[serde(default)]
-    code: i32,
+    code: Option<i32>,
     /// When, in microseconds since 1970.
     #[serde(default)]
     pub at: Option<u64>,
@@ -55,11 +55,11 @@ pub(crate) fn settle(
     let how = seen.and_then(|seen| {
         let kind = match seen.kind {
             SeenKind::Exited => EndKind::Exited,
-            SeenKind::Signalled if seen.code == SIGKILL => EndKind::Killed,
+            SeenKind::Signalled if seen.code == Some(SIGKILL) => EndKind::Killed,
             SeenKind::Signalled => EndKind::Signalled,
             SeenKind::Gone => return None,
         };
-        Some((kind, seen.code))
+        Some((kind, seen.code?))
     });
     let (kind, code, certain) = if has_successor {
         (EndKind::Exited, None, true)
