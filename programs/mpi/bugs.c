@@ -408,6 +408,7 @@ KERNEL(dies) {
 }
 
 KERNEL(killed) {
+    MPI_Barrier(MPI_COMM_WORLD); // all are beyond MPI_Init
     if (rank == 2) kill(getpid(), SIGKILL);
     MPI_Barrier(MPI_COMM_WORLD);
 }

@@ -147,11 +147,21 @@ pub(crate) fn killed_first(
     let Some(first) = first_killed(tasks, gone, &statuses) else {
         return;
     };
-    if let Some(task) = tasks.get_mut(&first) {
-        (task.crashed, task.activity) = (true, Activity::Ended);
-    }
-    if let Some(conversation) = conversations.get_mut(&first) {
-        conversation.state = State::Ended;
+    for task in tasks.values_mut() {
+        let is_first = task.number == first;
+        if !is_first && !task.crashed {
+            continue;
+        }
+        // Whoever ended later did so for the first, whatever its status.
+        let (activity, state) = match (is_first, task.stack.iter().any(is_mpi)) {
+            (true, _) => (Activity::Ended, State::Ended),
+            (false, true) => (Activity::Communication, State::Waiting),
+            (false, false) => (Activity::Computation, State::Running),
+        };
+        (task.crashed, task.activity) = (is_first, activity);
+        if let Some(conversation) = conversations.get_mut(&task.number) {
+            conversation.state = state;
+        }
     }
 }
 
@@ -161,18 +171,23 @@ fn first_killed(
     mut gone: Vec<(u64, u32)>,
     statuses: &[i32],
 ) -> Option<u32> {
-    let is_ended = |it: &Task| match it.end.kind {
+    let is_killed = |it: &Task| match it.end.kind {
         EndKind::Killed => true,
         EndKind::Signalled => it.end.code.is_some_and(|it| ENDED_BY_OTHERS.contains(&it)),
         EndKind::Exited | EndKind::Running => false,
     };
+    // By a signal of its own, or well, nobody ends for another.
+    let may_be_ended = |it: &Task| {
+        is_killed(it) || it.end.kind == EndKind::Exited && it.end.code.is_some_and(|it| it != 0)
+    };
     let mut each = tasks.values();
-    let are_ended = each.all(|it| it.activity != Activity::Finished && is_ended(it));
+    let are_ended = each.all(|it| it.activity != Activity::Finished && may_be_ended(it));
     gone.sort_unstable();
     let [(at, first), (next, _), ..] = gone[..] else {
         return None;
     };
-    let signal = tasks.get(&first)?.end.code.unwrap_or(SIGKILL);
+    let killed = tasks.get(&first).filter(|it| is_killed(it))?;
+    let signal = killed.end.code.unwrap_or(SIGKILL);
     // A launcher that is told to end its job by a signal has another status, but for one whose status is the bare number.
     let says_so = |status: &i32| *status == 128 + signal || (*status, signal) == (SIGKILL, SIGKILL);
     let is_first = are_ended && next - at >= WELL_BEFORE && statuses.iter().any(says_so);
@@ -439,9 +454,10 @@ pub(crate) mod tests {
         assert_eq!(first(killed, [100, 7, 60], 9), None);
         assert_eq!(first([(Signalled, 15); 3], soon, 15), None);
         assert_eq!(first(killed, soon, 1), None);
-        assert_eq!(
-            first([(Killed, 9), (Killed, 9), (Exited, 0)], soon, 9),
-            None
-        );
+        let and = |code| [(Killed, 9), (Killed, 9), (Exited, code)];
+        assert_eq!(first(and(0), soon, 9), None);
+        // It failed since the other was gone; or before.
+        assert_eq!(first(and(1), soon, 9), Some(1));
+        assert_eq!(first(and(1), [2700, 900, 7], 9), None);
     }
 }
