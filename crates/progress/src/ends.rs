@@ -190,8 +190,18 @@ fn first_killed(
     let signal = killed.end.code.unwrap_or(SIGKILL);
     // A launcher that is told to end its job by a signal has another status, but for one whose status is the bare number.
     let says_so = |status: &i32| *status == 128 + signal || (*status, signal) == (SIGKILL, SIGKILL);
-    let is_first = are_ended && next - at >= WELL_BEFORE && statuses.iter().any(says_so);
-    is_first.then_some(first)
+    if !are_ended || !statuses.iter().any(says_so) {
+        return None;
+    }
+    if next - at >= WELL_BEFORE {
+        return Some(first);
+    }
+    // Whoever looked came late: it is the one that sent a signal.
+    let mut raised = tasks.values().filter(|it| ends_in(&it.stack, &RAISES));
+    match (raised.next(), raised.next()) {
+        (Some(task), None) => Some(task.number),
+        _ => None,
+    }
 }
 
 const SIGKILL: i32 = 9;
@@ -452,6 +462,14 @@ pub(crate) mod tests {
         assert_eq!(first(killed, soon, 9), Some(1));
         // At once; the launcher was told to end them, or says nothing of that; one came to its end.
         assert_eq!(first(killed, [100, 7, 60], 9), None);
+        let mut late: BTreeMap<u32, Task> = BTreeMap::new();
+        for (number, function) in [(0, "MPI_Barrier"), (1, "kill"), (2, "MPI_Barrier")] {
+            let mut task = ended(number, 9, &[function]);
+            task.end.kind = Killed;
+            late.insert(number, task);
+        }
+        let gone = vec![(100, 0), (101, 1), (102, 2)];
+        assert_eq!(first_killed(&late, gone, &[9]), Some(1));
         assert_eq!(first([(Signalled, 15); 3], soon, 15), None);
         assert_eq!(first(killed, soon, 1), None);
         let and = |code| [(Killed, 9), (Killed, 9), (Exited, code)];
