@@ -62,7 +62,7 @@ fn status(pid: u32) -> Option<Stat> {
 }
 
 fn is_alive(pid: u32) -> bool {
-    status(pid).is_some_and(|it| it.state != b'Z')
+    status(pid).is_some_and(|it| !it.is_over())
 }
 
 /// `; rank 3 is stopped by a signal`, of ranks that somebody stopped: they hang for no reason of their own.

@@ -25,7 +25,7 @@ impl Said {
         // Without it, less is known.
         let text = serde_json::to_vec(self).unwrap_or_default();
         let draft = run.join(format!(".{FILE}"));
-        let _ = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, run.join(FILE)));
+        let _ = lockstep_record::put(&draft, &run.join(FILE), &text);
     }
 
     /// What was written, if anything was.

@@ -127,20 +127,13 @@ pub(crate) fn died_of_a_signal(
 }
 
 /// Where the launcher says that a rank was killed, and one was gone well before all others, it is that one: as when memory is
-/// short. The others were ended for it.
+/// short. The others were ended for it. `gone` is when each task was seen to be gone, in microseconds.
 pub(crate) fn killed_first(
     run: &Run,
+    gone: Vec<(u64, u32)>,
     tasks: &mut BTreeMap<u32, Task>,
     conversations: &mut BTreeMap<u32, Conversation>,
 ) {
-    let gone = tasks.values().map(|task| {
-        let mut processes = run.processes.iter();
-        let process = processes.find(|it| it.name == task.trace.process)?;
-        Some((process.gone_at?, task.number))
-    });
-    let Some(gone) = gone.collect::<Option<Vec<(u64, u32)>>>() else {
-        return;
-    };
     let launchers = run.processes.iter().filter(|it| !it.is_mpi);
     let launchers = launchers.filter(|it| it.end.kind == EndKind::Exited);
     let statuses: Vec<i32> = launchers.filter_map(|it| it.end.code).collect();
@@ -462,14 +455,6 @@ pub(crate) mod tests {
         assert_eq!(first(killed, soon, 9), Some(1));
         // At once; the launcher was told to end them, or says nothing of that; one came to its end.
         assert_eq!(first(killed, [100, 7, 60], 9), None);
-        let mut late: BTreeMap<u32, Task> = BTreeMap::new();
-        for (number, function) in [(0, "MPI_Barrier"), (1, "kill"), (2, "MPI_Barrier")] {
-            let mut task = ended(number, 9, &[function]);
-            task.end.kind = Killed;
-            late.insert(number, task);
-        }
-        let gone = vec![(100, 0), (101, 1), (102, 2)];
-        assert_eq!(first_killed(&late, gone, &[9]), Some(1));
         assert_eq!(first([(Signalled, 15); 3], soon, 15), None);
         assert_eq!(first(killed, soon, 1), None);
         let and = |code| [(Killed, 9), (Killed, 9), (Exited, code)];
@@ -477,5 +462,14 @@ pub(crate) mod tests {
         // It failed since the other was gone; or before.
         assert_eq!(first(and(1), soon, 9), Some(1));
         assert_eq!(first(and(1), [2700, 900, 7], 9), None);
+        // At once, and one of them had just sent a signal.
+        let mut at_once: BTreeMap<u32, Task> = BTreeMap::new();
+        for (number, function) in [(0, "MPI_Barrier"), (1, "kill"), (2, "MPI_Barrier")] {
+            let mut task = ended(number, 9, &[function]);
+            task.end.kind = Killed;
+            at_once.insert(number, task);
+        }
+        let gone = vec![(100, 0), (101, 1), (102, 2)];
+        assert_eq!(first_killed(&at_once, gone, &[9]), Some(1));
     }
 }

@@ -142,7 +142,12 @@ impl Observed {
         let is_known = run.lost_its_launcher();
         lost_their_launcher(is_known, &mut tasks, &mut conversations);
         died_of_a_signal(run, &mut tasks, &mut conversations, &mut notes);
-        killed_first(run, &mut tasks, &mut conversations);
+        let gone = chosen
+            .iter()
+            .map(|(number, process, _)| Some((process.gone_at?, *number)));
+        if let Some(gone) = gone.collect() {
+            killed_first(run, gone, &mut tasks, &mut conversations);
+        }
         note_other_tasks(&tasks, added.as_ref(), &mut notes);
         let observed = Self {
             is_mpi: run.is_mpi,

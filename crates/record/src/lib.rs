@@ -316,7 +316,10 @@ fn choice(options: &Options) -> Result<lockstep_patch::Options, Error> {
 }
 
 /// Puts a file in place as a whole or not at all; nothing of it is left where the disk is full.
-fn put(draft: &std::path::Path, place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn put(draft: &std::path::Path, place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
     std::fs::write(draft, bytes)
         .and_then(|()| std::fs::rename(draft, place))
         .inspect_err(|_| {

@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 
 /// More debug information than this is left alone: some seconds of work, and as much memory again.
-const MOST: usize = 256 << 20;
+pub(crate) const MOST: usize = 256 << 20;
 
 #[derive(serde::Serialize)]
 struct Table {

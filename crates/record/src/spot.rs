@@ -2,10 +2,11 @@
 //! is found, looked at some times. A trace shows the call that such a thread is in, not where in it.
 //!
 //! *Guarantees*: a thread that waits in the kernel is left alone (a system call might come back early); one that runs stops for
-//! some 10 µs at each look and goes on as before. Its parent hears nothing of that. Where it may not be looked at (Yama, another
-//! user, a debugger that is attached), nothing is found. *Costs*: some 30 ms, and the debug information of the images that it is in
+//! a moment at each look and goes on as before. Its parent hears nothing of that. Where it may not be looked at (Yama, another
+//! user, a debugger that is attached), nothing is found. *Costs*: [`LOOKS`] looks, [`BETWEEN`] between two of them, and the debug information of the images that it is in
 //! is read. *Not for*: code without source lines, or of other hosts.
 
+use crate::lines::MOST;
 use crate::thread::{STACK, thread};
 use lockstep_binary::{Image, Lines};
 use lockstep_format::stat::Stat;
@@ -21,8 +22,6 @@ const LOOKS: usize = 9;
 const BETWEEN: Duration = Duration::from_millis(3);
 /// A thread that does not stop by then is in the kernel.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// More debug information than this is left alone.
-const MOST: usize = 256 << 20;
 
 /// Files and lines in which a running thread of process `pid` was found, each as often as it was.
 #[must_use]

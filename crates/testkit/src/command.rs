@@ -44,6 +44,21 @@ pub fn command<S: AsRef<OsStr>>(words: &[S]) -> Command {
     command
 }
 
+/// A command with these words before it, in its environment.
+#[must_use]
+pub fn behind(mut words: Vec<String>, inner: &Command) -> Command {
+    let own = std::iter::once(inner.get_program()).chain(inner.get_args());
+    words.extend(own.map(|it| it.to_string_lossy().into_owned()));
+    let mut command = command(&words);
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
 /// Runs `command` for at most [`LIMIT`].
 ///
 /// # Panics

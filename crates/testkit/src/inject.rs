@@ -18,23 +18,13 @@ pub fn system_call(
     number: u32,
 ) -> (Outcome, bool) {
     let log = scratch.join("system-calls");
-    let mut words = vec![
+    let words = vec![
         "strace".to_owned(),
         format!("-o{}", log.display()),
         format!("-etrace={system_call}"),
         format!("-einject={system_call}:{what}:when={number}"),
-        inner.get_program().to_string_lossy().into_owned(),
     ];
-    let arguments = inner.get_args();
-    words.extend(arguments.map(|it| it.to_string_lossy().into_owned()));
-    let mut command = command::command(&words);
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let outcome = command::run(&mut command);
+    let outcome = command::run(&mut command::behind(words, inner));
     let log = std::fs::read_to_string(&log).unwrap_or_default();
     let is_met = log.contains("INJECTED") || log.contains("killed by SIGKILL");
     (outcome, is_met)

@@ -36,18 +36,7 @@ fn start(
         Place::Inside => {
             // The launcher runs what `lockstep` would be, with its environment.
             let inner = record_command(directory, &[], &words);
-            let mut all: Vec<std::ffi::OsString> =
-                mpi.launch(ranks).into_iter().map(Into::into).collect();
-            all.push(inner.get_program().to_owned());
-            all.extend(inner.get_args().map(ToOwned::to_owned));
-            let mut command = command::command(&all);
-            for (name, value) in inner.get_envs() {
-                match value {
-                    Some(value) => command.env(name, value),
-                    None => command.env_remove(name),
-                };
-            }
-            command
+            command::behind(mpi.launch(ranks), &inner)
         }
     };
     Running::start(&mut command)

@@ -40,18 +40,8 @@ fn the_lines_of_a_loop_without_a_call() {
         check(&outcome.stderr, "runs");
         // Each rank's recorder is its parent here, and waits for it.
         let run = scratch.join("inside");
-        let mut inside = mpi.launch(4);
         let recorded = record_command(&run, &HANG, &program);
-        let words = std::iter::once(recorded.get_program()).chain(recorded.get_args());
-        inside.extend(words.map(|it| it.to_string_lossy().into_owned()));
-        let mut command = command::command(&inside);
-        for (name, value) in recorded.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        let outcome = command::run(&mut command);
+        let outcome = command::run(&mut command::behind(mpi.launch(4), &recorded));
         assert_eq!(outcome.status, 0, "{mpi:?}: {outcome:#?}");
         assert_eq!(outcome.stdout, "well\n", "{mpi:?}: {outcome:#?}");
         check(&outcome.stderr, "runs");
