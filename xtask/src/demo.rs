@@ -65,7 +65,7 @@ pub fn run() -> Result<ExitCode> {
 
     step(
         1,
-        "Building lockstep (the first time takes a minute or two)",
+        "Building lockstep (the first time takes some minutes)",
     );
     test::build()?;
     let subject = Subject::choose();
