@@ -63,10 +63,7 @@ pub fn run() -> Result<ExitCode> {
         ));
     };
 
-    step(
-        1,
-        "Building lockstep (the first time takes some minutes)",
-    );
+    step(1, "Building lockstep (the first time takes some minutes)");
     test::build()?;
     let subject = Subject::choose();
     let directory = target().join("demo");
