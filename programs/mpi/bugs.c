@@ -403,12 +403,13 @@ KERNEL(stopped) {
 }
 
 KERNEL(dies) {
+    MPI_Barrier(MPI_COMM_WORLD); // all are beyond MPI_Init
     if (rank == 2) raise(SIGSEGV);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
 KERNEL(killed) {
-    MPI_Barrier(MPI_COMM_WORLD); // all are beyond MPI_Init
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 2) kill(getpid(), SIGKILL);
     MPI_Barrier(MPI_COMM_WORLD);
 }

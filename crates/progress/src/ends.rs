@@ -161,7 +161,7 @@ pub(crate) fn killed_first(
 /// Of tasks that are gone since these moments, in microseconds, and launchers that ended with these statuses, who was killed first.
 fn first_killed(
     tasks: &BTreeMap<u32, Task>,
-    mut gone: Vec<(u64, u32)>,
+    gone: Vec<(u64, u32)>,
     statuses: &[i32],
 ) -> Option<u32> {
     let is_killed = |it: &Task| match it.end.kind {
@@ -175,21 +175,16 @@ fn first_killed(
     };
     let mut each = tasks.values();
     let are_ended = each.all(|it| it.activity != Activity::Finished && may_be_ended(it));
-    gone.sort_unstable();
-    let [(at, first), (next, _), ..] = gone[..] else {
-        return None;
-    };
-    let killed = tasks.get(&first).filter(|it| is_killed(it))?;
+    let candidate = who_raised(tasks).or_else(|| who_went_first(tasks, gone))?;
+    let killed = tasks.get(&candidate).filter(|it| is_killed(it))?;
     let signal = killed.end.code.unwrap_or(SIGKILL);
     // A launcher that is told to end its job by a signal has another status, but for one whose status is the bare number.
     let says_so = |status: &i32| *status == 128 + signal || (*status, signal) == (SIGKILL, SIGKILL);
-    if !are_ended || !statuses.iter().any(says_so) {
-        return None;
-    }
-    if next - at >= WELL_BEFORE {
-        return Some(first);
-    }
-    // Whoever looked came late: it is the one that sent a signal.
+    (are_ended && statuses.iter().any(says_so)).then_some(candidate)
+}
+
+/// The only task whose last call sent a signal.
+fn who_raised(tasks: &BTreeMap<u32, Task>) -> Option<u32> {
     let mut raised = tasks.values().filter(|it| ends_in(&it.stack, &RAISES));
     match (raised.next(), raised.next()) {
         (Some(task), None) => Some(task.number),
@@ -197,10 +192,25 @@ fn first_killed(
     }
 }
 
+/// The task that was gone well before all others.
+fn who_went_first(tasks: &BTreeMap<u32, Task>, mut gone: Vec<(u64, u32)>) -> Option<u32> {
+    gone.sort_unstable();
+    let [(at, first), (next, _), ..] = gone[..] else {
+        return None;
+    };
+    let waits = tasks.get(&first)?.stack.iter().any(is_mpi);
+    let enough = if waits { LONG_BEFORE } else { WELL_BEFORE };
+    (next - at >= enough).then_some(first)
+}
+
 const SIGKILL: i32 = 9;
 
 /// In microseconds: processes that are ended together are not gone at once, and whoever looks may come late.
 const WELL_BEFORE: u64 = 200;
+
+/// A process closes its files, by which its launcher hears of its end, some milliseconds before it is seen to be gone: one that
+/// was killed for it can be seen first. So this much, in microseconds, of a task that waited for others.
+const LONG_BEFORE: u64 = 20_000;
 
 /// Functions by which a process sends itself a signal.
 const RAISES: [&str; 4] = ["raise", "kill", "pthread_kill", "__stack_chk_fail"];
@@ -469,7 +479,14 @@ pub(crate) mod tests {
             task.end.kind = Killed;
             at_once.insert(number, task);
         }
-        let gone = vec![(100, 0), (101, 1), (102, 2)];
-        assert_eq!(first_killed(&at_once, gone, &[9]), Some(1));
+        let at = |gone: [u64; 3]| gone.into_iter().zip(0..).collect();
+        assert_eq!(first_killed(&at_once, at([100, 101, 102]), &[9]), Some(1));
+        // Seen to be gone as the last.
+        assert_eq!(first_killed(&at_once, at([7, 4600, 1500]), &[9]), Some(1));
+        // Without a word of its own, of those that waited; a second is enough.
+        at_once.get_mut(&1).expect("there").stack.clear();
+        assert_eq!(first_killed(&at_once, at([7, 4600, 1500]), &[9]), None);
+        let late = at([7, 1_000_900, 1_000_100]);
+        assert_eq!(first_killed(&at_once, late, &[9]), Some(0));
     }
 }

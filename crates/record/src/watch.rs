@@ -71,11 +71,11 @@ struct Gone {
 }
 
 impl Gone {
-    fn new(name: FileName, fd: OwnedFd) -> Self {
+    fn new(name: FileName, fd: OwnedFd, at: u128) -> Self {
         Self {
             name,
             fd,
-            at: now(),
+            at,
             asked: 0,
         }
     }
@@ -204,10 +204,12 @@ fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
                 }
             }
         }
+        // In which order those of one look went nobody knows.
+        let at = now();
         let ended = ended
             .into_iter()
             .filter_map(|name| open.remove_entry(&name));
-        gone.extend(ended.map(|(name, fd)| Gone::new(name, fd)));
+        gone.extend(ended.map(|(name, fd)| Gone::new(name, fd, at)));
         gone.retain_mut(|it| it.ask(run));
         if last {
             return;
