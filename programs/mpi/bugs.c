@@ -8,6 +8,7 @@
 //   bugs waitany_never          MPI_Waitany for two messages that nobody sends
 //   bugs test_loop              MPI_Test again and again for a message that nobody sends
 //   bugs iprobe_loop            MPI_Iprobe again and again
+//   bugs consensus              rank 2 probes for another tag than what is sent to all, who poll until everybody is there
 //   bugs split_missing          rank 3 does not come to MPI_Allreduce of its half
 //   bugs grid_row               rank 3 does not come to MPI_Allreduce of its row of a grid
 //   bugs two_orders             barriers of two copies in another order in rank 2
@@ -135,6 +136,24 @@ KERNEL(test_loop) {
     if (rank == 0) {
         MPI_Irecv(&word, 1, MPI_INT, 1, 3, MPI_COMM_WORLD, &request);
         while (!done && usleep(500) == 0) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    }
+}
+
+// A non-blocking consensus: who has sent to all goes to the barrier, and all take what comes until everybody is there.
+KERNEL(consensus) {
+    int next = (rank + 1) % 4, tag = rank == 2 ? 4 : 3, sent = 0, over = 0, there;
+    MPI_Request send, barrier;
+    MPI_Issend(&word, 1, MPI_INT, next, 3, MPI_COMM_WORLD, &send);
+    while (!over) {
+        MPI_Status status;
+        MPI_Iprobe(MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, &there, &status);
+        if (there) MPI_Recv(&word, 1, MPI_INT, status.MPI_SOURCE, tag, MPI_COMM_WORLD, &status);
+        if (sent) {
+            MPI_Test(&barrier, &over, &status);
+        } else {
+            MPI_Test(&send, &sent, &status);
+            if (sent) MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+        }
     }
 }
 
@@ -693,7 +712,7 @@ static const struct {
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
-    X(wildcard_untold), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),
+    X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),
 };
 
 int main(int argc, char **argv) {

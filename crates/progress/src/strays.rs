@@ -200,6 +200,29 @@ pub(crate) fn not_received(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option
     ))
 }
 
+/// Of a message that is sent, where its receiver waits for such with other tags only, and is not told of: `rank 2 waits for
+/// one with tag 44`.
+pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Option<String> {
+    let waits = &facts.progress.waiting.waits;
+    let mut ours = waits.iter().filter(|it| told.contains(&it.from));
+    ours.find_map(|wait| {
+        let Why::Receiver(sent) = wait.why else {
+            return None;
+        };
+        let back = |it: &&Wait| (it.from, it.to) == (wait.to, wait.from);
+        let wanted = waits.iter().filter(back).filter_map(|it| match it.why {
+            Why::Message(tag) => Some(tag),
+            Why::OtherTag(tag, _) => Some(Some(tag)),
+            _ => None,
+        });
+        let tags: Vec<i64> = wanted.collect::<Option<_>>()?;
+        let is_other = !tags.is_empty() && !tags.contains(&sent) && !told.contains(&wait.to);
+        let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
+        let to = who(facts.progress, &[wait.to]);
+        is_other.then(|| format!("{to} waits for one with tag {}", tags.join(" or ")))
+    })
+}
+
 /// The calls of what was not received or not started again, for who waits.
 pub(crate) fn owed<'a>(
     tasks: &'a BTreeMap<u32, Conversation>,

@@ -361,6 +361,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
     let mut text = format!("{kind}: {}", said.join("; "));
     let hint =
         strays::unstarted(facts, &subjects).or_else(|| strays::not_received(facts, &subjects));
+    let hint = hint.or_else(|| strays::other_tag_wanted(facts, &subjects));
     let hint = hint.or_else(|| {
         let stray = strays::hint(facts, &subjects)?;
         // That it is another than the one that is waited for says more.

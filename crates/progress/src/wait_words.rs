@@ -81,6 +81,13 @@ fn outside(progress: &Progress, task: u32) -> Option<String> {
     let first = waits.first()?;
     let alike = waits.iter().all(|it| it.why == first.why);
     if first.or_another && waits.len() > 1 {
+        // What was sent and not received says more than that anybody might have something to say.
+        let is_of_a_send = |it: &&&Wait| matches!(it.why, Why::Receiver(_));
+        if let (Why::Message(_) | Why::OtherTag(..), false) = (&first.why, alike)
+            && let Some(sent) = waits.iter().find(is_of_a_send)
+        {
+            return Some(format!("{}, or for a message", reason(progress, sent)));
+        }
         return Some(match (&first.why, alike) {
             (Why::Message(Some(tag)), true) => {
                 format!("for a message from anybody with tag {tag}")

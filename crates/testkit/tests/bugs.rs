@@ -386,6 +386,14 @@ const POLLS: &[Case] = &[
             "for a message from rank 1 with tag 3",
         ],
     ),
+    (
+        "consensus",
+        "livelock",
+        &[
+            "rank 1 waits calling MPI_",
+            ", for rank 2 to receive a message with tag 3, or for a message; rank 2 waits for one with tag 4",
+        ],
+    ),
 ];
 
 const FORTRAN: &[Case] = &[
