@@ -1,11 +1,10 @@
 //! From events to a tree, one event at a time.
 
-use crate::K;
+use crate::children::{Children, Known, Scratch, Small, Spare};
 use crate::forest::{Forest, FunctionMap};
 use crate::function::FunctionKey;
 use crate::node::{Call, Item, Label, NodeId};
-use crate::pieces::{Piece, Pieces, finish};
-use lockstep_loops::{Mode, Stack};
+use crate::pieces::{Pieces, finish};
 use lockstep_trace::{Event, Events};
 
 /// Calls between two looks at how large the tree is.
@@ -42,11 +41,9 @@ pub(crate) struct State {
     left_out: u64,
     /// Outermost first; the first is the trace itself.
     frames: Vec<Frame>,
-    /// Child lists of frames that are gone.
-    spare: Vec<Stack<Piece>>,
+    spare: Spare,
     items: Vec<Item>,
-    /// Closed calls without children, by function: most calls are these.
-    leaves: Vec<Option<NodeId>>,
+    known: Known,
 }
 
 impl Default for State {
@@ -56,7 +53,7 @@ impl Default for State {
             call: None,
             handed_over: false,
             is_late: false,
-            children: Stack::new(K, Mode::Shape),
+            children: Children::EMPTY,
         };
         Self {
             most: usize::MAX,
@@ -66,7 +63,7 @@ impl Default for State {
             frames: vec![root],
             spare: Vec::new(),
             items: Vec::new(),
-            leaves: Vec::new(),
+            known: Known::default(),
         }
     }
 }
@@ -78,7 +75,7 @@ struct Frame {
     handed_over: bool,
     /// Whether the tree was full before.
     is_late: bool,
-    children: Stack<Piece>,
+    children: Children,
 }
 
 impl<'f> Builder<'f> {
@@ -121,12 +118,7 @@ impl<'f> Builder<'f> {
 
     /// How many nodes and items the forest has, and the lists that are under way.
     pub(crate) fn size(&self) -> usize {
-        let open: usize = self
-            .state
-            .frames
-            .iter()
-            .map(|it| it.children.items().len())
-            .sum();
+        let open: usize = self.state.frames.iter().map(|it| it.children.len()).sum();
         self.forest.nodes.size() + open
     }
 
@@ -176,22 +168,25 @@ impl<'f> Builder<'f> {
             let Some(event) = events.next() else { return };
             self.event(event, functions);
         }
-        let Some(mut repeat) = self.state.frames.last_mut().map(|it| it.children.start()) else {
+        let Some((frame, mut scratch)) = self.innermost() else {
             return;
         };
+        let mut repeat = frame.children.fold(&mut scratch).start();
         for tries in (0..MOST_LAPS).rev() {
             let lap = self.lap(events, functions, round.symbols);
             let next = events.round().filter(|it| it.symbols == round.symbols);
             let is_over = tries == 0 || self.state.is_full || self.state.frames.len() != lap.fewest;
             let left = next.filter(|_| !is_over).map_or(0, |it| it.times);
-            let Some(frame) = self.state.frames.get_mut(lap.fewest - 1) else {
+            let (frames, mut scratch) = self.frames();
+            let Some(frame) = frames.get_mut(lap.fewest - 1) else {
                 return;
             };
+            let list = frame.children.fold(&mut scratch);
             let mut pieces = Pieces {
-                nodes: &mut self.forest.nodes,
-                items: &mut self.state.items,
+                nodes: &mut scratch.forest.nodes,
+                items: scratch.items,
             };
-            if frame.children.repeat(&mut repeat, left, &mut pieces) > 0 {
+            if list.repeat(&mut repeat, left, &mut pieces) > 0 {
                 continue;
             }
             if let Some(round) = next.filter(|_| left > 0) {
@@ -236,11 +231,6 @@ impl<'f> Builder<'f> {
             .frames
             .last()
             .is_some_and(|frame| frame.handed_over);
-        let children = self
-            .state
-            .spare
-            .pop()
-            .unwrap_or_else(|| Stack::new(K, Mode::Shape));
         self.state.frames.push(Frame {
             call: Some(Call {
                 function,
@@ -249,7 +239,7 @@ impl<'f> Builder<'f> {
             }),
             handed_over: false,
             is_late: self.state.is_full,
-            children,
+            children: Children::EMPTY,
         });
     }
 
@@ -286,67 +276,74 @@ impl<'f> Builder<'f> {
         while self.state.frames.len() > 1 {
             self.pop(true);
         }
-        let Some(frame) = self.state.frames.pop() else {
-            return self.forest.close(Label::Trace, &[], &[]);
-        };
-        finish(
-            frame.children.items(),
-            &mut self.forest.nodes,
-            &mut self.state.items,
-        );
-        self.forest
-            .close(Label::Trace, &self.state.items, frame.children.keys())
+        match self.state.frames.pop() {
+            Some(frame) => self.close(Label::Trace, frame.children),
+            None => self.forest.close(Label::Trace, &[], &[]),
+        }
     }
 
     /// Closes the innermost call, and adds it to the one around it.
     fn pop(&mut self, open: bool) {
-        let Some(mut frame) = self.state.frames.pop() else {
+        let Some(frame) = self.state.frames.pop() else {
             return;
         };
         let Some(call) = frame.call else { return };
         if frame.is_late && !open {
             self.state.left_out += 2;
-            frame.children.clear();
-            self.state.spare.push(frame.children);
+            frame.children.give_back(&mut self.state.spare);
             return;
         }
-        let leaf = !open && !call.tail && frame.children.items().is_empty();
-        let function = call.function.0 as usize;
-        let node = match self.state.leaves.get(function) {
-            Some(Some(node)) if leaf => *node,
-            _ => {
-                finish(
-                    frame.children.items(),
-                    &mut self.forest.nodes,
-                    &mut self.state.items,
-                );
-                let label = Label::Call(Call { open, ..call });
-                let keys = frame.children.keys();
-                let node = self.forest.close(label, &self.state.items, keys);
-                if leaf {
-                    let length = self.state.leaves.len().max(function + 1);
-                    self.state.leaves.resize(length, None);
-                    self.state.leaves[function] = Some(node);
-                }
-                node
+        let small = Small::new(call, &frame.children).filter(|_| !open);
+        let known = small.as_ref().and_then(|it| self.state.known.get(it));
+        let node = known.unwrap_or_else(|| {
+            let node = self.close(Label::Call(Call { open, ..call }), frame.children);
+            if let Some(small) = small {
+                self.state.known.put(small, node);
             }
-        };
-        frame.children.clear();
-        self.state.spare.push(frame.children);
+            node
+        });
         self.push(node);
     }
 
+    /// The node of what has these children.
+    fn close(&mut self, label: Label, mut children: Children) -> NodeId {
+        let (_, mut scratch) = self.frames();
+        let list = children.fold(&mut scratch);
+        let Scratch {
+            forest,
+            items,
+            spare,
+        } = scratch;
+        finish(list.items(), &mut forest.nodes, items);
+        let node = forest.close(label, items, list.keys());
+        children.give_back(spare);
+        node
+    }
+
     fn push(&mut self, node: NodeId) {
-        let shape = self.forest.nodes.shape(node);
-        if let Some(frame) = self.state.frames.last_mut() {
-            let mut pieces = Pieces {
-                nodes: &mut self.forest.nodes,
-                items: &mut self.state.items,
-            };
-            let bodies = &mut self.forest.bodies;
-            frame
-                .children
-                .push(shape.0, Piece::Node(node), bodies, &mut pieces);
+        if let Some((frame, mut scratch)) = self.innermost() {
+            frame.children.push(node, &mut scratch);
         }
+    }
+
+    fn innermost(&mut self) -> Option<(&mut Frame, Scratch<'_>)> {
+        let (frames, scratch) = self.frames();
+        Some((frames.last_mut()?, scratch))
+    }
+
+    /// The frames, and what it takes to fold the children of one.
+    fn frames(&mut self) -> (&mut [Frame], Scratch<'_>) {
+        let State {
+            frames,
+            items,
+            spare,
+            ..
+        } = &mut self.state;
+        let scratch = Scratch {
+            forest: self.forest,
+            items,
+            spare,
+        };
+        (frames, scratch)
     }
 }

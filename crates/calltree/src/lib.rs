@@ -31,6 +31,7 @@
 
 mod build;
 mod calls;
+mod children;
 mod filter;
 mod forest;
 mod function;
