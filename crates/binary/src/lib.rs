@@ -29,7 +29,7 @@ pub use image::{Image, Section, Segment};
 pub use imports::Import;
 pub use lines::{Lines, is_of_the_system};
 pub use name::{
-    base_name, brief, c_name, display_name, fold_templates, is_standard, original_name,
+    base_name, brief, c_name, display_name, fold_long, fold_templates, is_standard, original_name,
 };
 pub use program::{Kind, Unsuitable, check_program};
 pub use ranges::{CodeRange, FunctionSymbol, RangeKind};

@@ -148,6 +148,32 @@ pub fn brief(name: &str) -> String {
     }
 }
 
+/// A long C++ name without what its templates were made for, and if that is not enough, without what it is given:
+/// `evaluate(Memo<...>&, int)`, `Solver::step(...) const`. Others as they are.
+#[must_use]
+pub fn fold_long(name: &str) -> Cow<'_, str> {
+    if name.len() <= LONG {
+        return name.into();
+    }
+    let folded = fold_templates(name, "<...>");
+    if folded.len() <= LONG {
+        return folded.into();
+    }
+    let mut given = folded.match_indices('(');
+    let start = given.find(|it| {
+        !folded[..it.0].ends_with("operator") && !folded[it.0..].starts_with("(anonymous")
+    });
+    match (start, folded.rfind(')')) {
+        (Some((start, _)), Some(end)) if start + 1 < end => {
+            format!("{}(...{}", &folded[..start], &folded[end..]).into()
+        }
+        _ => folded.into(),
+    }
+}
+
+/// So many characters of a name are read at a glance.
+const LONG: usize = 60;
+
 /// A C++ name with `instead` in place of what its templates were made for: `std::function<...>::operator()() const`.
 #[must_use]
 pub fn fold_templates(name: &str, instead: &str) -> String {
@@ -179,6 +205,28 @@ pub fn fold_templates(name: &str, instead: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_are_folded() {
+        let cases = [
+            ("evaluate(Memo<int>&)", "evaluate(Memo<int>&)"),
+            (
+                "evaluate(Memo<std::__cxx11::basic_string<char, std::char_traits<char> > >&, int)",
+                "evaluate(Memo<...>&, int)",
+            ),
+            (
+                "Population::sort_out(Domain const&, std::vector<Particle, std::allocator<Particle> >&, std::vector<long>&) const",
+                "Population::sort_out(...) const",
+            ),
+            (
+                "(anonymous namespace)::Solver::operator()(Field const&, Field const&, Field const&)",
+                "(anonymous namespace)::Solver::operator()(...)",
+            ),
+        ];
+        for (name, folded) in cases {
+            assert_eq!(fold_long(name), folded);
+        }
+    }
 
     #[test]
     fn names_in_sentences_have_one_pair_of_parentheses() {

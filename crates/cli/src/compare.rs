@@ -8,13 +8,14 @@ use crate::{context, output, report, run};
 use anyhow::Result;
 use clap::Args;
 use kept::{Entry, Kept};
-use lockstep_compare::{CausalOrder, Comparison, Culprit, compare_in_order};
-use lockstep_progress::{Activity, departed_from_each};
+use lockstep_compare::{CausalOrder, Comparison, Culprit, Reason, compare_in_order};
+use lockstep_progress::{Activity, Kind, Progress, analyse, departed_from_each};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Compare a faulty run with a normal one: who fell out of step, where, and why
 ///
@@ -110,6 +111,24 @@ struct ByMessages<'a> {
     order: lockstep_exchange::Order,
     run: &'a Run,
     normals: &'a [&'a Run],
+    /// Who waits for whom in the faulty run, once somebody asks.
+    progress: &'a OnceLock<Progress>,
+}
+
+/// The task that is at odds with most others in a collective operation that did not complete, and what it does.
+fn at_odds(found: &Progress) -> Option<(u32, String)> {
+    let mismatches = found.mismatches.iter().zip(&found.mismatched);
+    let (mismatch, sentence) = mismatches
+        .into_iter()
+        .find(|it| it.0.open && it.0.prevents())?;
+    let [most, others] = mismatch.sides.as_slice() else {
+        return None;
+    };
+    let [one] = others.1.as_slice() else {
+        return None;
+    };
+    let deed = sentence.strip_prefix(&format!("rank {} ", one.task))?;
+    (most.1.len() > 1).then(|| (one.task, deed.to_owned()))
 }
 
 impl CausalOrder for ByMessages<'_> {
@@ -122,7 +141,7 @@ impl CausalOrder for ByMessages<'_> {
     }
 
     fn culprits(&self) -> Vec<Culprit> {
-        let found = lockstep_progress::analyse(self.run);
+        let found = self.progress.get_or_init(|| analyse(self.run));
         if !found.is_mpi {
             return Vec::new();
         }
@@ -130,6 +149,9 @@ impl CausalOrder for ByMessages<'_> {
             let process = found.tasks.get(&task)?.trace.process;
             Some(Culprit { process, deed })
         };
+        if let Some((task, deed)) = at_odds(found) {
+            return culprit(task, Some(deed)).into_iter().collect();
+        }
         let groups = found.least.iter().map(|group| &found.groups[*group]);
         let waits = |activity| matches!(activity, Activity::Communication | Activity::Finished);
         let awaited: Vec<u32> = groups
@@ -160,6 +182,15 @@ impl CausalOrder for ByMessages<'_> {
         let deeds = deeds.filter_map(|(task, deed)| culprit(task, Some(deed)));
         deeds.collect()
     }
+}
+
+/// Of a run that hangs, where nothing tells who made it but that others wait: who waits for whom, in a sentence.
+fn hang<'a>(found: &Comparison, who_waits: impl FnOnce() -> &'a Progress) -> Option<String> {
+    let first = found.suspects.first().filter(|_| found.differs)?;
+    let waits = first.reason == Reason::EndsEarly && !first.is_culprit;
+    let is_stuck = |it: &&Progress| it.hang && matches!(it.kind, Kind::Deadlock | Kind::Livelock);
+    let progress = waits.then(who_waits).filter(is_stuck)?;
+    Some(progress.verdict.clone())
 }
 
 impl Compare {
@@ -228,10 +259,12 @@ impl Compare {
         }
         let (normals, run) = (&all[..all.len() - 1], all[all.len() - 1]);
         let bar = output::progress("comparing");
+        let progress = OnceLock::new();
         let order = lockstep_exchange::Order::new(run).map(|order| ByMessages {
             order,
             run,
             normals,
+            progress: &progress,
         });
         let order = order.as_ref().map(|order| order as &dyn CausalOrder);
         let found = compare_in_order(normals, run, &options, order, &|done, of| {
@@ -239,7 +272,11 @@ impl Compare {
             bar.set_position(done as u64);
         });
         bar.finish_and_clear();
-        let found: Comparison = found?;
+        let mut found: Comparison = found?;
+        let who_waits = || progress.get_or_init(|| analyse(run));
+        if let Some(hang) = hang(&found, who_waits) {
+            found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);
+        }
         if let Some(file) = &self.options.html {
             report::write_comparison(file, (normals[0], run), &options, &found, None)?;
         }

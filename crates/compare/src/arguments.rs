@@ -35,6 +35,21 @@ impl fmt::Display for Said {
     }
 }
 
+impl Said {
+    /// As `rank`, of so many, says it: peers by their number, too.
+    pub(crate) fn by(&self, rank: u32, ranks: i64) -> String {
+        let Self::Offset(offset) = self else {
+            return self.to_string();
+        };
+        let own = i64::from(rank);
+        let peer = match ranks {
+            1.. => (own + offset).rem_euclid(ranks),
+            _ => own + offset,
+        };
+        format!("{peer} ({})", Self::Offset(peer - own))
+    }
+}
+
 /// One argument of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Given {
@@ -248,5 +263,8 @@ mod tests {
         assert_eq!(around(3, 1), 3);
         assert_eq!(Said::Offset(-1).to_string(), "own rank-1");
         assert_eq!(Said::Offset(0).to_string(), "own rank");
+        assert_eq!(Said::Offset(2).by(3, 4), "1 (own rank-2)");
+        assert_eq!(Said::Offset(1).by(0, 4), "1 (own rank+1)");
+        assert_eq!(Said::Number(7).by(3, 4), "7");
     }
 }

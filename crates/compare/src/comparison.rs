@@ -14,6 +14,7 @@ use crate::suspect::{Finding, Reason, Suspect, answer, rank, weigh};
 use crate::sweep::{self, Pair, Top};
 use crate::teams::{Teams, processes_share};
 use crate::timing::Timing;
+use crate::totals;
 use crate::unended;
 use crate::verdict::Case;
 use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
@@ -167,6 +168,7 @@ pub fn compare_in_order(
         weigh(&mut findings, normality, &trees, faulty, options.level);
     }
     add_phases(&mut findings, &trees);
+    add_changes(&mut findings, &trees, &runs);
     for finding in &mut findings {
         finding.place(&trees);
     }
@@ -232,6 +234,9 @@ pub fn compare_in_order(
         compared,
     };
     let mut verdict = case.sentence();
+    if !differs {
+        notes.extend(gone_or_new(&findings, &case));
+    }
     if !differs && trees.left_out().is_some() {
         verdict.push_str(" (as far as was looked at: see the notes)");
     }
@@ -390,19 +395,57 @@ fn add_phases(findings: &mut [Finding], trees: &Trees) {
     }
 }
 
+/// So many traces are looked at for what they call more often, or less.
+const WITH_CHANGES: usize = 8;
+
+/// Adds what they call more often, or less, to traces that are unlike normal ones in no other way, or are unusual as a whole.
+fn add_changes(findings: &mut [Finding], trees: &Trees, runs: &[&Run]) {
+    let is_asked = |it: &&mut Finding| it.reason.is_alike() || it.standing.is_some();
+    for finding in findings.iter_mut().filter(is_asked).take(WITH_CHANGES) {
+        finding.changes = totals::changes(trees, runs, finding.trace);
+        // What it had not come to yet it does not call.
+        let is_over = finding.stuck.is_none();
+        finding.changes.retain(|it| is_over || !it.is_gone());
+        finding.changes.truncate(WITH_CHANGES);
+    }
+}
+
+/// What traces that differ in what depends on timing alone never call any more, or never called before: a note beside a
+/// verdict that finds no difference.
+fn gone_or_new(findings: &[Finding], case: &Case<'_>) -> Vec<String> {
+    let timed = findings.iter().filter(|it| it.reason == Reason::Timing);
+    let changes = timed.flat_map(|finding| {
+        let whole = (finding.changes.iter()).filter(|it| it.is_whole() && it.is_own());
+        whole.map(|it| format!("{} {}", case.who(finding.trace), it.clause()))
+    });
+    let told: Vec<String> = changes.take(OTHERWISE).collect();
+    match told.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "no difference by itself, since what these do depends on timing: {}",
+            told.join("; ")
+        )],
+    }
+}
+
 /// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher, and so does that one
 /// ended in a call that waits when its launcher was killed.
 fn add_ends(findings: &mut [Finding], faulty: &Run) {
     let lost = faulty.lost_its_launcher();
     let alone = |end: &End| {
-        2 * faulty.processes.iter().filter(|it| it.end == *end).count() <= faulty.processes.len()
+        let alike = faulty.processes.iter().filter(|it| it.end == *end).count();
+        faulty.processes.len() == 1 || 2 * alike <= faulty.processes.len()
     };
     for finding in findings {
         let mut processes = faulty.processes.iter();
         let process = processes.find(|it| it.name == finding.trace.process);
-        let is_left = lost && finding.is_waiting();
         let ended = process.map(|it| it.end);
-        let ended = ended.filter(|end| alone(end) && !(is_left && end.kind == EndKind::Exited));
+        let is_left = |end: &End| {
+            let tells = faulty.is_mpi && end.tells_of_a_lost_launcher();
+            let lost = tells || (lost && end.kind == EndKind::Exited);
+            lost && finding.is_waiting()
+        };
+        let ended = ended.filter(|end| alone(end) && !is_left(end));
         finding.ended = ended.and_then(|end| match (end.kind, end.code?) {
             (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
             (_, signal) if unended::is_crash(&end) => Some(format!("ended (signal {signal})")),

@@ -7,7 +7,8 @@
 //! is the function, the reduction, the root and, where the datatype is the same, the count. Who says what
 //! fewer say is named; of two equal parties, that which does not say what normal runs say.
 
-use crate::arguments::{Call, Said, calls};
+use crate::arguments::{Call, Said, calls, ranks};
+use crate::internals::told_around;
 use crate::series::{departures, is_first_come};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
@@ -159,16 +160,12 @@ fn novel(
     if usual.is_empty() {
         return;
     }
-    let mut others: Vec<String> = usual.iter().map(ToString::to_string).collect();
-    others.sort_unstable();
-    let more = others.len().saturating_sub(SHOWN);
-    others.truncate(SHOWN);
-    let mut others = others.join(" or ");
-    if more > 0 {
-        others.push_str(&format!(" or {more} other values"));
-    }
     for (said, callers) in said.iter().filter(|(said, _)| !usual.contains(said)) {
         for (trace, event) in callers {
+            let ranks = ranks(faulty, trace.process);
+            let says = |said: &Said| said.by(trace.process.rank, ranks);
+            let others = either(usual.iter().map(|it| says(it)).collect());
+            let said = says(said);
             tell(Wrong {
                 trace: *trace,
                 event: *event,
@@ -182,6 +179,18 @@ fn novel(
             });
         }
     }
+}
+
+/// `7 or 8 or 3 other values`.
+fn either(mut values: Vec<String>) -> String {
+    values.sort_unstable();
+    let more = values.len().saturating_sub(SHOWN);
+    values.truncate(SHOWN);
+    let mut text = values.join(" or ");
+    if more > 0 {
+        text.push_str(&format!(" or {more} other values"));
+    }
+    text
 }
 
 fn read(run: &Run) -> Sayings {
@@ -345,7 +354,7 @@ fn place(run: &Run, trace: TraceName, event: u64) -> String {
         at if at.is_empty() => at,
         at => format!(" at {at}"),
     };
-    format!(", in {}{at}", lockstep_trace::brief(&site.caller))
+    format!(", in {}{at}", told_around(&site.caller))
 }
 
 #[cfg(test)]

@@ -89,6 +89,9 @@ pub struct Divergence {
     /// Lines of the source where the faulty call is made, as far as known: one, or candidates.
     #[serde(serialize_with = "serialize_lines")]
     pub source: Vec<SourceLine>,
+    /// Where the normal run makes the call that is not made any more, where `source` tells nothing.
+    #[serde(skip)]
+    pub(crate) missed: Option<SourceLine>,
     /// The same loops by what they call, as a sentence has them: `[MPI_Recv MPI_Send]`. Empty where nobody looked.
     #[serde(skip)]
     pub(crate) around: Vec<String>,
@@ -272,6 +275,7 @@ fn describe(forest: &Forest, trace: TraceName, mismatch: &Mismatch, names: &Name
             .map(|(body, iteration)| (names.label(*body), *iteration))
             .collect(),
         source: Vec::new(),
+        missed: None,
         around: Vec::new(),
         bodies: mismatch.loops.iter().map(|(body, _)| *body).collect(),
         caller: mismatch.stack.last().copied(),
@@ -294,6 +298,22 @@ impl Divergence {
     /// The bodies of the loops around it.
     pub(crate) fn bodies(&self) -> &[BodyId] {
         &self.bodies
+    }
+
+    /// Looks up where the normal run makes the call that is not made any more, if its caller has it in one line alone.
+    pub(crate) fn locate_missed(&mut self, run: &Run, functions: &FunctionMap) {
+        let (Some(caller), Some(name)) = (self.caller, &self.normal) else {
+            return;
+        };
+        let calls = functions.ids(caller).flat_map(|it| &run.function(it).calls);
+        let mut lines: Vec<&SourceLine> = calls
+            .filter(|(callee, _)| run.function(*callee).name == *name)
+            .map(|(_, line)| line)
+            .collect();
+        lines.dedup();
+        if let [line] = lines.as_slice() {
+            self.missed = Some((*line).clone());
+        }
     }
 
     /// Looks up where in the source of the faulty run the diverging call is made: where the open call

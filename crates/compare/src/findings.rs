@@ -126,6 +126,7 @@ pub(crate) fn findings(
             });
         let events = trees.forest.node(found.normal.root).events.max(1);
         findings.push(Finding {
+            changes: Vec::new(),
             shared: is_shared,
             by_mpi,
             stuck,
@@ -170,6 +171,13 @@ fn locate(divergence: &mut Divergence, trees: &Trees, runs: &[&Run]) {
         && let Some(thread) = run.trace(divergence.trace)
     {
         divergence.locate(run, functions, thread);
+    }
+    if let (true, Some(run), Some(functions)) = (
+        divergence.source.is_empty(),
+        runs.first(),
+        trees.functions.first(),
+    ) {
+        divergence.locate_missed(run, functions);
     }
 }
 

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::timing::is_timing;
-use lockstep_trace::{brief, c_name, fold_templates, is_standard};
+use lockstep_trace::{brief, c_name, fold_long, fold_templates, is_standard};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -45,11 +45,14 @@ pub(crate) fn is_shown(name: &str) -> bool {
 }
 
 /// A function as a sentence has it: of the library's without what its templates were made for and what it is given, of MPI's Fortran
-/// interfaces as the standard writes it.
+/// interfaces as the standard writes it, and long names folded.
 pub(crate) fn told(name: &str) -> Cow<'_, str> {
     match is_standard(name) {
         true => plain(name).into(),
-        false => spelled(name),
+        false => match spelled(name) {
+            Cow::Borrowed(name) => fold_long(name),
+            Cow::Owned(name) => name.into(),
+        },
     }
 }
 
@@ -68,7 +71,7 @@ pub(crate) fn spelled(name: &str) -> Cow<'_, str> {
 pub(crate) fn told_around(name: &str) -> String {
     match is_standard(name) {
         true => plain(name),
-        false => brief(&spelled(name)),
+        false => fold_long(&brief(&spelled(name))).into_owned(),
     }
 }
 

@@ -47,6 +47,7 @@ mod suspect;
 mod sweep;
 mod teams;
 mod timing;
+mod totals;
 mod unended;
 mod verdict;
 

@@ -353,6 +353,11 @@ impl Trees {
     }
 
     /// One that is looked at again.
+    /// Whether a function is looked at in no way.
+    pub(crate) fn is_out(&self, function: FunctionKey) -> bool {
+        self.out.contains(&function)
+    }
+
     pub(crate) fn take_in(&mut self, function: FunctionKey) {
         self.out.remove(&function);
     }

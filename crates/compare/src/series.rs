@@ -396,21 +396,15 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
             let Some(is_sure) = case.is_sure(&said, at) else {
                 continue;
             };
-            let absolute = |said: &Said, other: &Said| match (said, other) {
-                (Said::Offset(by), Said::Name(_)) => {
-                    let ranks = ranks(faulty, trace.process).max(1);
-                    let rank = (i64::from(trace.process.rank) + by).rem_euclid(ranks);
-                    rank.to_string()
-                }
-                _ => said.to_string(),
-            };
+            let own = trace.process.rank;
+            let says = |said: &Said| said.by(own, ranks(faulty, trace.process));
             let departure = Departure {
                 trace: *trace,
                 event: difference.event,
                 function: key.0.clone(),
                 argument: key.1,
-                said: absolute(&difference.faulty, &difference.normal),
-                normal: absolute(&difference.normal, &difference.faulty),
+                said: says(&difference.faulty),
+                normal: says(&difference.normal),
                 is_sure,
             };
             departures.push((found.kind, departure));

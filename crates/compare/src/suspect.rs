@@ -7,6 +7,7 @@ use crate::object::{serialize_maybe_trace, serialize_process, serialize_trace};
 use crate::phases::Phases;
 use crate::sequence::Trees;
 use crate::sweep::Pair;
+use crate::totals::Change;
 use crate::{Divergence, DivergenceKind, ObjectName};
 use lockstep_trace::{ProcessName, Run, SourceLine, ThreadName, TraceName};
 use serde::Serialize;
@@ -44,6 +45,9 @@ pub struct Suspect {
     pub role: Option<String>,
     /// With several normal runs: what is unusual in it.
     pub evidence: Vec<Evidence>,
+    /// Whether the others wait for it, or it did what makes them wait.
+    #[serde(skip)]
+    pub is_culprit: bool,
     /// Why, strongest first, in sentences.
     pub reasons: Vec<String>,
     /// The kind of the strongest reason.
@@ -166,6 +170,8 @@ pub(crate) struct Finding {
     pub(crate) has_crashed: bool,
     /// Whether it differs after it started a process of another program that differs, too: it answers to how that went.
     pub(crate) answers: bool,
+    /// Functions that it calls more often than in the normal runs, or less, if somebody looked; what says most first.
+    pub(crate) changes: Vec<Change>,
     /// Instead of a divergence: what the trace does, in words.
     pub(crate) told: Option<String>,
     /// Beside several normal runs: how unusual it is.
@@ -267,6 +273,7 @@ impl Finding {
             shared: false,
             progress: 0.0,
             parting: None,
+            changes: Vec::new(),
             told: None,
             time: None,
             heard: false,

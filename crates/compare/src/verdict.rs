@@ -4,8 +4,9 @@ use crate::findings::Common;
 use crate::internals::{told, told_around};
 use crate::series::is_poll;
 use crate::suspect::{Finding, Reason};
+use crate::totals::Change;
 use crate::{Divergence, DivergenceKind};
-use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, brief, is_standard, ranges};
+use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, is_standard, ranges};
 use std::collections::BTreeMap;
 
 /// What the sentence is about.
@@ -63,6 +64,21 @@ impl Case<'_> {
         let timing = format!(
             "for what depends on timing (who waits, who takes which piece of work, and how often) in {timed} of them"
         );
+        // Of one that goes round more often, or less, that is the news.
+        if let ([one], 0) = (counted, timed)
+            && let Some(change) = one.changes.first()
+        {
+            let rest = match self.compared {
+                1 => String::new(),
+                2 => "; the other trace is as before".to_owned(),
+                many => format!("; the {} other traces are as before", many - 1),
+            };
+            return format!(
+                "the runs behave alike but for trip counts: {} {}{rest} (--counts makes this a difference)",
+                self.who(one.trace),
+                change.clause()
+            );
+        }
         // Of many that waver, which ones says nothing.
         let few = match 2 * counted.len() < self.compared {
             true => format!(", {}", self.group(counted)),
@@ -81,7 +97,7 @@ impl Case<'_> {
     }
 
     /// `rank 5`, `thread 4 of rank 6`, `thread 2`.
-    fn who(&self, trace: TraceName) -> String {
+    pub(crate) fn who(&self, trace: TraceName) -> String {
         let process = format!(
             "{} {}",
             if self.faulty.is_mpi {
@@ -207,10 +223,27 @@ pub(crate) fn clause(finding: &Finding) -> String {
     if let Some(told) = &finding.told {
         return told.clone();
     }
-    if let Some(oddity) = finding.oddity() {
-        return oddity.clause();
+    // Where nothing is the same twice, where it first parts says less.
+    let wavers = finding.standing.as_ref().is_some_and(|it| !it.is_steady);
+    let whole = || {
+        finding
+            .changes
+            .iter()
+            .find(|it| it.is_whole() && it.is_own())
+    };
+    if let Some(change) = whole().filter(|_| wavers && !finding.has_crashed) {
+        return change.clause();
     }
-    parts(finding)
+    match finding.oddity() {
+        // That a process crashed is no matter of what is usual.
+        Some(oddity) if !(finding.has_crashed && finding.ended.is_some()) => {
+            match finding.changes.iter().find(|it| it.is_whole()) {
+                Some(change) => change.clause(),
+                None => oddity.clause(),
+            }
+        }
+        _ => parts(finding),
+    }
 }
 
 /// Where a trace parts from the normal run.
@@ -294,6 +327,10 @@ pub(crate) fn parts(finding: &Finding) -> String {
             "goes another way that functions that wait went before{}{iterations}",
             place(divergence)
         ),
+        DivergenceKind::Counts if !finding.changes.is_empty() => {
+            let change = finding.changes.first();
+            change.map_or_else(String::new, Change::clause)
+        }
         DivergenceKind::Counts => format!(
             "has other trip counts than before: it {}{}{}{iterations}",
             does(divergence),
@@ -319,7 +356,11 @@ fn instead(divergence: &Divergence) -> String {
             Some(function) => format!(" where the normal run returns from {}", told(function)),
             None => " where the normal run returns".to_owned(),
         },
-        Some(call) => format!(" where the normal run calls {}", told(call)),
+        Some(call) => format!(
+            " where the normal run calls {}{}",
+            told(call),
+            at(divergence.missed.as_slice())
+        ),
         None => " where the normal run has ended".to_owned(),
     }
 }
@@ -344,7 +385,7 @@ fn place(divergence: &Divergence) -> String {
         // Who looks for it looks in the program's own function.
         let own = divergence.stack.iter().rev().find(|it| !is_standard(it));
         if let (true, Some(own)) = (is_standard(caller), own) {
-            place.push_str(&format!(", called in {}", brief(own)));
+            place.push_str(&format!(", called in {}", told_around(own)));
         }
     }
     place.push_str(&at(&divergence.source));
@@ -389,7 +430,7 @@ fn times(finding: &Finding) -> String {
 }
 
 /// `588,777`.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {

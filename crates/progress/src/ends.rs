@@ -246,7 +246,10 @@ pub(crate) fn lost_their_launcher(
     let alike = |task: &&Task| {
         is_ended(task) && task.end.code == others[0].end.code && (well.is_empty() || waits(task))
     };
-    let all_alike = others.len() >= 2 && others.iter().all(alike);
+    // One alone, where its status says so and it waits.
+    let says_so = |it: &&Task| it.end.tells_of_a_lost_launcher() && waits(it);
+    let enough = others.len() >= 2 || others.iter().any(says_so);
+    let all_alike = enough && others.iter().all(alike);
     match (all_alike, is_known) {
         (true, _) => {}
         (false, true) => others.retain(|it| is_ended(it) && waits(it)),
@@ -416,12 +419,17 @@ pub(crate) mod tests {
             crashes([waits(0, 195), waits(1, 195), ended(2, 0, &[])]),
             none
         );
+        // One alone, and its status says so.
+        assert_eq!(
+            crashes([waits(0, 195), ended(1, 0, &[]), ended(2, 0, &[])]),
+            none
+        );
         // In different ways; only one; by a call of its own; not in MPI.
         assert_eq!(
             crashes([waits(0, 195), waits(1, 1), ended(2, 0, &[])]),
             [0, 1]
         );
-        assert_eq!(crashes([waits(0, 195), waits(1, 0), ended(2, 0, &[])]), [0]);
+        assert_eq!(crashes([waits(0, 1), waits(1, 0), ended(2, 0, &[])]), [0]);
         assert_eq!(
             crashes([waits(0, 1), waits(1, 1), ended(2, 1, &["exit"])]),
             [0, 1, 2]
@@ -484,7 +492,7 @@ pub(crate) mod tests {
         // Seen to be gone as the last.
         assert_eq!(first_killed(&at_once, at([7, 4600, 1500]), &[9]), Some(1));
         // Without a word of its own, of those that waited; a second is enough.
-        at_once.get_mut(&1).expect("there").stack.clear();
+        at_once.get_mut(&1).expect("there").stack = Vec::new().into();
         assert_eq!(first_killed(&at_once, at([7, 4600, 1500]), &[9]), None);
         let late = at([7, 1_000_900, 1_000_100]);
         assert_eq!(first_killed(&at_once, late, &[9]), Some(0));

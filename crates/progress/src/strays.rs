@@ -1,7 +1,7 @@
 //! Messages that were sent and not received, beside those that are waited for in vain: to another task,
 //! from another, or in another communicator; and persistent sends that nobody started.
 
-use crate::analysis::Facts;
+use crate::analysis::{Activity, Facts, Progress};
 use crate::loose::{Loose, LooseEnd};
 use crate::matching::{Matching, PartId};
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer, Unstarted};
@@ -220,6 +220,23 @@ pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Optio
         let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
         let to = who(facts.progress, &[wait.to]);
         is_other.then(|| format!("{to} waits for one with tag {}", tags.join(" or ")))
+    })
+}
+
+/// Of one that is waited for and is over, a message of its that nobody received: `rank 0 sent rank 3 a message with tag 2 that
+/// was never received`.
+pub(crate) fn sent_elsewhere(progress: &Progress, waiting: &BTreeSet<u32>) -> Option<String> {
+    let is_over = |task: u32| {
+        let activity = progress.tasks.get(&task).map(|it| it.activity);
+        matches!(activity, Some(Activity::Finished | Activity::Ended))
+    };
+    let is_for_message = |it: &&Wait| matches!(it.why, Why::Message(_) | Why::OtherTag(..));
+    let waits = progress.waiting.waits.iter();
+    let waits = waits.filter(|it| waiting.contains(&it.from) && is_over(it.to));
+    waits.filter(is_for_message).find_map(|wait| {
+        let is_of_it =
+            |it: &&Loose| it.tasks == [wait.to] && matches!(it.end, LooseEnd::NeverReceived { .. });
+        progress.loose.iter().find(is_of_it).map(Loose::sentence)
     })
 }
 

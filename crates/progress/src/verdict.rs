@@ -10,7 +10,7 @@ use crate::mismatch::{Aspect, Mismatch};
 use crate::strays::{self, Unreceived};
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_trace::{EndKind, SourceLine, fold_templates, ranges};
+use lockstep_trace::{EndKind, SourceLine, fold_long, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -145,17 +145,10 @@ fn numbered(are_ranks: bool, tasks: &[u32]) -> String {
     }
 }
 
-/// A function's name as sentences have it, without the arguments of templates where it is long with them.
+/// A function's name as sentences have it.
 fn brief(name: &str) -> String {
-    let whole = lockstep_trace::brief(name);
-    match whole.len() <= LONGEST_NAME {
-        true => whole,
-        false => fold_templates(&whole, "<...>"),
-    }
+    fold_long(&lockstep_trace::brief(name)).into_owned()
 }
-
-/// Longer names are told without what templates are of.
-const LONGEST_NAME: usize = 60;
 
 pub(crate) fn file(line: &SourceLine) -> String {
     let name = Path::new(&line.file).file_name().and_then(|it| it.to_str());
@@ -375,6 +368,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
             stray.sentence
         ))
     });
+    let hint = hint.or_else(|| strays::sent_elsewhere(progress, &subjects));
     for hint in hint.into_iter().chain(stolen(facts, &subjects)) {
         text.push_str(&format!("; {hint}"));
     }
@@ -683,7 +677,7 @@ mod tests {
         let state = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#1}> > >::_M_run()";
         assert_eq!(brief(state), "std::thread::_State_impl<...>::_M_run()");
         assert_eq!(brief("Halo<double>::exchange"), "Halo<double>::exchange()");
-        let shift = format!("{}::operator<<(Grid<double>&)", "name".repeat(20));
-        assert_eq!(brief(&shift), shift.replace("<double>", "<...>"));
+        let shift = format!("{}::operator<<(Grid&)", "name".repeat(20));
+        assert_eq!(brief(&shift), shift.replace("Grid&", "..."));
     }
 }

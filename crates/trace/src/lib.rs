@@ -73,7 +73,7 @@ pub use communicators::{
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use live::Live;
-pub use lockstep_binary::{base_name, brief, c_name, fold_templates, is_standard};
+pub use lockstep_binary::{base_name, brief, c_name, fold_long, fold_templates, is_standard};
 /// What is known of MPI functions: kinds of parameters.
 pub use lockstep_format::mpi;
 pub use model::{

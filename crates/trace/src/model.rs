@@ -108,6 +108,15 @@ pub struct End {
     pub certain: bool,
 }
 
+impl End {
+    /// Whether a process of an MPI job ended since its launcher was gone, by its status: Open MPI's say so.
+    #[must_use]
+    pub fn tells_of_a_lost_launcher(&self) -> bool {
+        const LOST: i32 = 195;
+        self.kind == EndKind::Exited && self.code == Some(LOST)
+    }
+}
+
 impl fmt::Display for End {
     /// `exit 0`, `signal 11`, `killed`, `running`; with a question mark where nobody saw it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

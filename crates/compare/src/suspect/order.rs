@@ -336,6 +336,7 @@ fn suspect(
         stability: standing.map(|it| it.stability),
         role: standing.and_then(|it| it.role.clone()),
         evidence: standing.map_or_else(Vec::new, |it| it.evidence.clone()),
+        is_culprit: finding.is_culprit,
         reasons,
         reason: finding.reason,
         row_sum: likeness.row_sum(finding.trace),
@@ -349,7 +350,7 @@ fn reasons(finding: &Finding, likeness: &Likeness) -> Vec<String> {
     reasons.push(verdict::clause(finding));
     if finding.is_culprit && finding.told.is_some() {
         reasons.push(verdict::parts(finding));
-    } else if finding.is_culprit {
+    } else if finding.is_culprit && !finding.has_crashed {
         reasons.push("the others wait for it, and it waits for none of them".to_owned());
     }
     if let Some(standing) = &finding.standing {

@@ -1,0 +1,223 @@
+//! How often a trace calls each function in all, beside what it does in the normal runs.
+//!
+//! A function that is never called any more, or was never called before, is what a reader looks for first: it says more than what is
+//! called inside it, or right before and after it. Of several such, the one around the others is told.
+//!
+//! *Costs*: O(nodes of the trees of a trace). *Not for* finding who differs: it puts in words what was found.
+
+use crate::internals::{is_shown, told, told_around};
+use crate::normality::tree_calls;
+use crate::sequence::Trees;
+use crate::timing::is_timing;
+use lockstep_calltree::{FunctionKey, Label, NodeId};
+use lockstep_trace::{Run, SourceLine, TraceName, is_standard};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A function that a trace calls otherwise than in the normal runs.
+pub(crate) struct Change {
+    name: String,
+    /// The fewest calls in a normal run, and the most.
+    before: (u64, u64),
+    now: u64,
+    /// How many normal runs there are.
+    runs: usize,
+    /// Who calls it, and in which lines.
+    caller: Option<String>,
+    lines: Vec<SourceLine>,
+    weight: Weight,
+}
+
+/// How much a change says: of the program's own functions, more than others, not of timing; by how much.
+type Weight = (bool, bool, u64);
+
+/// Fewer calls may come or go by chance.
+const FEW: u64 = 3;
+
+impl Change {
+    /// Whether all calls are gone, or there were none.
+    pub(crate) fn is_whole(&self) -> bool {
+        let (fewest, most) = self.before;
+        (self.now == 0 && fewest >= FEW) || (most == 0 && self.now >= FEW)
+    }
+
+    /// Whether it is called less than before.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.now < self.before.0
+    }
+
+    /// Whether it is a function of the program itself, and no matter of timing.
+    pub(crate) fn is_own(&self) -> bool {
+        self.weight.0 && self.weight.1
+    }
+
+    /// `never calls erase, in work() at store.cpp:60 (14 to 17 times in the normal runs)`.
+    pub(crate) fn clause(&self) -> String {
+        let name = &self.name;
+        let (fewest, most) = self.before;
+        let runs = match (self.runs, fewest == most) {
+            (1, _) => "the normal run",
+            (_, true) => "each normal run",
+            (_, false) => "the normal runs",
+        };
+        let place = self.place();
+        match (self.now, most) {
+            (0, _) => format!(
+                "never calls {name}{place} ({} in {runs})",
+                range(fewest, most)
+            ),
+            (now, 0) => format!(
+                "calls {name} {}{place}, never in {}",
+                times(now),
+                if self.runs == 1 {
+                    runs
+                } else {
+                    "the normal runs"
+                }
+            ),
+            (now, _) => format!(
+                "calls {name} {}{place} ({} in {runs})",
+                times(now),
+                range(fewest, most)
+            ),
+        }
+    }
+
+    fn place(&self) -> String {
+        let from = self.caller.as_ref().map(|it| format!(", in {it}"));
+        let mut place = from.unwrap_or_default();
+        if let [line] = self.lines.as_slice() {
+            let file = line.file.rsplit('/').next().unwrap_or(&line.file);
+            place.push_str(&format!(" at {file}:{}", line.line));
+        }
+        place
+    }
+}
+
+fn times(number: u64) -> String {
+    match number {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{} times", crate::verdict::grouped(number)),
+    }
+}
+
+fn range(fewest: u64, most: u64) -> String {
+    match fewest == most {
+        true => times(most),
+        false => format!("{} to {}", crate::verdict::grouped(fewest), times(most)),
+    }
+}
+
+type Counts = FxHashMap<FunctionKey, u64>;
+
+/// The changes of a trace, that which says most first.
+pub(crate) fn changes(trees: &Trees, runs: &[&Run], trace: TraceName) -> Vec<Change> {
+    let mut roots = trees.runs.iter().filter_map(|run| {
+        let place = run.binary_search_by_key(&trace, |it| it.name).ok()?;
+        Some(run[place].root)
+    });
+    let roots: Vec<NodeId> = roots.by_ref().collect();
+    let (Some((last, normals)), true) = (roots.split_last(), roots.len() == trees.runs.len())
+    else {
+        return Vec::new();
+    };
+    let now = counts(trees, *last);
+    let before: Vec<Counts> = normals.iter().map(|it| counts(trees, *it)).collect();
+    let all: FxHashSet<FunctionKey> = before
+        .iter()
+        .flat_map(FxHashMap::keys)
+        .chain(now.keys())
+        .copied()
+        .collect();
+    let mut changed: FxHashMap<FunctionKey, ((u64, u64), u64)> = FxHashMap::default();
+    for key in all {
+        let of = |counts: &Counts| counts.get(&key).copied().unwrap_or(0);
+        let each = || before.iter().map(of);
+        let range = (each().min().unwrap_or(0), each().max().unwrap_or(0));
+        let now = of(&now);
+        if !(range.0..=range.1).contains(&now) {
+            changed.insert(key, (range, now));
+        }
+    }
+    let edges: Vec<(Option<FunctionKey>, FunctionKey)> =
+        tree_calls(&trees.forest, &roots).into_iter().collect();
+    let mut found: Vec<Change> = Vec::new();
+    for (key, (before, now)) in &changed {
+        let callers: Vec<FunctionKey> = (edges.iter())
+            .filter(|it| it.1 == *key && it.0 != Some(*key))
+            .filter_map(|it| it.0)
+            .collect();
+        // What is called in something that changed in the same way is no news.
+        let kind = |it: &((u64, u64), u64)| (it.0.1 == 0, it.1 == 0);
+        let is_inner = callers
+            .iter()
+            .filter_map(|it| changed.get(it))
+            .any(|it| kind(it) == kind(&(*before, *now)) && is_as_much(*it, (*before, *now)));
+        if is_inner && !callers.is_empty() {
+            continue;
+        }
+        let function = trees.forest.function(*key);
+        let own = !function.imported && !is_standard(&function.name) && is_shown(&function.name);
+        let caller = match callers.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        };
+        found.push(Change {
+            name: told(&function.name).into_owned(),
+            before: *before,
+            now: *now,
+            runs: normals.len(),
+            caller: caller.map(|it| told_around(&trees.forest.function(it).name)),
+            lines: caller.map_or_else(Vec::new, |it| lines(trees, runs, it, *key)),
+            weight: (own, !is_timing(&function.name), share(*before, *now)),
+        });
+    }
+    found.sort_by(|a, b| b.weight.cmp(&a.weight).then_with(|| a.name.cmp(&b.name)));
+    found
+}
+
+/// By how much a number changed, in thousandths.
+fn share((fewest, most): (u64, u64), now: u64) -> u64 {
+    let distance = fewest.saturating_sub(now).max(now.saturating_sub(most));
+    distance.saturating_mul(1000) / now.max(most).max(1)
+}
+
+/// Whether one number changed as much as another, or more.
+fn is_as_much(outer: ((u64, u64), u64), inner: ((u64, u64), u64)) -> bool {
+    share(outer.0, outer.1) >= share(inner.0, inner.1)
+}
+
+fn counts(trees: &Trees, root: NodeId) -> Counts {
+    let mut counts = Counts::default();
+    for (id, times) in trees.forest.occurrences(&[root]) {
+        if let Label::Call(call) = trees.forest.node(id).label
+            && !trees.is_out(call.function)
+        {
+            let count = counts.entry(call.function).or_default();
+            *count = count.saturating_add(times);
+        }
+    }
+    counts
+}
+
+/// Where one calls the other, in any of the runs.
+fn lines(
+    trees: &Trees,
+    runs: &[&Run],
+    caller: FunctionKey,
+    callee: FunctionKey,
+) -> Vec<SourceLine> {
+    let mut lines: Vec<SourceLine> = Vec::new();
+    for (run, functions) in runs.iter().zip(&trees.functions).rev() {
+        let clones = functions.ids(caller);
+        for (other, line) in clones.flat_map(|it| &run.function(it).calls) {
+            if functions.key(*other) == callee && !lines.contains(line) {
+                lines.push(line.clone());
+            }
+        }
+        if !lines.is_empty() {
+            break;
+        }
+    }
+    lines
+}
