@@ -19,6 +19,8 @@ pub enum Inside {
     Lock(Lock),
     /// For one of them to signal.
     Signal,
+    /// For others to come to a barrier: who of them is to come is not known.
+    Barrier,
     /// For one of them to end.
     End,
     /// For all of them to come to the end of what a team does together.
@@ -114,6 +116,7 @@ impl<'a> Threads<'a> {
                 }
             }
             Doing::Signal => (Inside::Signal, others(&is_there)),
+            Doing::Barrier => (Inside::Barrier, others(&is_there)),
             Doing::Join => (Inside::End, others(&is_there)),
             Doing::Team => {
                 let is_coming = |it: &Strand| it.in_team && it.doing != Doing::Team;

@@ -43,6 +43,8 @@ pub enum Doing {
     Lock(Lock),
     /// Waits until another signals.
     Signal,
+    /// Waits at a barrier of its process.
+    Barrier,
     /// Waits for the end of another.
     Join,
     /// Waits for the others of its team.
@@ -115,7 +117,7 @@ impl Strand {
     pub fn waits_inside(&self) -> bool {
         matches!(
             self.doing,
-            Doing::Lock(_) | Doing::Signal | Doing::Join | Doing::Team
+            Doing::Lock(_) | Doing::Signal | Doing::Barrier | Doing::Join | Doing::Team
         )
     }
 }
@@ -306,7 +308,7 @@ impl Functions {
                 *held = held.saturating_sub(1);
                 Doing::Runs
             }
-            Some(Meaning::Barrier) => Doing::Signal,
+            Some(Meaning::Barrier) => Doing::Barrier,
             Some(Meaning::Join) => Doing::Join,
             Some(Meaning::Team) => Doing::Team,
             // A thread is over when the function that it began with is; one of a pool waits.

@@ -122,6 +122,19 @@ fn name(progress: &Progress, thread: TraceName) -> String {
     }
 }
 
+/// Threads of the same process that will come to nothing any more, if they are few.
+fn over(progress: &Progress, thread: TraceName) -> Vec<String> {
+    let over = progress.threads.iter().filter(|(other, stack)| {
+        let is_main = matches!(other.thread, ThreadName::Main(_));
+        other.process == thread.process && is_main && stack.is_empty()
+    });
+    let names: Vec<String> = over.map(|it| name(progress, *it.0)).collect();
+    match names.len() <= MOST {
+        true => names,
+        false => Vec::new(),
+    }
+}
+
 /// Why a thread waits for others of its process.
 fn words(progress: &Progress, wait: &InsideWait) -> String {
     let names: Vec<String> = wait.to.iter().map(|it| name(progress, *it)).collect();
@@ -133,6 +146,11 @@ fn words(progress: &Progress, wait: &InsideWait) -> String {
         (Inside::Lock(_), many) => format!("for a lock that one of {} holds", many.join(", ")),
         (Inside::Signal, [one]) => format!("until {one} signals"),
         (Inside::Signal, _) => "until another thread signals".to_owned(),
+        (Inside::Barrier, _) => match over(progress, wait.from).as_slice() {
+            [] => "for another thread to come".to_owned(),
+            [one] => format!("for another thread to come; {one} is over"),
+            many => format!("for another thread to come; {} are over", many.join(", ")),
+        },
         (Inside::End, [one]) => format!("for {one} to end"),
         (Inside::End, _) => "for another thread to end".to_owned(),
         (Inside::Team, many) => format!("for {} to come", many.join(", ")),
