@@ -193,6 +193,37 @@ fn hang<'a>(found: &Comparison, who_waits: impl FnOnce() -> &'a Progress) -> Opt
     Some(progress.verdict.clone())
 }
 
+/// The comparison itself.
+///
+/// # Errors
+/// As [`compare_in_order`].
+pub fn beside(
+    normals: &[&Run],
+    run: &Run,
+    options: &lockstep_compare::Options,
+) -> Result<Comparison> {
+    let bar = output::progress("comparing");
+    let progress = OnceLock::new();
+    let order = lockstep_exchange::Order::new(run).map(|order| ByMessages {
+        order,
+        run,
+        normals,
+        progress: &progress,
+    });
+    let order = order.as_ref().map(|order| order as &dyn CausalOrder);
+    let found = compare_in_order(normals, run, options, order, &|done, of| {
+        bar.set_length(of as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    let mut found: Comparison = found?;
+    let who_waits = || progress.get_or_init(|| analyse(run));
+    if let Some(hang) = hang(&found, who_waits) {
+        found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);
+    }
+    Ok(found)
+}
+
 impl Compare {
     /// Of these runs.
     pub fn new(normal: PathBuf, faulty: PathBuf, more: Vec<PathBuf>, options: Options) -> Self {
@@ -243,7 +274,7 @@ impl Compare {
         self.tell(&entry)
     }
 
-    /// The comparison itself, and the page of it.
+    /// The comparison, and the page of it.
     fn compare(&self, runs: &[Run], own: Vec<BTreeMap<String, Vec<String>>>) -> Result<Entry> {
         let all: Vec<&Run> = runs.iter().collect();
         let mut options = self.options.analysis.options(&all)?;
@@ -258,25 +289,7 @@ impl Compare {
             options.own[runs.len() - 1].clone_from(faulty);
         }
         let (normals, run) = (&all[..all.len() - 1], all[all.len() - 1]);
-        let bar = output::progress("comparing");
-        let progress = OnceLock::new();
-        let order = lockstep_exchange::Order::new(run).map(|order| ByMessages {
-            order,
-            run,
-            normals,
-            progress: &progress,
-        });
-        let order = order.as_ref().map(|order| order as &dyn CausalOrder);
-        let found = compare_in_order(normals, run, &options, order, &|done, of| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-        });
-        bar.finish_and_clear();
-        let mut found: Comparison = found?;
-        let who_waits = || progress.get_or_init(|| analyse(run));
-        if let Some(hang) = hang(&found, who_waits) {
-            found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);
-        }
+        let found = beside(normals, run, &options)?;
         if let Some(file) = &self.options.html {
             report::write_comparison(file, (normals[0], run), &options, &found, None)?;
         }

@@ -2,10 +2,10 @@
 
 use crate::options::Analysis;
 use crate::output::{self, Style, styled};
-use crate::run;
+use crate::{compare, run};
 use anyhow::{Result, bail};
 use clap::Args;
-use lockstep_compare::{Builds, Diff as Found, LineKind, Op, diff};
+use lockstep_compare::{Builds, Diff as Found, LineKind, Op, Options, diff};
 use lockstep_trace::{Run, TraceName};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Show how one trace of two runs differs, the first divergence first
 ///
-/// Lines of both traces are green, of the normal one blue (-), of the faulty one red (+). Ends with 1 where they differ.
+/// Without -t it is the one that `compare` suspects most. Lines of both traces are green, of the normal one blue (-), of the faulty one red (+). Ends with 1 where they differ.
 ///
 /// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls, or
 /// calls in other places (inlined or moved by a compiler), is left out and named in a remark.
@@ -51,7 +51,10 @@ impl Diff {
         let mut options = self.analysis.options(&[&normal, &faulty])?;
         options.ignore.clone_from(&self.ignore);
         options.counts = self.counts;
-        let trace = the_trace(&normal, &faulty, options.traces.take())?;
+        let trace = match options.traces.take() {
+            Some(names) => the_trace(&names)?,
+            None => most_suspicious(&normal, &faulty, &options)?,
+        };
         let style = if self.flat {
             lockstep_compare::Style::Flat
         } else {
@@ -69,22 +72,9 @@ impl Diff {
     }
 }
 
-/// The trace that `-t` names; without it, the only one that there is.
-fn the_trace(normal: &Run, faulty: &Run, selected: Option<Vec<TraceName>>) -> Result<TraceName> {
-    let names = match selected {
-        Some(names) => names,
-        None => {
-            let mut names: Vec<TraceName> = normal
-                .traces()
-                .chain(faulty.traces())
-                .map(|thread| thread.name)
-                .collect();
-            names.sort_unstable();
-            names.dedup();
-            names
-        }
-    };
-    match names.as_slice() {
+/// The trace that `-t` names.
+fn the_trace(names: &[TraceName]) -> Result<TraceName> {
+    match names {
         [one] => Ok(*one),
         [] => bail!("expected a trace in both runs, found none"),
         several => bail!(
@@ -93,6 +83,28 @@ fn the_trace(normal: &Run, faulty: &Run, selected: Option<Vec<TraceName>>) -> Re
             lockstep_trace::in_short(several)
         ),
     }
+}
+
+/// Without `-t`, of the traces of both runs the only one that there is, or the one that `compare` suspects most.
+fn most_suspicious(normal: &Run, faulty: &Run, options: &Options) -> Result<TraceName> {
+    let mut names: Vec<TraceName> = normal.traces().map(|thread| thread.name).collect();
+    names.retain(|name| faulty.trace(*name).is_some());
+    names.sort_unstable();
+    if names.len() < 2 {
+        return the_trace(&names);
+    }
+    let found = compare::beside(&[normal], faulty, options)?;
+    let mut suspects = found.suspects.iter().map(|it| it.trace);
+    let suspect = suspects.find(|it| names.contains(it));
+    let (shown, why) = match suspect {
+        Some(trace) => (trace, "which is unlike the normal run most"),
+        None => (names[0], "and none differs"),
+    };
+    output::remark(&[format!(
+        "of {} traces this is {shown}, {why} (-t P.T for another)",
+        names.len()
+    )]);
+    Ok(shown)
 }
 
 fn print(out: &mut output::Out<'_>, trace: TraceName, found: &Found) -> io::Result<()> {

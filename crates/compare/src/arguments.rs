@@ -36,17 +36,25 @@ impl fmt::Display for Said {
 }
 
 impl Said {
+    /// The peer of `rank`, of so many.
+    pub(crate) fn peer(&self, rank: u32, ranks: i64) -> Option<i64> {
+        let Self::Offset(offset) = self else {
+            return None;
+        };
+        let peer = i64::from(rank) + offset;
+        Some(if ranks > 0 {
+            peer.rem_euclid(ranks)
+        } else {
+            peer
+        })
+    }
+
     /// As `rank`, of so many, says it: peers by their number, too.
     pub(crate) fn by(&self, rank: u32, ranks: i64) -> String {
-        let Self::Offset(offset) = self else {
-            return self.to_string();
-        };
-        let own = i64::from(rank);
-        let peer = match ranks {
-            1.. => (own + offset).rem_euclid(ranks),
-            _ => own + offset,
-        };
-        format!("{peer} ({})", Self::Offset(peer - own))
+        match self.peer(rank, ranks) {
+            Some(peer) => format!("{peer} ({})", Self::Offset(peer - i64::from(rank))),
+            None => self.to_string(),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::suspect::{Finding, Reason, Suspect, answer, rank, weigh};
 use crate::sweep::{self, Pair, Top};
 use crate::teams::{Teams, processes_share};
 use crate::timing::Timing;
-use crate::totals;
+use crate::totals::{self, Change};
 use crate::unended;
 use crate::verdict::Case;
 use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
@@ -234,8 +234,9 @@ pub fn compare_in_order(
         compared,
     };
     let mut verdict = case.sentence();
+    let is_timed = p.is_some() || findings.iter().any(|it| it.reason == Reason::Timing);
     if !differs {
-        notes.extend(gone_or_new(&findings, &case));
+        notes.extend(in_sum(&trees, &runs).filter(|_| is_timed));
     }
     if !differs && trees.left_out().is_some() {
         verdict.push_str(" (as far as was looked at: see the notes)");
@@ -410,23 +411,25 @@ fn add_changes(findings: &mut [Finding], trees: &Trees, runs: &[&Run]) {
     }
 }
 
-/// What traces that differ in what depends on timing alone never call any more, or never called before: a note beside a
-/// verdict that finds no difference.
-fn gone_or_new(findings: &[Finding], case: &Case<'_>) -> Vec<String> {
-    let timed = findings.iter().filter(|it| it.reason == Reason::Timing);
-    let changes = timed.flat_map(|finding| {
-        let whole = (finding.changes.iter()).filter(|it| it.is_whole() && it.is_own());
-        whole.map(|it| format!("{} {}", case.who(finding.trace), it.clause()))
-    });
-    let told: Vec<String> = changes.take(OTHERWISE).collect();
-    match told.is_empty() {
-        true => Vec::new(),
-        false => vec![format!(
-            "no difference by itself, since what these do depends on timing: {}",
-            told.join("; ")
-        )],
-    }
+/// What is called much more or less in all traces together, never any more, or was never before: a note beside a verdict that finds no
+/// difference, since which trace does it depends on timing.
+fn in_sum(trees: &Trees, runs: &[&Run]) -> Option<String> {
+    let changes = totals::together(trees, runs);
+    let told: Vec<String> = changes
+        .iter()
+        .take(FEW_CHANGES)
+        .map(Change::clause)
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "no difference by itself, since it depends on timing who does what; but all traces together do otherwise: the run {}",
+            told.join("; it ")
+        )
+    })
 }
+
+/// So many changes are told.
+const FEW_CHANGES: usize = 3;
 
 /// Adds how processes ended that did so by themselves, and not well. What many share comes from their launcher, and so does that one
 /// ended in a call that waits when its launcher was killed.

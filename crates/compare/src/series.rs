@@ -397,14 +397,19 @@ pub(crate) fn departures(normals: &[&Run], faulty: &Run, first_come: bool) -> Ve
                 continue;
             };
             let own = trace.process.rank;
-            let says = |said: &Said| said.by(own, ranks(faulty, trace.process));
+            let ranks = ranks(faulty, trace.process);
+            let says = |said: &Said, other: &Said| match (said.peer(own, ranks), other) {
+                // Beside a name the distance says nothing.
+                (Some(peer), Said::Name(_)) => peer.to_string(),
+                _ => said.by(own, ranks),
+            };
             let departure = Departure {
                 trace: *trace,
                 event: difference.event,
                 function: key.0.clone(),
                 argument: key.1,
-                said: says(&difference.faulty),
-                normal: says(&difference.normal),
+                said: says(&difference.faulty, &difference.normal),
+                normal: says(&difference.normal, &difference.faulty),
                 is_sure,
             };
             departures.push((found.kind, departure));

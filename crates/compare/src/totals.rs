@@ -30,6 +30,9 @@ pub(crate) struct Change {
 /// How much a change says: of the program's own functions, more than others, not of timing; by how much.
 type Weight = (bool, bool, u64);
 
+/// So many times the range of normal runs is far from it.
+const FAR: u64 = 4;
+
 /// Fewer calls may come or go by chance.
 const FEW: u64 = 3;
 
@@ -38,6 +41,18 @@ impl Change {
     pub(crate) fn is_whole(&self) -> bool {
         let (fewest, most) = self.before;
         (self.now == 0 && fewest >= FEW) || (most == 0 && self.now >= FEW)
+    }
+
+    /// Whether several normal runs differ by far less than it differs from them.
+    fn is_far(&self) -> bool {
+        let (fewest, most) = self.before;
+        let distance = fewest
+            .saturating_sub(self.now)
+            .max(self.now.saturating_sub(most));
+        self.runs > 1
+            && distance >= FEW
+            && distance >= FAR * (most - fewest)
+            && distance * 20 >= most
     }
 
     /// Whether it is called less than before.
@@ -112,17 +127,35 @@ type Counts = FxHashMap<FunctionKey, u64>;
 
 /// The changes of a trace, that which says most first.
 pub(crate) fn changes(trees: &Trees, runs: &[&Run], trace: TraceName) -> Vec<Change> {
-    let mut roots = trees.runs.iter().filter_map(|run| {
+    let roots = trees.runs.iter().map(|run| {
         let place = run.binary_search_by_key(&trace, |it| it.name).ok()?;
-        Some(run[place].root)
+        Some(vec![run[place].root])
     });
-    let roots: Vec<NodeId> = roots.by_ref().collect();
-    let (Some((last, normals)), true) = (roots.split_last(), roots.len() == trees.runs.len())
-    else {
+    match roots.collect::<Option<Vec<Vec<NodeId>>>>() {
+        Some(roots) => between(trees, runs, &roots),
+        None => Vec::new(),
+    }
+}
+
+/// The changes of all traces together: where threads share work, who does it is chance, and how much there is is not. Of the
+/// program's own functions, and beyond all that normal runs differ in.
+pub(crate) fn together(trees: &Trees, runs: &[&Run]) -> Vec<Change> {
+    let roots = trees.runs.iter();
+    let roots: Vec<Vec<NodeId>> = roots
+        .map(|run| run.iter().map(|it| it.root).collect())
+        .collect();
+    let mut found = between(trees, runs, &roots);
+    found.retain(|it| it.is_own() && (it.is_whole() || it.is_far()));
+    found
+}
+
+/// Of the last of some traces, or sets of them, beside all others.
+fn between(trees: &Trees, runs: &[&Run], roots: &[Vec<NodeId>]) -> Vec<Change> {
+    let Some((last, normals)) = roots.split_last() else {
         return Vec::new();
     };
-    let now = counts(trees, *last);
-    let before: Vec<Counts> = normals.iter().map(|it| counts(trees, *it)).collect();
+    let now = counts(trees, last);
+    let before: Vec<Counts> = normals.iter().map(|it| counts(trees, it)).collect();
     let all: FxHashSet<FunctionKey> = before
         .iter()
         .flat_map(FxHashMap::keys)
@@ -139,8 +172,9 @@ pub(crate) fn changes(trees: &Trees, runs: &[&Run], trace: TraceName) -> Vec<Cha
             changed.insert(key, (range, now));
         }
     }
-    let edges: Vec<(Option<FunctionKey>, FunctionKey)> =
-        tree_calls(&trees.forest, &roots).into_iter().collect();
+    let edges: Vec<(Option<FunctionKey>, FunctionKey)> = tree_calls(&trees.forest, &roots.concat())
+        .into_iter()
+        .collect();
     let mut found: Vec<Change> = Vec::new();
     for (key, (before, now)) in &changed {
         let callers: Vec<FunctionKey> = (edges.iter())
@@ -187,9 +221,9 @@ fn is_as_much(outer: ((u64, u64), u64), inner: ((u64, u64), u64)) -> bool {
     share(outer.0, outer.1) >= share(inner.0, inner.1)
 }
 
-fn counts(trees: &Trees, root: NodeId) -> Counts {
+fn counts(trees: &Trees, roots: &[NodeId]) -> Counts {
     let mut counts = Counts::default();
-    for (id, times) in trees.forest.occurrences(&[root]) {
+    for (id, times) in trees.forest.occurrences(roots) {
         if let Label::Call(call) = trees.forest.node(id).label
             && !trees.is_out(call.function)
         {

@@ -97,7 +97,7 @@ impl Case<'_> {
     }
 
     /// `rank 5`, `thread 4 of rank 6`, `thread 2`.
-    pub(crate) fn who(&self, trace: TraceName) -> String {
+    fn who(&self, trace: TraceName) -> String {
         let process = format!(
             "{} {}",
             if self.faulty.is_mpi {
