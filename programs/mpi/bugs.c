@@ -35,6 +35,8 @@
 //   bugs windows_crossed        rank 2 frees two windows in another order
 //   bugs starts_crossed         rank 2 starts two persistent collective operations in another order once
 //   bugs lock_held              rank 2 needs the lock of a window that rank 0 holds, who waits for it
+//   bugs barrier_left           one of three threads of rank 1 does not come to their barrier
+//   bugs stop_twice             rank 0 tells rank 3 twice to stop, and rank 2 never
 //   bugs dies                   rank 2 dies of a signal
 //   bugs killed                 rank 2 is killed, as when memory is short
 //   bugs stopped                rank 2 is stopped by a signal
@@ -574,6 +576,25 @@ KERNEL(join_receiver) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
 }
+
+static pthread_barrier_t meeting;
+
+static void *comes(void *is_last) {
+    if (!is_last) pthread_barrier_wait(&meeting);
+    return NULL;
+}
+
+KERNEL(barrier_left) {
+    pthread_t threads[2];
+    if (rank == 1) {
+        pthread_barrier_init(&meeting, NULL, 3);
+        for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, comes, i == 1 ? threads : NULL);
+        pthread_barrier_wait(&meeting);
+        for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void *holds_and_receives(void *unused) {
     pthread_mutex_lock(&lock_a);
     RECV(0, 3);
@@ -631,6 +652,16 @@ KERNEL(one_sends_twice) {
     if (rank == 1) SEND(0, 1);
     if (rank == 2) SEND(0, 2);
     if (rank == 3) SEND(0, 2);
+}
+
+KERNEL(stop_twice) {
+    if (rank == 0) {
+        SEND(1, 2);
+        SEND(3, 2);
+        SEND(3, 2);
+    } else {
+        RECV(0, MPI_ANY_TAG);
+    }
 }
 
 // Ranks 1 and 2 send two results each, of tag 2, and get an answer.
@@ -711,7 +742,7 @@ static const struct {
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
-    X(neighbours_missing), X(one_sends_twice), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
+    X(neighbours_missing), X(one_sends_twice), X(stop_twice), X(barrier_left), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
     X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),
 };
 

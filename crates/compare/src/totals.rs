@@ -255,3 +255,72 @@ fn lines(
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(before: (u64, u64), now: u64, runs: usize) -> Change {
+        Change {
+            name: "erase".to_owned(),
+            before,
+            now,
+            runs,
+            caller: Some("work()".to_owned()),
+            lines: vec![SourceLine {
+                file: "/src/store.cpp".into(),
+                line: 60,
+            }],
+            weight: (true, true, share(before, now)),
+        }
+    }
+
+    #[test]
+    fn a_change_in_words() {
+        let cases = [
+            (
+                (14, 17),
+                0,
+                3,
+                "never calls erase, in work() at store.cpp:60 (14 to 17 times in the normal runs)",
+            ),
+            (
+                (0, 0),
+                48,
+                1,
+                "calls erase 48 times, in work() at store.cpp:60, never in the normal run",
+            ),
+            (
+                (0, 0),
+                1,
+                2,
+                "calls erase once, in work() at store.cpp:60, never in the normal runs",
+            ),
+            (
+                (1080, 1080),
+                1125,
+                1,
+                "calls erase 1,125 times, in work() at store.cpp:60 (1,080 times in the normal run)",
+            ),
+            (
+                (2, 2),
+                1,
+                2,
+                "calls erase once, in work() at store.cpp:60 (twice in each normal run)",
+            ),
+        ];
+        for (before, now, runs, words) in cases {
+            assert_eq!(change(before, now, runs).clause(), words);
+        }
+    }
+
+    #[test]
+    fn few_calls_come_and_go_by_chance() {
+        assert!(change((14, 17), 0, 3).is_whole() && !change((2, 17), 0, 3).is_whole());
+        assert!(change((0, 0), 3, 1).is_whole() && !change((0, 0), 2, 1).is_whole());
+        assert!(!change((1, 1), 9, 1).is_whole());
+        // Of one normal run nobody knows how far is far.
+        assert!(change((905, 907), 1000, 3).is_far() && !change((905, 907), 1000, 1).is_far());
+        assert!(!change((905, 957), 1000, 3).is_far() && !change((905, 907), 912, 3).is_far());
+    }
+}

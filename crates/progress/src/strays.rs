@@ -1,13 +1,13 @@
 //! Messages that were sent and not received, beside those that are waited for in vain: to another task,
 //! from another, or in another communicator; and persistent sends that nobody started.
 
-use crate::analysis::{Activity, Facts, Progress};
+use crate::analysis::{Activity, Facts, Place};
 use crate::loose::{Loose, LooseEnd};
 use crate::matching::{Matching, PartId};
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer, Unstarted};
 use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
-use lockstep_trace::TraceName;
+use lockstep_trace::{TraceName, c_name};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A message that nobody received.
@@ -68,7 +68,10 @@ pub(crate) fn calls<'a>(
     };
     let is_meant = move |it: &&Stray| {
         let mut waits = waiting.waits.iter();
-        waits.any(|wait| it.is_for(wait) || is_other(it, wait))
+        waits.any(|wait| {
+            let is_of_it = wait.to == it.from && wait.is_for_message();
+            it.is_for(wait) || is_other(it, wait) || is_of_it
+        })
     };
     let strays = strays.iter().filter(is_meant).take(MOST_LOCATED);
     strays.filter_map(|it| tasks.get(&it.from)?.call(it.operation))
@@ -223,20 +226,31 @@ pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Optio
     })
 }
 
-/// Of one that is waited for and is over, a message of its that nobody received: `rank 0 sent rank 3 a message with tag 2 that
-/// was never received`.
-pub(crate) fn sent_elsewhere(progress: &Progress, waiting: &BTreeSet<u32>) -> Option<String> {
+/// Of one that is waited for and is about to end, a message of its to another that is, too, which nobody received: `rank 0 sent
+/// rank 3 a message with tag 2 that nobody received (MPI_Send at a.c:9)`.
+pub(crate) fn sent_elsewhere(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<String> {
+    let progress = facts.progress;
     let is_over = |task: u32| {
-        let activity = progress.tasks.get(&task).map(|it| it.activity);
-        matches!(activity, Some(Activity::Finished | Activity::Ended))
+        progress.tasks.get(&task).is_some_and(|it| {
+            let is_last = |place: &Place| c_name(&place.function) == "MPI_Finalize";
+            matches!(it.activity, Activity::Finished | Activity::Ended)
+                || it.stack.iter().any(is_last)
+        })
     };
-    let is_for_message = |it: &&Wait| matches!(it.why, Why::Message(_) | Why::OtherTag(..));
     let waits = progress.waiting.waits.iter();
     let waits = waits.filter(|it| waiting.contains(&it.from) && is_over(it.to));
-    waits.filter(is_for_message).find_map(|wait| {
-        let is_of_it =
-            |it: &&Loose| it.tasks == [wait.to] && matches!(it.end, LooseEnd::NeverReceived { .. });
-        progress.loose.iter().find(is_of_it).map(Loose::sentence)
+    let found = waits.filter(|it| it.is_for_message()).find_map(|wait| {
+        let is_it = |it: &&Stray| it.from == wait.to && it.to != wait.from && is_over(it.to);
+        facts.strays.iter().find(is_it)
+    });
+    found.map(|it| {
+        format!(
+            "{} sent {} a message with tag {} that nobody received{}",
+            who(progress, &[it.from]),
+            who(progress, &[it.to]),
+            it.tag,
+            called(facts, it.from, it.operation)
+        )
     })
 }
 

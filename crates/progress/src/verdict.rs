@@ -368,7 +368,7 @@ fn deadlock(facts: &Facts<'_>) -> String {
             stray.sentence
         ))
     });
-    let hint = hint.or_else(|| strays::sent_elsewhere(progress, &subjects));
+    let hint = hint.or_else(|| strays::sent_elsewhere(facts, &subjects));
     for hint in hint.into_iter().chain(stolen(facts, &subjects)) {
         text.push_str(&format!("; {hint}"));
     }

@@ -56,6 +56,12 @@ pub struct Wait {
     pub or_another: bool,
 }
 
+impl Wait {
+    pub(crate) fn is_for_message(&self) -> bool {
+        matches!(self.why, Why::Message(_) | Why::OtherTag(..))
+    }
+}
+
 /// Who waits for whom.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Waiting {

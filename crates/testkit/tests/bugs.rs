@@ -111,6 +111,14 @@ const MESSAGES: &[Case] = &[
         ],
     ),
     (
+        "stop_twice",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Recv at bugs.c:",
+            ", for a message from rank 0; rank 0 sent rank 3 a message with tag 2 that nobody received (MPI_Send at bugs.c:",
+        ],
+    ),
+    (
         "worker_tag",
         "deadlock",
         &[
@@ -343,6 +351,14 @@ const THREADS: &[Case] = &[
         &[
             "for thread 1.1 to end; thread 1.1 waits in MPI_Recv",
             "for a message from rank 0 with tag 3",
+        ],
+    ),
+    (
+        "barrier_left",
+        "deadlock",
+        &[
+            "rank 1 waits in pthread_barrier_wait at bugs.c:",
+            ", for another thread to come; thread 1.2 is over",
         ],
     ),
     (
