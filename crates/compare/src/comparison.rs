@@ -227,6 +227,12 @@ pub fn compare_in_order(
     if let (false, Some(normality)) = (differs, &normality) {
         notes.extend(normality.new_orders(&trees, faulty));
     }
+    if p.is_none() && differs && wavers(&findings) {
+        notes.push(
+            "several threads do something else, and one normal run does not tell what varies from run to run anyway: more of them (--normal) would"
+                .to_owned(),
+        );
+    }
     let case = Case {
         faulty,
         differs,
@@ -409,6 +415,13 @@ fn add_changes(findings: &mut [Finding], trees: &Trees, runs: &[&Run]) {
         finding.changes.retain(|it| is_over || !it.is_gone());
         finding.changes.truncate(WITH_CHANGES);
     }
+}
+
+/// Whether several traces do something else, and timing has a part in others: what one of them does may be chance, too.
+fn wavers(findings: &[Finding]) -> bool {
+    let count = |reason: Reason| findings.iter().filter(|it| it.reason == reason).count();
+    let is_sure = findings.iter().any(|it| it.is_culprit || it.has_crashed);
+    count(Reason::OtherCall) > 1 && count(Reason::Timing) > 0 && !is_sure
 }
 
 /// What is called much more or less in all traces together, never any more, or was never before: a note beside a verdict that finds no
