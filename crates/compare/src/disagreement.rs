@@ -12,6 +12,7 @@ use crate::internals::told_around;
 use crate::series::{departures, is_first_come};
 use lockstep_trace::mpi::Kind;
 use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -72,11 +73,12 @@ struct Sayings {
 
 /// The first wrong argument of each trace of a run, in the order of the traces.
 pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
-    let now = read(faulty);
+    let all = normals.par_iter().chain([&faulty]);
+    let mut before: Vec<Sayings> = all.map(|run| read(run)).collect();
+    let now = before.pop().unwrap_or_default();
     if now.fixed.is_empty() && now.varied.is_empty() && now.collectives.is_empty() {
         return Vec::new();
     }
-    let before: Vec<Sayings> = normals.iter().map(|run| read(run)).collect();
     let mut found: BTreeMap<TraceName, Wrong> = BTreeMap::new();
     let mut tell = |wrong: Wrong| {
         let first = found.entry(wrong.trace).or_insert_with(|| wrong.clone());

@@ -172,27 +172,27 @@ fn between(trees: &Trees, runs: &[&Run], roots: &[Vec<NodeId>]) -> Vec<Change> {
             changed.insert(key, (range, now));
         }
     }
-    let edges: Vec<(Option<FunctionKey>, FunctionKey)> = tree_calls(&trees.forest, &roots.concat())
-        .into_iter()
-        .collect();
+    let mut callers: FxHashMap<FunctionKey, Vec<FunctionKey>> = FxHashMap::default();
+    for (caller, callee) in tree_calls(&trees.forest, &roots.concat()) {
+        if let Some(caller) = caller.filter(|it| *it != callee && changed.contains_key(&callee)) {
+            callers.entry(callee).or_default().push(caller);
+        }
+    }
     let mut found: Vec<Change> = Vec::new();
     for (key, (before, now)) in &changed {
-        let callers: Vec<FunctionKey> = (edges.iter())
-            .filter(|it| it.1 == *key && it.0 != Some(*key))
-            .filter_map(|it| it.0)
-            .collect();
+        let callers = callers.get(key).map_or(&[][..], Vec::as_slice);
         // What is called in something that changed in the same way is no news.
         let kind = |it: &((u64, u64), u64)| (it.0.1 == 0, it.1 == 0);
         let is_inner = callers
             .iter()
             .filter_map(|it| changed.get(it))
             .any(|it| kind(it) == kind(&(*before, *now)) && is_as_much(*it, (*before, *now)));
-        if is_inner && !callers.is_empty() {
+        if is_inner {
             continue;
         }
         let function = trees.forest.function(*key);
         let own = !function.imported && !is_standard(&function.name) && is_shown(&function.name);
-        let caller = match callers.as_slice() {
+        let caller = match callers {
             [one] => Some(*one),
             _ => None,
         };
