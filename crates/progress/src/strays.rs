@@ -203,8 +203,8 @@ pub(crate) fn not_received(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option
     ))
 }
 
-/// Of a message that is sent, where its receiver waits for such with other tags only, and is not told of: `rank 2 waits for
-/// one with tag 44`.
+/// Of a message that is sent, where its receiver waits for such with other tags only, if that is not what is told of it: `rank 2
+/// waits for one with tag 44`.
 pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Option<String> {
     let waits = &facts.progress.waiting.waits;
     let mut ours = waits.iter().filter(|it| told.contains(&it.from));
@@ -219,7 +219,10 @@ pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Optio
             _ => None,
         });
         let tags: Vec<i64> = wanted.collect::<Option<_>>()?;
-        let is_other = !tags.is_empty() && !tags.contains(&sent) && !told.contains(&wait.to);
+        // The first of its waits is told.
+        let first = waits.iter().find(|it| it.from == wait.to);
+        let is_told = told.contains(&wait.to) && first.is_some_and(Wait::is_for_message);
+        let is_other = !tags.is_empty() && !tags.contains(&sent) && !is_told;
         let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
         let to = who(facts.progress, &[wait.to]);
         is_other.then(|| format!("{to} waits for one with tag {}", tags.join(" or ")))

@@ -407,7 +407,8 @@ const POLLS: &[Case] = &[
         "livelock",
         &[
             "rank 1 waits calling MPI_",
-            ", for rank 2 to receive a message with tag 3, or for a message; rank 2 waits for one with tag 4",
+            ", for rank 2 to receive a message with tag 3, or for a message; ",
+            "rank 2 waits for one with tag 4",
         ],
     ),
 ];
