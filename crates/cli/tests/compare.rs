@@ -444,3 +444,19 @@ fn a_lattice_that_is_too_large_is_refused_with_its_size() {
         (Some(24), Some(132))
     );
 }
+
+#[test]
+fn diff_shows_the_most_suspicious_trace_unless_told_which() {
+    let scratch = Scratch::new("diff-alone");
+    let normal = run(&scratch, "normal", &["a b c", "x y z x y z"]);
+    let faulty = run(&scratch, "faulty", &["a b c", "x y z x z"]);
+    let outcome = ask(&scratch, "diff", &[&normal, &faulty], &[]);
+    assert_eq!(outcome.status, 1, "{outcome:#?}");
+    assert!(outcome.stdout.starts_with("0.1 "), "{outcome:#?}");
+    let says = "of 2 traces this is 0.1, which is unlike the normal run most (-t P.T for another)";
+    assert!(outcome.stderr.contains(says), "{outcome:#?}");
+    let outcome = ask(&scratch, "diff", &[&normal, &normal], &[]);
+    assert_eq!(outcome.status, 0, "{outcome:#?}");
+    let says = "of 2 traces this is 0.0, and none differs";
+    assert!(outcome.stderr.contains(says), "{outcome:#?}");
+}

@@ -241,8 +241,8 @@ pub fn compare_in_order(
     };
     let mut verdict = case.sentence();
     let is_timed = p.is_some() || findings.iter().any(|it| it.reason == Reason::Timing);
-    if !differs {
-        notes.extend(in_sum(&trees, &runs).filter(|_| is_timed));
+    if !differs && is_timed {
+        notes.extend(in_sum(&trees, &runs));
     }
     if !differs && trees.left_out().is_some() {
         verdict.push_str(" (as far as was looked at: see the notes)");

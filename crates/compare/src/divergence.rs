@@ -16,7 +16,7 @@ use crate::object::serialize_trace;
 use crate::timing::called;
 use lockstep_calltree::{Forest, FunctionKey, FunctionMap, NodeId, Projection};
 use lockstep_loops::{BodyId, Names};
-use lockstep_trace::{Run, SourceLine, Thread, TraceName, is_standard};
+use lockstep_trace::{FunctionId, Run, SourceLine, Thread, TraceName, is_standard};
 use rustc_hash::FxHashMap;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -305,14 +305,10 @@ impl Divergence {
         let (Some(caller), Some(name)) = (self.caller, &self.normal) else {
             return;
         };
-        let calls = functions.ids(caller).flat_map(|it| &run.function(it).calls);
-        let mut lines: Vec<&SourceLine> = calls
-            .filter(|(callee, _)| run.function(*callee).name == *name)
-            .map(|(_, line)| line)
-            .collect();
-        lines.dedup();
+        let callee = |it| run.function(it).name == *name;
+        let lines = call_lines(run, functions, caller, &callee);
         if let [line] = lines.as_slice() {
-            self.missed = Some((*line).clone());
+            self.missed = Some(line.clone());
         }
     }
 
@@ -356,14 +352,8 @@ impl Divergence {
         let Some(caller) = self.caller else {
             return Vec::new();
         };
-        let mut lines: Vec<SourceLine> = Vec::new();
-        let clones = functions.ids(caller);
-        for (callee, line) in clones.flat_map(|it| &run.function(it).calls) {
-            if Some(functions.key(*callee)) == self.callee && !lines.contains(line) {
-                lines.push(line.clone());
-            }
-        }
-        lines
+        let callee = |it| Some(functions.key(it)) == self.callee;
+        call_lines(run, functions, caller, &callee)
     }
 
     /// The innermost call around it; none at the root of the trace.
@@ -381,6 +371,22 @@ impl Divergence {
     pub fn depth(&self) -> usize {
         self.depth
     }
+}
+
+/// Every line from which a function, or a clone of it, calls such a one, each once.
+pub(crate) fn call_lines(
+    run: &Run,
+    functions: &FunctionMap,
+    caller: FunctionKey,
+    is_callee: &dyn Fn(FunctionId) -> bool,
+) -> Vec<SourceLine> {
+    let mut lines: Vec<SourceLine> = Vec::new();
+    for (callee, line) in functions.ids(caller).flat_map(|it| &run.function(it).calls) {
+        if is_callee(*callee) && !lines.contains(line) {
+            lines.push(line.clone());
+        }
+    }
+    lines
 }
 
 impl fmt::Display for Divergence {

@@ -5,6 +5,7 @@
 //!
 //! *Costs*: O(nodes of the trees of a trace). *Not for* finding who differs: it puts in words what was found.
 
+use crate::divergence::call_lines;
 use crate::internals::{is_shown, told, told_around};
 use crate::normality::tree_calls;
 use crate::sequence::Trees;
@@ -241,19 +242,11 @@ fn lines(
     caller: FunctionKey,
     callee: FunctionKey,
 ) -> Vec<SourceLine> {
-    let mut lines: Vec<SourceLine> = Vec::new();
-    for (run, functions) in runs.iter().zip(&trees.functions).rev() {
-        let clones = functions.ids(caller);
-        for (other, line) in clones.flat_map(|it| &run.function(it).calls) {
-            if functions.key(*other) == callee && !lines.contains(line) {
-                lines.push(line.clone());
-            }
-        }
-        if !lines.is_empty() {
-            break;
-        }
-    }
-    lines
+    let each = runs.iter().zip(&trees.functions).rev();
+    let mut each = each.map(|(run, functions)| {
+        call_lines(run, functions, caller, &|it| functions.key(it) == callee)
+    });
+    each.find(|it| !it.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]

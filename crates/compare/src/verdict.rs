@@ -223,26 +223,16 @@ pub(crate) fn clause(finding: &Finding) -> String {
     if let Some(told) = &finding.told {
         return told.clone();
     }
+    // That a process crashed is no matter of what is usual.
+    let is_sure = finding.has_crashed && finding.ended.is_some();
+    let oddity = finding.oddity().filter(|_| !is_sure);
     // Where nothing is the same twice, where it first parts says less.
-    let wavers = finding.standing.as_ref().is_some_and(|it| !it.is_steady);
-    let whole = || {
-        finding
-            .changes
-            .iter()
-            .find(|it| it.is_whole() && it.is_own())
-    };
-    if let Some(change) = whole().filter(|_| wavers && !finding.has_crashed) {
-        return change.clause();
-    }
-    match finding.oddity() {
-        // That a process crashed is no matter of what is usual.
-        Some(oddity) if !(finding.has_crashed && finding.ended.is_some()) => {
-            match finding.changes.iter().find(|it| it.is_whole()) {
-                Some(change) => change.clause(),
-                None => oddity.clause(),
-            }
-        }
-        _ => parts(finding),
+    let wavers = !is_sure && (finding.standing.as_ref()).is_some_and(|it| !it.is_steady);
+    let is_told = |it: &&Change| it.is_whole() && (oddity.is_some() || (wavers && it.is_own()));
+    match (finding.changes.iter().find(is_told), oddity) {
+        (Some(change), _) => change.clause(),
+        (None, Some(oddity)) => oddity.clause(),
+        (None, None) => parts(finding),
     }
 }
 
@@ -327,16 +317,15 @@ pub(crate) fn parts(finding: &Finding) -> String {
             "goes another way that functions that wait went before{}{iterations}",
             place(divergence)
         ),
-        DivergenceKind::Counts if !finding.changes.is_empty() => {
-            let change = finding.changes.first();
-            change.map_or_else(String::new, Change::clause)
-        }
-        DivergenceKind::Counts => format!(
-            "has other trip counts than before: it {}{}{}{iterations}",
-            does(divergence),
-            instead(divergence),
-            place(divergence)
-        ),
+        DivergenceKind::Counts => match finding.changes.first() {
+            Some(change) => change.clause(),
+            None => format!(
+                "has other trip counts than before: it {}{}{}{iterations}",
+                does(divergence),
+                instead(divergence),
+                place(divergence)
+            ),
+        },
     }
 }
 

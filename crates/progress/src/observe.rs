@@ -145,9 +145,11 @@ impl Observed {
         let gone = chosen
             .iter()
             .map(|(number, process, _)| Some((process.gone_at?, *number)));
-        if let Some(gone) = gone.collect() {
-            killed_first(run, gone, &mut tasks, &mut conversations);
-        }
+        // Where not all were seen to go, nobody was seen to go first.
+        let gone = gone
+            .collect::<Option<Vec<(u64, u32)>>>()
+            .unwrap_or_default();
+        killed_first(run, gone, &mut tasks, &mut conversations);
         note_other_tasks(&tasks, added.as_ref(), &mut notes);
         let observed = Self {
             is_mpi: run.is_mpi,
