@@ -12,6 +12,7 @@ use lockstep_calltree::{FunctionKey, NodeId, Token};
 use lockstep_concepts::{BitMatrix, Context, and_count};
 use lockstep_loops::{BodyId, Element, Names};
 use rustc_hash::FxHashMap;
+use std::hash::Hash;
 
 mod families;
 
@@ -46,7 +47,7 @@ enum What {
     Own(String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 struct Attribute {
     what: What,
     frequency: Option<u64>,
@@ -66,38 +67,42 @@ impl Kind {
             frequency: options.frequency,
         }
     }
-
-    fn frequency(self, count: u64) -> Option<u64> {
-        match self.frequency {
-            Frequency::Actual => Some(count),
-            Frequency::Log10 => Some(u64::from(count.max(1).ilog10())),
-            Frequency::None => None,
-        }
-    }
 }
 
 /// Each entry or pair of a sequence, in order of first occurrence, and how often.
 fn entries(sequence: &[Element], attributes: Attributes) -> Vec<(What, u64)> {
-    let trips = |element: &Element| match element {
-        Element::Symbol(_) => 1,
-        Element::Loop(looped) => looped.count(),
-    };
-    let mut places: FxHashMap<What, usize> = FxHashMap::default();
-    let mut found: Vec<(What, u64)> = Vec::new();
-    let mut count = |what: What, by: u64| match places.get(&what) {
-        Some(place) => found[*place].1 = found[*place].1.saturating_add(by),
-        None => {
-            places.insert(what.clone(), found.len());
-            found.push((what, by));
+    match attributes {
+        Attributes::Double => {
+            let pairs = sequence.windows(2);
+            let pairs = pairs.map(|it| ((Entry::of(&it[0]), Entry::of(&it[1])), 1));
+            let found = counted(pairs).into_iter();
+            found
+                .map(|((one, next), count)| (What::Pair(one, next), count))
+                .collect()
         }
-    };
-    if attributes == Attributes::Double {
-        for pair in sequence.windows(2) {
-            count(What::Pair(Entry::of(&pair[0]), Entry::of(&pair[1])), 1);
+        _ => {
+            let trips = |element: &Element| match element {
+                Element::Symbol(_) => 1,
+                Element::Loop(looped) => looped.count(),
+            };
+            let all = sequence.iter();
+            let found = counted(all.map(|it| (Entry::of(it), trips(it)))).into_iter();
+            found
+                .map(|(entry, count)| (What::Entry(entry), count))
+                .collect()
         }
-    } else {
-        for element in sequence {
-            count(What::Entry(Entry::of(element)), trips(element));
+    }
+}
+
+/// The sum of each, in order of first occurrence.
+fn counted<T: Copy + Eq + Hash>(all: impl Iterator<Item = (T, u64)>) -> Vec<(T, u64)> {
+    let mut places: FxHashMap<T, usize> = FxHashMap::default();
+    let mut found: Vec<(T, u64)> = Vec::new();
+    for (one, by) in all {
+        let place = *places.entry(one).or_insert(found.len());
+        match found.get_mut(place) {
+            Some((_, sum)) => *sum = sum.saturating_add(by),
+            None => found.push((one, by)),
         }
     }
     found
@@ -127,8 +132,17 @@ pub(crate) struct Table {
     sizes: Vec<usize>,
 }
 
-impl Table {
-    /// The table of some objects, and for each of them its row.
+/// What the attributes of objects are about, whatever of their frequency they carry.
+pub(crate) struct Subjects {
+    whats: Vec<What>,
+    /// For each distinct item what it has, and how often; of what somebody says of it, no number.
+    sets: Vec<Vec<(usize, Option<u64>)>>,
+    /// For each object its item.
+    rows: Vec<usize>,
+}
+
+impl Subjects {
+    /// Those of some objects.
     ///
     /// # Errors
     /// A family that cannot be had of these objects.
@@ -136,71 +150,97 @@ impl Table {
         trees: &Trees,
         lens: &Lens,
         folding: &Folding,
-        kind: Kind,
+        attributes: Attributes,
         items: &[Item],
-    ) -> Result<(Self, Vec<usize>), Error> {
-        let of_tree = !Attributes::PAPERS.contains(&kind.attributes);
+    ) -> Result<Self, Error> {
+        let of_tree = !Attributes::PAPERS.contains(&attributes);
         if of_tree && trees.is_split() {
             return Err(Error::Value {
                 option: "--attributes",
                 expected: "single or double of the pieces of traces (--split-at)".to_owned(),
-                found: kind.attributes.to_string(),
+                found: attributes.to_string(),
             });
         }
         let projection = of_tree.then(|| trees.projection(lens));
-        let mut numbers: FxHashMap<Attribute, usize> = FxHashMap::default();
-        let mut all = Vec::new();
-        let mut sets: Vec<Vec<usize>> = Vec::new();
+        let mut numbers: FxHashMap<What, usize> = FxHashMap::default();
+        let mut whats = Vec::new();
+        let mut sets = Vec::new();
         let mut known: FxHashMap<(usize, Option<usize>), usize> = FxHashMap::default();
-        let mut places = Vec::with_capacity(items.len());
+        let mut rows = Vec::with_capacity(items.len());
         for item in items {
             let behaviour = match of_tree {
                 true => item.root.0 as usize,
                 false => item.sequence,
             };
             let key = (behaviour, item.own);
-            if let Some(place) = known.get(&key) {
-                places.push(*place);
+            if let Some(row) = known.get(&key) {
+                rows.push(*row);
                 continue;
             }
             let found = match &projection {
-                Some(kept) => families::of_tree(trees, item.root, kept, kind.attributes)?,
-                None => entries(&folding.sequences[item.sequence], kind.attributes),
+                Some(kept) => families::of_tree(trees, item.root, kept, attributes)?,
+                None => entries(&folding.sequences[item.sequence], attributes),
             };
+            let found = (found.into_iter()).map(|(what, count)| (what, Some(count)));
             let own = item.own.map_or(&[][..], |own| &trees.own[own]);
-            let own = own.iter().map(|text| Attribute {
-                what: What::Own(text.clone()),
-                frequency: None,
-            });
-            let found = found.into_iter().map(|(what, count)| Attribute {
-                what,
-                frequency: kind.frequency(count),
-            });
-            let number = |attribute: Attribute| {
-                *numbers.entry(attribute).or_insert_with_key(|attribute| {
-                    all.push(attribute.clone());
-                    all.len() - 1
-                })
+            let own = own.iter().map(|text| (What::Own(text.clone()), None));
+            let number = |(what, count): (What, Option<u64>)| {
+                let number = *numbers.entry(what).or_insert_with_key(|what| {
+                    whats.push(what.clone());
+                    whats.len() - 1
+                });
+                (number, count)
             };
             sets.push(found.chain(own).map(number).collect());
             known.insert(key, sets.len() - 1);
-            places.push(sets.len() - 1);
+            rows.push(sets.len() - 1);
         }
+        Ok(Self { whats, sets, rows })
+    }
+
+    /// The table of the objects, and for each of them its row.
+    pub(crate) fn table(&self, frequency: Frequency) -> (Table, Vec<usize>) {
+        let carried = |count: u64| match frequency {
+            Frequency::Actual => Some(count),
+            Frequency::Log10 => Some(u64::from(count.max(1).ilog10())),
+            Frequency::None => None,
+        };
+        let mut numbers: FxHashMap<(usize, Option<u64>), usize> = FxHashMap::default();
+        let mut all: Vec<(usize, Option<u64>)> = Vec::new();
+        let mut number = |what: usize, count: Option<u64>| {
+            let attribute = (what, count.and_then(carried));
+            *numbers.entry(attribute).or_insert_with(|| {
+                all.push(attribute);
+                all.len() - 1
+            })
+        };
+        let sets: Vec<Vec<usize>> = (self.sets.iter())
+            .map(|set| {
+                set.iter()
+                    .map(|(what, count)| number(*what, *count))
+                    .collect()
+            })
+            .collect();
         let mut rows = BitMatrix::new(sets.len(), all.len());
         for (row, set) in sets.iter().enumerate() {
             for attribute in set {
                 rows.set(row, *attribute);
             }
         }
-        let sizes = sets.iter().map(Vec::len).collect();
-        let table = Self {
-            attributes: all,
-            rows,
-            sizes,
+        let attribute = |(what, frequency): (usize, Option<u64>)| Attribute {
+            what: self.whats[what].clone(),
+            frequency,
         };
-        Ok((table, places))
+        let table = Table {
+            attributes: all.into_iter().map(attribute).collect(),
+            rows,
+            sizes: sets.iter().map(Vec::len).collect(),
+        };
+        (table, self.rows.clone())
     }
+}
 
+impl Table {
     /// Of rows whose attributes have no meaning.
     #[cfg(test)]
     pub(crate) fn of_rows(rows: BitMatrix) -> Self {

@@ -1,6 +1,5 @@
 //! `lockstep compare`: whether a run differs from normal ones, who fell out of step, and why.
 
-use crate::attribute::Kind;
 use crate::builds::{self, Builds};
 use crate::disagreement;
 use crate::findings::findings;
@@ -493,7 +492,8 @@ fn unmatched(trees: &Trees, missing: &[TraceName], extra: &[TraceName]) -> Vec<F
 }
 
 fn view(trees: &Trees, pair: &Pair, options: &Options) -> Result<View, Error> {
-    let matrices = pair.matrices(trees, Kind::of(options))?;
+    let subjects = pair.subjects(trees, options.attributes)?;
+    let matrices = pair.matrices(&subjects, options.frequency);
     let [normal_tree, faulty_tree, difference_tree] =
         sweep::trees(&matrices, options.linkage, options).map(|tree| tree.dendrogram());
     let [normal, faulty, difference] = matrices.map(|matrix| matrix.named(&pair.names));

@@ -1,6 +1,6 @@
 //! From call trees to folded sequences: what a filter leaves of a trace, with its loops recognised.
 
-use crate::attribute::{Item, Kind, Table};
+use crate::attribute::{Item, Kind, Subjects, Table};
 use crate::builds::{self, Names};
 use crate::filter::{self, Filter, Groups};
 use crate::internals;
@@ -621,13 +621,15 @@ impl OneRun {
         })
     }
 
-    /// [`Table::new`] of all that is looked at.
+    /// The attributes of all that is looked at, and for each object its row.
     ///
     /// # Errors
     /// A family that cannot be had of these objects.
     pub(crate) fn table(&self, kind: Kind) -> Result<(Table, Vec<usize>), Error> {
         let items = &self.objects.items;
-        Table::new(&self.trees, &self.lens, &self.folding, kind, items)
+        let attributes = kind.attributes;
+        let subjects = Subjects::new(&self.trees, &self.lens, &self.folding, attributes, items)?;
+        Ok(subjects.table(kind.frequency))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ranking table: one row for each set of options (thesis 3.3.3.1).
 
-use crate::attribute::{Item, Kind, Table};
+use crate::attribute::{Item, Kind, Subjects};
 use crate::b_score::b_score;
 use crate::cluster::ClassTree;
 use crate::filter::{Filter, FilterName};
@@ -128,18 +128,27 @@ impl Pair {
         items.all(|item| self.folding.sequences[item.sequence].is_empty())
     }
 
-    /// Under one kind of attributes: the two JSM and the JSM_D.
+    /// What attributes of these are about: first those of the normal run.
     ///
     /// # Errors
     /// A family of attributes that cannot be had of these objects.
-    pub(crate) fn matrices(&self, trees: &Trees, kind: Kind) -> Result<[ClassMatrix; 3], Error> {
+    pub(crate) fn subjects(
+        &self,
+        trees: &Trees,
+        attributes: Attributes,
+    ) -> Result<Subjects, Error> {
         let items: Vec<Item> = self.normal.iter().chain(&self.faulty).copied().collect();
-        let (table, rows) = Table::new(trees, &self.lens, &self.folding, kind, &items)?;
+        Subjects::new(trees, &self.lens, &self.folding, attributes, &items)
+    }
+
+    /// Under one kind of attributes: the two JSM and the JSM_D.
+    pub(crate) fn matrices(&self, subjects: &Subjects, frequency: Frequency) -> [ClassMatrix; 3] {
+        let (table, rows) = subjects.table(frequency);
         let (normal, faulty) = rows.split_at(self.normal.len());
         let normal = ClassMatrix::jaccard(&table, normal);
         let faulty = ClassMatrix::jaccard(&table, faulty);
         let difference = faulty.difference(&normal);
-        Ok([normal, faulty, difference])
+        [normal, faulty, difference]
     }
 }
 
@@ -178,33 +187,34 @@ pub(crate) fn sweep(
     options: &Options,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Ranking, Error> {
-    let kinds: Vec<Kind> = if options.sweep {
-        let of = |attributes: &Attributes| {
-            let attributes = *attributes;
-            Frequency::ALL.iter().map(move |frequency| Kind {
-                attributes,
-                frequency: *frequency,
-            })
-        };
-        Attributes::PAPERS.iter().flat_map(of).collect()
+    let (families, frequencies): (&[Attributes], &[Frequency]) = if options.sweep {
+        (&Attributes::PAPERS, Frequency::ALL)
     } else {
-        vec![Kind::of(options)]
+        (&[options.attributes], &[options.frequency])
     };
     let lenses = lenses(options);
-    let total = lenses.len() * kinds.len();
+    let kinds = families.len() * frequencies.len();
+    let total = lenses.len() * kinds;
     let done = AtomicUsize::new(0);
     let results: Result<Vec<Vec<RowsOf>>, Error> = lenses
         .into_par_iter()
         .map(|lens| {
             let pair = Pair::new(trees, normal, faulty, lens);
-            let kept = if pair.is_empty() { &[][..] } else { &kinds };
-            let rows = kept
-                .par_iter()
-                .map(|kind| rows(trees, &pair, *kind, options))
-                .collect::<Result<_, Error>>()?;
-            let done = done.fetch_add(kinds.len(), Ordering::Relaxed) + kinds.len();
+            let kept = if pair.is_empty() { &[][..] } else { families };
+            let of_family = |attributes: &Attributes| {
+                let subjects = pair.subjects(trees, *attributes)?;
+                let kind = |frequency: &Frequency| Kind {
+                    attributes: *attributes,
+                    frequency: *frequency,
+                };
+                let each = frequencies.par_iter();
+                let each = each.map(|it| rows(&pair, &subjects, kind(it), options));
+                Ok(each.collect::<Vec<RowsOf>>())
+            };
+            let rows: Result<Vec<Vec<RowsOf>>, Error> = kept.par_iter().map(of_family).collect();
+            let done = done.fetch_add(kinds, Ordering::Relaxed) + kinds;
             progress(done, total);
-            Ok(rows)
+            Ok(rows?.into_iter().flatten().collect())
         })
         .collect();
     let results = results?;
@@ -234,13 +244,13 @@ type RowsOf = (Vec<Row>, Sums);
 type Sums = Vec<(ObjectName, f64)>;
 
 /// The rows of one kind of attributes.
-fn rows(trees: &Trees, pair: &Pair, kind: Kind, options: &Options) -> Result<RowsOf, Error> {
+fn rows(pair: &Pair, subjects: &Subjects, kind: Kind, options: &Options) -> RowsOf {
     let (linkages, clusters): (&[Linkage], &[usize]) = if options.sweep {
         (Linkage::ALL, &CLUSTERS)
     } else {
         (&[options.linkage], &[options.clusters])
     };
-    let matrices = pair.matrices(trees, kind)?;
+    let matrices = pair.matrices(subjects, kind.frequency);
     let sums = matrices[2].row_sums();
     let mut rows = Vec::new();
     for linkage in linkages {
@@ -249,7 +259,7 @@ fn rows(trees: &Trees, pair: &Pair, kind: Kind, options: &Options) -> Result<Row
             rows.push(row(pair, kind, *linkage, *clusters, &trees, &sums, options));
         }
     }
-    Ok((rows, pair.names.iter().copied().zip(sums).collect()))
+    (rows, pair.names.iter().copied().zip(sums).collect())
 }
 
 fn row(

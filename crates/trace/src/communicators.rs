@@ -433,10 +433,16 @@ impl Communicators {
         EventsOf { all, wanted }
     }
 
-    /// The recorded MPI calls of a thread, and their returns where they gave something back.
+    /// The recorded MPI calls of a thread, and their returns where they gave something back. Costs as
+    /// [`Self::events_of`].
     pub fn calls<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = Resolved> + 'a {
-        self.events(thread)
-            .filter(|it| it.annotated.arguments.is_some())
+        let has_records = |id| {
+            let source = thread.side.as_deref();
+            source.is_some_and(|it| it.functions.contains_key(&id))
+        };
+        let mut all = self.events_of(thread, has_records);
+        let all = std::iter::from_fn(move || Some(all.next_event()?.0));
+        all.filter(|it| it.annotated.arguments.is_some())
     }
 
     /// What is known of the open calls, in the order of [`Thread::open`]. O(events).
