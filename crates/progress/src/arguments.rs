@@ -24,7 +24,34 @@ pub(crate) fn wrong(base: &str, event: &Resolved) -> Option<String> {
     let each = arguments.iter().zip(meanings);
     let found = each.filter(|(it, _)| is_significant(base, it));
     let mut found = found.filter_map(|(it, meaning)| argument((base, event), it, meaning));
-    found.next().or_else(|| reduction(base, event))
+    found
+        .next()
+        .or_else(|| reduction(base, event))
+        .or_else(|| access(event))
+}
+
+/// What is put into a window, or got from one, that is not what is there: of predefined datatypes alone (MPI 4.1, 12.3.1).
+fn access(event: &Resolved) -> Option<String> {
+    let is_nothing = |it: &str| it == "MPI_NO_OP";
+    if event
+        .handle("op")
+        .and_then(|it| it.name.as_deref())
+        .is_some_and(is_nothing)
+    {
+        return None;
+    }
+    let end = |count, datatype| {
+        let name = event.handle(datatype)?.name.as_deref()?;
+        Some((event.number(count)?, name, sort(name)?))
+    };
+    let (count, origin, of_origin) = end("origin_count", "origin_datatype")?;
+    let (at_target, target, of_target) = end("target_count", "target_datatype")?;
+    // Bytes are bytes of anything, to many a program.
+    let differ = match origin == target {
+        true => count != at_target,
+        false => of_origin != of_target && ![of_origin, of_target].contains(&Sort::Byte),
+    };
+    differ.then(|| format!("{count} {origin} for {at_target} {target} of the target"))
 }
 
 /// Whether an argument counts wherever the call is made.
@@ -87,6 +114,7 @@ fn argument((base, event): (&str, &Resolved), it: &Argument, meaning: &Meaning) 
                 Kind::Op | Kind::OpAt => name == "MPI_OP_NULL",
                 Kind::Window | Kind::WindowAt => name == "MPI_WIN_NULL",
                 Kind::Group => name == "MPI_GROUP_NULL",
+                Kind::File | Kind::FileAt => name == "MPI_FILE_NULL",
                 _ => false,
             };
             let frees = matches!(

@@ -206,7 +206,12 @@ impl Said {
     ) -> Option<Over> {
         if let Event::Call(_) = event.annotated.event {
             if self.open.is_some() {
-                resolver.resolve(event);
+                let event = resolver.resolve(event);
+                // What a program hung on a communicator may be freed when that is, or by MPI_Finalize.
+                if let Some(name) = event.function.and_then(|id| routines.name(id)) {
+                    let base = name.strip_prefix("MPI_").unwrap_or(name);
+                    self.conversation.resources.called_back(base, &event);
+                }
                 return None;
             }
             let before = Before {

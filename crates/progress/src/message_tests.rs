@@ -407,6 +407,46 @@ fn who_is_the_root_of_an_operation_between_two_groups() {
     }
 }
 
+/// Between two groups each sends what the other one expects, and who is of the root's group may say anything.
+#[test]
+fn how_much_two_groups_send_each_other() {
+    let members = Membership {
+        members: vec![None],
+        sides: [(WORLD, [[0, 1].into(), [2, 3].into()])].into(),
+        ..Membership::default()
+    };
+    let found = |name: &str, said: [(Role, i64, &str); 4]| {
+        let mut job = Job::default();
+        for (task, (role, count, datatype)) in (0..).zip(said) {
+            let PartKind::Collective(mut share) = collective(name, Shape::All, None) else {
+                unreachable!("a collective operation");
+            };
+            share.role = role;
+            share.size = Size {
+                count: Some(count),
+                datatype: Some(datatype.into()),
+            };
+            job.call(task, name, vec![PartKind::Collective(share)], true);
+        }
+        mismatches(&job.0, &members, &Matching::new(&job.0)).len()
+    };
+    let each = |counts: [i64; 4]| counts.map(|it| (Role::Member, it, "MPI_INT"));
+    assert_eq!(found("MPI_Allgather", each([2, 2, 3, 3])), 0);
+    assert_eq!(found("MPI_Iallgather", each([2, 2, 3, 4])), 1);
+    assert_eq!(found("MPI_Allreduce", each([2, 2, 3, 3])), 1);
+    let root = [
+        (Role::Root, 4, "MPI_INT"),
+        (Role::Bystander, 0, "MPI_BYTE"),
+        (Role::Member, 4, "MPI_INT"),
+        (Role::Member, 4, "MPI_INT"),
+    ];
+    assert_eq!(found("MPI_Bcast", root), 0);
+    // Nothing is nothing, of whatever type.
+    let nothing = ["MPI_INT", "MPI_DOUBLE", "MPI_INT", "MPI_BYTE"];
+    let nothing = nothing.map(|it| (Role::Member, 0, it));
+    assert_eq!(found("MPI_Bcast", nothing), 0);
+}
+
 #[test]
 fn for_whom_some_wait_is_not_known() {
     let mut job = Job::default();

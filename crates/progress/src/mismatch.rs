@@ -83,10 +83,11 @@ pub fn mismatches(
             (Aspect::Function, |it| Some(it.name.to_string())),
             (Aspect::Root, |it| it.root.map(|root| root.to_string())),
             (Aspect::Reduction, |it| {
-                it.reduction.as_ref().map(ToString::to_string)
+                let reduction = it.reduction.as_ref().filter(|_| matters(it))?;
+                Some(reduction.to_string())
             }),
             (Aspect::Size, |it| {
-                let datatype = it.size.datatype.as_ref()?;
+                let datatype = it.size.datatype.as_ref().filter(|_| matters(it))?;
                 it.size.count.map(|count| format!("{count} {datatype}"))
             }),
             (Aspect::Terms, |it| {
@@ -101,8 +102,17 @@ pub fn mismatches(
             {
                 return Some(found);
             }
-            let sides = sides(&shares, say);
-            (sides.len() > 1).then_some((aspect, sides))
+            let sides = match (aspect, between) {
+                (Aspect::Size, Some(groups)) if is_by_group(first?.1) => groups
+                    .iter()
+                    .map(|group| of_group(&shares, group, say))
+                    .find(|it| it.len() > 1)?,
+                _ => sides(&shares, say),
+            };
+            // Nothing is nothing, of whatever type.
+            let is_nothing =
+                aspect == Aspect::Size && sides.iter().all(|it| it.0.starts_with("0 "));
+            (sides.len() > 1 && !is_nothing).then_some((aspect, sides))
         });
         let differing = differing.or_else(|| Some((Aspect::Size, unequal(&shares)?)));
         let differing = differing.or_else(|| {
@@ -120,6 +130,28 @@ pub fn mismatches(
         }
     }
     found
+}
+
+/// Whether how much somebody says, and which reduction, means anything: who is of the root's group and not the root may say what
+/// it will.
+fn matters(share: &Collective) -> bool {
+    share.role != Role::Bystander
+}
+
+/// Whether between two groups the members of each have to say the same size, and need not say that of the other group.
+fn is_by_group(share: &Collective) -> bool {
+    let ends = ["llgather", "lltoall", "educe_scatter_block"];
+    ends.iter().any(|end| share.name.ends_with(end))
+}
+
+/// What was said in one of two groups.
+fn of_group(
+    shares: &[(PartId, &Collective)],
+    group: &[u32],
+    say: Say,
+) -> Vec<(String, Vec<PartId>)> {
+    let of_group = shares.iter().filter(|(id, _)| group.contains(&id.task));
+    sides(&of_group.copied().collect::<Vec<_>>(), say)
 }
 
 /// Of an operation with a root between two groups, whoever the one group takes for its root and does not say that it is, or says so

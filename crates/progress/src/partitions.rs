@@ -1,5 +1,5 @@
 //! Which partitions of its partitioned sends a task has marked ready (MPI 4.1, chapter 4): a send of which some are not never
-//! ends.
+//! ends, and none may be marked twice.
 //!
 //! *Guarantees*: what is said not to be ready was marked by no call of the thread that waits for it. *Costs*: a bit for each of the
 //! first [`MOST`] partitions of a send.
@@ -19,6 +19,8 @@ pub(crate) struct Partitions(FxHashMap<i64, Partitioned>);
 struct Partitioned {
     runs: bool,
     is_ready: Vec<bool>,
+    /// Which were marked by a call is known.
+    is_sure: bool,
 }
 
 /// How many partitions a call makes a send of.
@@ -36,6 +38,7 @@ impl Partitions {
                 let made = Partitioned {
                     runs: false,
                     is_ready: vec![false; count],
+                    is_sure: true,
                 };
                 self.0.insert(handle, made);
             }
@@ -56,6 +59,7 @@ impl Partitions {
                     if let Some(it) = self.0.get_mut(&handle) {
                         it.runs = true;
                         it.is_ready.fill(false);
+                        it.is_sure = true;
                     }
                 }
                 None
@@ -71,13 +75,32 @@ impl Partitions {
                             }
                         }
                     }
-                    None => it.is_ready.fill(true),
+                    None => {
+                        it.is_ready.fill(true);
+                        it.is_sure = false;
+                    }
                 }
                 None
             }
             "Wait" | "Waitall" => handles.iter().find_map(|it| self.0.get_mut(it)?.awaited()),
             _ => None,
         }
+    }
+}
+
+impl Partitions {
+    /// Of a call that is about to mark partitions, one that is marked: `partition 2, which is ready`.
+    pub fn again(&self, base: &str, event: &Resolved) -> Option<String> {
+        if self.0.is_empty() || !base.starts_with("Pready") {
+            return None;
+        }
+        let it = self.0.get(requests(event).handles.first()?)?;
+        let is_ready = |at: &i64| {
+            let at = usize::try_from(*at).ok();
+            it.runs && it.is_sure && at.and_then(|at| it.is_ready.get(at)) == Some(&true)
+        };
+        let again = marked(base, event)?.into_iter().find(is_ready)?;
+        Some(format!("partition {again}, which it had marked before"))
     }
 }
 
@@ -123,6 +146,7 @@ mod tests {
         let mut it = Partitioned {
             runs: true,
             is_ready: vec![true, false, true, false, false],
+            is_sure: true,
         };
         assert_eq!(it.awaited().as_deref(), Some("partitions 1,3-4 of 5"));
         // It is over, as far as is known.

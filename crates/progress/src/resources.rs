@@ -121,6 +121,24 @@ impl Resources {
         }
     }
 
+    /// A call begins within another: the delete function of an attribute, say, or the library's own call, which frees nothing of the
+    /// program's.
+    pub(crate) fn called_back(&mut self, base: &str, event: &Resolved) {
+        let (Some(resource), Some(arguments)) = (
+            Resource::freed_by(base),
+            event.annotated.arguments.as_deref(),
+        ) else {
+            return;
+        };
+        for argument in arguments {
+            if let Some(handle) = handle(&argument.value)
+                && self.holds((resource, handle))
+            {
+                self.free((resource, handle));
+            }
+        }
+    }
+
     fn free(&mut self, (resource, handle): (Resource, i64)) {
         let is_it = |it: &Held| (it.resource, it.handle) == (resource, handle);
         match self.held.iter().rposition(is_it) {

@@ -243,7 +243,8 @@ impl Usage {
                 });
             }
         }
-        if let Some(what) = wrong(base, event) {
+        let again = || self.partitions.again(base, event);
+        if let Some(what) = wrong(base, event).or_else(again) {
             let name = name.to_string();
             self.tell(LooseEnd::Argument { name, what }, trace, at);
         }

@@ -177,7 +177,10 @@ fn place_with(group: &Group, given: &str) -> String {
     let frame = &group.stack[index];
     let name = lockstep_trace::c_name(&frame.function);
     let mut text = match (group.activity, frame.imported) {
-        (Activity::Communication, _) | (_, true) => format!("in {name}{given}"),
+        // A library's function goes by its plain name, of C++ without what is long of it.
+        (Activity::Communication, _) | (_, true) if !name.contains('(') => {
+            format!("in {name}{given}")
+        }
         _ => format!("in {}", brief(&name)),
     };
     let caller = index.checked_sub(1).map(|it| &group.stack[it]);
@@ -409,14 +412,37 @@ pub(crate) fn moving() -> String {
     "no task is seen to hang: between two looks, tasks moved".to_owned()
 }
 
-/// `nobody called anything for 60 s: ranks 0-3 in poll`.
+/// `nobody called anything for 60 s: rank 0 in poll at a.c:9 in main(), rank 1 in MPI_Recv at a.c:12 in main(); rank 1 waits for a
+/// message from rank 0`.
 pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
     let seconds = quiet.as_secs();
     let mut text = format!("nobody called anything for {seconds} s");
-    let groups = progress.groups.iter();
-    if let Some(largest) = groups.max_by_key(|group| group.tasks.len()) {
-        let place = largest.stack.last().map_or("?", |it| it.function.as_str());
-        text.push_str(&format!(": {} in {place}", who(progress, &largest.tasks)));
+    let is_there = |it: &&Group| !matches!(it.activity, Activity::Finished | Activity::Ended);
+    let there = places(progress, progress.groups.iter().filter(is_there));
+    if !there.is_empty() {
+        text.push_str(&format!(": {there}"));
+    }
+    let reasons = progress.reasons();
+    if reasons.len() <= MOST_CLAUSES {
+        for (who, why) in reasons {
+            let verb = if who.len() == 1 { "waits" } else { "wait" };
+            text.push_str(&format!("; {} {verb} {why}", self::who(progress, &who)));
+        }
+    }
+    let wrong = progress.loose.iter().find(|it| it.end.may_end_it());
+    match wrong {
+        Some(wrong) => format!("{}; {text}", wrong.sentence()),
+        None => text,
+    }
+}
+
+/// `rank 0 in MPI_Send at a.c:9 in main(), ranks 1-3 in MPI_Recv at a.c:11 in main()`, of the first few groups.
+fn places<'a>(progress: &Progress, mut groups: impl Iterator<Item = &'a Group>) -> String {
+    let clauses = groups.by_ref().take(MOST_PLACES);
+    let clauses = clauses.map(|it| format!("{} {}", who(progress, &it.tasks), place(it)));
+    let mut text = clauses.collect::<Vec<_>>().join(", ");
+    if groups.next().is_some() {
+        text.push_str(", and others elsewhere");
     }
     text
 }
@@ -605,13 +631,7 @@ fn killed(progress: &Progress) -> Option<String> {
     if !progress.is_mpi || !are_killed(progress) {
         return None;
     }
-    let mut groups = progress.groups.iter().filter(|it| !is_over(it));
-    let clauses = groups.by_ref().take(MOST_KILLED);
-    let clauses = clauses.map(|it| format!("{} {}", who(progress, &it.tasks), place(it)));
-    let mut text = clauses.collect::<Vec<_>>().join(", ");
-    if groups.next().is_some() {
-        text.push_str(", and others elsewhere");
-    }
+    let text = places(progress, progress.groups.iter().filter(|it| !is_over(it)));
     let tasks = progress.tasks.values();
     let finished = tasks.filter(|it| it.activity == Activity::Finished);
     let finished: Vec<&Task> = finished.collect();
@@ -654,7 +674,7 @@ fn are_killed(progress: &Progress) -> bool {
 }
 
 /// So many groups are told of.
-const MOST_KILLED: usize = 4;
+const MOST_PLACES: usize = 4;
 
 #[cfg(test)]
 mod tests {

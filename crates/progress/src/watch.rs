@@ -18,7 +18,7 @@
 //! of an outer loop, within the patience; or within [`LONG`] times that, if others wait for it. *Costs*: O(tasks) a look. *Not for*: an innermost loop that is
 //! meant to be long: it looks like a livelock to a watcher that has less patience than it takes.
 
-use crate::analysis::{Activity, Group, Kind, Progress, Task};
+use crate::analysis::{Activity, Group, Kind, Place, Progress, Task};
 use lockstep_trace::EndKind;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -259,10 +259,15 @@ fn waits_for_others(task: &Task) -> bool {
     task.is_launcher || task.stack.iter().any(|it| waits(it.function.as_str()))
 }
 
-/// Where a group stands, but for the iteration of its innermost loop and what it calls in that.
+/// Where a group stands, but for the iteration of its innermost loop and what it calls in that: of who computes, which function of
+/// a library (a loop over `sin` is in it at one look, and out of it at the next).
 fn outer_place(group: &Group) -> String {
     let Some(((innermost, _), outer)) = group.turns.split_last() else {
-        let stack: Vec<&str> = group.stack.iter().map(|it| it.function.as_str()).collect();
+        let computes = group.activity == Activity::Computation;
+        let stays = |it: &Place| !(computes && it.imported);
+        let depth = group.stack.iter().rposition(stays).map_or(0, |at| at + 1);
+        let stack = group.stack[..depth].iter();
+        let stack: Vec<&str> = stack.map(|it| it.function.as_str()).collect();
         return stack.join(" ");
     };
     format!("{innermost} {outer:?}")

@@ -136,6 +136,29 @@ fn who_goes_round_and_round_is_a_livelock() {
     assert_eq!(last(looks.collect()), Standing::Hangs(Kind::Livelock));
 }
 
+/// A loop over `sin` is in it at one look, and out of it at the next.
+#[test]
+fn who_is_in_and_out_of_a_library_stays_where_it_is() {
+    let look = |at: u64| {
+        let mut found = held_up(1, 70 + at * 200);
+        found.groups[1].turns.clear();
+        found.groups[1].stack = [place("main")].into();
+        if at.is_multiple_of(2) {
+            let imported = true;
+            let sin = Place {
+                imported,
+                ..place("sin")
+            };
+            found.groups[1].stack = [place("main"), sin].into();
+        }
+        (at, found)
+    };
+    assert_eq!(
+        last((1..=11).map(look).collect()),
+        Standing::Hangs(Kind::Livelock)
+    );
+}
+
 /// Where a look takes longer than the patience, whoever comes to one place again and again is seen there twice.
 #[test]
 fn two_looks_far_apart_are_no_livelock() {
