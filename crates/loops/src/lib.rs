@@ -43,19 +43,24 @@
 //! alike in every trace).
 
 mod body;
+mod counts;
 mod echoes;
 mod element;
 mod hash;
 mod names;
+mod repeat;
 mod stack;
+mod standing;
 
 pub mod reference;
 
 pub use body::{Bodies, BodyId, Key};
+pub use counts::Counts;
 pub use element::{Element, Loop, Runs, Trips, TripsMark, expand};
 pub use hash::Hasher128;
 pub use names::Names;
-pub use stack::{Content, Counts, Repeat, Stack, fold};
+pub use repeat::Repeat;
+pub use stack::{Content, Stack, fold};
 
 /// Whether trip counts of loops within a body are part of what the body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
