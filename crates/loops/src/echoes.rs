@@ -27,6 +27,9 @@ const AT_ONCE: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct Echoes {
     ring: Box<Ring>,
+    /// The longest length that is asked for, and those that are bits.
+    most: usize,
+    lengths: u64,
     /// The length that the sequence has had since all of the ring was found: known is what is at most `KNOWN` below.
     high: usize,
 }
@@ -49,9 +52,11 @@ fn class(code: u32) -> usize {
 }
 
 impl Echoes {
-    /// Of an empty sequence.
-    pub(crate) fn new() -> Self {
+    /// Of an empty sequence that is asked for lengths of up to `most`.
+    pub(crate) fn new(most: usize) -> Self {
         Self {
+            most,
+            lengths: low_bits(most.min(BITS - 1)) & !1,
             ring: Box::new(Ring {
                 below: [0; KNOWN],
                 previous: [0; KNOWN],
@@ -88,8 +93,8 @@ impl Echoes {
             return self.find_again(&codes[..length]);
         }
         let ring = &mut *self.ring;
-        for (index, code) in codes.iter().enumerate().skip(length).rev() {
-            ring.last[class(*code)] = ring.previous[(index + BITS) % KNOWN];
+        for (index, code) in codes[length..].iter().enumerate().rev() {
+            ring.last[class(*code)] = ring.previous[(length + index + BITS) % KNOWN];
         }
     }
 
@@ -103,27 +108,41 @@ impl Echoes {
         }
     }
 
-    /// The least length of at most `most` at which the last two blocks are of the same classes and `equal`.
+    /// At which lengths there may be two equal blocks at the end of a sequence of `length` codes, not 0: each a bit, and one for
+    /// those that are no bits.
     #[inline]
+    pub(crate) fn lengths(&self, length: usize) -> Lengths {
+        let mut bits = self.lengths;
+        for index in 0..AT_ONCE {
+            bits &= self.shared_by(length, index);
+        }
+        Lengths {
+            bits,
+            far: self.most >= BITS,
+        }
+    }
+
+    /// The element `index` places below the top has nothing to say of blocks that do not reach down to it.
+    #[inline]
+    fn shared_by(&self, length: usize, index: usize) -> u64 {
+        let place = length + BITS - 1 - index;
+        self.ring.below[place % KNOWN] | low_bits(index)
+    }
+
+    /// The least of these lengths at which the last two blocks are of the same classes and `equal`.
     pub(crate) fn find(
         &self,
         codes: &[u32],
-        most: usize,
+        lengths: Lengths,
         mut equal: impl FnMut(usize) -> bool,
     ) -> Option<usize> {
-        let top = codes.len() + BITS - 1;
-        // The element `index` places below the top has nothing to say of blocks that do not reach down to it.
-        let shared_by = |index: usize| self.ring.below[(top - index) % KNOWN] | low_bits(index);
-        let mut shared = low_bits(most.min(BITS - 1)) & !1;
-        for index in 0..AT_ONCE {
-            shared &= shared_by(index);
-        }
+        let mut shared = lengths.bits;
         let mut seen = AT_ONCE;
         while shared != 0 {
             let length = shared.trailing_zeros() as usize;
             if length > seen {
                 for index in seen..seen + AT_ONCE {
-                    shared &= shared_by(index);
+                    shared &= self.shared_by(codes.len(), index);
                 }
                 seen += AT_ONCE;
             } else if equal(length) {
@@ -132,11 +151,21 @@ impl Echoes {
                 shared &= shared - 1;
             }
         }
-        if most < BITS {
-            None
-        } else {
-            find_far(codes, most, equal)
-        }
+        lengths.far.then(|| find_far(codes, self.most, equal))?
+    }
+}
+
+/// Lengths that two equal blocks may have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lengths {
+    bits: u64,
+    far: bool,
+}
+
+impl Lengths {
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.bits == 0 && !self.far
     }
 }
 
@@ -148,14 +177,12 @@ fn low_bits(last: usize) -> u64 {
 
 /// [`Echoes::find`] among the lengths that are no bits.
 #[cold]
-fn find_far(codes: &[u32], most: usize, equal: impl FnMut(usize) -> bool) -> Option<usize> {
+fn find_far(codes: &[u32], most: usize, mut equal: impl FnMut(usize) -> bool) -> Option<usize> {
     let (top, below) = codes.split_last()?;
-    let echoes = below.iter().rev().zip(1..=most).skip(BITS - 1);
-    let lengths = echoes.filter(|(code, _)| *code == top);
-    lengths.map(|(_, length)| length).find({
-        let mut equal = equal;
-        move |length| equal(*length)
-    })
+    let far = below.iter().rev().zip(1..=most).skip(BITS - 1);
+    far.filter(|(code, _)| *code == top)
+        .map(|(_, length)| length)
+        .find(|length| equal(*length))
 }
 
 #[cfg(test)]
@@ -170,7 +197,7 @@ mod tests {
             most in 1usize..90,
             swings in prop::collection::vec((0usize..700, 0usize..700, 1u32..9), 1..8),
         ) {
-            let mut echoes = Echoes::new();
+            let mut echoes = Echoes::new(most);
             let mut codes: Vec<u32> = Vec::new();
             for (up, down, symbols) in swings {
                 for step in 0..up + down {
@@ -187,7 +214,9 @@ mod tests {
                     let equal = |length: usize| {
                         2 * length <= end && codes[end - 2 * length..end - length] == codes[end - length..]
                     };
-                    let found = (end > 0).then(|| echoes.find(&codes, most, equal)).flatten();
+                    let found = (end > 0)
+                        .then(|| echoes.find(&codes, echoes.lengths(end), equal))
+                        .flatten();
                     prop_assert_eq!(found, (1..=most).find(|length| equal(*length)));
                 }
             }

@@ -3,7 +3,7 @@
 
 use crate::body::{Bodies, BodyId, Key, code};
 use crate::counts::Counts;
-use crate::echoes::Echoes;
+use crate::echoes::{Echoes, Lengths};
 use crate::element::Element;
 use crate::standing::{Looped, Standing};
 use crate::{COPIES, Mode};
@@ -63,7 +63,7 @@ impl<T> Stack<T> {
             k,
             mode,
             codes: Vec::new(),
-            echoes: Echoes::new(),
+            echoes: Echoes::new(k),
             items: Vec::new(),
             loops: Standing::new(k),
             block: Vec::new(),
@@ -111,9 +111,26 @@ impl<T> Stack<T> {
         self.push_code(symbol);
         self.items.push(item);
         // Rule M comes first, and has nothing to do where a symbol is on top.
-        while self.extend(bodies, content) || self.create(bodies, content) {
+        while self.apply(bodies, content) {
             while self.merge(content) {}
         }
+    }
+
+    /// Rule E, or F. Most elements leave it at the two looks that are taken here.
+    #[inline]
+    fn apply<C: Content<Item = T>>(&mut self, bodies: &mut Bodies, content: &mut C) -> bool {
+        let end = self.codes.len();
+        let top = self.codes.last().copied();
+        let mut next = self.loops.due(end);
+        while let Some(looped) = self.loops.get_due(next, end) {
+            let looped = *looped;
+            if top == Some(looped.last) && self.extend(next, looped, bodies, content) {
+                return true;
+            }
+            next = looped.next;
+        }
+        let lengths = self.echoes.lengths(end);
+        !lengths.is_empty() && self.create(lengths, bodies, content)
     }
 
     /// Keeps everything so far as it is: later elements are folded among themselves alone.
@@ -170,23 +187,26 @@ impl<T> Stack<T> {
         true
     }
 
-    #[inline]
-    fn extend<C: Content<Item = T>>(&mut self, bodies: &Bodies, content: &mut C) -> bool {
+    /// Rule E, of the loop with this number, if the iteration is complete.
+    #[inline(never)]
+    fn extend<C: Content<Item = T>>(
+        &mut self,
+        number: u32,
+        looped: Looped,
+        bodies: &Bodies,
+        content: &mut C,
+    ) -> bool {
         let end = self.codes.len();
-        let found = self.loops.find_due(end, |looped, above| {
-            let start = looped.index as usize + 1;
-            start > self.floor
-                && same(bodies.codes(looped.body), &self.codes[start..])
-                && self.has_loops_of(start, above, looped.body, bodies)
-        });
-        let Some(index) = found else {
-            return false;
-        };
-        let start = index + 1;
-        self.truncate(start);
-        self.recount(1);
-        content.extend(&mut self.items, end - start);
-        true
+        let start = looped.index as usize + 1;
+        let complete = start > self.floor
+            && same(bodies.codes(looped.body), &self.codes[start..])
+            && self.has_loops_of(start, self.loops.above(number), looped.body, bodies);
+        if complete {
+            self.truncate(start);
+            self.recount(1);
+            content.extend(&mut self.items, end - start);
+        }
+        complete
     }
 
     /// Whether the loops from `start` on are those of the body.
@@ -198,13 +218,21 @@ impl<T> Stack<T> {
             })
     }
 
-    #[inline]
-    fn create<C: Content<Item = T>>(&mut self, bodies: &mut Bodies, content: &mut C) -> bool {
+    #[inline(never)]
+    fn create<C: Content<Item = T>>(
+        &mut self,
+        lengths: Lengths,
+        bodies: &mut Bodies,
+        content: &mut C,
+    ) -> bool {
         let end = self.codes.len();
-        let reach = self.k.min((end - self.floor) / COPIES);
-        let found = self.echoes.find(&self.codes, reach, |length| {
-            let (below, top) = self.codes[end - COPIES * length..].split_at(length);
-            same(below, top) && self.has_same_loops(length)
+        let free = &self.codes[self.floor..];
+        let found = self.echoes.find(&self.codes, lengths, |length| {
+            let start = free.len().checked_sub(COPIES * length);
+            start.is_some_and(|start| {
+                let (below, top) = free[start..].split_at(length);
+                same(below, top) && self.has_same_loops(length)
+            })
         });
         let Some(length) = found else {
             return false;
@@ -215,7 +243,7 @@ impl<T> Stack<T> {
         self.block = block;
         let index = end - COPIES * length;
         self.truncate(index);
-        self.loops.push(index, length, body, COPIES as u64);
+        self.loops.push(index, body, bodies.codes(body));
         self.push_code(code(Key::Loop(body)));
         content.create(&mut self.items, length, body);
         true

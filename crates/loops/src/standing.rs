@@ -1,19 +1,26 @@
 //! The loops that stand on a stack, and where one of them has an iteration more.
 
-use crate::Mode;
 use crate::body::{BodyId, Key};
+use crate::{COPIES, Mode};
 
 /// The loops of a stack, the lowest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Standing {
     loops: Vec<Looped>,
-    /// For each height: the topmost loop that has exactly one iteration more above it when the stack is so high, as its number
-    /// in `loops` plus one.
+    /// For each height: the topmost loop that has exactly one iteration more above it when the stack is so high.
     ///
     /// A ring, since that is at most K above the loop: where the top of the stack comes by again, loops further below are
     /// next in the row of those that share the place.
-    due: Vec<u32>,
+    due: Vec<Due>,
     mask: usize,
+}
+
+/// A loop that is due.
+#[derive(Debug, Clone, Copy, Default)]
+struct Due {
+    height: u32,
+    /// Its number in `loops` plus one.
+    number: u32,
 }
 
 /// A loop on the stack.
@@ -23,10 +30,12 @@ pub(crate) struct Looped {
     pub body: BodyId,
     /// How often, in [`Mode::Exact`].
     pub count: u64,
+    /// The code that an iteration ends with.
+    pub last: u32,
     /// The height at which it has one iteration more.
     due: u32,
-    /// What was `due` at the same place.
-    next: u32,
+    /// The number of what was due at the same place: where it is due at the same height, its body is longer.
+    pub next: u32,
 }
 
 impl Looped {
@@ -70,22 +79,31 @@ impl Standing {
         &self.loops[self.loops.len() - above..]
     }
 
-    /// Adds one of a body of `length` elements.
     #[inline]
-    pub(crate) fn push(&mut self, index: usize, length: usize, body: BodyId, count: u64) {
-        let due = index + 1 + length;
+    fn get(&self, number: u32) -> Option<&Looped> {
+        self.loops.get((number as usize).wrapping_sub(1))
+    }
+
+    /// Adds one, of a body of these codes.
+    #[inline]
+    pub(crate) fn push(&mut self, index: usize, body: BodyId, codes: &[u32]) {
+        let due = index + 1 + codes.len();
         let place = due & self.mask;
         if self.due.len() <= place {
-            self.due.resize(place + 1, 0);
+            self.due.resize(place + 1, Due::default());
         }
         self.loops.push(Looped {
             index: index as u32,
             body,
-            count,
+            count: COPIES as u64,
+            last: codes.last().copied().unwrap_or(0),
             due: due as u32,
-            next: self.due[place],
+            next: self.due[place].number,
         });
-        self.due[place] = self.loops.len() as u32;
+        self.due[place] = Due {
+            height: due as u32,
+            number: self.loops.len() as u32,
+        };
     }
 
     /// Drops those from `length` on.
@@ -94,33 +112,33 @@ impl Standing {
         while let Some(looped) = self.loops.last()
             && looped.index as usize >= length
         {
-            self.due[looped.due as usize & self.mask] = looped.next;
+            let place = looped.due as usize & self.mask;
+            let number = looped.next;
+            let height = self.get(number).map_or(0, |it| it.due);
+            self.due[place] = Due { height, number };
             self.loops.pop();
         }
     }
 
-    /// The topmost that is due at `height`, and those above it, that `is_complete`.
-    ///
-    /// Those that are due at one height have longer bodies the further down they are.
+    /// The number of the topmost that is due at `height`, 0 if none is.
     #[inline]
-    pub(crate) fn find_due(
-        &self,
-        height: usize,
-        mut is_complete: impl FnMut(&Looped, &[Looped]) -> bool,
-    ) -> Option<usize> {
-        let mut next = *self.due.get(height & self.mask)?;
-        loop {
-            let (looped, above) = self
-                .loops
-                .get((next as usize).wrapping_sub(1)..)?
-                .split_first()?;
-            if looped.due as usize != height {
-                return None;
-            }
-            if is_complete(looped, above) {
-                return Some(looped.index as usize);
-            }
-            next = looped.next;
+    pub(crate) fn due(&self, height: usize) -> u32 {
+        match self.due.get(height & self.mask) {
+            Some(due) if due.height as usize == height => due.number,
+            _ => 0,
         }
+    }
+
+    /// By its number, if it is due at `height`.
+    #[inline]
+    pub(crate) fn get_due(&self, number: u32, height: usize) -> Option<&Looped> {
+        let looped = self.get(number)?;
+        (looped.due as usize == height).then_some(looped)
+    }
+
+    /// Those above the one with this number.
+    #[inline]
+    pub(crate) fn above(&self, number: u32) -> &[Looped] {
+        &self.loops[number as usize..]
     }
 }
