@@ -43,9 +43,9 @@
 //! alike in every trace).
 
 mod body;
-mod counts;
 mod echoes;
 mod element;
+mod folding;
 mod hash;
 mod names;
 mod repeat;
@@ -55,12 +55,12 @@ mod standing;
 pub mod reference;
 
 pub use body::{Bodies, BodyId, Key};
-pub use counts::Counts;
-pub use element::{Element, Loop, Runs, Trips, TripsMark, expand};
+pub use element::{Element, Loop, Runs, Trips, expand};
+pub use folding::{CountsMark, Folding, fold};
 pub use hash::Hasher128;
 pub use names::Names;
 pub use repeat::Repeat;
-pub use stack::{Content, Stack, fold};
+pub use stack::{Content, Stack};
 
 /// Whether trip counts of loops within a body are part of what the body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]

@@ -72,7 +72,7 @@ impl<T> Stack<T> {
             && repeat.steady == Some(low)
             && let (Some(looped), Some(mark)) = (self.items.get_mut(low - 1), &repeat.mark)
         {
-            content.again(looped, mark, left);
+            content.again(looped, self.loops.below(low - 1), mark, left);
             self.low = repeat.outer_low;
             return 0;
         }
@@ -81,8 +81,8 @@ impl<T> Stack<T> {
             return 0;
         }
         repeat.steady = unchanged.then_some(low);
-        repeat.mark =
-            (unchanged && self.is_loop(low - 1)).then(|| content.mark(&self.items[low - 1]));
+        repeat.mark = (unchanged && self.is_loop(low - 1))
+            .then(|| content.mark(&self.items[low - 1], self.loops.below(low - 1)));
         self.look(repeat);
         left
     }

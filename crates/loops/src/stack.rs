@@ -2,24 +2,24 @@
 //! are due, for rule F by where elements occurred before.
 
 use crate::body::{Bodies, BodyId, Key, code};
-use crate::counts::Counts;
 use crate::echoes::{Echoes, Lengths};
-use crate::element::Element;
 use crate::standing::{Looped, Standing};
 use crate::{COPIES, Mode};
 
 /// What elements carry beside their keys, and how it is put together when elements become loops.
 ///
-/// The rules look at keys alone; a sequence keeps trip counts, a call tree the subtrees themselves.
+/// The rules look at keys alone; a sequence keeps trip counts, a call tree the subtrees themselves. What is told of loops is for
+/// those that keep something of loops alone.
 pub trait Content {
     /// The content of one element.
     type Item;
 
-    /// Rule F: the last two blocks of `length` items are equal and become one item, a loop of `body`.
-    fn create(&mut self, items: &mut Vec<Self::Item>, length: usize, body: BodyId);
+    /// Rule F: the last two blocks of `length` items, of which `loops` are loops in each, are equal and become one item, a loop
+    /// of `body`.
+    fn create(&mut self, items: &mut Vec<Self::Item>, length: usize, loops: usize, body: BodyId);
 
-    /// Rule E: the last `length` items become one more iteration of the loop just before them.
-    fn extend(&mut self, items: &mut Vec<Self::Item>, length: usize);
+    /// Rule E: the last `length` items, of which `loops` are loops, become one more iteration of the loop just before them.
+    fn extend(&mut self, items: &mut Vec<Self::Item>, length: usize, loops: usize);
 
     /// Rule M: the last two items are loops with the same body and become one.
     fn merge(&mut self, items: &mut Vec<Self::Item>);
@@ -27,14 +27,14 @@ pub trait Content {
     /// How far a loop has got, for [`Content::again`].
     type Mark;
 
-    /// How far a loop has got.
-    fn mark(&self, looped: &Self::Item) -> Self::Mark;
+    /// How far a loop has got that has `number` loops below it.
+    fn mark(&self, looped: &Self::Item, number: usize) -> Self::Mark;
 
-    /// The iterations that a loop got since `mark` come `times` times more.
-    fn again(&mut self, looped: &mut Self::Item, mark: &Self::Mark, times: u64);
+    /// The iterations that this loop got since `mark` come `times` times more.
+    fn again(&mut self, looped: &mut Self::Item, number: usize, mark: &Self::Mark, times: u64);
 }
 
-/// A sequence while it is folded. [`fold`] is the ordinary way; this is for own [`Content`].
+/// A sequence while it is folded. [`crate::Folding`] is the ordinary way; this is for own [`Content`].
 ///
 /// An element is told by a number, its [code](crate::body::code): a symbol and a loop may share one, and so do loops of the same
 /// body, so that what is equal by its codes is asked for its loops too.
@@ -47,7 +47,7 @@ pub struct Stack<T> {
     echoes: Echoes,
     pub(crate) items: Vec<T>,
     pub(crate) loops: Standing,
-    /// Scratch.
+    /// Keys of some of the elements.
     block: Vec<Key>,
     /// Elements below are not folded any more.
     floor: usize,
@@ -72,9 +72,11 @@ impl<T> Stack<T> {
         }
     }
 
-    /// Gives the keys so far to `keys`, in place of what is there.
-    pub fn keys(&self, keys: &mut Vec<Key>) {
-        self.keys_from(0, self.loops.all(), keys);
+    /// The keys so far, put together for whoever asks.
+    #[must_use]
+    pub fn keys(&mut self) -> &[Key] {
+        self.take_keys(0);
+        &self.block
     }
 
     /// The contents so far.
@@ -161,13 +163,16 @@ impl<T> Stack<T> {
         }
     }
 
-    /// The keys from `start` on, where these are the loops.
-    fn keys_from(&self, start: usize, loops: &[Looped], keys: &mut Vec<Key>) {
-        keys.clear();
-        keys.extend(self.codes[start..].iter().map(|code| Key::Symbol(*code)));
+    /// Leaves the keys from `start` on in `block`; how many of them are loops.
+    fn take_keys(&mut self, start: usize) -> usize {
+        let codes = self.codes[start..].iter();
+        self.block.clear();
+        self.block.extend(codes.map(|code| Key::Symbol(*code)));
+        let loops = self.loops.from(start);
         for looped in loops {
-            keys[looped.index as usize - start] = looped.key(self.mode);
+            self.block[looped.index as usize - start] = looped.key(self.mode);
         }
+        loops.len()
     }
 
     #[inline]
@@ -198,13 +203,14 @@ impl<T> Stack<T> {
     ) -> bool {
         let end = self.codes.len();
         let start = looped.index as usize + 1;
+        let loops = self.loops.above(number);
         let complete = start > self.floor
             && same(bodies.codes(looped.body), &self.codes[start..])
-            && self.has_loops_of(start, self.loops.above(number), looped.body, bodies);
+            && self.has_loops_of(start, loops, looped.body, bodies);
         if complete {
+            content.extend(&mut self.items, end - start, loops.len());
             self.truncate(start);
             self.recount(1);
-            content.extend(&mut self.items, end - start);
         }
         complete
     }
@@ -237,15 +243,13 @@ impl<T> Stack<T> {
         let Some(length) = found else {
             return false;
         };
-        let mut block = std::mem::take(&mut self.block);
-        self.keys_from(end - length, self.loops.from(end - length), &mut block);
-        let body = bodies.intern(&block);
-        self.block = block;
+        let loops = self.take_keys(end - length);
+        let body = bodies.intern(&self.block);
         let index = end - COPIES * length;
         self.truncate(index);
         self.loops.push(index, body, bodies.codes(body));
         self.push_code(code(Key::Loop(body)));
-        content.create(&mut self.items, length, body);
+        content.create(&mut self.items, length, loops, body);
         true
     }
 
@@ -267,21 +271,4 @@ impl<T> Stack<T> {
 #[inline]
 fn same(a: &[u32], b: &[u32]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
-}
-
-/// Folds a sequence of tokens with bodies of up to `k` elements; `bodies` gets those that are new.
-///
-/// `k` = 0 folds nothing.
-#[must_use]
-pub fn fold(
-    tokens: impl IntoIterator<Item = u32>,
-    k: usize,
-    mode: Mode,
-    bodies: &mut Bodies,
-) -> Vec<Element> {
-    let mut stack = Stack::new(k, mode);
-    for token in tokens {
-        stack.push(token, Element::Symbol(token), bodies, &mut Counts);
-    }
-    stack.into_items()
 }

@@ -84,6 +84,11 @@ impl Standing {
         self.loops.get((number as usize).wrapping_sub(1))
     }
 
+    /// How many are below `index`.
+    pub(crate) fn below(&self, index: usize) -> usize {
+        self.loops.len() - self.from(index).len()
+    }
+
     /// Adds one, of a body of these codes.
     #[inline]
     pub(crate) fn push(&mut self, index: usize, body: BodyId, codes: &[u32]) {
