@@ -68,7 +68,7 @@ impl Folding {
         let mut elements: Vec<Element> = symbols.map(|it| Element::Symbol(*it)).collect();
         let places = self.stack.loops.all().iter().map(|it| it.index as usize);
         for (place, looped) in places.zip(self.counts.loops) {
-            elements[place] = Element::Loop(Box::new(looped));
+            elements[place] = Element::Loop(looped);
         }
         elements
     }
@@ -77,7 +77,8 @@ impl Folding {
 /// The loops of a sequence, the lowest first: what symbols are is told by the stack, and most elements are symbols.
 #[derive(Debug, Clone, Default)]
 struct Counts {
-    loops: Vec<Loop>,
+    #[expect(clippy::vec_box, reason = "they become elements as they are")]
+    loops: Vec<Box<Loop>>,
 }
 
 /// How far a loop of a sequence has got.
@@ -88,12 +89,12 @@ pub struct CountsMark {
 }
 
 /// Adds the loops of one iteration.
-fn enter(inner: &mut Vec<Trips>, loops: impl Iterator<Item = Loop>) {
+fn enter(inner: &mut Vec<Trips>, loops: impl Iterator<Item = Box<Loop>>) {
     for (index, looped) in loops.enumerate() {
         if inner.len() == index {
             inner.push(Trips::default());
         }
-        inner[index].enter(looped);
+        inner[index].enter(*looped);
     }
 }
 
@@ -111,11 +112,11 @@ impl Content for Counts {
                 enter(&mut inner, all.by_ref().take(loops));
             }
         }
-        self.loops.push(Loop {
+        self.loops.push(Box::new(Loop {
             body,
             count: COPIES as u64,
             inner,
-        });
+        }));
     }
 
     #[inline]
