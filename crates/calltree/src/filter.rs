@@ -173,7 +173,7 @@ impl Forest {
             stack: Stack::new(K, Mode::Shape),
         };
         walk(id, &mut visitor);
-        let stack = visitor.stack;
+        let mut stack = visitor.stack;
         let mut items: Vec<Item> = Vec::new();
         finish(stack.items(), &mut self.nodes, &mut items);
         match self.nodes.label(id) {

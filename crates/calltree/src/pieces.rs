@@ -70,7 +70,7 @@ fn add(runs: &mut Vec<Item>, item: Item) {
 impl Content for Pieces<'_> {
     type Item = Piece;
 
-    fn create(&mut self, items: &mut Vec<Piece>, length: usize, body: BodyId) {
+    fn create(&mut self, items: &mut Vec<Piece>, length: usize, _: usize, body: BodyId) {
         let start = items.len() - COPIES * length;
         let mut runs = Vec::new();
         for block in items[start..].chunks(length) {
@@ -80,7 +80,7 @@ impl Content for Pieces<'_> {
         items.push(Piece::Loop(body, runs));
     }
 
-    fn extend(&mut self, items: &mut Vec<Piece>, length: usize) {
+    fn extend(&mut self, items: &mut Vec<Piece>, length: usize, _: usize) {
         let start = items.len() - length;
         if let Some((Piece::Loop(_, runs), block)) = items[start - 1..].split_first_mut() {
             self.enter(runs, block);
@@ -99,14 +99,14 @@ impl Content for Pieces<'_> {
     /// Number of runs, and the length of the last.
     type Mark = (usize, u64);
 
-    fn mark(&self, looped: &Piece) -> Self::Mark {
+    fn mark(&self, looped: &Piece, _: usize) -> Self::Mark {
         match looped {
             Piece::Node(_) => (0, 0),
             Piece::Loop(_, runs) => (runs.len(), runs.last().map_or(0, |last| last.times)),
         }
     }
 
-    fn again(&mut self, looped: &mut Piece, (length, last): &Self::Mark, times: u64) {
+    fn again(&mut self, looped: &mut Piece, _: usize, (length, last): &Self::Mark, times: u64) {
         let Piece::Loop(_, runs) = looped else { return };
         let mut since: Vec<Item> = runs[length.saturating_sub(1)..].to_vec();
         if let Some(first) = since.first_mut() {

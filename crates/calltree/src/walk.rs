@@ -4,7 +4,7 @@ use crate::filter::Projection;
 use crate::forest::Forest;
 use crate::function::FunctionKey;
 use crate::node::{Label, NodeId, Nodes};
-use lockstep_loops::{Bodies, Counts, Element, Mode, Repeat, Stack, TripsMark};
+use lockstep_loops::{Bodies, CountsMark, Element, Folding, Mode, Repeat};
 
 /// An entry of a flat sequence: a call, a call that never returned, or a return.
 ///
@@ -160,11 +160,11 @@ impl Forest {
             nodes: &self.nodes,
             projection,
             returns,
-            stack: Stack::new(k, mode),
+            folding: Folding::new(k, mode),
             bodies,
         };
         walk(root, &mut visitor);
-        visitor.stack.into_items()
+        visitor.folding.finish()
     }
 }
 
@@ -232,22 +232,21 @@ pub fn fold_tokens(
     mode: Mode,
     bodies: &mut Bodies,
 ) -> Vec<Element> {
-    let mut stack = Stack::new(k, mode);
+    let mut folding = Folding::new(k, mode);
     for token in tokens {
-        push(&mut stack, token, bodies);
+        push(&mut folding, token, bodies);
     }
-    stack.into_items()
+    folding.finish()
 }
 
-fn push(stack: &mut Stack<Element>, token: Token, bodies: &mut Bodies) {
-    let symbol = token.symbol();
+fn push(folding: &mut Folding, token: Token, bodies: &mut Bodies) {
     let is_open = matches!(token, Token::Open(_));
     if is_open {
-        stack.seal();
+        folding.seal();
     }
-    stack.push(symbol, Element::Symbol(symbol), bodies, &mut Counts);
+    folding.push(token.symbol(), bodies);
     if is_open {
-        stack.seal();
+        folding.seal();
     }
 }
 
@@ -255,20 +254,20 @@ struct Flat<'a> {
     nodes: &'a Nodes,
     projection: &'a Projection,
     returns: bool,
-    stack: Stack<Element>,
+    folding: Folding,
     bodies: &'a mut Bodies,
 }
 
 impl Flat<'_> {
     fn push(&mut self, token: Option<Token>) {
         if let Some(token) = token {
-            push(&mut self.stack, token, self.bodies);
+            push(&mut self.folding, token, self.bodies);
         }
     }
 }
 
 impl Visitor for Flat<'_> {
-    type Repeat = Repeat<(u64, Vec<TripsMark>)>;
+    type Repeat = Repeat<CountsMark>;
 
     fn nodes(&self) -> &Nodes {
         self.nodes
@@ -284,10 +283,10 @@ impl Visitor for Flat<'_> {
     }
 
     fn start(&mut self) -> Self::Repeat {
-        self.stack.start()
+        self.folding.start()
     }
 
     fn repeat(&mut self, repeat: &mut Self::Repeat, left: u64) -> u64 {
-        self.stack.repeat(repeat, left, &mut Counts)
+        self.folding.repeat(repeat, left)
     }
 }

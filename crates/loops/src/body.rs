@@ -18,6 +18,15 @@ pub enum Key {
     Times(BodyId, u64),
 }
 
+/// A number that is equal for equal keys, and seldom for others but for loops of one body.
+#[inline]
+pub(crate) fn code(key: Key) -> u32 {
+    match key {
+        Key::Symbol(symbol) => symbol,
+        Key::Loop(body) | Key::Times(body, _) => !body.0,
+    }
+}
+
 /// A table of loop bodies, each once, shared by any number of sequences.
 ///
 /// Tokens must mean the same in all sequences that share a table. The [hash](Self::hash) of a body
@@ -25,8 +34,12 @@ pub enum Key {
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
     keys: Vec<Key>,
+    /// Of the keys.
+    codes: Vec<u32>,
     bodies: Vec<Body>,
     by_hash: FxHashMap<u128, BodyId>,
+    /// Some bodies, each at the place that a cheap hash of it says; as many as there are bodies, a power of two.
+    known: Vec<Option<BodyId>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +47,7 @@ struct Body {
     start: usize,
     end: usize,
     hash: u128,
+    loops: usize,
 }
 
 impl Bodies {
@@ -65,6 +79,19 @@ impl Bodies {
         &self.keys[body.start..body.end]
     }
 
+    /// The codes of its elements.
+    #[inline]
+    pub(crate) fn codes(&self, id: BodyId) -> &[u32] {
+        let body = &self.bodies[id.0 as usize];
+        &self.codes[body.start..body.end]
+    }
+
+    /// How many of its elements are loops.
+    #[inline]
+    pub(crate) fn loops(&self, id: BodyId) -> usize {
+        self.bodies[id.0 as usize].loops
+    }
+
     /// The content address of a body: equal bodies have equal hashes in every table.
     ///
     /// # Panics
@@ -93,6 +120,23 @@ impl Bodies {
 
     /// The body with these elements; added if new.
     pub fn intern(&mut self, keys: &[Key]) -> BodyId {
+        let place = place(keys);
+        if let Some(mask) = self.known.len().checked_sub(1)
+            && let Some(id) = self.known[place & mask]
+            && self.keys(id) == keys
+        {
+            return id;
+        }
+        let id = self.look_up(keys);
+        if self.known.len() < self.bodies.len() {
+            self.known = vec![None; self.bodies.len().next_power_of_two().max(64)];
+        }
+        let mask = self.known.len() - 1;
+        self.known[place & mask] = Some(id);
+        id
+    }
+
+    fn look_up(&mut self, keys: &[Key]) -> BodyId {
         let mut hasher = Hasher128::new();
         for key in keys {
             hasher.hash(self.key_hash(*key));
@@ -106,11 +150,16 @@ impl Bodies {
                 None => {
                     let start = self.keys.len();
                     self.keys.extend_from_slice(keys);
+                    self.codes.extend(keys.iter().map(|key| code(*key)));
                     let id = BodyId(self.bodies.len() as u32);
                     self.bodies.push(Body {
                         start,
                         end: self.keys.len(),
                         hash,
+                        loops: keys
+                            .iter()
+                            .filter(|it| !matches!(it, Key::Symbol(_)))
+                            .count(),
                     });
                     self.by_hash.insert(hash, id);
                     return id;
@@ -131,6 +180,16 @@ impl Bodies {
             }
         }
     }
+}
+
+/// A hash of few instructions; its lower bits are the good ones.
+fn place(keys: &[Key]) -> usize {
+    let mix = |hash: u64, key: &Key| {
+        (hash ^ u64::from(code(*key)))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    };
+    keys.iter().fold(0, mix) as usize
 }
 
 /// Where the least rotation of `items` begins: Booth's algorithm in its two-candidate form, linear.

@@ -1,23 +1,25 @@
 //! The fast folding: the same rules, with the impossible body lengths left out. For rule E these are told by where loops
 //! are due, for rule F by where elements occurred before.
 
-use crate::body::{Bodies, BodyId, Key};
-use crate::echoes::Echoes;
-use crate::element::{Element, Loop, Trips, TripsMark, append_all};
+use crate::body::{Bodies, BodyId, Key, code};
+use crate::echoes::{Echoes, Lengths};
+use crate::standing::{Looped, Standing};
 use crate::{COPIES, Mode};
 
 /// What elements carry beside their keys, and how it is put together when elements become loops.
 ///
-/// The rules look at keys alone; a sequence keeps trip counts, a call tree the subtrees themselves.
+/// The rules look at keys alone; a sequence keeps trip counts, a call tree the subtrees themselves. What is told of loops is for
+/// those that keep something of loops alone.
 pub trait Content {
     /// The content of one element.
     type Item;
 
-    /// Rule F: the last two blocks of `length` items are equal and become one item, a loop of `body`.
-    fn create(&mut self, items: &mut Vec<Self::Item>, length: usize, body: BodyId);
+    /// Rule F: the last two blocks of `length` items, of which `loops` are loops in each, are equal and become one item, a loop
+    /// of `body`.
+    fn create(&mut self, items: &mut Vec<Self::Item>, length: usize, loops: usize, body: BodyId);
 
-    /// Rule E: the last `length` items become one more iteration of the loop just before them.
-    fn extend(&mut self, items: &mut Vec<Self::Item>, length: usize);
+    /// Rule E: the last `length` items, of which `loops` are loops, become one more iteration of the loop just before them.
+    fn extend(&mut self, items: &mut Vec<Self::Item>, length: usize, loops: usize);
 
     /// Rule M: the last two items are loops with the same body and become one.
     fn merge(&mut self, items: &mut Vec<Self::Item>);
@@ -25,67 +27,32 @@ pub trait Content {
     /// How far a loop has got, for [`Content::again`].
     type Mark;
 
-    /// How far a loop has got.
-    fn mark(&self, looped: &Self::Item) -> Self::Mark;
+    /// How far a loop has got that has `number` loops below it.
+    fn mark(&self, looped: &Self::Item, number: usize) -> Self::Mark;
 
-    /// The iterations that a loop got since `mark` come `times` times more.
-    fn again(&mut self, looped: &mut Self::Item, mark: &Self::Mark, times: u64);
+    /// The iterations that this loop got since `mark` come `times` times more.
+    fn again(&mut self, looped: &mut Self::Item, number: usize, mark: &Self::Mark, times: u64);
 }
 
-/// A sequence while it is folded. [`fold`] is the ordinary way; this is for own [`Content`].
+/// A sequence while it is folded. [`crate::Folding`] is the ordinary way; this is for own [`Content`].
+///
+/// An element is told by a number, its [code](crate::body::code): a symbol and a loop may share one, and so do loops of the same
+/// body, so that what is equal by its codes is asked for its loops too.
 #[derive(Debug, Clone)]
 pub struct Stack<T> {
-    k: usize,
-    mode: Mode,
-    keys: Vec<Key>,
-    /// Of `code(keys[i])`.
+    pub(crate) k: usize,
+    pub(crate) mode: Mode,
+    pub(crate) codes: Vec<u32>,
+    /// Of the codes.
     echoes: Echoes,
-    items: Vec<T>,
-    /// The loops.
-    loops: Vec<Looped>,
-    /// For each height: the topmost loop that has exactly one iteration more above it when the stack is so high, as its number
-    /// in `loops` plus one.
-    due: Vec<u32>,
+    pub(crate) items: Vec<T>,
+    pub(crate) loops: Standing,
+    /// Keys of some of the elements.
+    block: Vec<Key>,
     /// Elements below are not folded any more.
     floor: usize,
     /// How short the stack has been since the last look: what is below has not been touched.
-    low: usize,
-}
-
-/// A loop on the stack.
-#[derive(Debug, Clone, Copy)]
-struct Looped {
-    index: usize,
-    body: BodyId,
-    /// The height at which it has one iteration more.
-    due: usize,
-    /// What is `due` at the same height, below.
-    next: u32,
-}
-
-/// Something that is pushed again and again, see [`Stack::repeat`].
-#[derive(Debug, Clone)]
-pub struct Repeat<M> {
-    /// The top of the stack before this time.
-    window: Vec<Key>,
-    /// Its height then.
-    height: usize,
-    /// `low` of whatever is around this repetition.
-    outer_low: usize,
-    /// The height above which the last time has only rebuilt what was there before.
-    steady: Option<usize>,
-    /// How far the loop below that height had got before this time.
-    mark: Option<M>,
-}
-
-/// A small number that is equal for equal keys, and rarely for others.
-#[inline]
-fn code(key: Key) -> u32 {
-    match key {
-        Key::Symbol(symbol) => symbol,
-        Key::Loop(body) => !body.0,
-        Key::Times(body, count) => !body.0 ^ (count as u32).wrapping_mul(0x9e37_79b9),
-    }
+    pub(crate) low: usize,
 }
 
 impl<T> Stack<T> {
@@ -95,20 +62,21 @@ impl<T> Stack<T> {
         Self {
             k,
             mode,
-            keys: Vec::new(),
+            codes: Vec::new(),
             echoes: Echoes::new(k),
             items: Vec::new(),
-            loops: Vec::new(),
-            due: Vec::new(),
+            loops: Standing::new(k),
+            block: Vec::new(),
             floor: 0,
             low: 0,
         }
     }
 
-    /// The keys so far.
+    /// The keys so far, put together for whoever asks.
     #[must_use]
-    pub fn keys(&self) -> &[Key] {
-        &self.keys
+    pub fn keys(&mut self) -> &[Key] {
+        self.take_keys(0);
+        &self.block
     }
 
     /// The contents so far.
@@ -125,11 +93,10 @@ impl<T> Stack<T> {
 
     /// Empties the stack and keeps its memory.
     pub fn clear(&mut self) {
-        self.keys.clear();
+        self.codes.clear();
         self.echoes.clear();
         self.items.clear();
         self.loops.clear();
-        self.due.clear();
         self.floor = 0;
         self.low = 0;
     }
@@ -143,278 +110,165 @@ impl<T> Stack<T> {
         bodies: &mut Bodies,
         content: &mut C,
     ) {
-        self.push_key(Key::Symbol(symbol));
+        self.push_code(symbol);
         self.items.push(item);
-        while self.merge(content) || self.extend(bodies, content) || self.create(bodies, content) {}
+        // Rule M comes first, and has nothing to do where a symbol is on top.
+        while self.apply(bodies, content) {
+            while self.merge(content) {}
+        }
+    }
+
+    /// Rule E, or F. Most elements leave it at the two looks that are taken here.
+    #[inline]
+    fn apply<C: Content<Item = T>>(&mut self, bodies: &mut Bodies, content: &mut C) -> bool {
+        let end = self.codes.len();
+        let top = self.codes.last().copied();
+        let mut next = self.loops.due(end);
+        while let Some(looped) = self.loops.get_due(next, end) {
+            let looped = *looped;
+            if top == Some(looped.last) && self.extend(next, looped, bodies, content) {
+                return true;
+            }
+            next = looped.next;
+        }
+        let lengths = self.echoes.lengths(end);
+        !lengths.is_empty() && self.create(lengths, bodies, content)
     }
 
     /// Keeps everything so far as it is: later elements are folded among themselves alone.
     pub fn seal(&mut self) {
-        self.floor = self.keys.len();
-    }
-
-    /// Announces that the same symbols are about to be pushed several times. After each time, ask
-    /// [`Stack::repeat`] how often they are still to be pushed.
-    ///
-    /// A thousand iterations then cost about as much as four: once a time has left the stack as it
-    /// found it, except that the loop at its top got longer, all further ones will do the same.
-    pub fn start<M>(&mut self) -> Repeat<M> {
-        let mut repeat = Repeat {
-            window: Vec::new(),
-            height: 0,
-            outer_low: self.low,
-            steady: None,
-            mark: None,
-        };
-        self.look(&mut repeat);
-        repeat
-    }
-
-    fn look<M>(&mut self, repeat: &mut Repeat<M>) {
-        repeat.height = self.keys.len();
-        repeat.window.clear();
-        // A partial iteration on top of its loop has less than K elements.
-        let start = repeat.height.saturating_sub(self.k);
-        repeat.window.extend_from_slice(&self.keys[start..]);
-        self.low = repeat.height;
-    }
-
-    /// The symbols have been pushed once more and would have to be `left` times again: how often they
-    /// really must be. With 0 the repetition is over, and must be brought to this end.
-    pub fn repeat<C: Content<Item = T>>(
-        &mut self,
-        repeat: &mut Repeat<C::Mark>,
-        left: u64,
-        content: &mut C,
-    ) -> u64 {
-        let low = self.low;
-        repeat.outer_low = repeat.outer_low.min(low);
-        let window = repeat.height - repeat.window.len();
-        let unchanged = self.mode == Mode::Shape
-            && self.keys.len() == repeat.height
-            && low > window
-            && self.keys[low..] == repeat.window[low - window..];
-        // The first unchanged time may have finished an iteration that began differently; the second
-        // one consists of these symbols alone, and so will every further one.
-        if unchanged
-            && repeat.steady == Some(low)
-            && let (Some(looped), Some(mark)) = (self.items.get_mut(low - 1), &repeat.mark)
-        {
-            content.again(looped, mark, left);
-            self.low = repeat.outer_low;
-            return 0;
-        }
-        if left == 0 {
-            self.low = repeat.outer_low;
-            return 0;
-        }
-        repeat.steady = unchanged.then_some(low);
-        repeat.mark = if unchanged && matches!(self.keys[low - 1], Key::Loop(_)) {
-            Some(content.mark(&self.items[low - 1]))
-        } else {
-            None
-        };
-        self.look(repeat);
-        left
+        self.floor = self.codes.len();
     }
 
     #[inline]
-    fn push_key(&mut self, key: Key) {
-        self.keys.push(key);
-        self.echoes.push(code(key));
+    fn push_code(&mut self, code: u32) {
+        self.echoes.push(self.codes.len(), code);
+        self.codes.push(code);
     }
 
-    /// Drops keys down to `length`; the items are the content's to drop.
+    /// Drops elements down to `length`; the items are the content's to drop.
     #[inline]
-    fn truncate_keys(&mut self, length: usize) {
+    fn truncate(&mut self, length: usize) {
         self.low = self.low.min(length);
-        self.keys.truncate(length);
-        self.echoes.truncate(length, |it| code(self.keys[it]));
-        while let Some(looped) = self.loops.last()
-            && looped.index >= length
-        {
-            self.due[looped.due] = looped.next;
-            self.loops.pop();
+        self.echoes.truncate(&self.codes, length);
+        self.codes.truncate(length);
+        self.loops.truncate(length);
+    }
+
+    /// Adds to the count of the loop on top.
+    #[inline]
+    fn recount(&mut self, more: u64) {
+        if let Some(looped) = self.loops.top_mut() {
+            looped.count += more;
         }
     }
 
-    /// Adds to the count in the key of the loop on top ([`Mode::Exact`]).
-    fn recount(&mut self, more: u64) {
-        if let Some(Key::Times(body, count)) = self.keys.pop() {
-            let keys = &self.keys;
-            self.echoes.truncate(keys.len(), |it| code(keys[it]));
-            self.push_key(Key::Times(body, count + more));
+    /// Leaves the keys from `start` on in `block`; how many of them are loops.
+    fn take_keys(&mut self, start: usize) -> usize {
+        let codes = self.codes[start..].iter();
+        self.block.clear();
+        self.block.extend(codes.map(|code| Key::Symbol(*code)));
+        let loops = self.loops.from(start);
+        for looped in loops {
+            self.block[looped.index as usize - start] = looped.key(self.mode);
         }
+        loops.len()
     }
 
     #[inline]
     fn merge<C: Content<Item = T>>(&mut self, content: &mut C) -> bool {
-        let more = match self.keys[self.floor..] {
-            [.., Key::Loop(below), Key::Loop(top)] if below == top => 0,
-            [.., Key::Times(below, _), Key::Times(top, count)] if below == top => count,
-            _ => return false,
+        let end = self.codes.len();
+        let [.., below, top] = self.loops.all() else {
+            return false;
         };
-        self.truncate_keys(self.keys.len() - 1);
-        if self.mode == Mode::Exact {
-            self.recount(more);
+        let more = top.count;
+        let adjoin = top.index as usize + 1 == end && below.index + 1 == top.index;
+        if !adjoin || below.body != top.body || (below.index as usize) < self.floor {
+            return false;
         }
+        self.truncate(end - 1);
+        self.recount(more);
         content.merge(&mut self.items);
         true
     }
 
-    #[inline]
-    fn extend<C: Content<Item = T>>(&mut self, bodies: &Bodies, content: &mut C) -> bool {
-        let end = self.keys.len();
-        let mut next = self.due.get(end).copied().unwrap_or(0);
-        // Those that are due at one height have longer bodies the further down they are.
-        let start = loop {
-            let Some(looped) = self.loops.get((next as usize).wrapping_sub(1)) else {
-                return false;
-            };
-            if looped.index < self.floor {
-                return false;
-            }
-            let start = looped.index + 1;
-            if bodies.keys(looped.body) == &self.keys[start..] {
-                break start;
-            }
-            next = looped.next;
-        };
-        self.truncate_keys(start);
-        if self.mode == Mode::Exact {
+    /// Rule E, of the loop with this number, if the iteration is complete.
+    #[inline(never)]
+    fn extend<C: Content<Item = T>>(
+        &mut self,
+        number: u32,
+        looped: Looped,
+        bodies: &Bodies,
+        content: &mut C,
+    ) -> bool {
+        let end = self.codes.len();
+        let start = looped.index as usize + 1;
+        let loops = self.loops.above(number);
+        let complete = start > self.floor
+            && same(bodies.codes(looped.body), &self.codes[start..])
+            && self.has_loops_of(start, loops, looped.body, bodies);
+        if complete {
+            content.extend(&mut self.items, end - start, loops.len());
+            self.truncate(start);
             self.recount(1);
         }
-        content.extend(&mut self.items, end - start);
-        true
+        complete
     }
 
+    /// Whether the loops from `start` on are those of the body.
     #[inline]
-    fn create<C: Content<Item = T>>(&mut self, bodies: &mut Bodies, content: &mut C) -> bool {
-        let end = self.keys.len();
-        let reach = self.k.min((end - self.floor) / COPIES);
-        let found = self.echoes.find(reach, |length| {
-            self.keys[end - 2 * length..end - length] == self.keys[end - length..]
+    fn has_loops_of(&self, start: usize, loops: &[Looped], body: BodyId, bodies: &Bodies) -> bool {
+        bodies.loops(body) == loops.len()
+            && loops.iter().all(|looped| {
+                bodies.keys(body)[looped.index as usize - start] == looped.key(self.mode)
+            })
+    }
+
+    #[inline(never)]
+    fn create<C: Content<Item = T>>(
+        &mut self,
+        lengths: Lengths,
+        bodies: &mut Bodies,
+        content: &mut C,
+    ) -> bool {
+        let end = self.codes.len();
+        let free = &self.codes[self.floor..];
+        let found = self.echoes.find(&self.codes, lengths, |length| {
+            let start = free.len().checked_sub(COPIES * length);
+            start.is_some_and(|start| {
+                let (below, top) = free[start..].split_at(length);
+                same(below, top) && self.has_same_loops(length)
+            })
         });
         let Some(length) = found else {
             return false;
         };
-        let body = bodies.intern(&self.keys[end - length..]);
+        let loops = self.take_keys(end - length);
+        let body = bodies.intern(&self.block);
         let index = end - COPIES * length;
-        self.truncate_keys(index);
-        self.push_loop(index, length, body);
-        content.create(&mut self.items, length, body);
+        self.truncate(index);
+        self.loops.push(index, body, bodies.codes(body));
+        self.push_code(code(Key::Loop(body)));
+        content.create(&mut self.items, length, loops, body);
         true
     }
 
-    fn push_loop(&mut self, index: usize, length: usize, body: BodyId) {
-        let due = index + 1 + length;
-        if self.due.len() <= due {
-            self.due.resize(due + 1, 0);
-        }
-        self.loops.push(Looped {
-            index,
-            body,
-            due,
-            next: self.due[due],
-        });
-        self.due[due] = self.loops.len() as u32;
-        self.push_key(match self.mode {
-            Mode::Shape => Key::Loop(body),
-            Mode::Exact => Key::Times(body, COPIES as u64),
-        });
+    /// Whether the last two blocks, which have the same codes, have the same loops.
+    #[inline]
+    fn has_same_loops(&self, length: usize) -> bool {
+        let end = self.codes.len();
+        let both = self.loops.from(end - COPIES * length);
+        let (below, top) = both.split_at(both.len() / 2);
+        below.len() == top.len()
+            && below.iter().zip(top).all(|(below, top)| {
+                below.index as usize + length == top.index as usize
+                    && below.key(self.mode) == top.key(self.mode)
+            })
     }
 }
 
-/// Folds a sequence of tokens with bodies of up to `k` elements; `bodies` gets those that are new.
-///
-/// `k` = 0 folds nothing.
-#[must_use]
-pub fn fold(
-    tokens: impl IntoIterator<Item = u32>,
-    k: usize,
-    mode: Mode,
-    bodies: &mut Bodies,
-) -> Vec<Element> {
-    let mut stack = Stack::new(k, mode);
-    for token in tokens {
-        stack.push(token, Element::Symbol(token), bodies, &mut Counts);
-    }
-    stack.into_items()
-}
-
-/// Content of an ordinary sequence: the trip counts of loops.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Counts;
-
-impl Counts {
-    /// Adds a block as one iteration.
-    fn enter(inner: &mut Vec<Trips>, block: impl Iterator<Item = Element>) {
-        let loops = block.filter_map(|element| match element {
-            Element::Loop(looped) => Some(*looped),
-            Element::Symbol(_) => None,
-        });
-        for (index, looped) in loops.enumerate() {
-            if inner.len() == index {
-                inner.push(Trips::default());
-            }
-            inner[index].enter(looped);
-        }
-    }
-}
-
-impl Content for Counts {
-    type Item = Element;
-
-    fn create(&mut self, items: &mut Vec<Element>, length: usize, body: BodyId) {
-        let mut inner = Vec::new();
-        let start = items.len() - COPIES * length;
-        let mut block = items.drain(start..);
-        for _ in 0..COPIES {
-            Self::enter(&mut inner, block.by_ref().take(length));
-        }
-        drop(block);
-        items.push(Element::Loop(Box::new(Loop {
-            body,
-            count: COPIES as u64,
-            inner,
-        })));
-    }
-
-    fn extend(&mut self, items: &mut Vec<Element>, length: usize) {
-        let start = items.len() - length;
-        let Some((Element::Loop(looped), block)) = items[start - 1..].split_first_mut() else {
-            return;
-        };
-        looped.count += 1;
-        let block = block
-            .iter_mut()
-            .map(|element| std::mem::replace(element, Element::Symbol(0)));
-        Self::enter(&mut looped.inner, block);
-        items.truncate(start);
-    }
-
-    fn merge(&mut self, items: &mut Vec<Element>) {
-        let later = items.pop();
-        if let (Some(Element::Loop(looped)), Some(Element::Loop(later))) = (items.last_mut(), later)
-        {
-            looped.count += later.count;
-            append_all(&mut looped.inner, later.inner);
-        }
-    }
-
-    type Mark = (u64, Vec<TripsMark>);
-
-    fn mark(&self, looped: &Element) -> Self::Mark {
-        match looped {
-            Element::Symbol(_) => (0, Vec::new()),
-            Element::Loop(looped) => (looped.count, Trips::marks(&looped.inner)),
-        }
-    }
-
-    fn again(&mut self, looped: &mut Element, (count, marks): &Self::Mark, times: u64) {
-        if let Element::Loop(looped) = looped {
-            looped.count += (looped.count - count) * times;
-            Trips::again(&mut looped.inner, marks, times);
-        }
-    }
+/// Whether two blocks are equal. Most are short, or differ at once.
+#[inline]
+fn same(a: &[u32], b: &[u32]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }

@@ -1,6 +1,6 @@
 //! The fast folding against the rules followed to the letter.
 
-use lockstep_loops::{Bodies, Counts, Mode, Stack, expand, fold, reference};
+use lockstep_loops::{Bodies, Element, Folding, Mode, expand, fold, reference};
 use proptest::prelude::*;
 
 /// Random letters, and (so that deep nesting occurs) random programs of nested loops run for real.
@@ -61,6 +61,78 @@ proptest! {
     }
 }
 
+/// Loops of random depth planted among letters, now and then broken by another letter, of tables and heights that the short
+/// strings do not reach.
+fn planted() -> impl Strategy<Value = Vec<u32>> {
+    let letters = prop_oneof![Just(2u32), Just(3), Just(6), Just(40)];
+    letters.prop_flat_map(|letters| {
+        let part = prop::collection::vec(0..letters, 1..40).prop_recursive(4, 40, 4, |inner| {
+            let parts = prop::collection::vec((inner, 1usize..6), 1..4);
+            parts.prop_map(|parts| {
+                let parts = parts.into_iter();
+                parts
+                    .flat_map(|(part, times)| part.repeat(times))
+                    .take(600)
+                    .collect()
+            })
+        });
+        let broken = prop::collection::vec((0usize..3000, 0..letters), 0..4);
+        (prop::collection::vec(part, 1..6), broken).prop_map(|(parts, broken)| {
+            let mut tokens: Vec<u32> = parts.concat();
+            for (place, letter) in broken {
+                if let Some(token) = tokens.get_mut(place) {
+                    *token = letter;
+                }
+            }
+            tokens
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn planted_loops_fold_as_slowly(tokens in planted(), k in 1usize..=60) {
+        check(&tokens, k, Mode::Shape)?;
+        check(&tokens, k, Mode::Exact)?;
+    }
+
+    /// A symbol may be any number, those included that loops are told by.
+    #[test]
+    fn symbols_are_no_loops(tokens in strings(), k in 1usize..13) {
+        let tokens: Vec<u32> = tokens.iter().map(|token| match token {
+            0 => 0,
+            _ => u32::MAX - (token - 1),
+        }).collect();
+        check(&tokens, k, Mode::Shape)?;
+        check(&tokens, k, Mode::Exact)?;
+    }
+}
+
+/// Stacks of thousands of elements, that shrink by hundreds at once: all K.
+#[test]
+fn high_stacks_fold_as_slowly() {
+    let mut state = 7u64;
+    let mut below = |limit: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % limit
+    };
+    for k in 1..=60 {
+        let letters = [2, 3, 5, 50][k % 4];
+        let body: Vec<u32> = (0..k).map(|_| below(letters) as u32).collect();
+        let mut tokens = Vec::new();
+        while tokens.len() < 900 {
+            tokens.extend((0..below(200)).map(|_| below(letters) as u32));
+            tokens.extend(body.repeat(1 + below(4) as usize));
+        }
+        check(&tokens, k, Mode::Shape).expect("agreement");
+        check(&tokens, k, Mode::Exact).expect("agreement");
+    }
+}
+
 #[test]
 fn every_short_string() {
     for length in 0..11 {
@@ -82,8 +154,8 @@ fn a_loop_in_one_table_is_the_loop_in_another() {
     let _ = fold([9, 9, 8, 9, 9, 9, 8], 10, Mode::Shape, &mut two);
     let a = fold([1, 1, 2, 1, 1, 2], 10, Mode::Shape, &mut one);
     let b = fold([1, 1, 1, 2, 1, 1, 2], 10, Mode::Shape, &mut two);
-    let hash = |sequence: &[lockstep_loops::Element], bodies: &Bodies| match sequence {
-        [lockstep_loops::Element::Loop(looped)] => bodies.hash(looped.body()),
+    let hash = |sequence: &[Element], bodies: &Bodies| match sequence {
+        [Element::Loop(looped)] => bodies.hash(looped.body()),
         _ => panic!("one loop"),
     };
     assert_eq!(hash(&a, &one), hash(&b, &two));
@@ -105,25 +177,19 @@ fn programs() -> impl Strategy<Value = Vec<Part>> {
     prop::collection::vec(part, 0..6)
 }
 
-fn push_all(
-    parts: &[Part],
-    stack: &mut Stack<lockstep_loops::Element>,
-    bodies: &mut Bodies,
-    pushed: &mut u64,
-) {
+fn push_all(parts: &[Part], folding: &mut Folding, bodies: &mut Bodies, pushed: &mut u64) {
     for part in parts {
         match part {
             Part::Token(token) => {
                 *pushed += 1;
-                let element = lockstep_loops::Element::Symbol(*token);
-                stack.push(*token, element, bodies, &mut Counts);
+                folding.push(*token, bodies);
             }
             Part::Times(times, body) => {
                 let mut left = *times;
-                let mut repeat = stack.start();
+                let mut repeat = folding.start();
                 while left > 0 {
-                    push_all(body, stack, bodies, pushed);
-                    left = stack.repeat(&mut repeat, left - 1, &mut Counts);
+                    push_all(body, folding, bodies, pushed);
+                    left = folding.repeat(&mut repeat, left - 1);
                 }
             }
         }
@@ -149,9 +215,9 @@ proptest! {
         written_out(&program, &mut tokens);
         let mut bodies = Bodies::new();
         let plain = fold(tokens.iter().copied(), k, mode, &mut bodies);
-        let mut stack = Stack::new(k, mode);
-        push_all(&program, &mut stack, &mut bodies, &mut 0);
-        prop_assert_eq!(stack.into_items(), plain);
+        let mut folding = Folding::new(k, mode);
+        push_all(&program, &mut folding, &mut bodies, &mut 0);
+        prop_assert_eq!(folding.finish(), plain);
     }
 }
 
@@ -162,10 +228,11 @@ fn many_iterations_cost_as_much_as_a_few() {
         Part::Token(3),
         Part::Times(1_000_000_000, vec![inner, Part::Token(0)]),
     ];
-    let (mut stack, mut pushed) = (Stack::new(10, Mode::Shape), 0);
-    push_all(&program, &mut stack, &mut Bodies::new(), &mut pushed);
+    let (mut folding, mut pushed) = (Folding::new(10, Mode::Shape), 0);
+    push_all(&program, &mut folding, &mut Bodies::new(), &mut pushed);
     assert!(pushed < 100, "{pushed} tokens pushed");
-    let [_, lockstep_loops::Element::Loop(looped)] = stack.items() else {
+    let sequence = folding.finish();
+    let [_, Element::Loop(looped)] = sequence.as_slice() else {
         panic!("a token and a loop")
     };
     assert_eq!(looped.count(), 1_000_000_000);
