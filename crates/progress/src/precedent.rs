@@ -8,6 +8,9 @@ const MOST: usize = 1 << 20;
 /// Calls that are found, at most.
 const MOST_FOUND: usize = 64;
 
+/// So many of calls that are alike and stand in a row: each may be for another neighbour.
+const MOST_IN_A_ROW: u64 = 8;
+
 /// The events of the calls in a tree that were made along this path of functions, outermost first, by name, in order: the
 /// first frames of the path are any calls of these functions, in which the next is called. Of a loop, those of its first round.
 ///
@@ -36,7 +39,7 @@ impl Search<'_> {
         };
         let node = self.forest.node(id);
         let begins = std::iter::once(0).chain(node.ends.iter().copied());
-        for (Item { node: child, .. }, begin) in node.items.iter().zip(begins) {
+        for (Item { node: child, times }, begin) in node.items.iter().zip(begins) {
             if self.left == 0 || self.found.len() == MOST_FOUND {
                 return;
             }
@@ -47,7 +50,13 @@ impl Search<'_> {
                 Label::Loop(_) | Label::Iteration => self.below(*child, path, at),
                 Label::Call(call) if self.forest.function(call.function).name == *first => {
                     match rest.is_empty() {
-                        true => self.found.push(at),
+                        true => {
+                            let each = self.forest.node(*child).events;
+                            let in_a_row =
+                                (0..(*times).min(MOST_IN_A_ROW)).map(|it| at + it * each);
+                            let room = MOST_FOUND - self.found.len();
+                            self.found.extend(in_a_row.take(room));
+                        }
                         false => self.below(*child, rest, at + 1),
                     }
                 }
@@ -78,5 +87,14 @@ mod tests {
         assert_eq!(events(&["main", "give", "MPI_Send"]), [10, 94]);
         assert!(events(&["main", "MPI_Send"]).is_empty());
         assert!(events(&[]).is_empty());
+    }
+
+    #[test]
+    fn calls_in_a_row_are_found_one_by_one() {
+        let mut forest = Forest::new();
+        let text = "main( both( MPI_Isend MPI_Isend MPI_Waitall ) both( MPI_Isend MPI_Waitall(";
+        let root = tree(&mut forest, text);
+        let found = precedents(&forest, root, &["main", "both", "MPI_Isend"]);
+        assert_eq!(found, [2, 4, 10]);
     }
 }
