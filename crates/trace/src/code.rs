@@ -1,7 +1,7 @@
 //! What a function's code could call, whether or not a run came to it.
 
 use crate::model::FunctionId;
-use lockstep_format::plan::Plan;
+use lockstep_format::plan::{Plan, function};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Plans of older recorders tell calls alone: neither jumps to other functions nor whose address is taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Code {
+    /// Its bytes, without those that a compiler moved elsewhere; of several functions of that name all together.
+    pub length: u64,
     /// In how many places it calls each function, or ends with a jump to it.
     pub calls: BTreeMap<FunctionId, u32>,
     /// In how many places it calls what only a run can tell.
@@ -27,6 +29,11 @@ impl Code {
         of_row: impl Fn(u32) -> Option<FunctionId>,
     ) -> FxHashMap<FunctionId, Self> {
         let mut codes: FxHashMap<FunctionId, Self> = FxHashMap::default();
+        for (row, number) in plan.functions().zip(0..) {
+            if let Some(id) = of_row(number).filter(|_| row.origin == function::OWN) {
+                codes.entry(id).or_default().length += row.length;
+            }
+        }
         for site in plan.call_sites() {
             let Some(caller) = of_row(site.caller) else {
                 continue;
