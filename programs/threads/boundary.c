@@ -35,7 +35,7 @@ KEPT static void set_boundary(struct grid *grid)
 KEPT void end_step(struct grid *grid, int step)
 {
     grid->steps++;
-    if (MISSED ? step > CELLS : step > 1)
+    if (MISSED ? step > CELLS : step < CELLS)
         set_boundary(grid);
 }
 
