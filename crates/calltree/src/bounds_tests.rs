@@ -13,6 +13,7 @@ fn run() -> Run {
         imported: false,
         source: None,
         calls: Vec::new(),
+        code: lockstep_trace::Code::default(),
     });
     Run {
         directory: std::path::PathBuf::new(),

@@ -413,6 +413,7 @@ proptest! {
                 imported: false,
                 source: None,
                 calls: Vec::new(),
+                code: lockstep_trace::Code::default(),
             });
             let run = Run {
                 directory: std::path::PathBuf::new(),

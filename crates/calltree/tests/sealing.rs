@@ -18,6 +18,7 @@ fn run(traces: Vec<Vec<Event>>) -> Run {
         imported: false,
         source: None,
         calls: Vec::new(),
+        code: lockstep_trace::Code::default(),
     });
     let threads = traces.into_iter().zip(0..);
     let threads =

@@ -24,7 +24,8 @@ use std::sync::OnceLock;
 /// normal runs where the p-value is below --level. What was found is kept in the user's cache, by the content of the runs,
 /// so that the same question is answered at once.
 ///
-/// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls, or
+/// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls (unless
+/// the code of the other calls it as well), or
 /// calls in other places (inlined or moved by a compiler), is left out and named in a note.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES

@@ -15,7 +15,8 @@ use std::process::ExitCode;
 ///
 /// Without -t it is the one that `compare` suspects most. Lines of both traces are green, of the normal one blue (-), of the faulty one red (+). Ends with 1 where they differ.
 ///
-/// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls, or
+/// Two builds of one program (at -O0 and -O2, say) are compared by the names of functions: what only one build calls (unless
+/// the code of the other calls it as well), or
 /// calls in other places (inlined or moved by a compiler), is left out and named in a remark.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES

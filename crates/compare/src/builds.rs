@@ -6,26 +6,28 @@
 //! ```
 //!
 //! Clones go by their base names ([`Names`]). Functions that one build only calls may have been inlined in the other: they are left
-//! out, so that what they called is their callers', and has to be as before. What both builds call may still be inlined in
+//! out, so that what they called is their callers', and has to be as before. Where the code of the other's callers still calls them in as
+//! many places they were not inlined ([`reached`]): the run did not come there, which is a difference. What both builds call may still be inlined in
 //! some places, or moved out of a loop: that is looked for where traces part. A compiler does so once and for all: a way that normal runs
 //! go is not gone any more *at all*, in most of the threads that come there. Where it is gone elsewhere, or by another thread, a
 //! call was left out or added, which is what is looked for.
 
 use crate::Options;
-use crate::divergence::usual::{self, Step};
-use crate::findings::Explained;
 use crate::normality::tree_calls;
 use crate::sequence::{Lens, Trees};
-use lockstep_calltree::{FunctionKey, Label, NodeId};
+use lockstep_calltree::{FunctionKey, NodeId};
 use lockstep_trace::Run;
 use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+mod elsewhere;
 mod names;
+mod reached;
 
 pub(crate) use names::Names;
+use reached::{Beside, Code};
 
 /// Library functions that compilers expand, move and call by themselves.
 const EXPANDED: &str = r"(?x)
@@ -38,16 +40,6 @@ const EXPANDED: &str = r"(?x)
     | __(mul|div)[sdx]c3 | __powi[sd]f2 | __cxa_atexit | __stack_chk_fail | __fentry__ )$
   | ^(std|__gnu_cxx|__cxxabiv1):: | ^(void\ |[\w:]+\ )?operator\ (new|delete) | ^_ZN?K?S";
 
-/// Those of them whose calls with the same arguments are worth one.
-const PURE: &str = r"(?x)
-    ^( str(n?len|n?cmp|r?chr|pbrk|c?spn|str) | mem(cmp|chr) | l*abs | (is|to)(alnum|alpha|digit|lower|upper|print|punct|space|xdigit)
-    | __ctype_\w+ | __errno_location | __tls_get_addr | pthread_self | omp_get_(thread_num|num_threads|max_threads)
-    | (a?(sin|cos|tan)h?|atan2|sincos|sqrt|cbrt|hypot|pow|powi|exp|exp2|expm1|log|log2|log10|log1p|floor|ceil|trunc|fabs|fmax|fmin|fmod|fma|l*round|l*rint
-      |nearbyint|copysign|remainder|erfc?|[lt]gamma|ldexp|scalbl?n)[fl]? )$";
-
-/// How many times more functions are looked for.
-const ROUNDS: usize = 24;
-
 /// What is not compared of two builds of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Builds {
@@ -57,6 +49,10 @@ pub struct Builds {
     pub normal_only: Vec<String>,
     /// Functions that only the faulty build calls.
     pub faulty_only: Vec<String>,
+    /// Those of them that the other build does not have: new, gone, or inlined wherever they were called.
+    pub absent: Vec<String>,
+    /// Functions that one build only calls, though the code of the other calls them, too: they are compared.
+    pub reachable: Vec<String>,
     /// Functions that both builds call, each in its own places.
     pub elsewhere: Vec<String>,
     /// Where the two seem to be no builds of one program: how many functions of its own each calls, and both.
@@ -135,21 +131,25 @@ pub(crate) fn leave_out(trees: &mut Trees, runs: &[&Run], options: &Options) -> 
         strangers: Strangers::found(trees),
         ..Builds::default()
     };
-    let once = once(trees, options);
-    for (names, functions) in [&mut told.normal_only, &mut told.faulty_only]
-        .into_iter()
-        .zip(&once)
-    {
-        *names = named(trees, functions);
+    let codes = Codes::of(trees, runs);
+    let Once { alone, reachable } = once(trees, &codes, options);
+    told.normal_only = named(trees, alone[0].iter());
+    told.faulty_only = named(trees, alone[1].iter());
+    told.reachable = named(trees, reachable.iter());
+    let absent = codes.absent(trees, &alone);
+    told.absent = named(trees, absent.iter());
+    trees.leave_out(alone.into_iter().flatten());
+    // That the program did not come to them explains the differences around them.
+    trees.leave_out(reachable.iter().copied());
+    elsewhere::elsewhere(trees, &codes, options, &mut told);
+    for function in reachable {
+        trees.take_in(function);
     }
-    trees.leave_out(once.iter().flatten().copied());
-    elsewhere(trees, options, &mut told);
     Some(told)
 }
 
-fn named(trees: &Trees, functions: &FxHashSet<FunctionKey>) -> Vec<String> {
+fn named<'a>(trees: &Trees, functions: impl Iterator<Item = &'a FunctionKey>) -> Vec<String> {
     let names: BTreeSet<&str> = functions
-        .iter()
         .map(|it| trees.forest.function(*it).name.as_str())
         .collect();
     names.into_iter().map(str::to_owned).collect()
@@ -202,22 +202,111 @@ impl Calls {
     }
 }
 
-/// Functions that the normal build alone calls, and the other one alone, as inlining makes it.
-fn once(trees: &mut Trees, options: &Options) -> [FxHashSet<FunctionKey>; 2] {
+/// What the code of both builds could call.
+struct Codes {
+    normal: Code,
+    faulty: Code,
+}
+
+impl Codes {
+    fn of(trees: &Trees, runs: &[&Run]) -> Self {
+        let mut codes = Self {
+            normal: Code::default(),
+            faulty: Code::default(),
+        };
+        let last = runs.len().saturating_sub(1);
+        for (at, (run, keys)) in runs.iter().zip(&trees.functions).enumerate() {
+            let code = match at == last {
+                true => &mut codes.faulty,
+                false => &mut codes.normal,
+            };
+            code.add(run, keys);
+        }
+        codes
+    }
+
+    /// Functions whose callers' code is as before.
+    fn alike(&self) -> FxHashSet<FunctionKey> {
+        let changed = self.normal.changed(&self.faulty);
+        let mut called = self.normal.called();
+        called.retain(|it| !changed.contains(it));
+        called
+    }
+
+    /// Those of the functions of each build alone that the other does not have.
+    fn absent(&self, trees: &Trees, alone: &[FxHashSet<FunctionKey>; 2]) -> FxHashSet<FunctionKey> {
+        let others = alone.iter().zip([&self.faulty, &self.normal]);
+        let is_own = |key: &&FunctionKey| !trees.forest.function(**key).imported;
+        let absent = others.flat_map(|(alone, other)| {
+            let each = alone.iter().filter(is_own);
+            each.filter(|it| other.lacks(**it, &trees.forest.function(**it).name))
+        });
+        absent.copied().collect()
+    }
+}
+
+/// Functions that one build alone calls.
+struct Once {
+    /// The normal one, and the other one, as inlining makes it.
+    alone: [FxHashSet<FunctionKey>; 2],
+    /// Those that the other could have called.
+    reachable: FxHashSet<FunctionKey>,
+}
+
+fn once(trees: &mut Trees, codes: &Codes, options: &Options) -> Once {
     let roots = projected(trees, options);
     let inlinable = inlinable(trees);
-    let Some((faulty_roots, normals)) = roots.split_last() else {
-        return Default::default();
+    let (faulty_roots, normals) = match roots.split_last() {
+        Some((faulty, normals)) => (faulty.as_slice(), normals.concat()),
+        None => (&[][..], Vec::new()),
     };
-    let normal = Calls::of(trees, &normals.concat());
+    let normal = Calls::of(trees, &normals);
     let faulty = Calls::of(trees, faulty_roots);
     let only = |own: &Calls, other: &Calls| -> FxHashSet<FunctionKey> {
         let each = own.callers.keys().copied();
         each.filter(|it| inlinable[it.0 as usize] && !other.callers.contains_key(it))
             .collect()
     };
-    let normal_only = only(&normal, &faulty);
+    let mut normal_only = only(&normal, &faulty);
     let mut faulty_only = only(&faulty, &normal);
+    let mut reachable = FxHashSet::default();
+    if !(normal_only.is_empty() && faulty_only.is_empty()) {
+        // Who called whom a filter does not tell.
+        let whole = |runs: &[Vec<lockstep_calltree::Trace>]| -> Calls {
+            let roots: Vec<NodeId> = runs.iter().flatten().map(|it| it.root).collect();
+            Calls::of(trees, &roots)
+        };
+        let (before, last) = trees.runs.split_at(trees.runs.len().saturating_sub(1));
+        let (normal, faulty) = (whole(before), whole(last));
+        let sides = [
+            (
+                &mut normal_only,
+                (&normal, &codes.normal),
+                (&faulty, &codes.faulty),
+            ),
+            (
+                &mut faulty_only,
+                (&faulty, &codes.faulty),
+                (&normal, &codes.normal),
+            ),
+        ];
+        for (alone, (calls, own), (other_calls, other)) in sides {
+            let beside = Beside {
+                own,
+                other,
+                calls: &|it| other_calls.callers.contains_key(&it),
+                is_imported: &|it| trees.forest.function(it).imported,
+            };
+            let is_own = |it: &&FunctionKey| !trees.forest.function(**it).imported;
+            let callers = |it: &FunctionKey| {
+                let callers = calls.callers.get(it).cloned().unwrap_or_default();
+                (*it, callers)
+            };
+            let found = beside.reachable(&alone.iter().filter(is_own).map(callers).collect());
+            alone.retain(|it| !found.contains(it));
+            reachable.extend(found);
+        }
+    }
     // The normal build inlines more than the other, or what is called by few is new.
     if faulty_only.len() < 2 || faulty_only.len() <= normal_only.len() {
         let each: Vec<Calls> = faulty_roots
@@ -240,168 +329,10 @@ fn once(trees: &mut Trees, options: &Options) -> [FxHashSet<FunctionKey>; 2] {
             calls || 2 * have >= each.iter().filter(comes_there).count()
         });
     }
-    [normal_only, faulty_only]
-}
-
-type Steps = FxHashMap<Option<FunctionKey>, FxHashSet<Step>>;
-
-fn steps(trees: &Trees, roots: &[NodeId]) -> Steps {
-    let mut all = Steps::default();
-    for (id, _) in trees.forest.occurrences(roots) {
-        let function = match trees.forest.node(id).label {
-            Label::Call(call) => Some(call.function),
-            Label::Trace => None,
-            Label::Loop(_) | Label::Iteration | Label::Return => continue,
-        };
-        let found = usual::steps(&trees.forest, id).into_iter();
-        let of = all.entry(function).or_default();
-        of.extend(found.filter(|(after, next)| after != next || after.is_none()));
+    Once {
+        alone: [normal_only, faulty_only],
+        reachable,
     }
-    all
-}
-
-/// Functions around which the other build goes another way in one and the same function, and not as normal runs go any more.
-fn moved(trees: &mut Trees, options: &Options) -> FxHashSet<FunctionKey> {
-    let roots = projected(trees, options);
-    let Some((faulty, normals)) = roots.split_last() else {
-        return FxHashSet::default();
-    };
-    let (normal, faulty) = (steps(trees, &normals.concat()), steps(trees, faulty));
-    let mut found = FxHashSet::default();
-    for (function, before) in &normal {
-        let Some(now) = faulty.get(function) else {
-            continue;
-        };
-        if before.is_subset(now) {
-            continue;
-        }
-        for (after, next) in before.symmetric_difference(now) {
-            found.extend(after.iter().chain(next));
-        }
-    }
-    found
-}
-
-/// Functions that the last run calls more often than the first one, or less.
-fn counted_otherwise(trees: &Trees) -> FxHashSet<FunctionKey> {
-    let calls = |run: Option<&Vec<lockstep_calltree::Trace>>| {
-        let roots: Vec<NodeId> = run.into_iter().flatten().map(|it| it.root).collect();
-        let mut calls: FxHashMap<FunctionKey, u64> = FxHashMap::default();
-        for (id, times) in trees.forest.occurrences(&roots) {
-            if let Label::Call(call) = trees.forest.node(id).label {
-                *calls.entry(call.function).or_default() += times;
-            }
-        }
-        calls
-    };
-    let (normal, faulty) = (calls(trees.runs.first()), calls(trees.runs.last()));
-    let same = |key: &FunctionKey| normal.get(key) == faulty.get(key);
-    let both = normal.keys().filter(|key| faulty.contains_key(key));
-    both.filter(|key| !same(key)).copied().collect()
-}
-
-/// Functions that call themselves: how often, a compiler says that makes loops of calls, or inlines some of them.
-fn recursive(trees: &Trees) -> FxHashSet<FunctionKey> {
-    let roots = trees.roots();
-    let calls = tree_calls(&trees.forest, &roots).into_iter();
-    calls
-        .filter(|(caller, callee)| *caller == Some(*callee))
-        .map(|(_, callee)| callee)
-        .collect()
-}
-
-/// Leaves out what both builds call, as long as more is explained without it.
-fn elsewhere(trees: &mut Trees, options: &Options, told: &mut Builds) {
-    let inlinable = inlinable(trees);
-    let pure = Regex::new(PURE).ok();
-    let is_pure = |name: &str| pure.as_ref().is_some_and(|it| it.is_match(name));
-    let free: Vec<bool> = (trees.forest.functions().iter())
-        .map(|it| it.imported && is_pure(&it.name))
-        .collect();
-    let counted = counted_otherwise(trees);
-    let worth_one: Vec<FunctionKey> = (0..)
-        .map(FunctionKey)
-        .zip(&free)
-        .filter(|(key, free)| **free && counted.contains(key))
-        .map(|(key, _)| key)
-        .collect();
-    for key in &worth_one {
-        told.elsewhere
-            .push(trees.forest.function(*key).name.clone());
-    }
-    trees.leave_out(worth_one);
-    let recursive = recursive(trees);
-    let mut refused: FxHashSet<FunctionKey> = FxHashSet::default();
-    let mut now = Explained::new(trees, options, &[]);
-    for _ in 0..ROUNDS {
-        if now.is_all() {
-            return;
-        }
-        let moved = moved(trees, options);
-        let Some(next) = suspect(trees, &now, &|it| {
-            let may_move = free[it.0 as usize] || recursive.contains(&it) || moved.contains(&it);
-            inlinable[it.0 as usize] && may_move && !refused.contains(&it)
-        }) else {
-            return;
-        };
-        trees.leave_out([next]);
-        let after = Explained::new(trees, options, &[]);
-        if after.events > now.events {
-            now = after;
-            told.elsewhere
-                .push(trees.forest.function(next).name.clone());
-        } else {
-            trees.take_in(next);
-            refused.insert(next);
-        }
-    }
-}
-
-/// The function at which most traces part, and at least half of those that come there.
-fn suspect(
-    trees: &Trees,
-    now: &Explained,
-    may_be: &dyn Fn(FunctionKey) -> bool,
-) -> Option<FunctionKey> {
-    let mut votes: FxHashMap<FunctionKey, usize> = FxHashMap::default();
-    let mut names: FxHashMap<&str, Vec<FunctionKey>> = FxHashMap::default();
-    for (function, key) in trees.forest.functions().iter().zip(0..) {
-        if may_be(FunctionKey(key)) {
-            names
-                .entry(&function.name)
-                .or_default()
-                .push(FunctionKey(key));
-        }
-    }
-    for divergence in now.structures() {
-        let told = [&divergence.faulty, &divergence.normal];
-        let told: BTreeSet<&str> = told.into_iter().flatten().map(String::as_str).collect();
-        for key in told.iter().filter_map(|name| names.get(name)).flatten() {
-            *votes.entry(*key).or_default() += 1;
-        }
-    }
-    let has = |key: FunctionKey, root: NodeId| {
-        let mut calls = tree_calls(&trees.forest, &[root]).into_iter();
-        calls.any(|(_, callee)| callee == key)
-    };
-    let enough = |key: FunctionKey, votes: usize| {
-        let last = trees.runs.last().map_or(&[][..], Vec::as_slice);
-        let come = last.iter().filter(|trace| {
-            let same = trees
-                .runs
-                .iter()
-                .flatten()
-                .filter(|it| it.name == trace.name);
-            same.into_iter().any(|it| has(key, it.root))
-        });
-        2 * votes >= come.count()
-    };
-    let mut votes: Vec<(FunctionKey, usize)> = votes.into_iter().collect();
-    votes.sort_by_key(|(key, votes)| (std::cmp::Reverse(*votes), *key));
-    votes
-        .into_iter()
-        .find(|(key, votes)| enough(*key, *votes))
-        .map(|(key, _)| key)
 }
 
 /// How many names a note lists before it counts the rest, and how long one may be.
@@ -440,6 +371,17 @@ impl Builds {
                     "; left out, since only the {which} one calls them (inlined in the other?): {}",
                     list(names)
                 ));
+            }
+        }
+        for (names, why) in [
+            (&self.absent, "of these the other build does not have"),
+            (
+                &self.reachable,
+                "compared, as the code of both calls them, though only one of the runs does",
+            ),
+        ] {
+            if !names.is_empty() {
+                note.push_str(&format!("; {why}: {}", list(names)));
             }
         }
         if !self.elsewhere.is_empty() {

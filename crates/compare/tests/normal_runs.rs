@@ -55,6 +55,7 @@ fn model(ranks: usize) -> Run {
         imported: false,
         source: None,
         calls: Vec::new(),
+        code: lockstep_trace::Code::default(),
     });
     model.functions = functions.collect();
     model

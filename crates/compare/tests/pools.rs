@@ -91,6 +91,7 @@ fn pool(seed: u64, bug: Bug) -> Run {
         imported: false,
         source: None,
         calls: Vec::new(),
+        code: lockstep_trace::Code::default(),
     });
     run.functions = functions.collect();
     let mut main = Made::new(&NAMES);

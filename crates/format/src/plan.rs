@@ -574,12 +574,15 @@ pub mod refusal {
     pub const POINTERS: u32 = 1;
 }
 
-/// A direct call in the image's text; [`call_site::SIZE`] bytes.
+/// A call in the image's text, or a jump to another function; or that a function's address is taken there.
+/// [`call_site::SIZE`] bytes.
 ///
 /// Return addresses of open frames are looked up here, and a call that is not open any more is
-/// placed by its caller and callee (exactly where the caller calls it in one place only).
+/// placed by its caller and callee (exactly where the caller calls it in one place only). What the code could call tells
+/// what a compiler inlined from what a run did not come to.
 pub mod call_site {
-    /// `u64`, address behind the call instruction.
+    /// `u64`, address behind the call instruction or the jump. 0 where there is none: the caller takes the callee's address, or where
+    /// both are one function, data has it.
     pub const RETURN: usize = 0;
     /// `u32`, calling function, as a row of [`super::section::FUNCTIONS`].
     pub const CALLER: usize = 8;

@@ -538,21 +538,39 @@ impl<'a> Builder<'a> {
             rows.get(owner as usize).copied().flatten()
         };
         let import = |slot: u64| calls.row_of_slot(slot).map(|row| own + row);
+        // What the image defines itself it may call by a slot all the same.
+        let entered = |target: u64| {
+            let slot = survey.plt.get(&target);
+            let defined = slot.and_then(|slot| subject.defined.get(slot));
+            let range = survey.range_starting_at(*defined.unwrap_or(&target))?;
+            let owner = subject.domain.owner.get(range).copied().flatten()?;
+            let is_entry = subject.domain.functions[owner as usize].range == range;
+            row_of_range(range).filter(|_| is_entry)
+        };
         let mut found: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
-        for branch in survey
-            .branches
-            .iter()
-            .filter(|b| b.kind == BranchKind::Call)
-        {
+        for branch in &survey.branches {
             let Some(caller) = row_of_range(branch.range as usize) else {
                 continue;
             };
-            let callee = survey
-                .range_starting_at(branch.target)
-                .and_then(row_of_range)
-                .or_else(|| survey.plt.get(&branch.target).copied().and_then(import));
+            let own = entered(branch.target);
+            let callee = match branch.kind {
+                BranchKind::Call => own
+                    .or_else(|| {
+                        survey
+                            .range_starting_at(branch.target)
+                            .and_then(row_of_range)
+                    })
+                    .or_else(|| survey.plt.get(&branch.target).copied().and_then(import))
+                    .unwrap_or(u32::MAX),
+                // To its own beginning it loops.
+                BranchKind::Jump | BranchKind::Conditional => match own {
+                    Some(callee) if callee != caller => callee,
+                    _ => continue,
+                },
+                BranchKind::Table => continue,
+            };
             let return_address = branch.from + u64::from(branch.length);
-            found.insert(return_address, (caller, callee.unwrap_or(u32::MAX)));
+            found.insert(return_address, (caller, callee));
         }
         for (return_address, range) in &survey.indirect_calls {
             if let Some(caller) = row_of_range(*range as usize) {
@@ -584,8 +602,25 @@ impl<'a> Builder<'a> {
                 callee,
             })
             .collect();
+        let by_code = survey.takers.iter().map(|(address, range)| {
+            let taker = row_of_range(*range as usize)?;
+            Some((taker, entered(*address)?))
+        });
+        let by_data = survey.pointers.iter().map(|address| {
+            let callee = entered(*address)?;
+            Some((callee, callee))
+        });
+        let mut takers: Vec<(u32, u32)> = by_code.chain(by_data).flatten().collect();
+        takers.sort_unstable();
+        takers.dedup();
+        let takers = takers.into_iter().map(|(caller, callee)| CallSiteRow {
+            return_address: 0,
+            caller,
+            callee,
+        });
+        self.call_sites.extend(takers);
         self.call_sites
-            .sort_unstable_by_key(|row| row.return_address);
+            .sort_by_key(|row| (row.return_address, row.caller, row.callee));
     }
 
     /// The entries of a library that run a routine, each address once: those that have one for their

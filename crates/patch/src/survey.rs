@@ -83,6 +83,8 @@ pub(crate) struct Survey<'a> {
     pub exported: Vec<u64>,
     /// Starts of ranges whose address instructions take, sorted.
     pub taken: Vec<u64>,
+    /// The same with the ranges of those instructions: (start, range), sorted.
+    pub takers: Vec<(u64, u32)>,
     /// Other addresses in code that instructions take, sorted: labels.
     pub labels: Vec<u64>,
     /// Where execution may leave a function, by address.
@@ -112,6 +114,7 @@ impl<'a> Survey<'a> {
             symbols: Vec::new(),
             exported: Vec::new(),
             taken: Vec::new(),
+            takers: Vec::new(),
             labels: Vec::new(),
             ways_out: Vec::new(),
             flag_users: FxHashSet::default(),
@@ -181,6 +184,8 @@ impl<'a> Survey<'a> {
             list.sort_unstable();
             list.dedup();
         }
+        survey.takers.sort_unstable();
+        survey.takers.dedup();
         survey
     }
 
@@ -209,7 +214,7 @@ impl<'a> Survey<'a> {
                 self.bodies[index].undecodable = Some(instruction.ip());
                 break;
             }
-            self.take_addresses(image, &instruction, &mut tables.mentioned);
+            self.take_addresses(image, &instruction, at, &mut tables.mentioned);
             self.bodies[index].leaves |= leaves(&instruction, &range);
             let bounds = (range.address, range.end());
             let (way_out, flag_use) =
@@ -269,13 +274,14 @@ impl<'a> Survey<'a> {
         &mut self,
         image: &Image<'a>,
         instruction: &Instruction,
+        range: u32,
         mentioned: &mut Vec<u64>,
     ) {
         if instruction.is_ip_rel_memory_operand() {
             let address = instruction.ip_rel_memory_address();
             if instruction.code() == Code::Lea_r64_m {
                 if image.is_code(address) {
-                    self.take_address(address);
+                    self.take_address(address, range);
                 } else {
                     mentioned.push(address);
                 }
@@ -295,16 +301,17 @@ impl<'a> Survey<'a> {
                 ) {
                     let address = instruction.immediate(operand);
                     if image.is_code(address) {
-                        self.take_address(address);
+                        self.take_address(address, range);
                     }
                 }
             }
         }
     }
 
-    fn take_address(&mut self, address: u64) {
+    fn take_address(&mut self, address: u64, range: u32) {
         if self.range_starting_at(address).is_some() {
             self.taken.push(address);
+            self.takers.push((address, range));
         } else {
             self.labels.push(address);
         }

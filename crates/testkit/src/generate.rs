@@ -210,6 +210,7 @@ pub fn run(traces: Vec<Vec<Event>>) -> Run {
         imported: false,
         source: None,
         calls: Vec::new(),
+        code: lockstep_trace::Code::default(),
     });
     let named = |(events, rank)| Thread::from_events(TraceName::new(rank, 0), events);
     let threads = traces.into_iter().zip(0..).map(named);

@@ -1,6 +1,7 @@
 //! The functions of a run: names from the plans of its images, source lines from what the recorder
 //! stored beside them. Each identity (image, linkage name) once, whatever process it is in.
 
+use crate::code::Code;
 use crate::container::ImageFact;
 use crate::map::Folder;
 use crate::model::{Function, FunctionId, Refused, SourceLine};
@@ -198,6 +199,14 @@ impl<'a> Catalogue<'a> {
             };
             sites.insert(row.return_address, site);
         }
+        for (id, code) in Code::of_image(&plan, of_row) {
+            // Of two builds in one run nobody knows which it is of: the first will do.
+            if let Some(function) = self.functions.get_mut(id.0 as usize)
+                && function.code == Code::default()
+            {
+                function.code = code;
+            }
+        }
         let refused = plan
             .refusals()
             .map(|row| RefusalRow {
@@ -266,6 +275,7 @@ impl<'a> Catalogue<'a> {
                 imported,
                 source,
                 calls: Vec::new(),
+                code: Code::default(),
             });
         } else if let Some(function) = self.functions.get_mut(id.0 as usize) {
             function.source = function.source.take().or(source);

@@ -27,6 +27,7 @@
 
 mod arguments;
 mod catalogue;
+mod code;
 mod communicators;
 mod container;
 mod ends;
@@ -65,6 +66,7 @@ mod pack_tests;
 mod writer;
 
 pub use arguments::{Annotated, Argument, Arguments, Buffer, Handle, Lap, Value};
+pub use code::Code;
 pub use communicators::{
     Communicator, CommunicatorId, Communicators, EventsMark, EventsOf, Following, Group,
     HandlesMark, Meaning, Members, Origin, Peer, RecordKey, Resolved, ResolvedEvents, Resolver,
@@ -73,7 +75,9 @@ pub use communicators::{
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use live::Live;
-pub use lockstep_binary::{base_name, brief, c_name, fold_long, fold_templates, is_standard};
+pub use lockstep_binary::{
+    base_name, brief, c_name, fold_long, fold_templates, is_standard, original_name,
+};
 /// What is known of MPI functions: kinds of parameters.
 pub use lockstep_format::mpi;
 pub use model::{

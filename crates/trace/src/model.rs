@@ -1,6 +1,7 @@
 //! What a run is, once opened.
 
 use crate::arguments::Source;
+use crate::code::Code;
 use crate::error::Error;
 use crate::frames::Frames;
 use crate::inferred::Told;
@@ -65,6 +66,8 @@ pub struct Function {
     pub source: Option<SourceLine>,
     /// Direct calls that this function makes: callee and line, as far as known.
     pub calls: Vec<(FunctionId, SourceLine)>,
+    /// What its code could call, known or not from which line.
+    pub code: Code,
 }
 
 /// An opened run.

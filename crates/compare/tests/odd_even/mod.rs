@@ -59,6 +59,7 @@ pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
                     line,
                 }),
                 calls: Vec::new(),
+                code: lockstep_trace::Code::default(),
             })
             .collect(),
         processes: traces

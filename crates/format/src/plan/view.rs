@@ -223,7 +223,7 @@ impl<'a> Plan<'a> {
                 return Err(PlanError::Row(section::EXPORTS, index));
             }
         }
-        for (index, site) in self.call_sites().enumerate() {
+        for (index, site) in self.calls_and_takers().enumerate() {
             if !known(site.caller) || !(site.callee == u32::MAX || known(site.callee)) {
                 return Err(PlanError::Row(section::CALL_SITES, index));
             }
@@ -373,8 +373,20 @@ impl<'a> Plan<'a> {
             })
     }
 
-    /// The direct calls in the text, by return address.
+    /// The calls in the text and the jumps to other functions, by the address behind them.
     pub fn call_sites(&self) -> impl Iterator<Item = CallSite> + use<'a> {
+        self.calls_and_takers()
+            .filter(|site| site.return_address != 0)
+    }
+
+    /// Functions whose addresses are taken, each behind the function that takes it; behind itself where data has it.
+    pub fn takers(&self) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+        self.calls_and_takers()
+            .filter(|site| site.return_address == 0)
+            .map(|site| (site.caller, site.callee))
+    }
+
+    fn calls_and_takers(&self) -> impl Iterator<Item = CallSite> + use<'a> {
         self.rows::<{ call_site::SIZE }>(section::CALL_SITES)
             .map(|row| CallSite {
                 return_address: u64_at(row, call_site::RETURN).unwrap_or(0),
