@@ -40,6 +40,8 @@
 //   lapses periods         or one that is not closed to a ring
 //   lapses last            MPI_Put behind the last fence, and errors are returned
 //   lapses nobody          MPI_Reduce to nobody, and errors are returned
+//   lapses ends            what is put is not of the target's type, and errors are returned
+//   lapses nofile          a file is read that could not be opened
 //   lapses unfinalized     no MPI_Finalize
 //   lapses fine            all of these things done right
 //   lapses late            MPI_Barrier after MPI_Finalize
@@ -637,6 +639,34 @@ static void anybodys(void) {
   }
 }
 
+// An attribute's: what a library made may be freed by MPI_Finalize.
+static int free_it(MPI_Comm of, int key, void *made, void *more) {
+  (void)of, (void)key, (void)more;
+  return MPI_Comm_free(made);
+}
+
+static void freed_at_the_end(void) {
+  static MPI_Comm made;
+  int key;
+  MPI_Comm_dup(MPI_COMM_WORLD, &made);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, free_it, &key, NULL);
+  MPI_Comm_set_attr(MPI_COMM_SELF, key, &made);
+  MPI_Comm_free_keyval(&key);
+}
+
+// Between the even and the odd ranks each side may send another count, and who is no root says nothing of it.
+static void two_groups(void) {
+  int mine = rank % 2 ? 3 : 2, theirs = rank % 2 ? 2 : 3, all[8];
+  int root = rank % 2 ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  MPI_Comm half, between;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 8, &between);
+  MPI_Allgather(value, mine, MPI_INT, all, theirs, MPI_INT, between);
+  MPI_Bcast(value, rank == 2 ? 0 : 4, rank == 2 ? MPI_BYTE : MPI_INT, root, between);
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&half);
+}
+
 static void fine(void) {
   MPI_Comm copy;
   MPI_Request request;
@@ -662,6 +692,8 @@ static void fine(void) {
   matched();
   either();
   expose(1);
+  freed_at_the_end();
+  two_groups();
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
   if (rank == 0) {
     // Whose message it was decides whom it asks for the rest.
@@ -724,6 +756,22 @@ static void direction(void) {
 static void nobody(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Reduce(value, &value[1], 1, MPI_INT, MPI_SUM, MPI_PROC_NULL, MPI_COMM_WORLD);
+}
+
+static void ends(void) {
+  MPI_Win window;
+  MPI_Win_create(value, sizeof value, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN);
+  MPI_Win_fence(0, window);
+  if (rank == 0) MPI_Put(value, 2, MPI_INT, 1, 0, 1, MPI_DOUBLE, window); // unlike
+  MPI_Win_fence(0, window);
+  MPI_Win_free(&window);
+}
+
+static void nofile(void) {
+  MPI_File file;
+  MPI_File_open(MPI_COMM_WORLD, "/no/such/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
+  MPI_File_read_at(file, 0, value, 1, MPI_INT, &status);
 }
 
 static void copied(void) {
@@ -840,7 +888,8 @@ static const struct {
     {"direction", direction}, {"unclosed", unclosed},
     {"given_up", given_up},   {"unmade", unmade},
     {"omitted", omitted},     {"misnumbered", misnumbered},
-    {"last", last},
+    {"last", last},           {"ends", ends},
+    {"nofile", nofile},
 };
 
 int main(int argc, char **argv) {

@@ -165,6 +165,14 @@ const QUIET: &[Case] = &[
         "nobody",
         "ranks 0-3 called MPI_Reduce at lapses.c:@MPI_SUM, MPI_PROC_NULL@ with root MPI_PROC_NULL",
     ),
+    (
+        "ends",
+        "rank 0 called MPI_Put at lapses.c:@// unlike@ with 2 MPI_INT for 1 MPI_DOUBLE of the target",
+    ),
+    (
+        "nofile",
+        "ranks 0-3 called MPI_File_read_at at lapses.c:@MPI_File_read_at(@ with MPI_FILE_NULL",
+    ),
 ];
 
 /// What MPICH notices.
