@@ -8,6 +8,7 @@ use lockstep_progress::{Follower, Kind, Progress, Standing, Watch};
 use lockstep_record::Watcher;
 use lockstep_trace::{EndKind, Live, Process, ranges};
 use rustix::param::clock_ticks_per_second;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,7 @@ pub struct Hang {
     next: Instant,
     /// When one that is quiet was looked at last.
     looked: Instant,
-    said: Option<String>,
+    said: BTreeSet<String>,
     /// Since the run became quiet: when that was, and the processor time that its processes had taken.
     quiet: Option<(Instant, Duration)>,
     /// Whether the command was ended for it.
@@ -94,7 +95,7 @@ impl Hang {
             reading: None,
             next: now,
             looked: now,
-            said: None,
+            said: BTreeSet::new(),
             quiet: None,
             stopped: false,
         }
@@ -104,7 +105,7 @@ impl Hang {
     fn say(&mut self, sentence: String, spots: &str) {
         let seconds = self.began.elapsed().as_secs_f64();
         output::complain(&format!("after {seconds:.1} s: {sentence}{spots}"));
-        self.said = Some(sentence);
+        self.said.insert(sentence);
     }
 
     /// Whether it is time to read the run: it has become quiet, or it is busy and was not read lately.
@@ -118,7 +119,7 @@ impl Hang {
         let is_read = self.reading.as_ref().is_some_and(|it| it.events == events);
         // Twice at the same events, and then until something was said.
         self.events.1.elapsed() >= QUIET
-            && (!is_read || self.said.is_none() && self.looked.elapsed() >= QUIET)
+            && (!is_read || self.said.is_empty() && self.looked.elapsed() >= QUIET)
     }
 
     /// What is found in the run. As long as nobody makes an event or ends, that is what was found before: a long
@@ -183,7 +184,7 @@ impl Watcher for Hang {
             && busy
             && let Some(unseen) = found.unseen()
         {
-            if self.said.is_none() {
+            if self.said.is_empty() {
                 let seconds = quiet.as_secs();
                 let sentence =
                     format!("no hang is seen, and nothing was recorded for {seconds} s: {unseen}");
@@ -199,9 +200,9 @@ impl Watcher for Hang {
         }
         found.settle(standing);
         found.verdict.push_str(&stopped(&there));
-        // What grows with time is said once.
-        let is_known = matches!(standing, Standing::Silent(_)) && self.said.is_some();
-        if is_known || self.said.as_ref() == Some(&found.verdict) {
+        // What grows with time is said once, and nothing again: a loop is within what it calls at one look, and not at the next.
+        let is_known = matches!(standing, Standing::Silent(_)) && !self.said.is_empty();
+        if is_known || self.said.contains(&found.verdict) {
             return None;
         }
         let spots = match standing {
