@@ -769,7 +769,7 @@ static void ends(void) {
 }
 
 static void nofile(void) {
-  MPI_File file;
+  MPI_File file = MPI_FILE_NULL;
   MPI_File_open(MPI_COMM_WORLD, "/no/such/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
   MPI_File_read_at(file, 0, value, 1, MPI_INT, &status);
 }

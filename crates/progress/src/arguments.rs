@@ -107,7 +107,10 @@ fn argument((base, event): (&str, &Resolved), it: &Argument, meaning: &Meaning) 
             (it.name == "sendtag" || is_send).then(|| format!("{} MPI_ANY_TAG", it.name))
         }
         (Value::Handle(handle), kind) => {
-            let name = handle.name.as_deref()?;
+            // MPICH's is no pointer to anything, and has no name.
+            let no_file = matches!(kind, Kind::File | Kind::FileAt) && handle.raw == 0;
+            let name = handle.name.as_deref();
+            let name = name.or(no_file.then_some("MPI_FILE_NULL"))?;
             let is_null = match kind {
                 Kind::Comm | Kind::CommAt => name == "MPI_COMM_NULL",
                 Kind::Datatype | Kind::DatatypeAt => name == "MPI_DATATYPE_NULL",

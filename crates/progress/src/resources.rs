@@ -94,10 +94,10 @@ impl Resource {
     }
 }
 
-/// What is no name of the standard: an object's handle, or the number of a key.
+/// What is no name of the standard: an object's handle, or the number of a key. A file that could not be opened has none.
 fn handle(value: &Value) -> Option<i64> {
     match value {
-        Value::Handle(handle) => handle.name.is_none().then_some(handle.raw),
+        Value::Handle(handle) => (handle.name.is_none() && handle.raw != 0).then_some(handle.raw),
         Value::Number(number) => Some(*number),
         _ => None,
     }
