@@ -44,8 +44,9 @@ pub const FIRST: u32 = 16;
 pub const LATER: u32 = 4;
 /// After so many runs, one behind the other, that only their time limit ended, no other is made.
 const SLOW: u32 = 3;
-/// Plans of runs by delays alone, on all processors: with these, all tests together are run.
-const DELAYED: [u32; 4] = [6, 16, 26, 36];
+/// Plans of runs by delays alone, on all processors: with these, all tests together are run. And by how many bits delays are
+/// longer, and fewer: on a busy machine it takes a while until another thread gets to run.
+const DELAYED: [(u32, u32); 4] = [(6, 0), (16, 1), (26, 2), (36, 4)];
 /// None begins later than this after the run did.
 pub const TRYING: Duration = Duration::from_secs(2);
 
@@ -316,13 +317,17 @@ impl Subject<'_> {
             let is_same = |it: &Run| is_fault(it) && it.execution.output.failed_tests == failed;
             run = self.calm(options)?.filter(is_same);
         }
+        // What is over in a moment is tried as often on a busy machine, where a moment is longer.
+        let is_short = began.elapsed() < TRYING / 4;
         let steer = self.symbols.offsets(&is_parallel);
         if run.is_none() && !steer.is_empty() && options.delays != Some(0) {
-            for number in DELAYED {
-                if began.elapsed() > TRYING {
+            for (number, longer) in DELAYED {
+                if began.elapsed() > TRYING && !is_short {
                     break;
                 }
                 let mut plan = plan(self.seed(options.seed), number, options.delays);
+                plan.policy.longest <<= longer;
+                plan.policy.chance >>= longer;
                 plan.steer.clone_from(&steer);
                 run = match self.run(1, plan, options) {
                     Err(LaunchError::Interrupted(_)) => None,
