@@ -318,7 +318,7 @@ impl Subject<'_> {
             run = self.calm(options)?.filter(is_same);
         }
         // What is over in a moment is tried as often on a busy machine, where a moment is longer.
-        let is_short = began.elapsed() < TRYING / 4;
+        let is_short = began.elapsed() < TRYING / 2;
         let steer = self.symbols.offsets(&is_parallel);
         if run.is_none() && !steer.is_empty() && options.delays != Some(0) {
             for (number, longer) in DELAYED {
