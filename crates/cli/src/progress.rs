@@ -207,9 +207,8 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
     if !found.waiting.waits.is_empty() {
         writeln!(out)?;
         writeln!(out, "WAITS")?;
-        for (who, why) in found.reasons() {
-            let verb = if who.len() == 1 { "waits" } else { "wait" };
-            writeln!(out, "  {} {verb} {why}", found.who(&who))?;
+        for wait in found.waits_told() {
+            writeln!(out, "  {wait}")?;
         }
     }
     for cause in &found.causes {

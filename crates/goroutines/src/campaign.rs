@@ -47,7 +47,7 @@ const SLOW: u32 = 3;
 /// Plans of runs by delays alone, on all processors: with these, all tests together are run. And by how many bits delays are
 /// longer, and fewer: on a busy machine it takes a while until another thread gets to run.
 const DELAYED: [(u32, u32); 4] = [(6, 0), (16, 1), (26, 2), (36, 4)];
-/// None begins later than this after the run did.
+/// None begins later than this after the run did, but for those of [`DELAYED`] where an undisturbed run takes less than half of it.
 pub const TRYING: Duration = Duration::from_secs(2);
 
 /// What is run.

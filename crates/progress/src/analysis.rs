@@ -538,6 +538,16 @@ impl Progress {
         wait_words::reason(self, wait)
     }
 
+    /// [`Self::reasons`] in sentences: `ranks 0-1 wait for a message from rank 3 with tag 7`.
+    #[must_use]
+    pub fn waits_told(&self) -> Vec<String> {
+        let told = |(who, why): (Vec<u32>, String)| {
+            let verb = if who.len() == 1 { "waits" } else { "wait" };
+            format!("{} {verb} {why}", self.who(&who))
+        };
+        self.reasons().into_iter().map(told).collect()
+    }
+
     /// What tasks wait for, those that wait for the same together.
     #[must_use]
     pub fn reasons(&self) -> Vec<(Vec<u32>, String)> {

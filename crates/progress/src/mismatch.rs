@@ -1,5 +1,6 @@
 //! Collective operations that do not fit: the members of a communicator do not call the same.
 
+use crate::call::stem;
 use crate::matching::{Matching, PartId};
 use crate::message::{
     Amount, Collective, CommunicatorId, Conversation, Membership, PartKind, Role,
@@ -88,7 +89,11 @@ pub fn mismatches(
             }),
             (Aspect::Size, |it| {
                 let datatype = it.size.datatype.as_ref().filter(|_| matters(it))?;
-                it.size.count.map(|count| format!("{count} {datatype}"))
+                Some(match it.size.count? {
+                    // Nothing is nothing, of whatever type.
+                    0 => "no elements".to_owned(),
+                    count => format!("{count} {datatype}"),
+                })
             }),
             (Aspect::Terms, |it| {
                 it.terms.as_ref().map(ToString::to_string)
@@ -109,10 +114,7 @@ pub fn mismatches(
                     .find(|it| it.len() > 1)?,
                 _ => sides(&shares, say),
             };
-            // Nothing is nothing, of whatever type.
-            let is_nothing =
-                aspect == Aspect::Size && sides.iter().all(|it| it.0.starts_with("0 "));
-            (sides.len() > 1 && !is_nothing).then_some((aspect, sides))
+            (sides.len() > 1).then_some((aspect, sides))
         });
         let differing = differing.or_else(|| Some((Aspect::Size, unequal(&shares)?)));
         let differing = differing.or_else(|| {
@@ -140,8 +142,11 @@ fn matters(share: &Collective) -> bool {
 
 /// Whether between two groups the members of each have to say the same size, and need not say that of the other group.
 fn is_by_group(share: &Collective) -> bool {
-    let ends = ["llgather", "lltoall", "educe_scatter_block"];
-    ends.iter().any(|end| share.name.ends_with(end))
+    let base = share.name.strip_prefix("MPI_").unwrap_or(&share.name);
+    matches!(
+        stem(base).0.as_str(),
+        "allgather" | "alltoall" | "reduce_scatter_block"
+    )
 }
 
 /// What was said in one of two groups.

@@ -103,37 +103,36 @@ fn handle(value: &Value) -> Option<i64> {
     }
 }
 
+/// Those among the arguments of a call.
+fn handles(event: &Resolved) -> impl Iterator<Item = i64> {
+    let arguments = event.annotated.arguments.iter();
+    let values = arguments.flat_map(|it| it.iter().map(|it| &it.value));
+    values.filter_map(handle)
+}
+
 impl Resources {
     /// A call begins: it may free something.
     pub(crate) fn call(&mut self, base: &str, event: &Resolved) {
         let Some(resource) = Resource::freed_by(base) else {
             return;
         };
-        let Some(arguments) = event.annotated.arguments.as_deref() else {
+        if event.annotated.arguments.is_none() {
             // It frees one of them, who knows which.
             self.held.retain(|it| it.resource != resource);
-            return;
-        };
-        for argument in arguments {
-            if let Some(handle) = handle(&argument.value) {
-                self.free((resource, handle));
-            }
+        }
+        for handle in handles(event) {
+            self.free((resource, handle));
         }
     }
 
     /// A call begins within another: the delete function of an attribute, say, or the library's own call, which frees nothing of the
     /// program's.
     pub(crate) fn called_back(&mut self, base: &str, event: &Resolved) {
-        let (Some(resource), Some(arguments)) = (
-            Resource::freed_by(base),
-            event.annotated.arguments.as_deref(),
-        ) else {
+        let Some(resource) = Resource::freed_by(base) else {
             return;
         };
-        for argument in arguments {
-            if let Some(handle) = handle(&argument.value)
-                && self.holds((resource, handle))
-            {
+        for handle in handles(event) {
+            if self.holds((resource, handle)) {
                 self.free((resource, handle));
             }
         }

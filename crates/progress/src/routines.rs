@@ -18,19 +18,15 @@ impl Routines {
             name.starts_with("MPI_").then(|| Arc::from(name))
         };
         let imported = run.functions.iter().filter(|it| it.imported);
-        let imported: FxHashSet<&str> = imported.map(|it| it.linkage.as_str()).collect();
-        let stands_for = |linkage: &str| {
-            [format!("P{linkage}"), format!("p{linkage}")]
-                .iter()
-                .any(|it| imported.contains(it.as_str()))
-        };
-        let is_own = |it: &Function| !it.imported && stands_for(&it.linkage);
-        let functions = run.functions.iter();
-        Self(
-            functions
-                .map(|it| name(&it.linkage).filter(|_| !is_own(it)))
-                .collect(),
-        )
+        let profiled: FxHashSet<&str> = imported
+            .filter_map(|it| it.linkage.strip_prefix(['P', 'p']))
+            .collect();
+        let wraps = |it: &Function| !it.imported && profiled.contains(it.linkage.as_str());
+        let names = run.functions.iter().map(|it| match wraps(it) {
+            true => None,
+            false => name(&it.linkage),
+        });
+        Self(names.collect())
     }
 
     pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {

@@ -422,11 +422,10 @@ pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
     if !there.is_empty() {
         text.push_str(&format!(": {there}"));
     }
-    let reasons = progress.reasons();
-    if reasons.len() <= MOST_CLAUSES {
-        for (who, why) in reasons {
-            let verb = if who.len() == 1 { "waits" } else { "wait" };
-            text.push_str(&format!("; {} {verb} {why}", self::who(progress, &who)));
+    let waits = progress.waits_told();
+    if waits.len() <= MOST_CLAUSES {
+        for wait in waits {
+            text.push_str(&format!("; {wait}"));
         }
     }
     let wrong = progress.loose.iter().find(|it| it.end.may_end_it());

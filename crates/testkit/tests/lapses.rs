@@ -276,6 +276,27 @@ fn all_that_is_not_freed_and_nothing_else() {
     }
 }
 
+/// What its wrappers receive is received.
+#[test]
+fn a_program_s_own_layer_around_mpi_is_looked_through() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("profiled");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let told = |how| {
+            mpi.record(&scratch, "profiled.c", 2, how)
+                .json(&["progress"])
+        };
+        let fine = told("fine");
+        assert_eq!(fine["loose_ends"], serde_json::json!([]), "{fine:#}");
+        let lacks = told("unreceived");
+        let says = with_lines(
+            "profiled.c",
+            "rank 0 sent rank 1 a message with tag 3 (MPI_Send at profiled.c:@MPI_Send(@) that was never received",
+        );
+        assert_eq!(lacks["loose_ends"], serde_json::json!([says]), "{lacks:#}");
+    }
+}
+
 /// Open MPI says in the status of a receive that was cancelled that it had no message; MPICH's status does not tell, so that
 /// the send could have been received.
 #[test]
