@@ -400,7 +400,7 @@ impl Function {
             _ => 0,
         };
         let words = self.parameters.split(' ').chain(self.more.split(' '));
-        let describes = self.describes;
+        let (describes, is_large) = (self.describes, self.is_large);
         words
             .filter_map(|word| word.split_once(':'))
             .skip(skipped)
@@ -409,6 +409,8 @@ impl Function {
                 name,
                 kind: match Kind::of(kind.bytes().next().unwrap_or(b'.')) {
                     Kind::Buffer if describes => Kind::Ignored,
+                    // Their elements have 64 bits.
+                    Kind::Shares | Kind::Places | Kind::Ints if is_large => Kind::Ignored,
                     kind => kind,
                 },
                 position,

@@ -357,6 +357,11 @@ impl Buffers {
         self.running.retain(|_, it| it.window != Some(window));
     }
 
+    /// How many buffers are in use.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
     /// Numbers of parts, once the first of them, which are complete, are left out.
     pub fn leave_out(&mut self, first: usize) {
         let is_kept = |it: &Running| it.parts.is_empty() || it.parts.iter().any(|it| *it >= first);

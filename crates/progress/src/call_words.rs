@@ -1,9 +1,10 @@
 //! Calls that do not fit each other, or fit by luck, in words.
 
 use crate::analysis::Facts;
+use crate::loose::LooseEnd;
 use crate::message::{Conversation, PartKind, Shape};
 use crate::mismatch::{Aspect, Mismatch};
-use crate::races::{Doubt, Race};
+use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
 use crate::verdict::{file, group_of, telling, who};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +44,7 @@ pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
 }
 
 /// `rank 0 in MPI_Recv from anybody at a.c:9 took a message of rank 2 and could have taken that of rank 1, for
-/// which MPI_Recv at a.c:10 would then wait for ever`.
+/// which MPI_Recv at a.c:10 would then wait for ever`; or `of 20 MPI_INT, where it has room for 10 MPI_INT`.
 pub(crate) fn race(facts: &Facts<'_>, race: &Race) -> String {
     let progress = facts.progress;
     let call = |part: usize| raced(facts, race.task, part);
@@ -52,11 +53,16 @@ pub(crate) fn race(facts: &Facts<'_>, race: &Race) -> String {
     let took = race.took.map_or("another message".to_owned(), |it| {
         format!("a message of {}", who(progress, &[it]))
     });
+    let then = match &race.harm {
+        Harm::Starves(part) => format!("for which {} would then wait for ever", call(*part)),
+        Harm::Unfit(LooseEnd::TooLarge { sent, room, .. }) => {
+            format!("of {sent}, where it has room for {room}")
+        }
+        Harm::Unfit(_) => "which does not fit".to_owned(),
+    };
     format!(
-        "{task} in {} from anybody took {took} and could have taken that of {instead}, for which {} would then \
-         wait for ever",
-        call(race.wildcard),
-        call(race.starved)
+        "{task} in {} from anybody took {took} and could have taken that of {instead}, {then}",
+        call(race.wildcard)
     )
 }
 

@@ -11,6 +11,7 @@ use crate::call::{
     names_no_request, probed, requests, stem, tells,
 };
 use crate::datatypes::{Datatypes, Recipe};
+use crate::epochs::Epochs;
 use crate::freed::Suspect;
 use crate::layout::{Layout, Layouts};
 use crate::loose::LooseEnd;
@@ -109,6 +110,20 @@ pub(crate) struct Said {
     /// How things were before it, where turns are looked for.
     before: Option<Before>,
     pub polls: Polls,
+    /// How many calls did what others could notice, or asked for something, or made or freed it.
+    noticed: u64,
+}
+
+/// What calls that nobody could notice leave as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rest {
+    noticed: u64,
+    operations: usize,
+    parts: usize,
+    marks: Marks,
+    epochs: Option<Epochs>,
+    accesses: (usize, usize),
+    buffers: usize,
 }
 
 /// A call that returned.
@@ -167,6 +182,27 @@ impl Said {
             open: None,
             before: None,
             polls: Polls::default(),
+            noticed: 0,
+        }
+    }
+
+    /// How it stands, but for how often others were heard of: where two are equal, nothing that came between them changed
+    /// what follows, and may come again and again.
+    pub fn rest(&self, resolver: &Resolver<'_>) -> Rest {
+        let said = &self.conversation;
+        let accesses = said.accesses.as_ref();
+        let marks = self.marks(resolver);
+        Rest {
+            noticed: self.noticed,
+            operations: said.operations.len(),
+            parts: said.parts.len(),
+            marks: Marks {
+                met: (marks.met.0, 0),
+                ..marks
+            },
+            epochs: said.usage.as_ref().map(|it| it.epochs().clone()),
+            accesses: accesses.map_or((0, 0), |it| it.kept()),
+            buffers: self.buffers.running(),
         }
     }
 
@@ -232,9 +268,11 @@ impl Said {
         let stays = open.template.is_some() || open.window_of.is_some() || open.frees.is_some();
         let is_plain = open.asked.is_none() && !stays && open.window.is_none();
         let (has_requests, tells) = (!open.requests.handles.is_empty(), open.tells);
+        let is_quiet = open.asked.is_none() && !stays && !has_requests;
         let operations = self.conversation.operations.len();
         self.returned(Some(run), &event, open);
         let is_noticed = self.conversation.operations.len() == operations;
+        self.noticed += u64::from(is_noticed || !is_quiet);
         Some(Over {
             before: self.before.take()?,
             given,
@@ -785,7 +823,11 @@ impl Said {
             .parts
             .last()
             .is_some_and(|part| part.operation == operation);
-        if is_last && !is_noticed && self.conversation.operations[operation].waits == Waits::No {
+        let Operation { name, waits, .. } = &self.conversation.operations[operation];
+        // What a flush waited for is over.
+        let waits_for_nobody =
+            *waits == Waits::No || *waits == Waits::Unknown && name.starts_with("MPI_Win_");
+        if is_last && !is_noticed && waits_for_nobody {
             self.conversation.operations.pop();
         } else {
             self.polls.forget();

@@ -235,6 +235,12 @@ impl Accesses {
         (self.phase, self.times_heard)
     }
 
+    /// How many accesses are kept, and how many of these are not over.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        let open = self.open.values().flat_map(|parts| parts.values());
+        (self.all.len(), open.map(Vec::len).sum())
+    }
+
     /// A call on a window begins.
     pub(crate) fn call(
         &mut self,

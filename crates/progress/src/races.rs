@@ -1,5 +1,5 @@
 //! Receives from anybody that took one message and could have taken another: where a later receive needs
-//! that one from its sender, the program hangs in runs in which it comes first.
+//! that one from its sender, the program hangs in runs in which it comes first; where there is no room for it, it dies.
 //!
 //! ```text
 //! rank 0: receive from anybody ◄─── rank 2      could have been ◄─── rank 1
@@ -11,17 +11,27 @@
 //!
 //! *Guarantees*: the other message is sent whatever the receive does, also where sends wait for their
 //! receivers; what is told could happen unless the program's way depends on more than that. *Costs*:
-//! O(parts); a replay for each of the first [`MOST`] that may be races. *Not for*: races without such a
-//! receive: taking what comes first is why `MPI_ANY_SOURCE` is there.
+//! O(parts); a replay for each of the first [`MOST`] that may be races. *Not for*: races that do no such
+//! harm: taking what comes first is why `MPI_ANY_SOURCE` is there.
 
+use crate::loose::{LooseEnd, unfit};
 use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Waits};
+use crate::message::{CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, Waits};
 use crate::replay::is_reached;
 use crate::waits::{Waiting, Why};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A receive from anybody that took, or could have taken, what another receive needs.
+/// What comes of it if a receive takes another message than it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Harm {
+    /// This receive, a part of the same task, waits for ever.
+    Starves(usize),
+    /// It does not fit.
+    Unfit(LooseEnd),
+}
+
+/// A receive from anybody that took, or could have taken, what another receive needs, or what does not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Race {
     /// Who receives.
@@ -30,10 +40,10 @@ pub struct Race {
     pub wildcard: usize,
     /// Whose message it took; `None` where that is another that is not known.
     pub took: Option<u32>,
-    /// Whose message the other receive needs.
+    /// Whose message it could have taken.
     pub instead: u32,
-    /// That receive: a part of that task.
-    pub starved: usize,
+    /// What then.
+    pub harm: Harm,
 }
 
 /// Looked at so closely.
@@ -46,13 +56,17 @@ impl Race {
         tasks: &'a BTreeMap<u32, Conversation>,
     ) -> impl Iterator<Item = (TraceName, u64)> + use<'a> {
         let conversation = tasks.get(&self.task);
-        let parts = [self.wildcard, self.starved].into_iter();
+        let starved = match self.harm {
+            Harm::Starves(part) => Some(part),
+            Harm::Unfit(_) => None,
+        };
+        let parts = [self.wildcard].into_iter().chain(starved);
         parts.filter_map(move |part| conversation?.called(part))
     }
 }
 
 /// A receive of a task, by a part of it.
-struct Receive {
+struct Receive<'a> {
     part: usize,
     communicator: CommunicatorId,
     /// The tag asked for.
@@ -60,10 +74,15 @@ struct Receive {
     is_wildcard: bool,
     /// Whose message it took.
     from: Option<u32>,
+    room: &'a Size,
 }
 
 /// The receives of a task that took something, in order, up to the first probe for anybody's messages.
-fn receives(task: u32, conversation: &Conversation, matching: &Matching) -> Vec<Receive> {
+fn receives<'a>(
+    task: u32,
+    conversation: &'a Conversation,
+    matching: &Matching,
+) -> Vec<Receive<'a>> {
     let mut found = Vec::new();
     for (index, part) in conversation.parts.iter().enumerate() {
         match &part.kind {
@@ -74,8 +93,8 @@ fn receives(task: u32, conversation: &Conversation, matching: &Matching) -> Vec<
                 from,
                 tag,
                 communicator,
+                size,
                 wildcard,
-                ..
             } if part.complete => {
                 let partner = matching.partner(PartId { task, part: index });
                 found.push(Receive {
@@ -87,6 +106,7 @@ fn receives(task: u32, conversation: &Conversation, matching: &Matching) -> Vec<
                         Peer::Task(from) => Some(*from),
                         _ => partner.map(|it| it.task),
                     },
+                    room: size,
                 });
             }
             _ => {}
@@ -96,26 +116,28 @@ fn receives(task: u32, conversation: &Conversation, matching: &Matching) -> Vec<
 }
 
 /// A message to a task.
-struct Message {
+struct Message<'a> {
     id: PartId,
     tag: i64,
     communicator: CommunicatorId,
+    size: &'a Size,
     taken_by: Option<usize>,
 }
 
 /// The messages to each task that receives from anybody, by sender, in order.
-fn messages(
-    tasks: &BTreeMap<u32, Conversation>,
+fn messages<'a>(
+    tasks: &'a BTreeMap<u32, Conversation>,
     matching: &Matching,
     to_whom: &BTreeSet<u32>,
-) -> BTreeMap<(u32, u32), Vec<Message>> {
-    let mut found: BTreeMap<(u32, u32), Vec<Message>> = BTreeMap::new();
+) -> BTreeMap<(u32, u32), Vec<Message<'a>>> {
+    let mut found: BTreeMap<(u32, u32), Vec<Message<'a>>> = BTreeMap::new();
     for (&task, conversation) in tasks {
         for (index, part) in conversation.parts.iter().enumerate() {
             if let PartKind::Send {
                 to: Peer::Task(to),
                 tag,
                 communicator,
+                ref size,
                 ..
             } = part.kind
                 && to_whom.contains(&to)
@@ -125,6 +147,7 @@ fn messages(
                     id,
                     tag,
                     communicator,
+                    size,
                     taken_by: matching.partner(id).map(|it| it.part),
                 });
             }
@@ -133,7 +156,7 @@ fn messages(
     found
 }
 
-/// The first race that would end in a deadlock. `None` where there is none.
+/// The first race that would end in a deadlock, or else in a message for which there is no room. `None` where there is none.
 #[must_use]
 pub(crate) fn race(
     tasks: &BTreeMap<u32, Conversation>,
@@ -161,17 +184,20 @@ pub(crate) fn race(
         return None;
     }
     let messages = messages(tasks, matching, &to_whom);
-    let candidates = to_whom.iter().flat_map(|&task| {
-        let receives = receives(task, &tasks[&task], matching);
-        let from = messages.range((task, 0)..=(task, u32::MAX));
-        from.filter_map(move |((_, sender), sent)| {
-            let (race, message) = starving(task, *sender, &receives, sent)?;
-            Some((race, message))
-        })
-        .collect::<Vec<_>>()
-    });
-    candidates
-        .take(MOST)
+    type Look = fn(u32, u32, &[Receive<'_>], &[Message<'_>]) -> Option<(Race, PartId)>;
+    let looks: [Look; 2] = [starving, overflowing];
+    let candidates = |look: Look| {
+        let messages = &messages;
+        let of_task = move |&task: &u32| {
+            let receives = receives(task, &tasks[&task], matching);
+            let from = messages.range((task, 0)..=(task, u32::MAX));
+            from.filter_map(move |((_, sender), sent)| look(task, *sender, &receives, sent))
+        };
+        to_whom.iter().flat_map(of_task).take(MOST)
+    };
+    looks
+        .into_iter()
+        .flat_map(candidates)
         .find(|(race, message)| {
             let conversation = &tasks[&race.task];
             let completes = completes(conversation, race.wildcard);
@@ -200,10 +226,10 @@ fn completes(conversation: &Conversation, part: usize) -> Option<usize> {
 fn starving(
     task: u32,
     sender: u32,
-    receives: &[Receive],
-    sent: &[Message],
+    receives: &[Receive<'_>],
+    sent: &[Message<'_>],
 ) -> Option<(Race, PartId)> {
-    let named = |it: &&Receive| !it.is_wildcard && it.from == Some(sender);
+    let named = |it: &&Receive<'_>| !it.is_wildcard && it.from == Some(sender);
     let mut told_of: BTreeSet<u32> = BTreeSet::new();
     for (at, wildcard) in receives.iter().enumerate() {
         if !wildcard.is_wildcard {
@@ -213,7 +239,7 @@ fn starving(
         if told_of.contains(&sender) {
             return None;
         }
-        let is_fit = |it: &&Message| {
+        let is_fit = |it: &&Message<'_>| {
             it.communicator == wildcard.communicator
                 && wildcard.tag.is_none_or(|tag| tag == it.tag)
                 && it.taken_by.is_none_or(|by| by > wildcard.part)
@@ -221,7 +247,7 @@ fn starving(
         let Some(message) = sent.iter().find(is_fit) else {
             continue;
         };
-        let needs = |it: &&Receive| named(it) && Some(it.part) == message.taken_by;
+        let needs = |it: &&Receive<'_>| named(it) && Some(it.part) == message.taken_by;
         let later = &receives[at + 1..];
         let Some(starved) = later.iter().find(needs) else {
             continue;
@@ -234,7 +260,7 @@ fn starving(
         {
             continue;
         }
-        let alike = |it: &&Message| {
+        let alike = |it: &&Message<'_>| {
             it.communicator == message.communicator
                 && it.tag == message.tag
                 && it.taken_by.is_none_or(|by| by > wildcard.part)
@@ -252,9 +278,46 @@ fn starving(
             wildcard: wildcard.part,
             took: wildcard.from,
             instead: sender,
-            starved: starved.part,
+            harm: Harm::Starves(starved.part),
         };
         return Some((race, message.id));
+    }
+    None
+}
+
+/// A receive from anybody that could have taken a message from this sender for which it has no room, and that message.
+fn overflowing(
+    task: u32,
+    sender: u32,
+    receives: &[Receive<'_>],
+    sent: &[Message<'_>],
+) -> Option<(Race, PartId)> {
+    for wildcard in receives.iter().filter(|it| it.is_wildcard) {
+        if wildcard.from.is_none_or(|from| from == sender) {
+            return None;
+        }
+        let is_fit = |it: &&Message<'_>| {
+            it.communicator == wildcard.communicator
+                && wildcard.tag.is_none_or(|tag| tag == it.tag)
+                && it.taken_by.is_none_or(|by| by > wildcard.part)
+        };
+        // That of another type may be an answer to what it got.
+        let unfit = |it: &Message<'_>| {
+            let end = unfit(it.size, wildcard.room, task)?;
+            matches!(end, LooseEnd::TooLarge { .. }).then_some(end)
+        };
+        if let Some(message) = sent.iter().find(is_fit)
+            && let Some(end) = unfit(message)
+        {
+            let race = Race {
+                task,
+                wildcard: wildcard.part,
+                took: wildcard.from,
+                instead: sender,
+                harm: Harm::Unfit(end),
+            };
+            return Some((race, message.id));
+        }
     }
     None
 }
@@ -302,7 +365,7 @@ pub(crate) fn steals(
                 wildcard,
                 took: Some(wait.to),
                 instead: wait.to,
-                starved,
+                harm: Harm::Starves(starved),
             });
         }
     }

@@ -1,6 +1,7 @@
+use crate::loose::LooseEnd;
 use crate::message_tests::{Job, receive, send};
-use crate::races::{Doubt, Race, doubts, race, steals};
-use crate::{Conversation, Matching, Mode, PartKind, Peer, State, Waiting, Wildcard};
+use crate::races::{Doubt, Harm, Race, doubts, race, steals};
+use crate::{Conversation, Matching, Mode, PartKind, Peer, Size, State, Waiting, Wildcard};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -44,7 +45,10 @@ fn found(receives: Vec<PartKind>, messages: [usize; 2]) -> Option<Race> {
 #[test]
 fn a_receive_from_anybody_could_have_taken_what_is_needed() {
     let race = found(vec![took(2, 3), named(1, 3)], [1, 1]).expect("a race");
-    assert_eq!((race.task, race.wildcard, race.starved), (0, 0, 1));
+    assert_eq!(
+        (race.task, race.wildcard, race.harm),
+        (0, 0, Harm::Starves(1))
+    );
     assert_eq!((race.took, race.instead), (Some(2), 1));
 }
 
@@ -74,6 +78,39 @@ fn a_message_that_is_sent_for_the_first_one_comes_after_it() {
         .call(1, "MPI_Send", vec![send(0, 3, Mode::Standard)], true)
         .call(2, "MPI_Send", vec![send(0, 3, Mode::Standard)], true);
     assert_eq!(race(&job.0, &job.members(), &Matching::new(&job.0)), None);
+}
+
+/// As many numbers are sent, or as many fit.
+fn numbers(mut kind: PartKind, count: i64) -> PartKind {
+    if let PartKind::Send { size, .. } | PartKind::Receive { size, .. } = &mut kind {
+        *size = Size {
+            count: Some(count),
+            datatype: Some("MPI_INT".into()),
+        };
+    }
+    kind
+}
+
+#[test]
+fn a_receive_from_anybody_could_have_taken_what_does_not_fit() {
+    // Task 0 has room for so many, first and then; 1 sends 10, and 2 sends 20.
+    let found = |room: [i64; 2], from: [u32; 2]| {
+        let mut job = Job::default();
+        for (room, from) in room.into_iter().zip(from) {
+            job.call(0, "MPI_Recv", vec![numbers(took(from, 3), room)], true);
+        }
+        for (task, many) in [(1, 10), (2, 20)] {
+            let sent = numbers(send(0, 3, Mode::Standard), many);
+            job.call(task, "MPI_Send", vec![sent], true);
+        }
+        race(&job.0, &job.members(), &Matching::new(&job.0))
+    };
+    let race = found([10, 20], [1, 2]).expect("a race");
+    assert_eq!((race.wildcard, race.took, race.instead), (0, Some(1), 2));
+    assert!(matches!(race.harm, Harm::Unfit(LooseEnd::TooLarge { .. })));
+    assert_eq!(found([20, 20], [1, 2]), None);
+    // The larger came first.
+    assert_eq!(found([20, 10], [2, 1]), None);
 }
 
 #[test]
@@ -115,7 +152,10 @@ fn who_took_it_is_told() {
     let waiting = Waiting::new(&job.0, &job.members(), &matching, &[]);
     let steals = steals(&job.0, &matching, &waiting);
     assert_eq!(steals.len(), 1);
-    assert_eq!((steals[0].wildcard, steals[0].starved), (0, 1));
+    assert_eq!(
+        (steals[0].wildcard, &steals[0].harm),
+        (0, &Harm::Starves(1))
+    );
 }
 
 /// What a task does.

@@ -1,8 +1,7 @@
 //! Reads the calls of MPI of a thread: in detail, and what it says again as turns, which cost one look-up a call.
 
-use crate::conversation::{Marks, Over, Said};
+use crate::conversation::{Marks, Over, Rest, Said};
 use crate::message::{CommunicatorId, Conversation};
-use crate::poll::Polls;
 use crate::routines::Routines;
 use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
 use crate::windows::Windows;
@@ -42,32 +41,34 @@ struct Lesson {
     records: Vec<RecordKey>,
 }
 
-/// A thread that does nothing but ask for the same, and call what nobody could notice.
+/// A thread that does nothing that others could notice: it asks for the same, or looks what a window holds.
 #[derive(Default)]
-struct Asking {
-    times: u32,
-    /// Where a round of it began, and how often it had asked by each function.
-    since: Option<(Lap, Vec<u64>)>,
+struct Standstill {
+    calls: u32,
+    /// Where a round of it began, how the thread stood there, and how often it had asked by each function.
+    since: Option<(Lap, Rest, Vec<u64>)>,
 }
 
-/// So often it asks until it is looked at whether that goes round.
+/// So many calls until it is looked at whether they go round.
 const OFTEN: u32 = 512;
 
-impl Asking {
-    /// It asked once more; passes over what is sure to be the same.
-    fn again<F: Fn(FunctionId) -> bool>(
-        &mut self,
-        polls: &mut Polls,
-        events: &mut EventsOf<'_, F>,
-    ) {
-        self.times += 1;
-        if let Some((lap, count)) = &self.since {
-            if let Some(times) = events.pass(lap) {
-                polls.repeat(count, times);
+impl Standstill {
+    /// It made one more call; passes over what is sure to be the same.
+    fn again<F: Fn(FunctionId) -> bool>(&mut self, said: &mut Said, events: &mut EventsOf<'_, F>) {
+        self.calls += 1;
+        if let Some((lap, rest, count)) = &self.since {
+            if events.is_over(lap) {
+                if *rest == said.rest(events.resolver()) {
+                    let times = events.pass(lap).unwrap_or(0);
+                    said.polls.repeat(count, times);
+                }
                 self.since = None;
             }
-        } else if self.times.is_multiple_of(OFTEN) {
-            self.since = events.lap().map(|lap| (lap, polls.count()));
+        } else if self.calls.is_multiple_of(OFTEN)
+            && let Some(lap) = events.lap()
+        {
+            let rest = said.rest(events.resolver());
+            self.since = Some((lap, rest, said.polls.count()));
         }
     }
 }
@@ -105,7 +106,7 @@ impl Reader {
         routines: &Routines,
         events: &mut EventsOf<'_, F>,
     ) {
-        let mut asking = Asking::default();
+        let mut still = Standstill::default();
         while let Some((event, depth)) = events.next_unresolved() {
             // A call may be one that came before: what it gave back tells.
             if let Some((call, around)) = self.held.take() {
@@ -113,7 +114,7 @@ impl Reader {
                     if self.within.is_empty()
                         && self.said.polls.again(&call.annotated, &event.annotated)
                     {
-                        asking.again(&mut self.said.polls, events);
+                        still.again(&mut self.said, events);
                         continue;
                     }
                     let exchange = Exchange::new(&call, &event);
@@ -121,24 +122,25 @@ impl Reader {
                     if let Some(Then::Nothing { .. }) = then
                         && self.within.is_empty()
                     {
-                        asking.again(&mut self.said.polls, events);
-                    } else {
-                        asking = Asking::default();
+                        still.again(&mut self.said, events);
+                    } else if then.is_some() {
+                        still = Standstill::default();
                     }
                     if let Some(then) = then {
                         self.go_on(then, (call, around), (event, depth));
                         continue;
                     }
                 }
-                asking = Asking::default();
                 self.in_detail(run, routines, events.resolver(), (call, around));
             }
             let is_call = matches!(event.annotated.event, Event::Call(_));
             if is_call && !self.said.is_in_a_call() {
                 self.held = Some((event, depth));
             } else {
-                asking = Asking::default();
                 self.in_detail(run, routines, events.resolver(), (event, depth));
+                if !self.said.is_in_a_call() {
+                    still.again(&mut self.said, events);
+                }
             }
         }
         self.lesson = None;

@@ -15,6 +15,8 @@ impl Routines {
             let name = c_name(linkage);
             let profiled = name.strip_prefix('P').filter(|it| it.starts_with("MPI_"));
             let name = profiled.unwrap_or(&name);
+            // Of large counts; what it does is the same.
+            let name = name.strip_suffix("_c").unwrap_or(name);
             name.starts_with("MPI_").then(|| Arc::from(name))
         };
         let imported = run.functions.iter().filter(|it| it.imported);

@@ -442,6 +442,11 @@ impl Usage {
         window.into_iter().for_each(|it| self.epochs.over(it));
     }
 
+    /// The epochs on windows.
+    pub(crate) fn epochs(&self) -> &Epochs {
+        &self.epochs
+    }
+
     /// Epochs on windows that were begun and not ended.
     pub(crate) fn unended(&self) -> Vec<Called> {
         self.epochs.unended()

@@ -567,6 +567,11 @@ impl<'a, F: Fn(FunctionId) -> bool> EventsOf<'a, F> {
         self.all.events.lap()
     }
 
+    /// Whether a round is over since `lap`.
+    pub fn is_over(&self, lap: &Lap) -> bool {
+        self.all.events.is_over(lap)
+    }
+
     /// Passes over rounds in which events and arguments are sure to be as in that since `lap`: how many. `None` where that
     /// is not over. What they stand for is not looked into: where the events of one round change nothing of that, those of
     /// the others do not.

@@ -46,6 +46,11 @@ impl Arguments<'_> {
         symbols > lap.of_round || symbols == lap.of_round && is_like
     }
 
+    /// Whether so much was read since `lap` as a round is.
+    pub(crate) fn is_over(&self, lap: &Lap) -> bool {
+        self.events.symbols() - lap.symbols >= lap.of_round
+    }
+
     /// Passes over rounds that are sure to be as the one since `lap`, events and records: how many. `None` where that
     /// is not over.
     pub(crate) fn pass(&mut self, lap: &Lap) -> Option<u64> {
