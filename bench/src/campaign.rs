@@ -338,7 +338,9 @@ impl Workshop {
                 // `lockstep: chosen: MPI_Send#3, process 2, thread 0`
                 let chosen = said.split_once("chosen: ").context(said.clone())?.1;
                 let chosen = chosen.lines().next().unwrap_or_default();
-                let [place, process, thread] = chosen.split(", ").collect::<Vec<_>>()[..] else {
+                // Functions of C++ have commas in their names.
+                let [thread, process, place] = chosen.rsplitn(3, ", ").collect::<Vec<_>>()[..]
+                else {
                     bail!("expected a function, a process and a thread, found {chosen}");
                 };
                 let number = |text: &str| text.rsplit(' ').next().unwrap_or_default().to_owned();

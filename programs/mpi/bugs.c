@@ -61,6 +61,7 @@
 //   bugs waitany_null           rank 0 waits for any of two requests until one is over, and there is none
 //   bugs testsome_null          rank 0 asks for them until one is over
 //   bugs wildcard_untold        a receive from anybody takes what a later one needs, and nothing tells whose it was
+//   bugs window_poll            rank 1 looks again and again for what nobody puts into a window
 //   bugs test_loop_copy         MPI_Test again and again for a message that is sent in another communicator
 //
 // A right trace of a run that was killed shows each rank, and each of its threads, in the call in which it waits.
@@ -733,6 +734,23 @@ KERNEL(test_loop_copy) {
     }
 }
 
+KERNEL(window_poll) {
+    MPI_Win window;
+    int *flag, seen = 0;
+    MPI_Win_allocate(sizeof *flag, sizeof *flag, MPI_INFO_NULL, MPI_COMM_WORLD, &flag, &window);
+    *flag = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+        while (!seen) {
+            MPI_Get(&seen, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
+            MPI_Win_flush(0, window);
+        }
+        MPI_Win_unlock(0, window);
+    }
+    MPI_Win_free(&window);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -743,7 +761,7 @@ static const struct {
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
     X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(stop_twice), X(barrier_left), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
-    X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null),
+    X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null), X(window_poll),
 };
 
 int main(int argc, char **argv) {

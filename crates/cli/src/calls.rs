@@ -4,9 +4,9 @@ use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
 use lockstep_calltree::{CallEdge, Counts, Forest, FunctionCalls};
-use lockstep_trace::{Run, Selection, Selections, Thread};
+use lockstep_trace::{Function, Process, ProcessName, Run, Selection, Selections, Thread};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,25 +47,31 @@ impl Calls {
         if self.graph {
             self.print_graph(&counts.call_graph(&forest))?;
         } else {
-            self.print_functions(&run, counts.calls(&forest))?;
+            let of = threads.iter().map(|it| it.name.process).collect();
+            self.print_functions(&run, &of, counts.calls(&forest))?;
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn print_functions(&self, run: &Run, mut calls: Vec<FunctionCalls>) -> Result<()> {
+    /// Calls of these processes.
+    fn print_functions(
+        &self,
+        run: &Run,
+        of: &BTreeSet<ProcessName>,
+        mut calls: Vec<FunctionCalls>,
+    ) -> Result<()> {
         // In the tree a program's own functions belong to no image, whatever the program is called.
-        let own: HashMap<&str, &str> = run
-            .functions
-            .iter()
-            .filter(|function| !function.imported)
-            .map(|function| (function.name.as_str(), function.image.as_str()))
-            .collect();
+        let programs = run.processes.iter().filter(|it| of.contains(&it.name));
+        let programs: BTreeSet<String> = programs.map(Process::image).collect();
+        let is_own = |it: &&Function| !it.imported && programs.contains(&it.image);
+        let mut own: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+        for function in run.functions.iter().filter(is_own) {
+            let images = own.entry(function.name.as_str()).or_default();
+            images.insert(&function.image);
+        }
         for call in calls.iter_mut().filter(|call| call.image.is_empty()) {
-            call.image = own
-                .get(call.name.as_str())
-                .copied()
-                .unwrap_or_default()
-                .to_owned();
+            let images = own.get(call.name.as_str()).into_iter().flatten();
+            call.image = images.copied().collect::<Vec<_>>().join(",");
         }
         if self.json {
             let ids: HashMap<(&str, &str), usize> = run

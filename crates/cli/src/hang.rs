@@ -133,7 +133,10 @@ impl Hang {
             let run = self.live.open(directory).ok()?;
             run.traces().next()?;
             let there = |process: &&Process| process.end.kind == EndKind::Running;
-            let is_ended = !run.processes.iter().all(|it| there(&it));
+            // What ranks start and wait for by themselves is none of their launcher's business.
+            let ranks = run.processes.iter();
+            let mut ranks = ranks.filter(|it| it.rank.is_some() && it.name.sibling == 0);
+            let is_ended = !ranks.all(|it| there(&it));
             // Of other hosts nothing is known but what the run says.
             let there = run.processes.iter().filter(there);
             let there = there.filter(|it| is_alive(it.pid));

@@ -92,6 +92,9 @@ impl Lattice {
 
 /// Writes a result that a file was asked for.
 pub fn write(file: &Path, text: &str) -> Result<()> {
+    if file == Path::new("-") {
+        return output::print(|out| write!(out, "{text}"));
+    }
     fs::write(file, text).with_context(|| format!("{}: could not be written", file.display()))
 }
 

@@ -178,7 +178,7 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
             out,
             "{mark} group {id}: {} ({}{})",
             found.who(&group.tasks),
-            word(found, group),
+            found.word(group),
             loops(group)
         )?;
         let is_over = group.activity == Activity::Finished;
@@ -232,22 +232,6 @@ fn text(found: &Found, out: &mut output::Out<'_>) -> std::io::Result<()> {
         writeln!(out, "{}", output::printable(sentence))?;
     }
     Ok(())
-}
-
-fn word(found: &Found, group: &Group) -> &'static str {
-    // Their first threads wait for others of theirs.
-    let waits = |task: &u32| {
-        let first = found.tasks.get(task).map(|it| it.trace);
-        let mut inside = found.waiting.inside.iter();
-        inside.any(|it| Some(it.from) == first)
-    };
-    match group.activity {
-        Activity::Computation if group.tasks.iter().all(waits) => "waits",
-        Activity::Computation => "computes",
-        Activity::Communication => "in MPI",
-        Activity::Ended => "ended",
-        Activity::Finished => "finished",
-    }
 }
 
 fn loops(group: &Group) -> String {

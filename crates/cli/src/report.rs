@@ -30,7 +30,7 @@ pub struct Report {
     /// Directory of the run, or of the normal run and the faulty one; or that which `go test -o` wrote
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "FAULTY"])]
     runs: Vec<PathBuf>,
-    /// The page to write
+    /// The page to write; `-` is standard output
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

@@ -3,7 +3,7 @@
 use crate::output;
 use anyhow::{Context, Result};
 use clap::Args;
-use lockstep_record::{check_run, remove_run};
+use lockstep_record::{check_ended, check_run, remove_run};
 use lockstep_trace::MARKER;
 use serde_json::{Value, json};
 use std::fs;
@@ -101,7 +101,7 @@ impl Rm {
     pub fn run(self) -> Result<ExitCode> {
         // All are looked at before any is removed.
         for run in &self.runs {
-            check_run(run).context("nothing was removed")?;
+            check_ended(run).context("nothing was removed")?;
         }
         for run in &self.runs {
             remove_run(run)?;

@@ -3,6 +3,7 @@
 
 use crate::spot::Spot;
 use lockstep_progress::{Kind, Progress};
+use lockstep_record::SAID;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -17,20 +18,18 @@ pub struct Said {
     pub spots: Vec<Spot>,
 }
 
-const FILE: &str = "hang.json";
-
 impl Said {
     /// Writes it into the run.
     pub fn keep(&self, run: &Path) {
         // Without it, less is known.
         let text = serde_json::to_vec(self).unwrap_or_default();
-        let draft = run.join(format!(".{FILE}"));
-        let _ = lockstep_record::put(&draft, &run.join(FILE), &text);
+        let draft = run.join(format!(".{SAID}"));
+        let _ = lockstep_record::put(&draft, &run.join(SAID), &text);
     }
 
     /// What was written, if anything was.
     pub fn of(run: &Path) -> Option<Self> {
-        let text = std::fs::read(run.join(FILE)).ok()?;
+        let text = std::fs::read(run.join(SAID)).ok()?;
         serde_json::from_slice(&text).ok()
     }
 

@@ -19,6 +19,8 @@ pub struct Holder {
     who: String,
     host: String,
     pid: u32,
+    /// Of a run without MPI, where each thread is a task.
+    tid: Option<u32>,
     is_here: bool,
 }
 
@@ -27,6 +29,8 @@ pub struct Holder {
 pub struct Spot {
     host: String,
     pid: u32,
+    #[serde(default)]
+    tid: Option<u32>,
     at: String,
 }
 
@@ -36,12 +40,14 @@ pub fn holding(run: &Run, found: &Progress) -> Vec<Holder> {
     let groups = groups.filter(|it| it.activity == Activity::Computation);
     let tasks = groups.flat_map(|it| &it.tasks).take(MOST);
     let of = |task: &u32| {
-        let name = found.tasks.get(task)?.trace.process;
-        let process = run.processes.iter().find(|it| it.name == name)?;
+        let trace = found.tasks.get(task)?.trace;
+        let process = run.processes.iter().find(|it| it.name == trace.process)?;
+        let thread = run.trace(trace).filter(|_| !run.is_mpi);
         Some(Holder {
             who: found.who(&[*task]),
             host: process.host.clone(),
             pid: process.pid,
+            tid: thread.map(|it| it.tid),
             is_here: process.end.kind == EndKind::Running && process.end.certain,
         })
     };
@@ -55,7 +61,8 @@ pub fn found(holding: &[Holder]) -> Vec<Spot> {
         Some(Spot {
             host: it.host.clone(),
             pid: it.pid,
-            at: place(&spots(it.pid))?,
+            tid: it.tid,
+            at: place(&spots(it.pid, it.tid))?,
         })
     });
     spots.collect()
@@ -64,7 +71,8 @@ pub fn found(holding: &[Holder]) -> Vec<Spot> {
 /// `; rank 5 runs at halo.c:77-79`, where `verb` is `runs`.
 pub fn told(holding: &[Holder], spots: &[Spot], verb: &str) -> String {
     let told = holding.iter().filter_map(|holder| {
-        let is_it = |it: &&Spot| (&it.host, it.pid) == (&holder.host, holder.pid);
+        let of = (&holder.host, holder.pid, holder.tid);
+        let is_it = |it: &&Spot| (&it.host, it.pid, it.tid) == of;
         let at = output::printable(&spots.iter().find(is_it)?.at);
         Some(format!("; {} {verb} at {at}", holder.who))
     });

@@ -1,11 +1,12 @@
 //! The command line as scripts meet it: exit statuses, one line on stderr, nothing followed.
 
 use lockstep_testkit::Scratch;
-use lockstep_testkit::command::{self, Outcome};
+use lockstep_testkit::command::{self, Outcome, Running};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 fn lockstep(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
@@ -144,6 +145,7 @@ fn only_runs_are_removed_and_links_are_not_followed() {
         directory
     };
     let (thesis, good, bad) = (make("thesis", false), make("good", true), make("bad", true));
+    fs::write(good.join("hang.json"), "{}").expect("what was said of a hang");
     let path = |directory: &Path| directory.display().to_string();
     symlink(&good, scratch.join("link")).expect("a link");
     symlink(&thesis, bad.join("processes")).expect("a link");
@@ -167,6 +169,31 @@ fn only_runs_are_removed_and_links_are_not_followed() {
     let outcome = run(&["rm", &path(&good), &path(&bad)]).success();
     assert_eq!((outcome.stdout.as_str(), outcome.stderr.as_str()), ("", ""));
     assert!(thesis.exists() && !good.exists() && !bad.exists());
+}
+
+#[test]
+fn a_run_that_goes_on_is_not_replaced() {
+    let scratch = Scratch::new("goes-on");
+    let directory = scratch.join("run");
+    let output = directory.display().to_string();
+    let record = ["record", "-o", &output, "--", "sleep", "600"];
+    let first = Running::start(Command::new(env!("CARGO_BIN_EXE_lockstep")).args(record));
+    let is_begun = || fs::read_dir(directory.join("processes")).is_ok_and(|it| it.count() > 0);
+    let begin = Instant::now();
+    while !is_begun() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    refused(&run(&["rm", &output]), 2, "nothing was removed");
+    let again = run(&["record", "--force", "-o", &output, "--", "true"]);
+    refused(
+        &again,
+        125,
+        "expected a run that has ended, found its process",
+    );
+    let _ = first.stop();
+    run(&["rm", &output]).success();
+    assert!(!directory.exists());
 }
 
 #[test]

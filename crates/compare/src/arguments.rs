@@ -104,13 +104,14 @@ pub(crate) fn calls<'a>(
     })
 }
 
-/// How many ranks the job of a process has.
+/// How many ranks the job of a process has: as its launcher said, for some may be missing; else as many as there are.
 pub(crate) fn ranks(run: &Run, process: ProcessName) -> i64 {
     let ranks = run.processes.iter().filter(|other| {
         let name = other.name;
         (name.job, name.sibling) == (process.job, 0) && run.is_visible(other)
     });
-    ranks.count() as i64
+    let told = ranks.clone().find_map(|it| it.world_size());
+    told.map_or_else(|| ranks.count() as i64, i64::from)
 }
 
 /// What communicators are called.

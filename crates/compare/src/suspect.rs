@@ -59,6 +59,9 @@ pub struct Suspect {
     pub phases: Option<Phases>,
     /// Its first divergence, unless it is in one run only.
     pub divergence: Option<Divergence>,
+    /// The event of a call whose argument is its strongest reason.
+    #[serde(skip)]
+    pub wrong_at: Option<u64>,
 }
 
 /// In what way a trace differs; earlier ones are more suspicious.

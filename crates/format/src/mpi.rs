@@ -726,6 +726,9 @@ mod tests {
             ]
         );
         assert_eq!(capture("MPI_Send_c")[..2], [LONG, 1]);
+        // Their arrays have elements of 64 bits.
+        assert!(capture("MPI_Alltoallv").contains(&(WIDE | 8 << 4)));
+        assert!(!capture("MPI_Alltoallv_c").contains(&(WIDE | 8 << 4)));
         assert_eq!(
             capture("mpi_type_create_struct_"),
             [

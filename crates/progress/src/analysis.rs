@@ -526,6 +526,26 @@ impl Progress {
         }
     }
 
+    /// What a group does, in a word or two.
+    #[must_use]
+    pub fn word(&self, group: &Group) -> &'static str {
+        // Their first threads wait for others of theirs.
+        let waits = |task: &u32| {
+            let first = self.tasks.get(task).map(|it| it.trace);
+            let mut inside = self.waiting.inside.iter();
+            inside.any(|it| Some(it.from) == first)
+        };
+        match group.activity {
+            Activity::Computation if group.tasks.iter().all(waits) => "waits",
+            // A thread that came back from the function that it began with, or waits for work in a pool.
+            Activity::Computation if !self.is_mpi && group.stack.is_empty() => "over or idle",
+            Activity::Computation => "computes",
+            Activity::Communication => "in MPI",
+            Activity::Ended => "ended",
+            Activity::Finished => "finished",
+        }
+    }
+
     /// `rank 5`, `ranks 0-3,7`, `thread 2`.
     #[must_use]
     pub fn who(&self, tasks: &[u32]) -> String {

@@ -322,10 +322,21 @@ pub(crate) fn unfinalized(
     well.filter(has_left).collect()
 }
 
-/// Tasks that brought their job down.
+/// Tasks that brought their job down. Of threads that ended with their process, first the one whose last call says that it did
+/// that, or which was in code of its own, while others were in calls.
 pub(crate) fn crashed(tasks: &BTreeMap<u32, Task>) -> Vec<u32> {
     let crashed = tasks.values().filter(|task| task.crashed);
-    crashed.map(|it| it.number).collect()
+    let mut crashed: Vec<&Task> = crashed.collect();
+    crashed.sort_by_key(|task| {
+        let is_of_it = |it: &&Task| it.trace.process == task.trace.process;
+        let is_alone = tasks.values().filter(is_of_it).nth(1).is_none();
+        let is_in_a_call = task.stack.last().is_none_or(|it| it.imported);
+        match is_alone || ends_in_a_crash(&task.stack) {
+            true => 0,
+            false => 1 + u8::from(is_in_a_call),
+        }
+    });
+    crashed.into_iter().map(|it| it.number).collect()
 }
 
 /// Whether a process ended in a way that ends its job: by a signal of its own, or a status that says so.

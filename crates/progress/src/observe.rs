@@ -188,7 +188,10 @@ fn choose<'a>(run: &'a Run, notes: &mut Vec<String>) -> Vec<(u32, &'a Process, &
             .filter(|process| run.is_visible(process))
     };
     if !run.is_mpi {
-        notes.push("no process called MPI_Init: who waits for whom is not known".to_owned());
+        if Routines::new(run).are_some() {
+            let note = "no process called MPI_Init: who waits for whose message is not known";
+            notes.push(note.to_owned());
+        }
         let threads =
             visible().flat_map(|process| process.threads.iter().map(move |it| (process, it)));
         return (0..)

@@ -31,6 +31,11 @@ impl Routines {
         Self(names.collect())
     }
 
+    /// Whether there are any.
+    pub fn are_some(&self) -> bool {
+        self.0.iter().any(Option::is_some)
+    }
+
     pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
         self.0.get(id.0 as usize)?.as_ref()
     }

@@ -318,7 +318,14 @@ pub(crate) fn unreceived(facts: &Facts<'_>) -> Option<Unreceived> {
 
 fn deadlock(facts: &Facts<'_>) -> String {
     let progress = facts.progress;
-    let named = named(progress);
+    let mut named = named(progress);
+    // Who came to its end while others wait for it is told first: not all are.
+    let is_at_its_end = |task: &u32| {
+        let stack = group_of(progress, *task).map(|it| &it.stack);
+        let mut places = stack.into_iter().flat_map(|it| it.iter());
+        places.any(|it| lockstep_trace::c_name(&it.function) == "MPI_Finalize")
+    };
+    named.sort_by_key(|task| !is_at_its_end(task));
     let subjects: BTreeSet<u32> = named.iter().copied().collect();
     // Those who wait alike are told together.
     let mut clauses: Vec<(String, Vec<u32>)> = Vec::new();
@@ -563,11 +570,12 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
         false => format!(" {}", place_with(group, given.unwrap_or_default())),
     };
     let whereabouts = group_of(progress, task).map_or(String::new(), place);
-    // A launcher ends in its own way.
+    // A launcher ends in its own way, and threads with their process.
     let is_alike = |other: &&u32| {
         let (one, other) = (progress.tasks.get(&task), progress.tasks.get(other));
+        let is_other = |one: &Task, it: &Task| it.trace.process != one.trace.process;
         one.zip(other)
-            .is_some_and(|(one, it)| !it.is_launcher && it.end == one.end)
+            .is_some_and(|(one, it)| !it.is_launcher && it.end == one.end && is_other(one, it))
     };
     let more = match tasks[1..].iter().filter(is_alike).count() {
         0 => String::new(),

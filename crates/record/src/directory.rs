@@ -5,6 +5,7 @@
 
 use crate::Options;
 use crate::error::Error;
+use crate::process::FileName;
 use crate::program::plain;
 use lockstep_format::launcher::LAUNCHERS;
 use lockstep_format::process::VERSION;
@@ -17,8 +18,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// What a watcher said of a job that hung, in its run.
+pub const SAID: &str = "hang.json";
 /// What a run may hold besides its parts.
-const OTHERS: [&str; 3] = [
+const OTHERS: [&str; 4] = [
+    SAID,
     lockstep_format::buffer::FOLDER,
     lockstep_format::fault::report::DIRECTORY,
     lockstep_format::sealed::FILE,
@@ -427,7 +431,10 @@ pub fn check_run(shown: &Path) -> Result<(), Error> {
     }
     let known = |name: &[u8]| {
         let mut parts = PARTS.iter().chain(&OTHERS);
-        parts.any(|part| part.as_bytes() == name) || name.starts_with(MARKER.as_bytes())
+        let draft = name.strip_prefix(b".").unwrap_or(name);
+        parts.any(|part| part.as_bytes() == name)
+            || name.starts_with(MARKER.as_bytes())
+            || draft == SAID.as_bytes()
     };
     let foreign = fs::read_dir(shown)
         .map_err(|error| refuse(&plain(&error)))?
@@ -442,12 +449,31 @@ pub fn check_run(shown: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a run, and nothing but a run.
+/// Whether this is a run that may be removed: [`check_run`], and no process of this host writes to it any more.
 ///
 /// # Errors
-/// If [`check_run`] refuses it, or it cannot be removed.
-pub fn remove_run(shown: &Path) -> Result<(), Error> {
+/// What was found instead.
+pub fn check_ended(shown: &Path) -> Result<(), Error> {
     check_run(shown)?;
+    let files = fs::read_dir(shown.join(PARTS[0])).into_iter().flatten();
+    let names = files.flatten().map(|it| it.file_name());
+    let mut processes = names.filter_map(|it| FileName::parse(it.to_str()?));
+    match processes.find(FileName::is_alive_here) {
+        None => Ok(()),
+        Some(process) => Err(Error::own(format!(
+            "{}: expected a run that has ended, found its process {} running",
+            shown.display(),
+            process.pid
+        ))),
+    }
+}
+
+/// Removes a run that has ended, and nothing but that.
+///
+/// # Errors
+/// If [`check_ended`] refuses it, or it cannot be removed.
+pub fn remove_run(shown: &Path) -> Result<(), Error> {
+    check_ended(shown)?;
     fs::remove_dir_all(shown).map_err(|error| {
         Error::own(format!(
             "{}: cannot be removed: {}",

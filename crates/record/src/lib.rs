@@ -34,7 +34,7 @@ mod watch;
 
 pub use buffer::gather;
 pub use cache::Cache;
-pub use directory::{check_run, remove_run};
+pub use directory::{SAID, check_ended, check_run, remove_run};
 pub use error::Error;
 pub use heap::Heap;
 pub use inject::{Injection, inject};

@@ -76,7 +76,12 @@ impl FileName {
 
     /// Whether the process is there; processes of other hosts may be.
     pub(crate) fn is_alive(&self) -> bool {
-        !is_here(&self.host) || start_time(self.pid) == Some(self.start)
+        !is_here(&self.host) || self.is_alive_here()
+    }
+
+    /// Whether the process is there, on this host.
+    pub(crate) fn is_alive_here(&self) -> bool {
+        is_here(&self.host) && start_time(self.pid) == Some(self.start)
     }
 }
 

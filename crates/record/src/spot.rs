@@ -23,23 +23,25 @@ const BETWEEN: Duration = Duration::from_millis(3);
 /// A thread that does not stop by then is in the kernel.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Files and lines in which a running thread of process `pid` was found, each as often as it was.
+/// Files and lines in which a running thread of process `pid` was found, each as often as it was: thread `tid`, or any.
 #[must_use]
-pub fn spots(pid: u32) -> Vec<(String, u32)> {
+pub fn spots(pid: u32, tid: Option<u32>) -> Vec<(String, u32)> {
     // Whoever traces a thread lets go of it when it ends, whatever happened.
-    let looked = thread(STACK).and_then(|it| it.spawn(move || counters(pid)));
+    let looked = thread(STACK).and_then(|it| it.spawn(move || counters(pid, tid)));
     let counters = looked.ok().and_then(|it| it.join().ok());
     lines(pid, &counters.unwrap_or_default())
 }
 
 /// The program counters of a running thread.
-fn counters(pid: u32) -> Vec<u64> {
+fn counters(pid: u32, tid: Option<u32>) -> Vec<u64> {
     let mut found = Vec::new();
     for look in 0..LOOKS {
         if look > 0 {
             std::thread::sleep(BETWEEN);
         }
-        let Some(thread) = running(pid) else { continue };
+        let Some(thread) = running(pid, tid) else {
+            continue;
+        };
         match counter(thread) {
             Ok(Some(counter)) => found.push(counter),
             Ok(None) => {}
@@ -50,11 +52,12 @@ fn counters(pid: u32) -> Vec<u64> {
     found
 }
 
-/// A thread of the process that runs: the first, if it does.
-fn running(pid: u32) -> Option<i32> {
+/// A thread of the process that runs, or this one: the first, if it does.
+fn running(pid: u32, tid: Option<u32>) -> Option<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let threads = tasks.filter_map(|it| it.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let mut threads: Vec<i32> = threads.collect();
+    threads.retain(|it| tid.is_none_or(|tid| u32::try_from(*it) == Ok(tid)));
     threads.sort_unstable();
     threads.into_iter().find(|thread| {
         let stat = fs::read(format!("/proc/{pid}/task/{thread}/stat"));
@@ -192,13 +195,16 @@ mod tests {
     fn who_computes_is_looked_at_and_who_sleeps_is_not() {
         let mut busy = started("while :; do :; done");
         let idle = started("exec sleep 60");
-        let found = counters(busy.0.id());
+        let found = counters(busy.0.id(), None);
         // Where it may be looked at: not under every policy.
         assert!(found.is_empty() || found.len() == LOOKS, "{found:x?}");
-        assert!(counters(idle.0.id()).is_empty() && counters(0).is_empty());
-        assert!(spots(idle.0.id()).is_empty());
+        assert!(counters(idle.0.id(), None).is_empty() && counters(0, None).is_empty());
+        assert!(spots(idle.0.id(), None).is_empty());
+        // Its only thread, and none of that name.
+        let (own, other) = (busy.0.id(), idle.0.id());
+        assert!(running(own, Some(own)).is_some() && running(own, Some(other)).is_none());
         // It goes on, and nobody heard of a stop.
         assert!(busy.0.try_wait().expect("its state").is_none());
-        assert!(running(busy.0.id()).is_some());
+        assert!(running(busy.0.id(), None).is_some());
     }
 }

@@ -106,7 +106,7 @@ impl ProgressPage<'_> {
                 @let is_least = found.least.contains(&id);
                 details.block id=(format!("group-{id}")) open[is_least] {
                     summary {
-                        "group " (id) ": " (found.who(&group.tasks)) ", " (word(group.activity))
+                        "group " (id) ": " (found.who(&group.tasks)) ", " (found.word(group))
                         @if is_least { " " span.key.faulty { "holds the others up" } }
                     }
                     @for (name, iteration) in &group.loops {
@@ -151,15 +151,6 @@ impl ProgressPage<'_> {
                 @if index == at { mark { (text) } } @else { (text) }
             }
         })
-    }
-}
-
-fn word(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Computation => "computing",
-        Activity::Communication => "in MPI",
-        Activity::Ended => "ended",
-        Activity::Finished => "finished",
     }
 }
 

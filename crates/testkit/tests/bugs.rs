@@ -378,6 +378,11 @@ const POLLS: &[Case] = &[
         ],
     ),
     (
+        "window_poll",
+        "livelock",
+        &["rank 1 is calling on and on in MPI_", ": look there"],
+    ),
+    (
         "test_loop_copy",
         "livelock",
         &[

@@ -327,7 +327,7 @@ impl<'a> Catalogue<'a> {
 }
 
 /// The file name without path and version: `/usr/lib/libfoo.so.1.2` is `libfoo.so`.
-fn short_name(path: &str) -> String {
+pub(crate) fn short_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.find(".so.") {
         Some(at) => name[..at + 3].to_owned(),

@@ -317,10 +317,9 @@ fn follow(process: &Process) -> (matching::Process, Makers) {
 }
 
 fn told_of(process: &Process, made: Vec<Vec<local::Made>>, told: local::Told) -> matching::Process {
-    let mut sources = process.threads.iter().filter_map(|it| it.side.as_deref());
     matching::Process {
         rank: process.rank.unwrap_or(0),
-        world_size: sources.find_map(|it| it.world_size),
+        world_size: process.world_size(),
         host: process.host.clone(),
         made,
         told,

@@ -227,6 +227,19 @@ pub struct Process {
 }
 
 impl Process {
+    /// What [`Function::image`] is of its program's own functions.
+    #[must_use]
+    pub fn image(&self) -> String {
+        crate::catalogue::short_name(&self.program)
+    }
+
+    /// How many ranks its world has, where its launcher said so and calls of MPI were recorded with their arguments.
+    #[must_use]
+    pub fn world_size(&self) -> Option<u32> {
+        let mut sources = self.threads.iter().filter_map(|it| it.side.as_deref());
+        sources.find_map(|it| it.world_size)
+    }
+
     /// Whether its program starts the ranks of a job and is none of them.
     #[must_use]
     pub fn is_launcher(&self) -> bool {

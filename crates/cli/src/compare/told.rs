@@ -11,6 +11,9 @@ use std::fmt::Write as _;
 const SUSPECTS: usize = 3;
 const ROWS: usize = 10;
 const TOP: usize = 5;
+/// Events around a call that are shown with it.
+const BEFORE: u64 = 4;
+const AFTER: u64 = 2;
 
 /// What is told of a comparison.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,8 @@ struct Suspect {
     /// `confidence 0.95, p < 0.001`
     sure: String,
     reasons: Vec<String>,
+    /// The event of a call whose argument is the first reason.
+    wrong_at: Option<u64>,
 }
 
 impl Told {
@@ -47,6 +52,7 @@ impl Told {
                 trace: suspect.trace.to_string(),
                 sure: format!("confidence {:.2}{p}", suspect.confidence),
                 reasons: suspect.reasons.clone(),
+                wrong_at: suspect.wrong_at,
             }
         });
         let others: Vec<TraceName> = found
@@ -145,6 +151,16 @@ impl Compare {
             );
             for name in &told.left_out {
                 next.push_str(&format!(" --ignore '{}'", exactly(name)));
+            }
+            // An argument is no event of its own: `diff` shows what came of it.
+            if let Some(event) = first.wrong_at {
+                next = format!(
+                    "lockstep events {} -t {} --arguments --from {} --to {}",
+                    self.faulty.display(),
+                    first.trace,
+                    event.saturating_sub(BEFORE),
+                    event + AFTER
+                );
             }
             writeln!(text, "\nNext: {}", output::printable(&next))?;
         }

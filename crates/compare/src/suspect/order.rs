@@ -342,6 +342,9 @@ fn suspect(
         row_sum: likeness.row_sum(finding.trace),
         phases: finding.phases.clone(),
         divergence: finding.divergence.clone(),
+        wrong_at: (finding.wrong.as_ref())
+            .filter(|_| finding.reason == Reason::Arguments)
+            .map(|it| it.event),
     }
 }
 
