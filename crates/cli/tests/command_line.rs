@@ -192,7 +192,7 @@ fn a_run_that_goes_on_is_not_replaced() {
         "expected a run that has ended, found its process",
     );
     let _ = first.stop();
-    run(&["rm", &output]).success();
+    let _ = run(&["rm", &output]).success();
     assert!(!directory.exists());
 }
 
