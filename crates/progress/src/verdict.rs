@@ -318,14 +318,7 @@ pub(crate) fn unreceived(facts: &Facts<'_>) -> Option<Unreceived> {
 
 fn deadlock(facts: &Facts<'_>) -> String {
     let progress = facts.progress;
-    let mut named = named(progress);
-    // Who came to its end while others wait for it is told first: not all are.
-    let is_at_its_end = |task: &u32| {
-        let stack = group_of(progress, *task).map(|it| &it.stack);
-        let mut places = stack.into_iter().flat_map(|it| it.iter());
-        places.any(|it| lockstep_trace::c_name(&it.function) == "MPI_Finalize")
-    };
-    named.sort_by_key(|task| !is_at_its_end(task));
+    let named = named(progress);
     let subjects: BTreeSet<u32> = named.iter().copied().collect();
     // Those who wait alike are told together.
     let mut clauses: Vec<(String, Vec<u32>)> = Vec::new();
@@ -344,6 +337,13 @@ fn deadlock(facts: &Facts<'_>) -> String {
             Some((_, tasks)) => tasks.push(task),
             None => clauses.push((text, vec![task])),
         }
+    }
+    // Who came to its end while others wait for it is not left out.
+    let is_at_an_end = |it: &(String, Vec<u32>)| it.0.starts_with("in MPI_Finalize");
+    if let Some(at) = clauses.iter().position(is_at_an_end)
+        && at >= MOST_CLAUSES
+    {
+        clauses.swap(at, MOST_CLAUSES - 1);
     }
     let left: usize = clauses.iter().skip(MOST_CLAUSES).map(|it| it.1.len()).sum();
     let mut said: Vec<String> = clauses
