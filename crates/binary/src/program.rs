@@ -29,7 +29,7 @@ pub enum Unsuitable {
         interpreter: String,
     },
     /// Some other file.
-    #[error("not an ELF file (it begins with {found})")]
+    #[error("neither an ELF file nor a script with a `#!` line (it begins with {found})")]
     NotElf {
         /// Its first bytes, as hex.
         found: String,

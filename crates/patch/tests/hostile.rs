@@ -87,11 +87,11 @@ fn what_is_no_program_is_told() {
     assert_eq!(refusal(b"#! /bin/sh -e\necho"), "a script, run by /bin/sh");
     assert_eq!(
         refusal(b""),
-        "not an ELF file (it begins with nothing: it is empty)"
+        "neither an ELF file nor a script with a `#!` line (it begins with nothing: it is empty)"
     );
     assert_eq!(
         refusal(b"MZ\x90\0"),
-        "not an ELF file (it begins with 4d 5a 90 00)"
+        "neither an ELF file nor a script with a `#!` line (it begins with 4d 5a 90 00)"
     );
     let mut header = vec![0; 64];
     header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");

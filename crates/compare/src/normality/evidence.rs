@@ -19,6 +19,8 @@ pub struct Evidence {
     pub family: String,
     /// What it is: `a call of memcpy from worker`.
     pub what: String,
+    /// Other calls that tell as much.
+    pub others: Vec<String>,
     /// Whether the trace has it.
     pub present: bool,
     /// How many comparable traces of the normal runs (of the same role) have it.
@@ -42,7 +44,8 @@ impl Evidence {
     /// The same beside comparable traces of another kind.
     pub(crate) fn clause_among(&self, whose: &str) -> String {
         let Self { what, seen, of, .. } = self;
-        let place = place(&self.source);
+        let others = self.others.iter().map(|it| format!(", {it}"));
+        let place = format!("{}{}", place(&self.source), others.collect::<String>());
         let compared = |count: u32| match count {
             1 => format!("the one comparable trace{whose}"),
             _ => format!("the {count} comparable traces{whose}"),
@@ -162,9 +165,7 @@ pub(crate) fn evidence(
                 .collect();
             others.sort_unstable();
             others.truncate(TOLD - 1);
-            for other in others {
-                told_now.what.push_str(&format!(", {other}"));
-            }
+            told_now.others = others;
         }
         if told.iter().all(|other| other.what != told_now.what) {
             names.push(meaning.name);
@@ -212,6 +213,7 @@ impl Words<'_> {
         Evidence {
             family,
             what: self.what(key, meaning.lens),
+            others: Vec::new(),
             present: oddity.present,
             seen: oddity.seen,
             of: oddity.of,
@@ -303,7 +305,8 @@ impl Words<'_> {
                     [one] if matches!(entries[0], Entry::Loop(_)) => {
                         format!("the loop {one}{}", with(*often, "iterations"))
                     }
-                    [one] => format!("a call of {one}{}", times(*often)),
+                    // Calls in loops are the loops'.
+                    [one] => format!("a call of {one} outside of loops{}", times(*often)),
                     several => several.join(", then "),
                 }
             }
