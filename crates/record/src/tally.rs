@@ -247,10 +247,11 @@ pub(crate) fn trim(run: &Path, chosen: impl Fn(&FileName) -> bool) {
             continue;
         }
         if let Ok(Some(file)) = ProcessFile::open(&place)
-            && file.used() < file.size
+            && file.used() + PAGE < file.size
             && let Ok(writable) = File::options().write(true).open(&place.path)
         {
-            let _ = writable.set_len(file.used());
+            // Who has it mapped right now, and reads up to where no chunk begins, finds a page of zeros there, and does not die.
+            let _ = writable.set_len(file.used() + PAGE);
         }
     }
 }
