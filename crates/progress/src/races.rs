@@ -124,6 +124,15 @@ struct Message<'a> {
     taken_by: Option<usize>,
 }
 
+impl Message<'_> {
+    /// Whether a receive asked for such as this one, and none before it took it.
+    fn was_there_for(&self, receive: &Receive<'_>) -> bool {
+        self.communicator == receive.communicator
+            && receive.tag.is_none_or(|tag| tag == self.tag)
+            && self.taken_by.is_none_or(|by| by > receive.part)
+    }
+}
+
 /// The messages to each task that receives from anybody, by sender, in order.
 fn messages<'a>(
     tasks: &'a BTreeMap<u32, Conversation>,
@@ -239,12 +248,7 @@ fn starving(
         if told_of.contains(&sender) {
             return None;
         }
-        let is_fit = |it: &&Message<'_>| {
-            it.communicator == wildcard.communicator
-                && wildcard.tag.is_none_or(|tag| tag == it.tag)
-                && it.taken_by.is_none_or(|by| by > wildcard.part)
-        };
-        let Some(message) = sent.iter().find(is_fit) else {
+        let Some(message) = sent.iter().find(|it| it.was_there_for(wildcard)) else {
             continue;
         };
         let needs = |it: &&Receive<'_>| named(it) && Some(it.part) == message.taken_by;
@@ -296,17 +300,12 @@ fn overflowing(
         if wildcard.from.is_none_or(|from| from == sender) {
             return None;
         }
-        let is_fit = |it: &&Message<'_>| {
-            it.communicator == wildcard.communicator
-                && wildcard.tag.is_none_or(|tag| tag == it.tag)
-                && it.taken_by.is_none_or(|by| by > wildcard.part)
-        };
         // That of another type may be an answer to what it got.
         let unfit = |it: &Message<'_>| {
             let end = unfit(it.size, wildcard.room, task)?;
             matches!(end, LooseEnd::TooLarge { .. }).then_some(end)
         };
-        if let Some(message) = sent.iter().find(is_fit)
+        if let Some(message) = sent.iter().find(|it| it.was_there_for(wildcard))
             && let Some(end) = unfit(message)
         {
             let race = Race {

@@ -239,19 +239,57 @@ pub(crate) fn count(run: &Path) -> Tally {
     sum
 }
 
-/// Cuts the files of processes that ended to what they use. A living process's file is mapped: cutting
-/// it would end the process.
+/// Longer files keep the rest of their last extent, which is less than a sixteenth of them.
+const MOST_CUT: u64 = 16 << 20;
+
+/// Cuts the files of processes that ended to what they use; living ones go on writing to theirs. What cannot be cut stays as it is.
 pub(crate) fn trim(run: &Path, chosen: impl Fn(&FileName) -> bool) {
     for (name, place) in files(run) {
         if place.range.is_some() || !chosen(&name) || name.is_alive() {
             continue;
         }
         if let Ok(Some(file)) = ProcessFile::open(&place)
-            && file.used() + PAGE < file.size
-            && let Ok(writable) = File::options().write(true).open(&place.path)
+            && file.used() < file.size
+            && file.used() <= MOST_CUT
         {
-            // Who has it mapped right now, and reads up to where no chunk begins, finds a page of zeros there, and does not die.
-            let _ = writable.set_len(file.used() + PAGE);
+            let _ = cut(&place.path, file.used());
         }
+    }
+}
+
+/// Leaves the first `length` bytes of a file. A copy takes its place: a reader (a watcher, `progress` on a running run) may have
+/// the file mapped, and would die where it ends of a sudden.
+fn cut(path: &Path, length: u64) -> io::Result<()> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".cut-{}", std::process::id()));
+    let shorten = || {
+        fs::copy(path, &draft)?;
+        File::options().write(true).open(&draft)?.set_len(length)?;
+        fs::rename(&draft, path)
+    };
+    shorten().inspect_err(|_| drop(fs::remove_file(&draft)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn who_reads_a_file_that_is_cut_has_all_of_it() {
+        let folder = std::env::temp_dir().join(format!("lockstep-cut-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("a.lockstep");
+        fs::write(&path, [7; 3 * PAGE as usize]).expect("a file");
+        let mut before = File::open(&path).expect("it opens");
+        cut(&path, PAGE).expect("it is cut");
+        assert_eq!(fs::read(&path).expect("it is there"), [7; PAGE as usize]);
+        let mut all = Vec::new();
+        before.read_to_end(&mut all).expect("it is read");
+        assert_eq!(all.len(), 3 * PAGE as usize);
+        assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
+        // Where it cannot be, nothing is left behind.
+        assert!(cut(&folder.join("none"), 1).is_err());
+        fs::remove_dir_all(&folder).expect("it goes");
     }
 }
