@@ -2,7 +2,7 @@
 
 use crate::astray::astray;
 use crate::call_words;
-use crate::cause::{Cause, Deed, causes, deeds, differed};
+use crate::cause::{Cause, causes, deeds, differed};
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::freed;
@@ -370,10 +370,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let computes = |it: &usize| progress.groups[*it].activity == Activity::Computation;
     let is_late = progress.least.iter().any(computes);
     let is_stuck = progress.kind == Kind::Deadlock;
-    let is_past = |it: &Cause| {
-        let departed = matches!(it.deed, Deed::Departed { .. } | Deed::Lapsed(_));
-        departed && (it.by_normal() || held_up.contains(&it.task))
-    };
+    let is_past = |it: &Cause| it.is_departure() && (it.by_normal() || held_up.contains(&it.task));
     // Who asks for what nobody sends asks for that whatever others do.
     let is_wrong = |it: &Cause| it.asked_otherwise() && !progress.waiting.stuck.is_empty();
     // Who died of a message did so before anything else could be waited for.

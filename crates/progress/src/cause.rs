@@ -5,6 +5,7 @@
 use crate::analysis::Group;
 use crate::astray::{Envelope, Misdirection};
 use crate::departure::{Departure, departure, unlike_before};
+use crate::gap::{Gap, gap};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
 use crate::lapse::{Lapse, Rounds};
@@ -56,6 +57,8 @@ pub enum Deed {
     },
     /// A round of a loop lacks a call.
     Lapsed(Lapse),
+    /// It sent to all but one.
+    Skipped(Gap),
     /// A message went astray.
     Misdirected(Misdirection),
     /// It is past the place where most call this collective operation, and did not call it.
@@ -99,7 +102,10 @@ impl Cause {
     /// Whether it is that the task went another way than is normal.
     #[must_use]
     pub fn is_departure(&self) -> bool {
-        matches!(self.deed, Deed::Departed { .. } | Deed::Lapsed(_))
+        matches!(
+            self.deed,
+            Deed::Departed { .. } | Deed::Lapsed(_) | Deed::Skipped(_)
+        )
     }
 
     /// Whether it is a message that went astray.
@@ -124,6 +130,7 @@ impl Cause {
         match &self.deed {
             Deed::Departed { departure, .. } => departure.sentence(&self.site),
             Deed::Lapsed(lapse) => lapse.sentence(&self.site),
+            Deed::Skipped(gap) => gap.sentence(&self.site),
             Deed::Misdirected(message) => message.sentence(&self.site),
             Deed::Passed(name) => format!("went on without calling {name}"),
             Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
@@ -139,6 +146,7 @@ impl Cause {
                 all.map(String::as_str).collect()
             }
             Deed::Lapsed(lapse) => vec![lapse.name()],
+            Deed::Skipped(gap) => vec![&gap.name],
             Deed::Misdirected(message) => vec![&message.name],
             Deed::Passed(name) => vec![name],
             Deed::Differed {
@@ -213,6 +221,14 @@ fn goes_elsewhere(observed: &Observed, cause: &Cause, waiting: &Waiting) -> bool
 
 /// Earlier calls of the task like the one that it left out.
 fn earlier(observed: &Observed, task: u32, deed: &Deed, waiting: &Waiting) -> Option<Alike> {
+    if let Deed::Skipped(gap) = deed {
+        let conversation = observed.conversations.get(&task)?;
+        let beside = gap.operations.iter();
+        return Some(Alike {
+            along: beside.filter_map(|it| conversation.call(*it)).collect(),
+            sent: Vec::new(),
+        });
+    }
     let path: Vec<&str> = match deed {
         Deed::Departed { departure, .. } => {
             let frames = departure.frames.iter().map(|it| it.0.as_str());
@@ -338,10 +354,26 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
             departure,
             by_normal,
         });
-        let deed = departed.or_else(|| rounds.lapse(at, missed).map(Deed::Lapsed));
+        let lapsed = || rounds.lapse(at, missed).map(Deed::Lapsed);
+        let skipped = || skipped(observed, *task, waiting).map(Deed::Skipped);
+        let deed = departed.or_else(lapsed).or_else(skipped);
         found.extend(deed.map(|it| (*task, it)));
     }
     found
+}
+
+/// Whom a task left out of those to whom it sent, and who waits for it.
+fn skipped(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Gap> {
+    let said = observed.conversations.get(&task)?;
+    let waits = waiting
+        .waits
+        .iter()
+        .filter(|it| it.to == task && !it.or_another);
+    let mut gaps = waits.filter_map(|it| match it.why {
+        Why::Message(tag) => gap(said, it.from, tag),
+        _ => None,
+    });
+    gaps.next()
 }
 
 /// Who waits for each task, for it alone.

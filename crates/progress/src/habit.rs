@@ -8,7 +8,7 @@
 //! one task is usual elsewhere, as that has another part (the border of a grid sends less), its own calls tell.
 //!
 //! *Guarantees*: nothing of a function whose calls waver: each of the other ways was gone [`OFTEN`] times, the left-out
-//! one once in the whole job (or in its task, and rarely in none of [`PEERS`] others), by a task that had gone another before: it
+//! one once in the whole job (or in its task, and hardly ever in [`PEERS`] others), by a task that had gone another before: it
 //! has no part of its own. *Costs*: O(distinct subtrees), and the calls of those frames that are told apart, at most [`MOST`].
 //! *Not for*: receives that are missing (then it is the sender who waits).
 
@@ -25,6 +25,9 @@ pub(crate) const OFTEN: u64 = 8;
 
 /// Other tasks whose own habits are looked at, those that differ.
 const PEERS: usize = 64;
+
+/// What others do now and then, too, is a slip where it would be chance in one of so many cases.
+const CHANCE: u64 = 32;
 
 /// What others miss of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -189,11 +192,13 @@ impl<'a> Habits<'a> {
     pub fn exception(&self, root: NodeId, missed: &Missed) -> Option<Departure> {
         let counted = Counted::new(self.forest, &[root]);
         let slip = self.slip(&counted, missed)?;
-        self.told(root, &counted, &slip)
+        let (departure, _) = self.told(root, &counted, &slip)?;
+        Some(departure)
     }
 
     /// The same by what this one of several tasks did itself when it was called from one function: what is rare in it others may do
-    /// often, whose part is another; but none may do rarely, too.
+    /// often, whose part is another; but who has the same part may do so hardly ever: where it comes to an end, so that it would
+    /// be chance in one of [`CHANCE`] cases at most.
     pub fn own_exception(
         forest: &'a Forest,
         roots: &[NodeId],
@@ -207,14 +212,21 @@ impl<'a> Habits<'a> {
         let mut left = MOST;
         let rare = way(forest, slip.target, &mut left)?;
         let others: BTreeSet<NodeId> = roots.iter().copied().filter(|it| *it != root).collect();
+        let (mut by_chance, mut all_calls) = (0, 0u64);
         for other in others.into_iter().take(PEERS) {
             let all = Self::by_caller(forest, &Counted::new(forest, &[other]))?;
-            let times = all.ways.get(&slip.kin).and_then(|ways| ways.get(&rare));
-            if times.is_some_and(|it| it.0 < OFTEN) {
-                return None;
+            let Some(ways) = all.ways.get(&slip.kin) else {
+                continue;
+            };
+            let times = ways.get(&rare).map_or(0, |it| it.0);
+            if times < OFTEN {
+                by_chance += times;
+                all_calls += ways.values().map(|it| it.0).sum::<u64>();
             }
         }
-        own.told(root, &counted, &slip)
+        let (departure, since) = own.told(root, &counted, &slip)?;
+        let chances = by_chance.saturating_mul(since + 1).saturating_mul(CHANCE);
+        (chances <= all_calls).then_some(departure)
     }
 
     fn slip(&self, counted: &Counted, missed: &Missed) -> Option<Slip> {
@@ -254,8 +266,8 @@ impl<'a> Habits<'a> {
         }
     }
 
-    /// Where the slip is, if the task did what is usual before.
-    fn told(&self, root: NodeId, counted: &Counted, slip: &Slip) -> Option<Departure> {
+    /// Where the slip is, if the task did what is usual before; and how often it did so since.
+    fn told(&self, root: NodeId, counted: &Counted, slip: &Slip) -> Option<(Departure, u64)> {
         let (forest, mut left) = (self.forest, MOST);
         let Slip {
             kin,
@@ -299,12 +311,14 @@ impl<'a> Habits<'a> {
             frames.push((name, nth(forest, &list, at)));
             id = list[at];
         }
-        (before > 0).then(|| Departure {
+        let since = usual[&root].saturating_sub(before);
+        let departure = Departure {
             frames,
             left_out: vec![forest.function(*missing).name.clone()],
             instead: Vec::new(),
             rounds: false,
-        })
+        };
+        (before > 0).then_some((departure, since))
     }
 }
 

@@ -122,6 +122,18 @@ fn what_others_do_often_may_be_an_exception_in_one() {
     // Another inner one goes that way now and then, too.
     let other = format!("main( {inner} {inner} sweep( MPI_Send ) take( MPI_Recv(");
     assert_eq!(unlike(&[&border, &other]), None);
+    // Once in very many calls, and the slip is the last of its own.
+    let unlike_at_the_end = |rounds: usize, since: &str| {
+        let mut forest = Forest::new();
+        let own = format!("main( {inner} sweep( MPI_Send ) {since} take( MPI_Recv(");
+        let many = "sweep( MPI_Send MPI_Send ) ".repeat(rounds);
+        let other = format!("main( {many} sweep( MPI_Send ) {many} take( MPI_Recv(");
+        let roots = [&own, &border, &other].map(|it| tree(&mut forest, it));
+        Habits::own_exception(&forest, &roots, 0, &missed).is_some()
+    };
+    assert!(unlike_at_the_end(40, ""));
+    assert!(!unlike_at_the_end(40, &inner));
+    assert!(!unlike_at_the_end(10, ""));
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod epochs;
 mod freed;
 #[doc(hidden)]
 pub mod fuzz;
+mod gap;
 mod group;
 mod habit;
 mod inside;
@@ -95,6 +96,7 @@ pub use beside::departed_from_each;
 pub use cause::{Cause, Deed};
 pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
+pub use gap::Gap;
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
 pub use loose::{Loose, LooseEnd, loose_ends};

@@ -8,11 +8,11 @@ const MOST: usize = 1 << 20;
 /// Calls that are found, at most.
 const MOST_FOUND: usize = 64;
 
-/// So many of calls that are alike and stand in a row: each may be for another neighbour.
-const MOST_IN_A_ROW: u64 = 8;
+/// So many of calls, or rounds of a loop, that are alike and stand in a row: each may be for another neighbour.
+const MOST_IN_A_ROW: usize = 8;
 
-/// The events of the calls in a tree that were made along this path of functions, outermost first, by name, in order: the
-/// first frames of the path are any calls of these functions, in which the next is called. Of a loop, those of its first round.
+/// The events of the last calls in a tree that were made along this path of functions, outermost first, by name, in order: the
+/// first frames of the path are any calls of these functions, in which the next is called.
 ///
 /// Complexity: O(distinct children along the path), at most [`MOST`]; gives [`MOST_FOUND`] at most.
 pub(crate) fn precedents(forest: &Forest, root: NodeId, path: &[&str]) -> Vec<u64> {
@@ -22,6 +22,7 @@ pub(crate) fn precedents(forest: &Forest, root: NodeId, path: &[&str]) -> Vec<u6
         found: Vec::new(),
     };
     search.below(root, path, 0);
+    search.found.reverse();
     search.found
 }
 
@@ -32,35 +33,36 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// `before` is the number of events before the node's children.
+    /// From the last to the first; `before` is the number of events before the node's children.
     fn below(&mut self, id: NodeId, path: &[&str], before: u64) {
         let Some((first, rest)) = path.split_first() else {
             return;
         };
         let node = self.forest.node(id);
-        let begins = std::iter::once(0).chain(node.ends.iter().copied());
-        for (Item { node: child, times }, begin) in node.items.iter().zip(begins) {
-            if self.left == 0 || self.found.len() == MOST_FOUND {
+        for (index, Item { node: child, times }) in node.items.iter().enumerate().rev() {
+            if self.left == 0 {
                 return;
             }
             self.left -= 1;
-            let at = before + begin;
-            match self.forest.node(*child).label {
-                // Of many times the first one is as good as any.
-                Label::Loop(_) | Label::Iteration => self.below(*child, path, at),
+            let begin = index.checked_sub(1).map_or(0, |it| node.ends[it]);
+            let child_node = self.forest.node(*child);
+            let is_meant = match child_node.label {
+                Label::Loop(_) | Label::Iteration => None,
                 Label::Call(call) if self.forest.function(call.function).name == *first => {
-                    match rest.is_empty() {
-                        true => {
-                            let each = self.forest.node(*child).events;
-                            let in_a_row =
-                                (0..(*times).min(MOST_IN_A_ROW)).map(|it| at + it * each);
-                            let room = MOST_FOUND - self.found.len();
-                            self.found.extend(in_a_row.take(room));
-                        }
-                        false => self.below(*child, rest, at + 1),
-                    }
+                    Some(rest.is_empty())
                 }
-                _ => {}
+                _ => continue,
+            };
+            for nth in (0..*times).rev().take(MOST_IN_A_ROW) {
+                if self.left == 0 || self.found.len() == MOST_FOUND {
+                    return;
+                }
+                let at = before + begin + nth * child_node.events;
+                match is_meant {
+                    None => self.below(*child, path, at),
+                    Some(true) => self.found.push(at),
+                    Some(false) => self.below(*child, rest, at + 1),
+                }
             }
         }
     }
@@ -83,8 +85,11 @@ mod tests {
         let events = |path: &[&str]| precedents(&forest, root, path);
         // main, init and its return, give and its return, ...
         assert_eq!(events(&["main", "init"]), [1]);
-        assert_eq!(events(&["main", "take", "MPI_Recv"]), [6, 98]);
-        assert_eq!(events(&["main", "give", "MPI_Send"]), [10, 94]);
+        let each = |first: u64| (1..9).map(|it| first + 10 * it).collect::<Vec<u64>>();
+        let received = events(&["main", "take", "MPI_Recv"]);
+        assert_eq!(received, [each(6), vec![98]].concat());
+        let sent = events(&["main", "give", "MPI_Send"]);
+        assert_eq!(sent, [each(10), vec![94]].concat());
         assert!(events(&["main", "MPI_Send"]).is_empty());
         assert!(events(&[]).is_empty());
     }

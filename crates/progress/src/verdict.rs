@@ -126,7 +126,11 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
             format!("{who} went ahead: it {what}, unlike in a normal run; {text}")
         }
         Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
-        Deed::Lapsed(_) | Deed::Misdirected(_) | Deed::Passed(_) | Deed::Differed { .. } => {
+        Deed::Lapsed(_)
+        | Deed::Skipped(_)
+        | Deed::Misdirected(_)
+        | Deed::Passed(_)
+        | Deed::Differed { .. } => {
             format!("{text}; {who} {what}")
         }
     }

@@ -1,0 +1,129 @@
+//! A task that sends to one task after another, and leaves one out.
+//!
+//! ```text
+//!  rank 0 sends to   … 11  12   ·   14  15        rank 13 waits
+//! ```
+//! [`crate::habit`] and [`crate::lapse`] count calls, and a loop over others has as many as there are others to send to: one
+//! too few looks as a job with one rank less. Whom it sent to tells.
+//!
+//! *Guarantees*: the last such row of messages with one tag, of [`STEPS`] equal steps at least beside the gap. *Costs*: one
+//! pass over the messages of a task that are not settled. *Not for*: who would have been the first or the last of the row.
+
+use crate::message::Conversation;
+use std::sync::Arc;
+
+/// So many equal steps from one receiver to the next are a row.
+const STEPS: usize = 3;
+
+/// A receiver that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The function that sent to the others.
+    pub name: Arc<str>,
+    /// To whom it did just before and behind.
+    pub beside: [u32; 2],
+    /// Who was left out.
+    pub missed: u32,
+    /// The operations of the calls beside.
+    pub(crate) operations: [usize; 2],
+}
+
+impl Gap {
+    /// `called MPI_Send at farm.c:38 for ranks 12 and 14, and not for rank 13 between them`; `site` is ` at farm.c:38`, or empty.
+    #[must_use]
+    pub fn sentence(&self, site: &str) -> String {
+        let Self { name, missed, .. } = self;
+        let [before, behind] = self.beside;
+        format!(
+            "called {name}{site} for ranks {before} and {behind}, and not for rank {missed} between them"
+        )
+    }
+}
+
+/// The gap in what a task sent, where this one is left out that waits for a message with this tag, or any.
+pub(crate) fn gap(said: &Conversation, missed: u32, tag: Option<i64>) -> Option<Gap> {
+    let parts = said.parts.iter();
+    let sent = parts.filter_map(|it| Some((it.operation, it.kind.envelope()?)));
+    let sent: Vec<(usize, i64, i64)> = sent
+        .filter(|(_, it)| tag.is_none_or(|tag| it.tag == tag))
+        .map(|(operation, it)| (operation, i64::from(it.to), it.tag))
+        .collect();
+    let name = |operation: usize| said.operations.get(operation).map(|it| &it.name);
+    let step = |a: &(usize, i64, i64), b: &(usize, i64, i64)| {
+        (a.2 == b.2 && name(a.0) == name(b.0)).then_some(b.1 - a.1)
+    };
+    let at = (1..sent.len()).rev().find(|&at| {
+        let (before, behind) = (&sent[at - 1], &sent[at]);
+        let by = i64::from(missed) - before.1;
+        by != 0 && step(before, behind) == Some(2 * by)
+    })?;
+    let (before, behind) = (sent[at - 1], sent[at]);
+    let by = Some(i64::from(missed) - before.1);
+    let is_step = |it: &&[(usize, i64, i64)]| step(&it[0], &it[1]) == by;
+    let steps_before = sent[..at].windows(2).rev().take_while(is_step).count();
+    let steps_behind = sent[at..].windows(2).take_while(is_step).count();
+    // What came since may have been for whom was left out.
+    let since = &sent[at + 1 + steps_behind..];
+    let is_last = since.iter().all(|it| it.2 != behind.2);
+    (is_last && steps_before + steps_behind >= STEPS).then(|| Gap {
+        name: name(before.0).cloned().unwrap_or_default(),
+        beside: [before.1, behind.1].map(|it| u32::try_from(it).unwrap_or(u32::MAX)),
+        missed,
+        operations: [before.0, behind.0],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Mode;
+    use crate::message_tests::{Job, send};
+
+    fn gap_of(sent: &[(&str, u32, i64)], missed: u32, tag: Option<i64>) -> Option<[u32; 2]> {
+        let mut job = Job::default();
+        for (name, to, tag) in sent {
+            job.call(0, name, vec![send(*to, *tag, Mode::Standard)], true);
+        }
+        gap(job.0.get(&0)?, missed, tag).map(|it| it.beside)
+    }
+
+    fn row(of: &[u32], tag: i64) -> Vec<(&'static str, u32, i64)> {
+        of.iter().map(|it| ("MPI_Send", *it, tag)).collect()
+    }
+
+    #[test]
+    fn one_of_a_row_is_left_out() {
+        let stop = row(&[1, 2, 3, 5, 6], 3);
+        assert_eq!(gap_of(&stop, 4, Some(3)), Some([3, 5]));
+        assert_eq!(gap_of(&stop, 4, None), Some([3, 5]));
+        let work = row(&[4, 2, 6, 1], 1);
+        assert_eq!(
+            gap_of(&[work, stop.clone()].concat(), 4, None),
+            Some([3, 5])
+        );
+        assert_eq!(gap_of(&row(&[8, 6, 2, 0], 3), 4, None), None);
+        assert_eq!(gap_of(&row(&[10, 8, 6, 2, 0], 3), 4, None), Some([6, 2]));
+    }
+
+    #[test]
+    fn what_is_no_row_has_no_gap() {
+        let stop = row(&[1, 2, 3, 5, 6], 3);
+        // Another one waits, or for something else; two were left out; another function; there was a message later on.
+        assert_eq!(gap_of(&stop, 7, None), None);
+        assert_eq!(gap_of(&stop, 4, Some(2)), None);
+        assert_eq!(gap_of(&row(&[1, 2, 3, 6, 7, 8], 3), 4, None), None);
+        let mut other = stop.clone();
+        other[3].0 = "MPI_Isend";
+        assert_eq!(gap_of(&other, 4, None), None);
+        assert_eq!(
+            gap_of(&[stop.clone(), row(&[4], 3)].concat(), 4, None),
+            None
+        );
+        assert_eq!(
+            gap_of(&[stop, row(&[1, 2, 3, 4, 5], 3)].concat(), 4, None),
+            None
+        );
+        assert_eq!(gap_of(&row(&[3, 5], 3), 4, None), None);
+        assert_eq!(gap_of(&[], 4, None), None);
+    }
+}
