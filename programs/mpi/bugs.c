@@ -41,6 +41,7 @@
 //   bugs killed                 rank 2 is killed, as when memory is short
 //   bugs stopped                rank 2 is stopped by a signal
 //   bugs omp_barrier            thread 2 of rank 1 does not come to a barrier
+//   bugs omp_barrier_left       thread 2 of rank 1 leaves out a barrier, and the others wait at a later one
 //   bugs omp_critical_first     rank 1 waits for a message in a critical section, and its thread 1 for that
 //   bugs omp_critical_receive   thread 1 of rank 1 waits for a message in a critical section
 //   bugs ab_ba                  two threads of rank 1 take two locks in another order
@@ -447,6 +448,18 @@ KERNEL(omp_barrier) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+__attribute__((noinline)) static void omp_step(int thread, int step) {
+    sink++;
+    if (rank == 1 && thread == 2 && step == 4) return;
+#pragma omp barrier
+}
+
+KERNEL(omp_barrier_left) {
+#pragma omp parallel num_threads(4)
+    for (int step = 0; step < 8; step++) omp_step(omp_get_thread_num(), step);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 KERNEL(omp_critical_first) {
 #pragma omp parallel num_threads(2)
     {
@@ -759,7 +772,7 @@ static const struct {
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
-    X(stopped), X(omp_barrier), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
+    X(stopped), X(omp_barrier), X(omp_barrier_left), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
     X(neighbours_missing), X(one_sends_twice), X(stop_twice), X(barrier_left), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
     X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null), X(window_poll),
 };

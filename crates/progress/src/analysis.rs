@@ -21,6 +21,7 @@ use crate::replay::{Circle, without_buffers};
 use crate::sites::Sites;
 use crate::source::{Follower, Whole};
 use crate::strays::{self, Stray, Unreceived, calls, strays, unstarted_receive};
+use crate::team::{Truant, truants};
 use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
@@ -160,6 +161,8 @@ pub struct Progress {
     pub unreceived: Option<Unreceived>,
     /// For what tasks wait, though nothing tells that they do: in words.
     pub(crate) doubts: BTreeMap<u32, String>,
+    /// Threads that did not come to a barrier at which a task is.
+    pub(crate) truants: BTreeMap<u32, Truant>,
     /// Names of communicators in which somebody is waited for, the world's left out.
     pub communicators: BTreeMap<CommunicatorId, String>,
     /// Open calls of threads, of processes that have several.
@@ -359,6 +362,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         mismatches,
         loose,
         threads: observed.stacks,
+        truants: truants(run, conversations),
         ..Progress::of(observed.is_mpi, observed.tasks, observed.notes)
     };
     let mut all = conversations.values();
@@ -495,6 +499,7 @@ impl Progress {
             causes: Vec::new(),
             unreceived: None,
             doubts: BTreeMap::new(),
+            truants: BTreeMap::new(),
             communicators: BTreeMap::new(),
             threads: BTreeMap::new(),
             notes,

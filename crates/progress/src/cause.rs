@@ -536,8 +536,9 @@ impl Departure {
 
 /// A function as sentences have it.
 fn call(name: &str) -> String {
+    const LIBRARIES: [&str; 4] = ["MPI_", "GOMP_", "__kmpc_", "pthread_"];
     match c_name(name) {
-        name if name.starts_with("MPI_") => name.into_owned(),
+        name if LIBRARIES.iter().any(|it| name.starts_with(it)) => name.into_owned(),
         _ => brief(base_name(name)),
     }
 }

@@ -70,13 +70,13 @@ const SENDS: [&str; 8] = [
 ];
 
 /// The distinct subtrees of some tasks, callers before callees, and how often each occurs.
-struct Counted {
+pub(crate) struct Counted {
     order: Vec<NodeId>,
     times: FxHashMap<NodeId, u64>,
 }
 
 impl Counted {
-    fn new(forest: &Forest, roots: &[NodeId]) -> Self {
+    pub fn new(forest: &Forest, roots: &[NodeId]) -> Self {
         let mut order = Vec::new();
         let mut seen = FxHashSet::default();
         let mut next: Vec<(NodeId, bool)> = roots.iter().map(|it| (*it, false)).collect();
@@ -104,7 +104,11 @@ impl Counted {
     }
 
     /// How often calls that `is_meant` accepts come in each subtree.
-    fn sums(&self, forest: &Forest, is_meant: impl Fn(NodeId) -> bool) -> FxHashMap<NodeId, u64> {
+    pub fn sums(
+        &self,
+        forest: &Forest,
+        is_meant: impl Fn(NodeId) -> bool,
+    ) -> FxHashMap<NodeId, u64> {
         let mut sums: FxHashMap<NodeId, u64> = FxHashMap::default();
         for id in self.order.iter().rev() {
             let below = forest.node(*id).items.iter().fold(0u64, |sum, item| {

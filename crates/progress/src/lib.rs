@@ -78,6 +78,7 @@ mod sites;
 mod source;
 mod strand;
 mod strays;
+mod team;
 mod thread_words;
 mod turn;
 mod unseen;

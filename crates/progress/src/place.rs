@@ -666,9 +666,18 @@ pub(crate) fn counts(forest: &Forest, function: FunctionKey) -> bool {
     let function = forest.function(function);
     let starts = |prefix: &&str| function.name.starts_with(prefix);
     !function.imported
-        || ["MPI_", "PMPI_", "mpi_", "pmpi_", "GOMP_", "__kmpc_", "omp_"]
-            .iter()
-            .any(starts)
+        || [
+            "MPI_",
+            "PMPI_",
+            "mpi_",
+            "pmpi_",
+            "GOMP_",
+            "__kmpc_",
+            "omp_",
+            "pthread_barrier_wait",
+        ]
+        .iter()
+        .any(starts)
 }
 
 /// Whether it is a function of MPI.

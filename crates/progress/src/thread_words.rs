@@ -100,6 +100,14 @@ fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
     }
 }
 
+/// `thread 1.2 left out meet() at step.c:12 in step() (call 8), unlike those that wait there`: who does not come to a task's barrier.
+pub(crate) fn truant(progress: &Progress, task: u32) -> Option<String> {
+    let truant = progress.truants.get(&task)?;
+    let what = truant.departure.sentence(&truant.site);
+    let who = name(progress, truant.thread);
+    Some(format!("{who} {what}, unlike those that wait there"))
+}
+
 /// Where a thread is.
 fn at(progress: &Progress, thread: TraceName) -> String {
     let stack = progress.threads.get(&thread).cloned().unwrap_or_default();

@@ -8,6 +8,7 @@ use crate::loose::Loose;
 use crate::message::{Conversation, Operation};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::strays::{self, Unreceived};
+use crate::thread_words::truant;
 use crate::wait_words::reasons;
 use crate::waits::Why;
 use lockstep_trace::{EndKind, SourceLine, fold_long, ranges};
@@ -389,6 +390,15 @@ fn deadlock(facts: &Facts<'_>) -> String {
     if let Some(crowd) = crowd(progress, &subjects) {
         text.push_str(&format!("; {crowd}"));
     }
+    with_truants(progress, text)
+}
+
+/// Who did not come to a barrier of its process.
+fn with_truants(progress: &Progress, mut text: String) -> String {
+    let truants = progress.truants.keys();
+    for truant in truants.filter_map(|it| truant(progress, *it)) {
+        text.push_str(&format!("; {truant}"));
+    }
     text
 }
 
@@ -439,6 +449,7 @@ pub(crate) fn silent(progress: &Progress, quiet: Duration) -> String {
             text.push_str(&format!("; {wait}"));
         }
     }
+    text = with_truants(progress, text);
     let wrong = progress.loose.iter().find(|it| it.end.may_end_it());
     match wrong {
         Some(wrong) => format!("{}; {text}", wrong.sentence()),
@@ -531,7 +542,8 @@ pub(crate) fn held_up(progress: &Progress) -> String {
             let partly = task.filter(|it| progress.waiting.partly.contains(it));
             let reason = partly.and_then(|it| reasons(progress, it));
             let doubt = || task.and_then(|it| progress.doubts.get(&it)).cloned();
-            let reason = reason.or_else(doubt);
+            let truant = || task.and_then(|it| truant(progress, it));
+            let reason = reason.or_else(doubt).or_else(truant);
             format!(
                 "{} {verb} {how} {}{}",
                 who(progress, &group.tasks),
@@ -630,7 +642,7 @@ fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String)
                 let may_end_it = loose.end.may_end_it() || loose.end.misfit_of().is_some();
                 with(format!("{}{why}", loose.sentence()), may_end_it)
             }
-            (None, None) => (None, text),
+            (None, None) => (None, with_truants(progress, text)),
         },
     }
 }

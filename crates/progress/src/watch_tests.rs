@@ -77,6 +77,7 @@ fn held_up(inner: u64, events: u64) -> Progress {
         causes: Vec::new(),
         unreceived: None,
         doubts: BTreeMap::new(),
+        truants: BTreeMap::new(),
         communicators: BTreeMap::new(),
         threads: BTreeMap::new(),
         notes: Vec::new(),

@@ -309,6 +309,15 @@ const THREADS: &[Case] = &[
         ],
     ),
     (
+        "omp_barrier_left",
+        "slow",
+        &[
+            "rank 1 is still in GOMP_barrier at bugs.c:",
+            " thread 1.2 left out GOMP_barrier at bugs.c:",
+            " in omp_step() (call 5), unlike those that wait there: look there",
+        ],
+    ),
+    (
         "omp_critical_first",
         "deadlock",
         &[
