@@ -1,7 +1,8 @@
-//! A task that sends to one task after another, and leaves one out.
+//! A task that sends to one task after another, and leaves one out, or tells it something else.
 //!
 //! ```text
 //!  rank 0 sends to   … 11  12   ·   14  15        rank 13 waits
+//!         with tag   …  3   3       3   3
 //! ```
 //! [`crate::habit`] and [`crate::lapse`] count calls, and a loop over others has as many as there are others to send to: one
 //! too few looks as a job with one rank less. Whom it sent to tells.
@@ -24,42 +25,63 @@ pub struct Gap {
     pub beside: [u32; 2],
     /// Who was left out.
     pub missed: u32,
+    /// With which tag it got its message, and which the others had, where it got one.
+    pub tags: Option<[i64; 2]>,
     /// The operations of the calls beside.
     pub(crate) operations: [usize; 2],
 }
 
 impl Gap {
-    /// `called MPI_Send at farm.c:38 for ranks 12 and 14, and not for rank 13 between them`; `site` is ` at farm.c:38`, or empty.
+    /// `called MPI_Send at farm.c:38 for ranks 12 and 14, and not for rank 13 between them`, or `... with tag 3, and with tag 4 for rank
+    /// 13 between them`; `site` is ` at farm.c:38`, or empty.
     #[must_use]
     pub fn sentence(&self, site: &str) -> String {
         let Self { name, missed, .. } = self;
         let [before, behind] = self.beside;
-        format!(
-            "called {name}{site} for ranks {before} and {behind}, and not for rank {missed} between them"
-        )
+        let others = format!("called {name}{site} for ranks {before} and {behind}");
+        match self.tags {
+            Some([own, usual]) => format!(
+                "{others} with tag {usual}, and with tag {own} for rank {missed} between them"
+            ),
+            None => format!("{others}, and not for rank {missed} between them"),
+        }
     }
 }
+
+/// A message: the operation that sent it, to whom, and its tag.
+type Sent = (usize, i64, i64);
 
 /// The gap in what a task sent, where this one is left out that waits for a message with this tag, or any.
 pub(crate) fn gap(said: &Conversation, missed: u32, tag: Option<i64>) -> Option<Gap> {
     let parts = said.parts.iter();
     let sent = parts.filter_map(|it| Some((it.operation, it.kind.envelope()?)));
-    let sent: Vec<(usize, i64, i64)> = sent
+    let mut sent: Vec<Sent> = sent
         .filter(|(_, it)| tag.is_none_or(|tag| it.tag == tag))
         .map(|(operation, it)| (operation, i64::from(it.to), it.tag))
         .collect();
+    row(said, &sent, missed, None).or_else(|| {
+        // What it got has another tag than what came before and behind.
+        let is_other =
+            |it: &[Sent]| it[1].1 == i64::from(missed) && it[0].2 == it[2].2 && it[1].2 != it[0].2;
+        let at = sent.windows(3).rposition(is_other)? + 1;
+        let (.., own) = sent.remove(at);
+        row(said, &sent, missed, Some((at, own)))
+    })
+}
+
+/// The gap in a row of messages; where it got one with this tag, at its place.
+fn row(said: &Conversation, sent: &[Sent], missed: u32, got: Option<(usize, i64)>) -> Option<Gap> {
     let name = |operation: usize| said.operations.get(operation).map(|it| &it.name);
-    let step = |a: &(usize, i64, i64), b: &(usize, i64, i64)| {
-        (a.2 == b.2 && name(a.0) == name(b.0)).then_some(b.1 - a.1)
-    };
+    let step = |a: &Sent, b: &Sent| (a.2 == b.2 && name(a.0) == name(b.0)).then_some(b.1 - a.1);
     let at = (1..sent.len()).rev().find(|&at| {
         let (before, behind) = (&sent[at - 1], &sent[at]);
         let by = i64::from(missed) - before.1;
-        by != 0 && step(before, behind) == Some(2 * by)
+        let is_here = got.is_none_or(|it| it.0 == at);
+        is_here && by != 0 && step(before, behind) == Some(2 * by)
     })?;
     let (before, behind) = (sent[at - 1], sent[at]);
     let by = Some(i64::from(missed) - before.1);
-    let is_step = |it: &&[(usize, i64, i64)]| step(&it[0], &it[1]) == by;
+    let is_step = |it: &&[Sent]| step(&it[0], &it[1]) == by;
     let steps_before = sent[..at].windows(2).rev().take_while(is_step).count();
     let steps_behind = sent[at..].windows(2).take_while(is_step).count();
     // What came since may have been for whom was left out.
@@ -69,6 +91,7 @@ pub(crate) fn gap(said: &Conversation, missed: u32, tag: Option<i64>) -> Option<
         name: name(before.0).cloned().unwrap_or_default(),
         beside: [before.1, behind.1].map(|it| u32::try_from(it).unwrap_or(u32::MAX)),
         missed,
+        tags: got.map(|(_, own)| [own, behind.2]),
         operations: [before.0, behind.0],
     })
 }
@@ -87,43 +110,54 @@ mod tests {
         gap(job.0.get(&0)?, missed, tag).map(|it| it.beside)
     }
 
-    fn row(of: &[u32], tag: i64) -> Vec<(&'static str, u32, i64)> {
+    fn to(of: &[u32], tag: i64) -> Vec<(&'static str, u32, i64)> {
         of.iter().map(|it| ("MPI_Send", *it, tag)).collect()
     }
 
     #[test]
     fn one_of_a_row_is_left_out() {
-        let stop = row(&[1, 2, 3, 5, 6], 3);
+        let stop = to(&[1, 2, 3, 5, 6], 3);
         assert_eq!(gap_of(&stop, 4, Some(3)), Some([3, 5]));
         assert_eq!(gap_of(&stop, 4, None), Some([3, 5]));
-        let work = row(&[4, 2, 6, 1], 1);
+        let work = to(&[4, 2, 6, 1], 1);
         assert_eq!(
             gap_of(&[work, stop.clone()].concat(), 4, None),
             Some([3, 5])
         );
-        assert_eq!(gap_of(&row(&[8, 6, 2, 0], 3), 4, None), None);
-        assert_eq!(gap_of(&row(&[10, 8, 6, 2, 0], 3), 4, None), Some([6, 2]));
+        assert_eq!(gap_of(&to(&[8, 6, 2, 0], 3), 4, None), None);
+        assert_eq!(gap_of(&to(&[10, 8, 6, 2, 0], 3), 4, None), Some([6, 2]));
+    }
+
+    #[test]
+    fn one_of_a_row_got_another_tag() {
+        let mut stop = to(&[1, 2, 3, 4, 5, 6], 3);
+        stop[3].2 = 7;
+        assert_eq!(gap_of(&stop, 4, None), Some([3, 5]));
+        let mut work = to(&[4, 2], 1);
+        work.extend(stop);
+        assert_eq!(gap_of(&work, 4, None), Some([3, 5]));
+        // Its place is another; it waits for another.
+        work.swap(5, 6);
+        assert_eq!(gap_of(&work, 4, None), None);
+        assert_eq!(gap_of(&work, 4, Some(7)), None);
     }
 
     #[test]
     fn what_is_no_row_has_no_gap() {
-        let stop = row(&[1, 2, 3, 5, 6], 3);
+        let stop = to(&[1, 2, 3, 5, 6], 3);
         // Another one waits, or for something else; two were left out; another function; there was a message later on.
         assert_eq!(gap_of(&stop, 7, None), None);
         assert_eq!(gap_of(&stop, 4, Some(2)), None);
-        assert_eq!(gap_of(&row(&[1, 2, 3, 6, 7, 8], 3), 4, None), None);
+        assert_eq!(gap_of(&to(&[1, 2, 3, 6, 7, 8], 3), 4, None), None);
         let mut other = stop.clone();
         other[3].0 = "MPI_Isend";
         assert_eq!(gap_of(&other, 4, None), None);
+        assert_eq!(gap_of(&[stop.clone(), to(&[4], 3)].concat(), 4, None), None);
         assert_eq!(
-            gap_of(&[stop.clone(), row(&[4], 3)].concat(), 4, None),
+            gap_of(&[stop, to(&[1, 2, 3, 4, 5], 3)].concat(), 4, None),
             None
         );
-        assert_eq!(
-            gap_of(&[stop, row(&[1, 2, 3, 4, 5], 3)].concat(), 4, None),
-            None
-        );
-        assert_eq!(gap_of(&row(&[3, 5], 3), 4, None), None);
+        assert_eq!(gap_of(&to(&[3, 5], 3), 4, None), None);
         assert_eq!(gap_of(&[], 4, None), None);
     }
 }

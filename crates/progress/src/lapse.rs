@@ -8,11 +8,17 @@
 //!  a worker   Recv  work  Send  │ Recv  work  Send │ Recv  work       │ Recv (open)
 //!                    [Send]     │       [Send]     │        []        │
 //! ```
+//! Where rounds are few and long, what comes next to what tells: between these two calls there always was another.
+//!
+//! ```text
+//!  the last of a line   Recv Send Recv Send Allreduce │ Recv Send Recv · Allreduce (open)
+//! ```
 //! A call counts as its whole path, from `main` to the function of MPI, so that `give` to the left and `receive` from the
 //! right are told apart by who calls them.
 //!
 //! *Guarantees*: the round went its way once in all that is looked at, and is a usual one but for a single call; nothing of
-//! a task that has a second way that is rare. *Costs*: the last [`MOST`] calls of a task and of [`PEERS`] others, [`ALL`] of a
+//! a task that has a second way that is rare. The two calls came together once in the task, among its last [`LATE`], and in
+//! none of the others that make the call between them. *Costs*: the last [`MOST`] calls of a task and of [`PEERS`] others, [`ALL`] of a
 //! job; nothing is told of who comes behind these. *Not for*: tasks that send by their data, whose rounds are all their own.
 
 use crate::departure::communicates;
@@ -20,6 +26,7 @@ use crate::habit::{Missed, OFTEN, lacks};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Calls that are looked at of each task, the last ones.
@@ -28,6 +35,8 @@ const MOST: usize = 1 << 14;
 const ALL: usize = 1 << 22;
 /// So many rounds that the task made itself are a habit.
 const OWN: u64 = 3;
+/// Two calls between which one is missing are among so many.
+const LATE: usize = 8;
 /// Other tasks that are looked at.
 const PEERS: usize = 16;
 
@@ -133,8 +142,15 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// The one round of the task of this number among the roots that lacks what others miss.
+    /// The one call that others miss of the task of this number among the roots, and that a round of it lacks, or that always
+    /// was between two others.
     pub fn lapse(&mut self, task: usize, missed: &Missed) -> Option<Lapse> {
+        let of_round = self.short_round(task, missed);
+        of_round.or_else(|| self.short_cut(task, missed))
+    }
+
+    /// The one round that lacks it.
+    fn short_round(&mut self, task: usize, missed: &Missed) -> Option<Lapse> {
         let own = self.calls(*self.roots.get(task)?)?;
         let (last, is_open) = *own.last()?;
         if !is_open {
@@ -142,10 +158,7 @@ impl<'a> Rounds<'a> {
         }
         let ways = rounds(&own, last);
         let mut others: FxHashMap<Round, u64> = FxHashMap::default();
-        // Those next to it do most like it.
-        let mut peers: Vec<usize> = (0..self.roots.len()).filter(|it| *it != task).collect();
-        peers.sort_by_key(|it| it.abs_diff(task));
-        for peer in peers.into_iter().take(PEERS) {
+        for peer in self.peers(task) {
             for (round, times) in rounds(&self.calls(self.roots[peer])?, last) {
                 *others.entry(round).or_default() += times;
             }
@@ -174,6 +187,59 @@ impl<'a> Rounds<'a> {
             own: made(&ways),
             others: made(&others),
         })
+    }
+
+    /// The two calls that came together without it.
+    fn short_cut(&mut self, task: usize, missed: &Missed) -> Option<Lapse> {
+        let own = self.calls(*self.roots.get(task)?)?;
+        own.last().filter(|it| it.1)?;
+        let steps = Steps::new(&own);
+        let late = own.len().saturating_sub(LATE);
+        let mut found: Vec<([Path; 3], u64)> = Vec::new();
+        for pair in own[late..].windows(2) {
+            let (before, behind) = (pair[0].0, pair[1].0);
+            if steps.times(before, behind) > 1 {
+                continue;
+            }
+            let between = steps.behind(before).filter_map(|(between, first)| {
+                let (_, function) = *self.paths.all.get(between as usize)?;
+                let second = steps.times(between, behind);
+                let often = first.max(second);
+                // The end of a loop over one call is not one too few.
+                let is_another = ![before, behind].contains(&between);
+                let is_usual = is_another && often >= OWN && second > 0;
+                let is_usual = is_usual && missed.is(self.forest, function);
+                is_usual.then_some(([before, between, behind], often))
+            });
+            found.extend(between);
+        }
+        let [([before, between, behind], own)] = found[..] else {
+            return None;
+        };
+        let mut others = 0;
+        for peer in self.peers(task) {
+            let steps = Steps::new(&self.calls(self.roots[peer])?);
+            let (first, second) = (steps.times(before, between), steps.times(between, behind));
+            if first > 0 && second > 0 {
+                if steps.times(before, behind) > 0 {
+                    return None;
+                }
+                others += first.max(second);
+            }
+        }
+        (own + others >= OFTEN).then(|| Lapse {
+            path: self.paths.names(self.forest, between),
+            own,
+            others,
+        })
+    }
+
+    /// Those next to a task, which do most like it.
+    fn peers(&self, task: usize) -> Vec<usize> {
+        let mut peers: Vec<usize> = (0..self.roots.len()).filter(|it| *it != task).collect();
+        peers.sort_by_key(|it| it.abs_diff(task));
+        peers.truncate(PEERS);
+        peers
     }
 
     /// The last calls of a task that communicate, in order; `None` where there was too much to look at before.
@@ -260,6 +326,29 @@ impl<'a> Rounds<'a> {
     }
 }
 
+/// How often one call came right behind another.
+struct Steps(BTreeMap<(Path, Path), u64>);
+
+impl Steps {
+    fn new(calls: &[Said]) -> Self {
+        let mut steps = BTreeMap::new();
+        for pair in calls.windows(2) {
+            *steps.entry((pair[0].0, pair[1].0)).or_default() += 1;
+        }
+        Self(steps)
+    }
+
+    fn times(&self, before: Path, behind: Path) -> u64 {
+        self.0.get(&(before, behind)).copied().unwrap_or(0)
+    }
+
+    /// What came behind a call.
+    fn behind(&self, before: Path) -> impl Iterator<Item = (Path, u64)> {
+        let steps = self.0.range((before, Path::MIN)..=(before, Path::MAX));
+        steps.map(|((_, behind), times)| (*behind, *times))
+    }
+}
+
 /// What lies between two calls of one path, and how often.
 fn rounds(calls: &[Said], of: Path) -> FxHashMap<Round, u64> {
     let mut found: FxHashMap<Round, u64> = FxHashMap::default();
@@ -338,6 +427,39 @@ mod tests {
         let found = of_messages(&[&text]);
         let expected = "left out MPI_Send in give(), unlike in its 21 other rounds";
         assert_eq!(found.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn two_calls_between_which_there_always_was_another() {
+        let step = "take( MPI_Recv ) give( MPI_Send ) ";
+        let five = format!("{}residual( MPI_Allreduce ) ", step.repeat(5));
+        // The last of a line, before the operation of all; its first behind it, which does not receive before.
+        let last = format!(
+            "main( {five} {} take( MPI_Recv ) residual( MPI_Allreduce(",
+            step.repeat(4)
+        );
+        let back = "give( MPI_Send ) take( MPI_Recv ) ";
+        let first_five = format!("{}residual( MPI_Allreduce ) ", back.repeat(5));
+        let first = format!("main( {first_five} {first_five} take( MPI_Recv(");
+        let within = format!("main( {} take( MPI_Recv(", five.repeat(2));
+        let left_out = "left out MPI_Send in give(), unlike in its";
+        let found = of_messages(&[&last, &first, &within]);
+        let expected = format!("{left_out} 9 other rounds and in 10 of others");
+        assert_eq!(found, Some(expected));
+        let found = of_messages(&[&first, &within]);
+        assert_eq!(found, Some(format!("{left_out} 10 other rounds")));
+        // Another of its part does so; it is long ago; it did so twice.
+        let ago = format!(
+            "main( {five} take( MPI_Recv ) residual( MPI_Allreduce ) {five} take( MPI_Recv("
+        );
+        assert_eq!(of_messages(&[&last, &ago]), None);
+        assert_eq!(of_messages(&[&ago, &within]), None);
+        let row = format!("main( {} MPI_Barrier(", "MPI_Send ".repeat(9));
+        assert_eq!(of_messages(&[&row]), None);
+        let twice = format!(
+            "main( {five} take( MPI_Recv ) residual( MPI_Allreduce ) take( MPI_Recv ) residual( MPI_Allreduce("
+        );
+        assert_eq!(of_messages(&[&twice, &within]), None);
     }
 
     #[test]
