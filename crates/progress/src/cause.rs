@@ -362,18 +362,18 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
     found
 }
 
-/// Whom a task left out of those to whom it sent, and who waits for it.
+/// Whom a task left out of those to whom it sent, where nobody else waits for a message of it.
 fn skipped(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Gap> {
     let said = observed.conversations.get(&task)?;
-    let waits = waiting
-        .waits
-        .iter()
-        .filter(|it| it.to == task && !it.or_another);
-    let mut gaps = waits.filter_map(|it| match it.why {
-        Why::Message(tag) => gap(said, it.from, tag),
+    let waits = waiting.waits.iter().filter(|it| it.to == task);
+    let mut waits = waits.filter_map(|it| match it.why {
+        Why::Message(tag) => Some((it.from, tag, it.or_another)),
         _ => None,
     });
-    gaps.next()
+    match (waits.next()?, waits.next()) {
+        ((missed, tag, false), None) => gap(said, missed, tag),
+        _ => None,
+    }
 }
 
 /// Who waits for each task, for it alone.

@@ -7,7 +7,8 @@
 //! [`crate::habit`] and [`crate::lapse`] count calls, and a loop over others has as many as there are others to send to: one
 //! too few looks as a job with one rank less. Whom it sent to tells.
 //!
-//! *Guarantees*: the last such row of messages with one tag, of [`STEPS`] equal steps at least beside the gap. *Costs*: one
+//! *Guarantees*: the last such row of messages with one tag, of [`STEPS`] equal steps at least beside the gap, and nothing but them
+//! in it: who answers as others come may well answer them in order. *Costs*: one
 //! pass over the messages of a task that are not settled. *Not for*: who would have been the first or the last of the row.
 
 use crate::message::Conversation;
@@ -72,7 +73,12 @@ pub(crate) fn gap(said: &Conversation, missed: u32, tag: Option<i64>) -> Option<
 /// The gap in a row of messages; where it got one with this tag, at its place.
 fn row(said: &Conversation, sent: &[Sent], missed: u32, got: Option<(usize, i64)>) -> Option<Gap> {
     let name = |operation: usize| said.operations.get(operation).map(|it| &it.name);
-    let step = |a: &Sent, b: &Sent| (a.2 == b.2 && name(a.0) == name(b.0)).then_some(b.1 - a.1);
+    // One that was told something else lies between.
+    let is_next = |a: &Sent, b: &Sent| b.0 - a.0 == 1 || got.is_some() && b.0 - a.0 == 2;
+    let step = |a: &Sent, b: &Sent| {
+        let is_alike = a.2 == b.2 && name(a.0) == name(b.0) && is_next(a, b);
+        is_alike.then_some(b.1 - a.1)
+    };
     let at = (1..sent.len()).rev().find(|&at| {
         let (before, behind) = (&sent[at - 1], &sent[at]);
         let by = i64::from(missed) - before.1;
@@ -99,8 +105,8 @@ fn row(said: &Conversation, sent: &[Sent], missed: u32, got: Option<(usize, i64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Mode;
-    use crate::message_tests::{Job, send};
+    use crate::message::{Mode, Peer};
+    use crate::message_tests::{Job, receive, send};
 
     fn gap_of(sent: &[(&str, u32, i64)], missed: u32, tag: Option<i64>) -> Option<[u32; 2]> {
         let mut job = Job::default();
@@ -126,6 +132,16 @@ mod tests {
         );
         assert_eq!(gap_of(&to(&[8, 6, 2, 0], 3), 4, None), None);
         assert_eq!(gap_of(&to(&[10, 8, 6, 2, 0], 3), 4, None), Some([6, 2]));
+    }
+
+    #[test]
+    fn who_answers_others_in_order_makes_no_row() {
+        let mut job = Job::default();
+        for to in [1, 2, 3, 5, 6] {
+            job.call(0, "MPI_Recv", vec![receive(Peer::Task(to), None)], true)
+                .call(0, "MPI_Send", vec![send(to, 1, Mode::Standard)], true);
+        }
+        assert_eq!(gap(&job.0[&0], 4, None), None);
     }
 
     #[test]
