@@ -1,4 +1,5 @@
-//! A task that sends to one task after another, and leaves one out, or tells it something else.
+//! A task that sends to one task after another, and leaves one out: its message went elsewhere, or had another tag, or there
+//! was none.
 //!
 //! ```text
 //!  rank 0 sends to   … 11  12   ·   14  15        rank 13 waits
@@ -17,6 +18,20 @@ use std::sync::Arc;
 /// So many equal steps from one receiver to the next are a row.
 const STEPS: usize = 3;
 
+/// A message between two others of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instead {
+    /// With another tag than these.
+    Tag {
+        /// Its own.
+        own: i64,
+        /// Theirs.
+        usual: i64,
+    },
+    /// To another.
+    To(u32),
+}
+
 /// A receiver that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
@@ -26,24 +41,28 @@ pub struct Gap {
     pub beside: [u32; 2],
     /// Who was left out.
     pub missed: u32,
-    /// With which tag it got its message, and which the others had, where it got one.
-    pub tags: Option<[i64; 2]>,
+    /// What was sent between these, if anything was.
+    pub instead: Option<Instead>,
     /// The operations of the calls beside.
     pub(crate) operations: [usize; 2],
 }
 
 impl Gap {
-    /// `called MPI_Send at farm.c:38 for ranks 12 and 14, and not for rank 13 between them`, or `... with tag 3, and with tag 4 for rank
-    /// 13 between them`; `site` is ` at farm.c:38`, or empty.
+    /// `called MPI_Send at farm.c:38 for ranks 12 and 14, and not for rank 13 between them`; `site` is ` at farm.c:38`, or empty.
     #[must_use]
     pub fn sentence(&self, site: &str) -> String {
         let Self { name, missed, .. } = self;
         let [before, behind] = self.beside;
         let others = format!("called {name}{site} for ranks {before} and {behind}");
-        match self.tags {
-            Some([own, usual]) => format!(
-                "{others} with tag {usual}, and with tag {own} for rank {missed} between them"
-            ),
+        match self.instead {
+            Some(Instead::Tag { own, usual }) => {
+                format!(
+                    "{others} with tag {usual}, and with tag {own} for rank {missed} between them"
+                )
+            }
+            Some(Instead::To(other)) => {
+                format!("{others}, and for rank {other} instead of rank {missed} between them")
+            }
             None => format!("{others}, and not for rank {missed} between them"),
         }
     }
@@ -61,20 +80,33 @@ pub(crate) fn gap(said: &Conversation, missed: u32, tag: Option<i64>) -> Option<
         .map(|(operation, it)| (operation, i64::from(it.to), it.tag))
         .collect();
     row(said, &sent, missed, None).or_else(|| {
-        // What it got has another tag than what came before and behind.
-        let is_other =
-            |it: &[Sent]| it[1].1 == i64::from(missed) && it[0].2 == it[2].2 && it[1].2 != it[0].2;
+        let missed_to = i64::from(missed);
+        let is_other = |it: &[Sent]| {
+            let [(_, before, usual), (_, to, tag), (_, behind, last)] = [it[0], it[1], it[2]];
+            let is_between = to == missed_to || behind - before == 2 * (missed_to - before);
+            usual == last && is_between && (to == missed_to) != (tag == usual)
+        };
         let at = sent.windows(3).rposition(is_other)? + 1;
-        let (.., own) = sent.remove(at);
-        row(said, &sent, missed, Some((at, own)))
+        let (_, to, own) = sent.remove(at);
+        let usual = sent[at].2;
+        let instead = match to == missed_to {
+            true => Instead::Tag { own, usual },
+            false => Instead::To(u32::try_from(to).ok()?),
+        };
+        row(said, &sent, missed, Some((at, instead)))
     })
 }
 
-/// The gap in a row of messages; where it got one with this tag, at its place.
-fn row(said: &Conversation, sent: &[Sent], missed: u32, got: Option<(usize, i64)>) -> Option<Gap> {
+/// The gap in a row of messages; where there was another instead, at its place.
+fn row(
+    said: &Conversation,
+    sent: &[Sent],
+    missed: u32,
+    instead: Option<(usize, Instead)>,
+) -> Option<Gap> {
     let name = |operation: usize| said.operations.get(operation).map(|it| &it.name);
-    // One that was told something else lies between.
-    let is_next = |a: &Sent, b: &Sent| b.0 - a.0 == 1 || got.is_some() && b.0 - a.0 == 2;
+    // What was sent instead lies between.
+    let is_next = |a: &Sent, b: &Sent| b.0 - a.0 == 1 || instead.is_some() && b.0 - a.0 == 2;
     let step = |a: &Sent, b: &Sent| {
         let is_alike = a.2 == b.2 && name(a.0) == name(b.0) && is_next(a, b);
         is_alike.then_some(b.1 - a.1)
@@ -82,7 +114,7 @@ fn row(said: &Conversation, sent: &[Sent], missed: u32, got: Option<(usize, i64)
     let at = (1..sent.len()).rev().find(|&at| {
         let (before, behind) = (&sent[at - 1], &sent[at]);
         let by = i64::from(missed) - before.1;
-        let is_here = got.is_none_or(|it| it.0 == at);
+        let is_here = instead.is_none_or(|it| it.0 == at);
         is_here && by != 0 && step(before, behind) == Some(2 * by)
     })?;
     let (before, behind) = (sent[at - 1], sent[at]);
@@ -97,7 +129,7 @@ fn row(said: &Conversation, sent: &[Sent], missed: u32, got: Option<(usize, i64)
         name: name(before.0).cloned().unwrap_or_default(),
         beside: [before.1, behind.1].map(|it| u32::try_from(it).unwrap_or(u32::MAX)),
         missed,
-        tags: got.map(|(_, own)| [own, behind.2]),
+        instead: instead.map(|it| it.1),
         operations: [before.0, behind.0],
     })
 }
@@ -152,6 +184,12 @@ mod tests {
         let mut work = to(&[4, 2], 1);
         work.extend(stop);
         assert_eq!(gap_of(&work, 4, None), Some([3, 5]));
+        // It went to another.
+        let mut stop = to(&[1, 2, 3, 0, 5, 6], 3);
+        assert_eq!(gap_of(&stop, 4, None), Some([3, 5]));
+        assert_eq!(gap_of(&stop, 4, Some(3)), Some([3, 5]));
+        stop[3].2 = 7;
+        assert_eq!(gap_of(&stop, 4, None), None);
         // Its place is another; it waits for another.
         work.swap(5, 6);
         assert_eq!(gap_of(&work, 4, None), None);

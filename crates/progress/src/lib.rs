@@ -97,7 +97,7 @@ pub use beside::departed_from_each;
 pub use cause::{Cause, Deed};
 pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
-pub use gap::Gap;
+pub use gap::{Gap, Instead};
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
 pub use loose::{Loose, LooseEnd, loose_ends};
