@@ -25,6 +25,8 @@ pub struct Departure {
     pub left_out: Vec<String>,
     /// What was called instead, or besides.
     pub instead: Vec<String>,
+    /// Whether any of these calls communicates, or something in them.
+    pub communicates: bool,
     /// Whether it is only that a loop had more rounds, or fewer, each of which went as one before it.
     pub rounds: bool,
 }
@@ -115,6 +117,10 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
                     names(forest, &pair.normal[i..i + skipped]),
                     names(forest, &pair.other[j..j + added]),
                 );
+                let mut calls = pair.normal[i..i + skipped]
+                    .iter()
+                    .chain(&pair.other[j..j + added]);
+                let communicates = calls.any(|it| !mpi_free(forest, *it));
                 let rounds = goes_round(forest, &pair.other, j, a, pair.open)
                     || goes_round(forest, &pair.normal, i, b, false);
                 let frames = stack.iter().filter_map(|it| it.name);
@@ -124,6 +130,7 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
                         .collect(),
                     left_out,
                     instead,
+                    communicates,
                     rounds,
                 });
             }
@@ -132,7 +139,7 @@ pub(crate) fn departure(forest: &Forest, normal: NodeId, other: NodeId) -> Optio
     None
 }
 
-/// Where the last call of a function, in a frame that is still open, departs from all before it: where
+/// Where the last call of a function, in a frame that is still open, departs from all before it in what it communicates: where
 /// these were alike; or the last round of a loop, back to where the task is now.
 pub(crate) fn unlike_before(forest: &Forest, root: NodeId) -> Option<Departure> {
     let mut left = MOST;
@@ -168,7 +175,8 @@ pub(crate) fn unlike_before(forest: &Forest, root: NodeId) -> Option<Departure> 
             let alike = before
                 .iter()
                 .all(|it| departure(forest, *first, *it).is_none());
-            if let Some(mut found) = departure(forest, *first, *call).filter(|_| alike) {
+            let found = departure(forest, *first, *call).filter(|it| alike && it.communicates);
+            if let Some(mut found) = found {
                 let name = forest.function(key).name.clone();
                 let mut all = frames;
                 all.push((name, before.len() + 1));
@@ -188,6 +196,7 @@ pub(crate) fn unlike_before(forest: &Forest, root: NodeId) -> Option<Departure> 
                 frames,
                 left_out,
                 instead: Vec::new(),
+                communicates: true,
                 rounds: false,
             });
         }

@@ -320,6 +320,7 @@ impl<'a> Habits<'a> {
             frames,
             left_out: vec![forest.function(*missing).name.clone()],
             instead: Vec::new(),
+            communicates: true,
             rounds: false,
         };
         (before > 0).then_some((departure, since))
