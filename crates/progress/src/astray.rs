@@ -146,7 +146,7 @@ pub(crate) fn astray(
         if (!wait.or_another || is_alone())
             && let Some(it) = usual.astray_by_series(wait)
         {
-            found.extend(it);
+            found.push(it);
             continue;
         }
         match (wait.or_another, &wait.why) {
@@ -278,17 +278,15 @@ impl<'a> Usual<'a> {
     }
 
     /// Who is wrong by the series of messages of both sides; `None` where these do not tell.
-    fn astray_by_series(&self, wait: &Wait) -> Option<Option<Misdirection>> {
+    fn astray_by_series(&self, wait: &Wait) -> Option<Misdirection> {
         let (Why::Message(Some(tag)) | Why::OtherTag(tag, _)) = wait.why else {
             return None;
         };
         let sent = self.sent_otherwise(wait, tag);
         match (sent, self.asked_otherwise(wait, tag)) {
-            (Some(sent), None) => Some(Some(sent)),
-            (None, Some(asked)) => Some(Some(asked)),
-            // Each would explain it.
-            (Some(_), Some(_)) => Some(None),
-            (None, None) => None,
+            (Some(it), None) | (None, Some(it)) => Some(it),
+            // Each would explain it, or neither does.
+            (Some(_), Some(_)) | (None, None) => None,
         }
     }
 
