@@ -317,7 +317,8 @@ impl<'a> Usual<'a> {
         let (said, next) = strays.take(MOST_STRAYS).find_map(|(at, it)| {
             let next = self.examples.next(from, Way::Sent, &series, at)?;
             let is_wanted = (next.peer, next.tag) == (wait.from, tag);
-            (is_wanted && it.is_slip(next)).then_some((it, next))
+            let is_it = is_wanted && it.is_slip(next) && !Examples::wavers(&series, at, next);
+            is_it.then_some((it, next))
         })?;
         let operation = conversation.parts.get(said.part?)?.operation;
         Some(Misdirection {
@@ -348,7 +349,8 @@ impl<'a> Usual<'a> {
         let alike: Vec<(usize, &Said)> = alike.rev().take(MOST_STRAYS).collect();
         let (said, next) = alike.into_iter().rev().find_map(|(at, it)| {
             let next = self.examples.next(task, Way::Asked, &series, at)?;
-            (it.is_slip(next) && self.has_stray(task, it, next)).then_some((it, next))
+            let is_it = it.is_slip(next) && self.has_stray(task, it, next);
+            (is_it && !Examples::wavers(&series, at, next)).then_some((it, next))
         })?;
         let operation = conversation.parts.get(said.part?)?.operation;
         Some(Misdirection {

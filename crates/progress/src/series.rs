@@ -50,6 +50,8 @@ pub(crate) struct Next {
 const LONGEST: usize = 64;
 /// So many rounds that went on alike are a series.
 const ROUNDS: usize = 3;
+/// Messages before and behind one that may be a slip that are looked at.
+const MOST_LOOKED_AT: usize = 256;
 /// So many others that did the same are an example.
 const OTHERS: usize = 2;
 
@@ -228,6 +230,13 @@ impl<'a> Examples<'a> {
             .or_else(by_others)
     }
 
+    /// Whether a series comes to such a slip elsewhere, too, by itself: then it goes by the data, and none tells anything.
+    pub fn wavers(series: &[Said], at: usize, next: Next) -> bool {
+        let mut around = at.saturating_sub(MOST_LOOKED_AT)..series.len().min(at + MOST_LOOKED_AT);
+        let slips = |it: usize| by_itself(series, it).is_some_and(|next| series[it].is_slip(next));
+        !next.by_normal && around.any(|it| it != at && slips(it))
+    }
+
     fn by_normal(&self, task: u32, way: Way, own: &[Said], at: usize) -> Option<Next> {
         let conversation = self.normal?.get(&task)?;
         if conversation.is_threaded() || self.tasks.get(&task)?.is_cut {
@@ -350,6 +359,30 @@ mod tests {
         });
         let said: Vec<Said> = said.collect();
         by_itself(&said, said.len()).map(|it| (it.peer, it.tag))
+    }
+
+    #[test]
+    fn a_series_that_slips_twice_wavers() {
+        let said = |of: &[(u32, i64)]| -> Vec<Said> {
+            let new = |&(peer, tag): &(u32, i64)| Said {
+                part: None,
+                peer,
+                tag,
+                communicator: CommunicatorId(0),
+            };
+            of.iter().map(new).collect()
+        };
+        let next = Next {
+            peer: 1,
+            tag: 0,
+            by_normal: false,
+        };
+        let once = said(&[(1, 0), (1, 0), (1, 0), (1, 7), (1, 0)]);
+        assert!(!Examples::wavers(&once, 3, next));
+        // From dimension to dimension.
+        let twice = said(&[(1, 0), (1, 0), (1, 0), (2, 0), (2, 0), (2, 0), (1, 0)]);
+        assert!(Examples::wavers(&twice, 3, next));
+        assert!(Examples::wavers(&twice, 6, next));
     }
 
     #[test]
