@@ -12,7 +12,8 @@
 //!   the same (`inside`: locks, signals, ends, teams); and by a fixpoint of releases who is stuck for ever.
 //!   Who asks again and again without an answer (`poll`) waits, too.
 //! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
-//!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`).
+//!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
+//!   (`gap`); which thread did not come to a barrier of its process (`team`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
