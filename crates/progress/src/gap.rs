@@ -9,8 +9,8 @@
 //! too few looks as a job with one rank less. Whom it sent to tells.
 //!
 //! *Guarantees*: the last such row of messages with one tag, of [`STEPS`] equal steps at least beside the gap, and nothing but them
-//! in it: who answers as others come may well answer them in order. *Costs*: one
-//! pass over the messages of a task that are not settled. *Not for*: who would have been the first or the last of the row.
+//! in it: who answers as others come may well answer them in order. *Costs*: one pass over the messages of a task that are not
+//! settled. *Not for*: who would have been the first or the last of the row.
 
 use crate::message::Conversation;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ fn row(
 ) -> Option<Gap> {
     let name = |operation: usize| said.operations.get(operation).map(|it| &it.name);
     // What was sent instead lies between.
-    let is_next = |a: &Sent, b: &Sent| b.0 - a.0 == 1 || instead.is_some() && b.0 - a.0 == 2;
+    let is_next = |a: &Sent, b: &Sent| a.0 + 1 == b.0 || instead.is_some() && a.0 + 2 == b.0;
     let step = |a: &Sent, b: &Sent| {
         let is_alike = a.2 == b.2 && name(a.0) == name(b.0) && is_next(a, b);
         is_alike.then_some(b.1 - a.1)

@@ -127,6 +127,7 @@ pub(crate) struct Rounds<'a> {
     /// The last calls in each tree, and how many more may be looked at.
     known: FxHashMap<NodeId, Rc<[Said]>>,
     left: usize,
+    steps: FxHashMap<NodeId, Rc<Steps>>,
 }
 
 impl<'a> Rounds<'a> {
@@ -139,6 +140,7 @@ impl<'a> Rounds<'a> {
             talks: FxHashMap::default(),
             known: FxHashMap::default(),
             left: ALL,
+            steps: FxHashMap::default(),
         }
     }
 
@@ -191,9 +193,10 @@ impl<'a> Rounds<'a> {
 
     /// The two calls that came together without it.
     fn short_cut(&mut self, task: usize, missed: &Missed) -> Option<Lapse> {
-        let own = self.calls(*self.roots.get(task)?)?;
+        let root = *self.roots.get(task)?;
+        let own = self.calls(root)?;
         own.last().filter(|it| it.1)?;
-        let steps = Steps::new(&own);
+        let steps = self.steps(root)?;
         let late = own.len().saturating_sub(LATE);
         let mut found: Vec<([Path; 3], u64)> = Vec::new();
         for pair in own[late..].windows(2) {
@@ -218,7 +221,7 @@ impl<'a> Rounds<'a> {
         };
         let mut others = 0;
         for peer in self.peers(task) {
-            let steps = Steps::new(&self.calls(self.roots[peer])?);
+            let steps = self.steps(self.roots[peer])?;
             let (first, second) = (steps.times(before, between), steps.times(between, behind));
             if first > 0 && second > 0 {
                 if steps.times(before, behind) > 0 {
@@ -232,6 +235,16 @@ impl<'a> Rounds<'a> {
             own,
             others,
         })
+    }
+
+    /// How the last calls of a task followed each other.
+    fn steps(&mut self, root: NodeId) -> Option<Rc<Steps>> {
+        if let Some(known) = self.steps.get(&root) {
+            return Some(known.clone());
+        }
+        let found = Rc::new(Steps::new(&self.calls(root)?));
+        self.steps.insert(root, found.clone());
+        Some(found)
     }
 
     /// Those next to a task, which do most like it.
