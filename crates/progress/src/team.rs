@@ -17,12 +17,14 @@ use crate::message::Conversation;
 use crate::strand::{Doing, Strand};
 use crate::verdict::file;
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
-use lockstep_trace::{Frame, ProcessName, Run, Thread, TraceName, c_name};
+use lockstep_trace::{Frame, Process, ProcessName, Run, Thread, TraceName, c_name};
 use std::collections::BTreeMap;
 
 /// Threads with more events are not compared.
 const MOST_EVENTS: u64 = 50_000_000;
-/// So many processes are looked at that have one.
+/// Two that wait, and one that does not come.
+const FEWEST: usize = 3;
+/// So many processes that have one are told of.
 const MOST_TOLD: usize = 8;
 /// Those that wait are compared with each other, so many.
 const WAITERS: usize = 8;
@@ -41,21 +43,31 @@ pub(crate) struct Truant {
 /// Of each task that is at a barrier, who does not come. Without MPI the first of a process stands for all.
 pub(crate) fn truants(run: &Run, tasks: &BTreeMap<u32, Conversation>) -> BTreeMap<u32, Truant> {
     let mut together: BTreeMap<ProcessName, (u32, Vec<&Strand>)> = BTreeMap::new();
-    for (task, said) in tasks {
+    // Of a rank all threads stand together already, and most ranks have one.
+    let several = tasks
+        .iter()
+        .filter(|(_, it)| !run.is_mpi || it.strands.len() >= FEWEST);
+    for (task, said) in several {
         for strand in &said.strands {
             let of = together.entry(strand.process());
             of.or_insert((*task, Vec::new())).1.push(strand);
         }
     }
-    let found = together.into_values();
-    let found = found.filter_map(|(task, strands)| Some((task, truant(run, &strands)?)));
+    together.retain(|_, it| it.1.len() >= FEWEST);
+    let found = run.processes.iter().filter_map(|process| {
+        let (task, strands) = together.get(&process.name)?;
+        Some((*task, truant(run, process, strands)?))
+    });
     found.take(MOST_TOLD).collect()
 }
 
 /// The one of the threads of a process.
-fn truant(run: &Run, strands: &[&Strand]) -> Option<Truant> {
-    let thread = |it: &&Strand| run.trace(it.trace);
-    let waits = |it: &&&Strand| thread(it).is_some_and(|it| is_at_barrier(run, it));
+fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
+    let thread = |it: &&Strand| process.threads.iter().find(|other| other.name == it.trace);
+    let waits = |it: &&&Strand| {
+        let may = matches!(it.doing, Doing::Barrier | Doing::Team);
+        may && thread(it).is_some_and(|it| is_at_barrier(run, it))
+    };
     let is_over = |it: &&&Strand| matches!(it.doing, Doing::Idle | Doing::Team) && !waits(it);
     let (waiting, over): (Vec<&Strand>, Vec<&Strand>) = (
         strands.iter().filter(waits).copied().collect(),
