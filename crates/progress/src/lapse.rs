@@ -26,7 +26,6 @@ use crate::habit::{Missed, OFTEN, lacks};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use lockstep_trace::brief;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Calls that are looked at of each task, the last ones.
@@ -37,6 +36,8 @@ const ALL: usize = 1 << 22;
 const OWN: u64 = 3;
 /// Two calls between which one is missing are among so many.
 const LATE: usize = 8;
+/// Different calls that come right behind one, of those that are counted: what has more of them goes by the data.
+const MOST_NEXT: usize = 64;
 /// Other tasks that are looked at.
 const PEERS: usize = 16;
 
@@ -201,7 +202,7 @@ impl<'a> Rounds<'a> {
         let mut found: Vec<([Path; 3], u64)> = Vec::new();
         for pair in own[late..].windows(2) {
             let (before, behind) = (pair[0].0, pair[1].0);
-            if steps.times(before, behind) > 1 {
+            if steps.times(before, behind) != 1 {
                 continue;
             }
             let between = steps.behind(before).filter_map(|(between, first)| {
@@ -249,10 +250,10 @@ impl<'a> Rounds<'a> {
 
     /// Those next to a task, which do most like it.
     fn peers(&self, task: usize) -> Vec<usize> {
-        let mut peers: Vec<usize> = (0..self.roots.len()).filter(|it| *it != task).collect();
-        peers.sort_by_key(|it| it.abs_diff(task));
-        peers.truncate(PEERS);
-        peers
+        let all = self.roots.len();
+        let beside = (1..all).flat_map(|by| [task.checked_sub(by), task.checked_add(by)]);
+        let peers = beside.flatten().filter(|it| *it < all);
+        peers.take(PEERS).collect()
     }
 
     /// The last calls of a task that communicate, in order; `None` where there was too much to look at before.
@@ -339,26 +340,30 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// How often one call came right behind another.
-struct Steps(BTreeMap<(Path, Path), u64>);
+/// What came right behind each call, and how often.
+struct Steps(FxHashMap<Path, Vec<(Path, u64)>>);
 
 impl Steps {
     fn new(calls: &[Said]) -> Self {
-        let mut steps = BTreeMap::new();
+        let mut steps: FxHashMap<Path, Vec<(Path, u64)>> = FxHashMap::default();
         for pair in calls.windows(2) {
-            *steps.entry((pair[0].0, pair[1].0)).or_default() += 1;
+            let behind = steps.entry(pair[0].0).or_default();
+            match behind.iter().position(|it| it.0 == pair[1].0) {
+                Some(at) => behind[at].1 += 1,
+                None if behind.len() < MOST_NEXT => behind.push((pair[1].0, 1)),
+                None => {}
+            }
         }
         Self(steps)
     }
 
     fn times(&self, before: Path, behind: Path) -> u64 {
-        self.0.get(&(before, behind)).copied().unwrap_or(0)
+        let mut steps = self.behind(before);
+        steps.find(|it| it.0 == behind).map_or(0, |it| it.1)
     }
 
-    /// What came behind a call.
     fn behind(&self, before: Path) -> impl Iterator<Item = (Path, u64)> {
-        let steps = self.0.range((before, Path::MIN)..=(before, Path::MAX));
-        steps.map(|((_, behind), times)| (*behind, *times))
+        self.0.get(&before).into_iter().flatten().copied()
     }
 }
 
