@@ -176,3 +176,20 @@ fn who_asks_still_is_not_ahead() {
     let found = words(between(&normal, &of(9, "MPI_Iprobe(")));
     assert_eq!(found, some("main#1", "MPI_Send", ""));
 }
+
+/// A step of another sort has nothing to do with a message that is missing: in the frames within may be what has.
+#[test]
+fn what_communicates_nothing_is_no_cause() {
+    let unlike = |last: &str| {
+        let step = "step( compute( plain ) send( MPI_Send ) ) ";
+        let mut forest = Forest::new();
+        let root = tree(
+            &mut forest,
+            &format!("main( {} {last} check( MPI_Barrier(", step.repeat(4)),
+        );
+        words(unlike_before(&forest, root))
+    };
+    assert_eq!(unlike("step( compute( tally ) send( MPI_Send ) )"), None);
+    let found = unlike("step( compute( plain ) send( ) )");
+    assert_eq!(found, some("main#1 step#5 send#1", "MPI_Send", ""));
+}

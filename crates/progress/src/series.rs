@@ -350,28 +350,23 @@ fn by_itself(series: &[Said], at: usize) -> Option<Next> {
 mod tests {
     use super::*;
 
-    fn next(of: &[(u32, i64)]) -> Option<(u32, i64)> {
+    fn said(of: &[(u32, i64)]) -> Vec<Said> {
         let said = of.iter().map(|&(peer, tag)| Said {
             part: None,
             peer,
             tag,
             communicator: CommunicatorId(0),
         });
-        let said: Vec<Said> = said.collect();
+        said.collect()
+    }
+
+    fn next(of: &[(u32, i64)]) -> Option<(u32, i64)> {
+        let said = said(of);
         by_itself(&said, said.len()).map(|it| (it.peer, it.tag))
     }
 
     #[test]
     fn a_series_that_slips_twice_wavers() {
-        let said = |of: &[(u32, i64)]| -> Vec<Said> {
-            let new = |&(peer, tag): &(u32, i64)| Said {
-                part: None,
-                peer,
-                tag,
-                communicator: CommunicatorId(0),
-            };
-            of.iter().map(new).collect()
-        };
         let next = Next {
             peer: 1,
             tag: 0,

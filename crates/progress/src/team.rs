@@ -11,7 +11,7 @@
 //! came to as many barriers as they. *Costs*: the call trees of the threads of such a process, of [`MOST_EVENTS`] at most;
 //! nothing while no thread is over. *Not for*: a thread that is elsewhere (it is told as that), and nested teams.
 
-use crate::departure::{Departure, MOST, calls, departure, function};
+use crate::departure::{Departure, MOST, calls, departure, function, nth};
 use crate::habit::Counted;
 use crate::message::Conversation;
 use crate::strand::{Doing, Strand};
@@ -63,20 +63,19 @@ pub(crate) fn truants(run: &Run, tasks: &BTreeMap<u32, Conversation>) -> BTreeMa
 
 /// The one of the threads of a process.
 fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
-    let thread = |it: &&Strand| process.threads.iter().find(|other| other.name == it.trace);
-    let waits = |it: &&&Strand| {
-        let may = matches!(it.doing, Doing::Barrier | Doing::Team);
-        may && thread(it).is_some_and(|it| is_at_barrier(run, it))
-    };
-    let is_over = |it: &&&Strand| matches!(it.doing, Doing::Idle | Doing::Team) && !waits(it);
-    let (waiting, over): (Vec<&Strand>, Vec<&Strand>) = (
-        strands.iter().filter(waits).copied().collect(),
-        strands.iter().filter(is_over).copied().collect(),
-    );
+    let (mut waiting, mut over): (Vec<&Thread>, Vec<&Thread>) = Default::default();
+    for strand in strands {
+        let thread = process.threads.iter().find(|it| it.name == strand.trace)?;
+        match strand.doing {
+            Doing::Barrier | Doing::Team if is_at_barrier(run, thread) => waiting.push(thread),
+            Doing::Idle | Doing::Team => over.push(thread),
+            _ => {}
+        }
+    }
     if waiting.len() < 2 || over.is_empty() || over.len() >= waiting.len() {
         return None;
     }
-    let threads: Vec<&Thread> = waiting.iter().chain(&over).filter_map(thread).collect();
+    let threads = [waiting.as_slice(), &over].concat();
     if threads.iter().map(|it| it.events).sum::<u64>() > MOST_EVENTS {
         return None;
     }
@@ -90,13 +89,13 @@ fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
     let (at, departure) = left_out(&forest, of_waiting, of_over)?;
     let missing = departure.left_out.first();
     let caller = departure.frames.last().map(|it| &it.0);
-    let open = threads.first().map_or(&[][..], |it| &it.open);
+    let open = &waiting.first()?.open;
     let name = |it: &Frame| &run.function(it.function).name;
     let mut pairs = open.windows(2);
     let of = pairs.find(|it| Some(name(&it[0])) == caller && Some(name(&it[1])) == missing);
     let line = of.and_then(|it| it[1].called_at.as_ref());
     Some(Truant {
-        thread: over[at].trace,
+        thread: over.get(at)?.name,
         departure,
         site: line.map_or(String::new(), |it| format!(" at {}", file(it))),
     })
@@ -105,7 +104,7 @@ fn truant(run: &Run, process: &Process, strands: &[&Strand]) -> Option<Truant> {
 /// Which of the threads that are over left out a barrier that all that wait are at, and how; none where it is not only one.
 fn left_out(forest: &Forest, waiting: &[NodeId], over: &[NodeId]) -> Option<(usize, Departure)> {
     let mut found = over.iter().enumerate().filter_map(|(at, root)| {
-        let (region, own) = last_call(forest, *root)?;
+        let (region, own, nth) = last_call(forest, *root)?;
         let others: Option<Vec<NodeId>> = waiting
             .iter()
             .take(WAITERS)
@@ -126,22 +125,25 @@ fn left_out(forest: &Forest, waiting: &[NodeId], over: &[NodeId]) -> Option<(usi
         // In the region itself, and in which call of that.
         departed
             .frames
-            .insert(0, (forest.function(region).name.clone(), 1));
+            .insert(0, (forest.function(region).name.clone(), nth));
         Some((at, departed))
     });
     let first = found.next()?;
     found.next().is_none().then_some(first)
 }
 
-/// The last call that a thread made in the frame in which it is, which is over.
-fn last_call(forest: &Forest, root: NodeId) -> Option<(FunctionKey, NodeId)> {
+/// The last call that a thread made in the frame in which it is, which is over; and which of its function's there it is, from 1.
+fn last_call(forest: &Forest, root: NodeId) -> Option<(FunctionKey, NodeId, usize)> {
     let mut left = MOST;
     let mut id = root;
     loop {
-        let last = calls(forest, id, &mut left)?.pop()?;
+        let list = calls(forest, id, &mut left)?;
+        let last = *list.last()?;
         match forest.node(last).label {
             Label::Call(call) if call.open => id = last,
-            Label::Call(call) => return Some((call.function, last)),
+            Label::Call(call) => {
+                return Some((call.function, last, nth(forest, &list, list.len() - 1)));
+            }
             _ => return None,
         }
     }
