@@ -13,6 +13,7 @@ use crate::matching::PartId;
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
+use crate::omission::{Omission, omission};
 use crate::precedent::precedents;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
@@ -59,6 +60,8 @@ pub enum Deed {
     Lapsed(Lapse),
     /// It sent to all but one.
     Skipped(Gap),
+    /// A message was not between two others.
+    Omitted(Omission),
     /// A message went astray.
     Misdirected(Misdirection),
     /// It is past the place where most call this collective operation, and did not call it.
@@ -104,7 +107,7 @@ impl Cause {
     pub fn is_departure(&self) -> bool {
         matches!(
             self.deed,
-            Deed::Departed { .. } | Deed::Lapsed(_) | Deed::Skipped(_)
+            Deed::Departed { .. } | Deed::Lapsed(_) | Deed::Skipped(_) | Deed::Omitted(_)
         )
     }
 
@@ -131,6 +134,7 @@ impl Cause {
             Deed::Departed { departure, .. } => departure.sentence(&self.site),
             Deed::Lapsed(lapse) => lapse.sentence(&self.site),
             Deed::Skipped(gap) => gap.sentence(&self.site),
+            Deed::Omitted(omission) => omission.sentence(&self.site),
             Deed::Misdirected(message) => message.sentence(&self.site),
             Deed::Passed(name) => format!("went on without calling {name}"),
             Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
@@ -147,6 +151,7 @@ impl Cause {
             }
             Deed::Lapsed(lapse) => vec![lapse.name()],
             Deed::Skipped(gap) => vec![&gap.name],
+            Deed::Omitted(omission) => omission.name.as_deref().into_iter().collect(),
             Deed::Misdirected(message) => vec![&message.name],
             Deed::Passed(name) => vec![name],
             Deed::Differed {
@@ -178,10 +183,16 @@ pub(crate) fn causes(
         alike: earlier(observed, task, &deed, waiting).unwrap_or_default(),
         ..Cause::of(task, deed)
     };
+    let is_here = |it: &Cause| it.by_normal() || !goes_elsewhere(observed, it, waiting);
+    let or_omitted = |it: Cause| match is_here(&it) {
+        true => Some(it),
+        false => Some(cause((
+            it.task,
+            Deed::Omitted(omitted(observed, it.task, waiting)?),
+        ))),
+    };
     let found = found.into_iter().map(cause);
-    let mut found: Vec<Cause> = found
-        .filter(|it| it.by_normal() || !goes_elsewhere(observed, it, waiting))
-        .collect();
+    let mut found: Vec<Cause> = found.filter_map(or_omitted).collect();
     // Where most differ, the runs do not belong together, or the program never does the same twice.
     if found.len() * 2 > observed.tasks.len() {
         return Vec::new();
@@ -221,9 +232,14 @@ fn goes_elsewhere(observed: &Observed, cause: &Cause, waiting: &Waiting) -> bool
 
 /// Earlier calls of the task like the one that it left out.
 fn earlier(observed: &Observed, task: u32, deed: &Deed, waiting: &Waiting) -> Option<Alike> {
-    if let Deed::Skipped(gap) = deed {
+    let beside = match deed {
+        Deed::Skipped(gap) => gap.operations.as_slice(),
+        Deed::Omitted(omission) => omission.operation.as_slice(),
+        _ => &[],
+    };
+    if !beside.is_empty() {
         let conversation = observed.conversations.get(&task)?;
-        let beside = gap.operations.iter();
+        let beside = beside.iter();
         return Some(Alike {
             along: beside.filter_map(|it| conversation.call(*it)).collect(),
             sent: Vec::new(),
@@ -356,7 +372,9 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
         });
         let lapsed = || rounds.lapse(at, missed).map(Deed::Lapsed);
         let skipped = || skipped(observed, *task, waiting).map(Deed::Skipped);
+        let omitted = || omitted(observed, *task, waiting).map(Deed::Omitted);
         let deed = departed.or_else(lapsed).or_else(skipped);
+        let deed = deed.or_else(omitted);
         found.extend(deed.map(|it| (*task, it)));
     }
     found
@@ -373,6 +391,20 @@ fn skipped(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Gap> {
     match (waits.next()?, waits.next()) {
         ((missed, tag, false), None) => gap(said, missed, tag),
         _ => None,
+    }
+}
+
+/// The message that a task left out, of those for which others wait.
+fn omitted(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Omission> {
+    let waits = waiting.waits.iter().filter(|it| it.to == task);
+    let missed = waits.filter_map(|it| match it.why {
+        Why::Message(tag) if !it.or_another => Some((it.from, tag)),
+        _ => None,
+    });
+    let missed: Vec<(u32, Option<i64>)> = missed.collect();
+    match missed.is_empty() {
+        true => None,
+        false => omission(observed.conversations.get(&task)?, &missed),
     }
 }
 

@@ -59,6 +59,7 @@ mod mismatch;
 mod mpi_group;
 mod nesting;
 mod observe;
+mod omission;
 mod onesided;
 mod partitions;
 mod place;
@@ -108,6 +109,7 @@ pub use message::{
     PartKind, Peer, Role, Shape, Size, State, Step, Unstarted, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
+pub use omission::Omission;
 pub use replay::{Circle, without_buffers};
 pub use resources::{Held, Resource, Resources};
 pub use source::Follower;

@@ -13,6 +13,7 @@
 //! *Not for*: by itself: that a message is not the next one of a series says nothing, unless the other side has that one.
 
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
+use crate::omission::Act;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -121,33 +122,36 @@ pub(crate) fn series(conversation: &Conversation, way: Way) -> Vec<Said> {
 /// With whom, with which tag, and in which communicator.
 pub(crate) type Message = (u32, i64, CommunicatorId);
 
-/// The last messages of a task that are settled and left out.
+/// The last messages of a task that are settled and left out, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Recent {
-    sent: VecDeque<Message>,
-    asked: VecDeque<Message>,
-}
+pub(crate) struct Recent(VecDeque<(Way, Message)>);
 
+/// So many of both ways, of which it needs [`MOST_RECENT`] of one way for a series.
+pub(crate) const MOST_KEPT: usize = 128;
 /// So many of each way.
 pub(crate) const MOST_RECENT: usize = 12;
 
 impl Recent {
     pub fn add(&mut self, way: Way, it: Message) {
-        let all = match way {
-            Way::Sent => &mut self.sent,
-            Way::Asked => &mut self.asked,
-        };
-        if all.len() == MOST_RECENT {
-            all.pop_front();
+        if self.0.len() == MOST_KEPT {
+            self.0.pop_front();
         }
-        all.push_back(it);
+        self.0.push_back((way, it));
     }
 
-    fn of(&self, way: Way) -> &VecDeque<Message> {
-        match way {
-            Way::Sent => &self.sent,
-            Way::Asked => &self.asked,
-        }
+    /// All that are known, of both ways.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = Act> {
+        self.0.iter().map(|(way, it)| match way {
+            Way::Sent => Act::Sent(*it),
+            Way::Asked => Act::Asked(*it),
+        })
+    }
+
+    /// The last of one way.
+    fn of(&self, way: Way) -> impl Iterator<Item = &Message> {
+        let all = self.0.iter().filter(move |it| it.0 == way);
+        let left = all.clone().count().saturating_sub(MOST_RECENT);
+        all.skip(left).map(|it| &it.1)
     }
 }
 

@@ -11,7 +11,7 @@
 //! look-up a call; 12 bytes for each call that is kept. *Not for*: calls that ask ([`crate::poll`]), persistent requests, windows.
 
 use crate::message::{Conversation, Operation, Part, PartKind, Peer, Waits};
-use crate::series::MOST_RECENT;
+use crate::series::MOST_KEPT;
 use lockstep_trace::{FunctionId, RecordKey, Unresolved};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -170,7 +170,7 @@ impl Tail {
             if remembered.insert(number) {
                 turn.parts.iter().for_each(|it| said.remember(it));
             }
-            if at + MOST_RECENT >= turns {
+            if at + MOST_KEPT >= turns {
                 turn.parts.iter().for_each(|it| said.follow(it));
             }
         }

@@ -129,6 +129,7 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
         Deed::Departed { .. } => format!("{text}; {who} {what}, unlike in all its calls before"),
         Deed::Lapsed(_)
         | Deed::Skipped(_)
+        | Deed::Omitted(_)
         | Deed::Misdirected(_)
         | Deed::Passed(_)
         | Deed::Differed { .. } => {
