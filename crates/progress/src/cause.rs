@@ -373,8 +373,12 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
         let lapsed = || rounds.lapse(at, missed).map(Deed::Lapsed);
         let skipped = || skipped(observed, *task, waiting).map(Deed::Skipped);
         let omitted = || omitted(observed, *task, waiting).map(Deed::Omitted);
-        let deed = departed.or_else(lapsed).or_else(skipped);
-        let deed = deed.or_else(omitted);
+        // One call that is missing is as good an answer as a message; another way that it went is not.
+        let is_vague = |it: &Deed| matches!(it, Deed::Departed { departure, .. } if departure.only().is_none());
+        let deed = match departed {
+            Some(it) if is_vague(&it) => omitted().or(Some(it)),
+            departed => departed.or_else(lapsed).or_else(skipped).or_else(omitted),
+        };
         found.extend(deed.map(|it| (*task, it)));
     }
     found

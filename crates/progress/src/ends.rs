@@ -2,6 +2,7 @@
 
 use crate::analysis::{Activity, Place, Task};
 use crate::message::{Conversation, State};
+use crate::routines::is_routine;
 use crate::strand::Doing;
 use crate::waits::Waiting;
 use lockstep_trace::{End, EndKind, Process, Run};
@@ -349,8 +350,7 @@ pub(crate) fn is_crash(end: &End) -> bool {
 }
 
 pub(crate) fn is_mpi(place: &Place) -> bool {
-    let name = lockstep_trace::c_name(&place.function);
-    name.starts_with("MPI_") || name.starts_with("PMPI_")
+    is_routine(&place.function, place.imported)
 }
 
 #[cfg(test)]
