@@ -1,11 +1,13 @@
 //! Messages that went astray: to another task, or with another tag, than the one that is waited for.
 //!
-//! Of a message that nobody took and a receive that nobody serves one side is wrong. Which one is told by the [`series`](crate::series)
+//! Of a message that nobody took and a receive that nobody serves one side is wrong. Who sent to itself what it never took, where nobody
+//! else does, is. Else which one is told by the [`series`](crate::series)
 //! of each side: the sender, if what is waited for would have been next when it sent another; the receiver, if a message that
 //! nobody took would have been next when it asked for the one that it waits for, now or before: then that receive took what
 //! was meant for this one. Where neither series tells, what was usual does:
 //! the sender, if the message that is waited for had been sent before (the same pair of tasks and tag) and the one that it
-//! sent had not; the receiver, if it is the other way round. Where neither was sent before, what *others* sent
+//! sent had not; the receiver, if it is the other way round. Where neither was sent before, the sender, if it tells its messages
+//! apart by their tags and the first that nobody took has the one that is waited for; else what *others* sent
 //! decides, by distance and tag: programs number messages by their steps. Who waits for a message from anybody waits for the one
 //! whose last message nobody took, as it had another tag or went to another task, if nobody ever sent such a one before, and what is
 //! waited for was sent. Of those who wait for a message with any tag several may have been meant. Where that does not tell them apart, nobody is named.
@@ -143,11 +145,12 @@ pub(crate) fn astray(
         }
         // Who asks again and again for one message waits for that alone.
         let is_alone = || waits_of(waiting, wait.from).count() == 1;
-        if (!wait.or_another || is_alone())
-            && let Some(it) = usual.astray_by_series(wait)
-        {
-            found.push(it);
-            continue;
+        if !wait.or_another || is_alone() {
+            let to_itself = usual.astray_to_itself(wait);
+            if let Some(it) = to_itself.or_else(|| usual.astray_by_series(wait)) {
+                found.push(it);
+                continue;
+            }
         }
         match (wait.or_another, &wait.why) {
             (false, Why::Message(None)) => {
@@ -175,6 +178,9 @@ pub(crate) fn astray(
 const MOST: usize = 8;
 /// So many messages of a task that nobody took are looked at.
 const MOST_STRAYS: usize = 256;
+
+/// A task whose messages have so many tags, and this one alone another, tells them apart by these.
+const TAGS: usize = 4;
 
 /// What was usual.
 struct Usual<'a> {
@@ -220,6 +226,15 @@ impl<'a> Sender<'a> {
             taken,
             strays,
         }
+    }
+
+    /// Whether a task tells its messages apart by their tags, and this is the only one with its own.
+    fn is_told_by_tag(&self, it: Envelope) -> bool {
+        let taken = self.taken.keys().chain(self.settled);
+        let all = taken.chain(self.strays.iter().map(|it| &it.0));
+        let others = all.filter(|other| **other != it);
+        let tags: BTreeSet<i64> = others.map(|it| it.tag).collect();
+        tags.len() >= TAGS && !tags.contains(&it.tag)
     }
 
     /// Whether such a message was taken that was sent before an operation.
@@ -275,6 +290,21 @@ impl<'a> Usual<'a> {
             wanted: Envelope { to: wait.from, tag },
             conversation,
         })
+    }
+
+    /// What the sender sent to itself and never took, where nobody ever sends to itself.
+    fn astray_to_itself(&mut self, wait: &Wait) -> Option<Misdirection> {
+        let asked = self.asked(wait)?;
+        let sent = Envelope {
+            to: asked.from,
+            ..asked.wanted
+        };
+        let sender = self.senders.get(&asked.from)?;
+        let &(_, operation) = sender.strays.iter().find(|it| it.0 == sent)?;
+        let new = || distances(self.tasks, self.matching);
+        let all = self.others.get_or_insert_with(new);
+        let is_usual = all.iter().any(|(away, _)| *away == 0);
+        (!is_usual).then(|| asked.astray(sent, operation, true))?
     }
 
     /// Who is wrong by the series of messages of both sides; `None` where these do not tell.
@@ -398,10 +428,14 @@ impl<'a> Usual<'a> {
             all.contains(&distance(asked.from, it))
         };
         // Messages that were sent behind it wait, too; the first is the one.
+        let first = sender.strays.iter().find(|it| asked.may_be(it.0));
+        let is_own =
+            |it: Envelope| first.is_some_and(|first| first.0 == it) && sender.is_told_by_tag(it);
         let mut strays = sender.strays.iter();
         let (sent, operation, by_sender) = strays.find_map(|&(sent, operation)| {
             let are_usual = [sent, asked.wanted].map(|it| sender.is_usual(it, operation));
             let by_sender = asked.may_be(sent).then(|| match are_usual {
+                [false, false] if sent.to != asked.wanted.to && is_own(sent) => Some(true),
                 [false, false] => tell([sent, asked.wanted].map(&mut is_others)),
                 it => tell(it),
             })??;

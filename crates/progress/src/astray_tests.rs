@@ -53,6 +53,47 @@ fn a_message_to_itself() {
 }
 
 #[test]
+fn the_first_message_to_itself() {
+    let mut job = Job::default();
+    one(&mut job, 0, 0, 5, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
+    // It is for another receive; others do so, and take it.
+    let mut job = Job::default();
+    one(&mut job, 0, 0, 6, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), []);
+    let mut job = Job::default();
+    one(&mut job, 2, 2, 5, true);
+    one(&mut job, 0, 0, 5, false);
+    waits(&mut job, 1, 0, 5);
+    assert_eq!(found(&job), []);
+}
+
+/// Every message has its own tag: the one that is waited for went elsewhere, and others were sent behind it.
+#[test]
+fn a_tag_of_its_own() {
+    let job = |to: u32| {
+        let mut job = Job::default();
+        for (task, tag) in (0..3).flat_map(|task| [5, 19, 11, 42].map(|tag| (task, tag))) {
+            one(&mut job, task, (task + 1) % 3, tag, true);
+        }
+        one(&mut job, 0, to, 45, false);
+        one(&mut job, 0, 1, 55, false);
+        one(&mut job, 1, 2, 55, true);
+        waits(&mut job, 1, 0, 45);
+        job
+    };
+    assert_eq!(found(&job(2)), [(0, Envelope { to: 2, tag: 45 }, true)]);
+    // It had the tag of all.
+    let mut job = Job::default();
+    ring(&mut job, 4, 0);
+    one(&mut job, 1, 0, 6, false);
+    waits(&mut job, 2, 1, 6);
+    assert_eq!(found(&job), []);
+}
+
+#[test]
 fn a_receive_that_nobody_ever_served() {
     let mut job = Job::default();
     ring(&mut job, 2, 0);
