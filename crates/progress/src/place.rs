@@ -412,8 +412,9 @@ impl Shown {
     }
 
     /// What no task ever left is the place from which others called the same, if there is one such
-    /// place. Else, and if nobody did, it stands between what came before it and what else came after
-    /// that: a call behind a condition, in the same loop.
+    /// place; where nobody ever left a call of a function, all its calls are one place, as arms of a condition come together
+    /// again. Else, and if nobody did, it stands between what came before it and what else came after
+    /// that, unless that led to it: a call behind a condition, in the same loop.
     fn guess(&mut self, united: &mut [usize], of_function: &FxHashMap<FunctionKey, Vec<usize>>) {
         let is_left = |context: usize| {
             let from = (Some(context), None)..=(Some(context), Some(usize::MAX));
@@ -435,16 +436,35 @@ impl Shown {
             if !left.is_empty() {
                 continue;
             }
+            let alike = of_function.get(&self.list[context].1).into_iter().flatten();
+            let arms: Vec<usize> = alike.copied().filter(|it| *it != context).collect();
+            for other in &arms {
+                let (a, b) = (find(united, *other), find(united, context));
+                united[a.max(b)] = a.min(b);
+            }
             // Arms that nobody left say nothing of each other.
             let others = (before, Some(0))..=(before, Some(usize::MAX));
             let others = self.followed.range(others).map(|(_, next)| *next);
             guessed.extend(
                 others
                     .filter(|next| *next != Some(context) && next.is_none_or(is_left))
+                    .filter(|next| next.is_none_or(|it| !self.leads(it, &arms)))
                     .map(|next| (Some(context), next)),
             );
         }
         self.followed.extend(guessed);
+    }
+
+    /// Whether a task came from one call to one of others. O(calls of the function).
+    fn leads(&self, from: usize, to: &[usize]) -> bool {
+        let mut reached = BTreeSet::from([from]);
+        let mut next = vec![from];
+        while let Some(context) = next.pop() {
+            let behind = (Some(context), Some(0))..=(Some(context), Some(usize::MAX));
+            let behind = self.followed.range(behind).filter_map(|(_, next)| *next);
+            next.extend(behind.filter(|it| reached.insert(*it)));
+        }
+        to.iter().any(|it| reached.contains(it))
     }
 
     /// Everything was seen: which contexts are one place, and the flow between places.

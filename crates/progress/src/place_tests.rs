@@ -300,3 +300,23 @@ fn a_second_loop_begins_anew() {
         assert!(said.is_empty() || said == [4], "{at}: {said:?}");
     }
 }
+
+/// Who prints first comes to the solver, too, which nobody has left yet.
+#[test]
+fn a_call_that_nobody_left_is_one_place() {
+    let waits = "solve( exchange( MPI_Send MPI_Wait!";
+    let reduces = "solve( exchange( MPI_Send MPI_Wait ) dot MPI_Allreduce!";
+    for (one, other) in [
+        ("read", "read"),
+        ("read print", "read"),
+        ("read", "read print"),
+        ("read print flush", "read"),
+        ("read print", "read flush"),
+    ] {
+        let (a, b) = (
+            format!("main( {one} {waits}"),
+            format!("main( {other} {reduces}"),
+        );
+        assert_eq!(compare(&a, &b, &[]), Some(Less), "{one}, {other}");
+    }
+}
