@@ -51,6 +51,9 @@
 //   bugs lock_across_receive    rank 1 waits for a lock that its thread holds while it receives
 //   bugs gather_missing         rank 2 does not come to MPI_Gather
 //   bugs fewer_rounds           rank 2 leaves the loop a round too early
+//   bugs one_of_two             rank 2 leaves out one of two messages of a call, which looks like another call of one message then
+//   bugs min_for_sum            rank 1 reduces by MPI_MIN where others do by MPI_SUM, and leaves the loop
+//   bugs prints_first           rank 0 prints before the steps, and waits for a message that rank 3 did not send
 //   bugs neighbours_missing     rank 2 does not come to MPI_Neighbor_allgather
 //   bugs one_sends_twice        rank 3 sends the tag of rank 2
 //   bugs worker_tag             rank 2 sends its last result with another tag
@@ -71,6 +74,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -653,6 +657,54 @@ KERNEL(fewer_rounds) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+__attribute__((noinline)) static void to_some(int way, int round) {
+    if (way == 1) {
+        SEND((rank + 3) % 4, 4);
+        return;
+    }
+    if (rank != 2 || round != 6) SEND((rank + 1) % 4, 4);
+    SEND((rank + 2) % 4, 4);
+}
+
+KERNEL(one_of_two) {
+    for (int round = 0; round < 9; round++) {
+        to_some(0, round);
+        RECV((rank + 3) % 4, 4);
+        RECV((rank + 2) % 4, 4);
+        to_some(1, round);
+        RECV((rank + 1) % 4, 4);
+    }
+}
+
+KERNEL(min_for_sum) {
+    for (int round = 0; round < 9; round++) {
+        SEND((rank + 1) % size, 4);
+        RECV((rank + size - 1) % size, 4);
+        int is_wrong = rank == 1 && round == 5;
+        MPI_Allreduce(&rank, &word, 1, MPI_INT, is_wrong ? MPI_MIN : MPI_SUM, MPI_COMM_WORLD);
+        if (is_wrong) break;
+    }
+    MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+}
+
+__attribute__((noinline)) static void print(const char *text) { fputs(text, stderr); }
+__attribute__((noinline)) static void exchange(int round) {
+    for (int by = 1; by < size; by++)
+        if (rank != 3 || round != 2 || by != 1) SEND((rank + by) % size, 4);
+    for (int by = 1; by < size; by++) RECV((rank + by) % size, 4);
+}
+__attribute__((noinline)) static void steps(void) {
+    for (int round = 0; round < 3; round++) {
+        exchange(round);
+        MPI_Allreduce(&rank, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    }
+}
+
+KERNEL(prints_first) {
+    if (rank == 0) print("begins\n");
+    steps();
+}
+
 KERNEL(neighbours_missing) {
     MPI_Comm ring;
     int periodic = 1;
@@ -772,7 +824,7 @@ static const struct {
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
-    X(stopped), X(omp_barrier), X(omp_barrier_left), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds),
+    X(stopped), X(omp_barrier), X(omp_barrier_left), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds), X(one_of_two), X(min_for_sum), X(prints_first),
     X(neighbours_missing), X(one_sends_twice), X(stop_twice), X(barrier_left), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
     X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null), X(window_poll),
 };

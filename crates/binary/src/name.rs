@@ -138,12 +138,13 @@ pub fn is_standard(name: &str) -> bool {
     STANDARD.iter().any(|it| name.starts_with(it))
 }
 
-/// A function's name as sentences have it: `step()`, `Comm::reverse()`, without what it stands in for the linker's sake alone.
+/// A function's name as sentences have it: `step()`, `Comm::reverse()`, without what it stands in for the linker's sake alone, and not
+/// long ([`fold_long`]).
 #[must_use]
 pub fn brief(name: &str) -> String {
     let name = name.replace("(anonymous namespace)::", "");
     match name.contains('(') {
-        true => name,
+        true => fold_long(&name).into_owned(),
         false => format!("{name}()"),
     }
 }

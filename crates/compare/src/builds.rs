@@ -339,7 +339,7 @@ fn once(trees: &mut Trees, codes: &Codes, options: &Options) -> Once {
 const LISTED: usize = 6;
 
 fn list(names: &[String]) -> String {
-    let short = |name: &String| lockstep_trace::brief(name).to_string();
+    let short = |name: &String| lockstep_trace::brief(name);
     let listed: Vec<String> = names.iter().take(LISTED).map(short).collect();
     match names.len().saturating_sub(LISTED) {
         0 => listed.join(", "),

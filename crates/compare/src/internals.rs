@@ -71,7 +71,7 @@ pub(crate) fn spelled(name: &str) -> Cow<'_, str> {
 pub(crate) fn told_around(name: &str) -> String {
     match is_standard(name) {
         true => plain(name),
-        false => fold_long(&brief(&spelled(name))).into_owned(),
+        false => brief(&spelled(name)),
     }
 }
 

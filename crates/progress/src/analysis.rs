@@ -2,7 +2,7 @@
 
 use crate::astray::astray;
 use crate::call_words;
-use crate::cause::{Cause, causes, deeds, differed};
+use crate::cause::{Cause, causes, deeds, differed, differed_before};
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::freed;
@@ -344,6 +344,9 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         few if few.is_empty() => deeds(astray, &groups, &order, &owed),
         few => few,
     };
+    if deeds.is_empty() && causes.is_empty() {
+        deeds = differed_before(&mismatches, conversations, &waiting);
+    }
     sites.direct(&mut deeds);
     sites.direct(&mut causes);
     // What a normal run shows of a task says more.

@@ -451,9 +451,29 @@ pub(crate) fn differed(
     conversations: &BTreeMap<u32, Conversation>,
     waiting: &Waiting,
 ) -> Vec<Cause> {
-    let Some(mismatch) = mismatches.iter().find(|it| it.prevents()) else {
-        return Vec::new();
-    };
+    let prevents = mismatches.iter().find(|it| it.prevents());
+    prevents.map_or(Vec::new(), |it| few(it, conversations, waiting))
+}
+
+/// Those for whom others wait, where the first collective operation that did not fit took something else from them: what they
+/// went on with was wrong.
+pub(crate) fn differed_before(
+    mismatches: &[Mismatch],
+    conversations: &BTreeMap<u32, Conversation>,
+    waiting: &Waiting,
+) -> Vec<Cause> {
+    let first = mismatches.first();
+    let mut found = first.map_or(Vec::new(), |it| few(it, conversations, waiting));
+    found.retain(|it| !it.victims.is_empty());
+    found
+}
+
+/// The few of a mismatch, if they are fewer than the others.
+fn few(
+    mismatch: &Mismatch,
+    conversations: &BTreeMap<u32, Conversation>,
+    waiting: &Waiting,
+) -> Vec<Cause> {
     let [(most, many), rest @ ..] = mismatch.sides.as_slice() else {
         return Vec::new();
     };
@@ -466,10 +486,11 @@ pub(crate) fn differed(
     if rest.iter().any(|(_, few)| few.len() >= many.len()) {
         return Vec::new();
     }
-    let told = |said: &str| match mismatch.aspect {
-        Aspect::Function => format!("called {said}"),
-        Aspect::Root => format!("named root {said}"),
-        Aspect::Reduction | Aspect::Size | Aspect::Terms => format!("had {said}"),
+    let told = |said: &str| match (mismatch.aspect, &usual) {
+        (Aspect::Function, _) => format!("called {said}"),
+        (Aspect::Root, _) => format!("named root {said}"),
+        (Aspect::Reduction, Some(name)) => format!("called {name} with {said}"),
+        (Aspect::Reduction | Aspect::Size | Aspect::Terms, _) => format!("had {said}"),
     };
     let victims = victims(waiting);
     let each = rest

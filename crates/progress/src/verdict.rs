@@ -11,7 +11,7 @@ use crate::strays::{self, Unreceived};
 use crate::thread_words::truant;
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_trace::{EndKind, SourceLine, fold_long, ranges};
+use lockstep_trace::{EndKind, SourceLine, brief, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -83,9 +83,19 @@ fn with_misfit(facts: &Facts<'_>, text: String, tasks: &[u32]) -> String {
         bears && parts.any(|part| tasks.contains(&part.task))
     };
     if let Some(mismatch) = progress.mismatches.iter().find(takes_part) {
-        return format!("{text}; {}", mismatched(facts, mismatch));
+        // Who differed before went on with something else than the others.
+        let apart: BTreeSet<u32> = dissenters(mismatch).collect();
+        let is_alike = |it: &&Mismatch| dissenters(it).any(|task| apart.contains(&task));
+        let first = progress.mismatches.iter().find(is_alike);
+        return format!("{text}; {}", mismatched(facts, first.unwrap_or(mismatch)));
     }
     with_mistake(progress, text, tasks)
+}
+
+/// Who did not say what most said.
+fn dissenters(mismatch: &Mismatch) -> impl Iterator<Item = u32> {
+    let few = mismatch.sides.iter().skip(1);
+    few.flat_map(|(_, parts)| parts).map(|part| part.task)
 }
 
 /// What these tasks did wrong by themselves, or got that did not fit, may be why.
@@ -149,11 +159,6 @@ fn numbered(are_ranks: bool, tasks: &[u32]) -> String {
         [task] => format!("{kind} {task}"),
         many => format!("{kind}s {}", ranges(many)),
     }
-}
-
-/// A function's name as sentences have it.
-fn brief(name: &str) -> String {
-    fold_long(&lockstep_trace::brief(name)).into_owned()
 }
 
 pub(crate) fn file(line: &SourceLine) -> String {

@@ -152,6 +152,34 @@ const MESSAGES: &[Case] = &[
             "iteration 10",
         ],
     ),
+    (
+        "one_of_two",
+        "deadlock",
+        &[
+            "rank 3 waits in MPI_Recv",
+            "rank 2 left out MPI_Send at bugs.c:",
+            " for rank 3 with tag 4, unlike 6 times before between the same calls",
+        ],
+    ),
+    (
+        "min_for_sum",
+        "deadlock",
+        &[
+            "rank 2 waits in MPI_Recv",
+            "; rank 1 calls MPI_Allreduce at bugs.c:",
+            " with MPI_MIN where ranks 0,2-3 call MPI_Allreduce at bugs.c:",
+            ": operation 6 of MPI_COMM_WORLD",
+        ],
+    ),
+    (
+        "prints_first",
+        "deadlock",
+        &[
+            "rank 0 waits in MPI_Recv",
+            "; ranks 1-3 wait in MPI_Allreduce",
+            "rank 3 left out MPI_Send at bugs.c:",
+        ],
+    ),
 ];
 
 const COLLECTIVES: &[Case] = &[
