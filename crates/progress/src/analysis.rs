@@ -341,7 +341,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     sites.tell(&mut loose);
     // An operation that cannot complete for what few say of it is what the sentence tells.
     let mut deeds = match differed(&mismatches, conversations, &waiting) {
-        few if few.is_empty() => deeds(astray, &groups, &order, &owed),
+        few if few.is_empty() => deeds(astray, &groups, &order, &owed, conversations),
         few => few,
     };
     if deeds.is_empty() && causes.is_empty() {

@@ -13,12 +13,13 @@ use crate::matching::PartId;
 use crate::message::{CommunicatorId, Conversation};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
-use crate::omission::{Omission, omission};
+use crate::omission::{self, Omission, omission};
 use crate::precedent::precedents;
 use crate::waits::{Waiting, Why};
 use lockstep_calltree::NodeId;
 use lockstep_trace::{TraceName, base_name, brief, c_name, is_standard};
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -184,11 +185,12 @@ pub(crate) fn causes(
         ..Cause::of(task, deed)
     };
     let is_here = |it: &Cause| it.by_normal() || !goes_elsewhere(observed, it, waiting);
+    let mut left = omission::ALL;
     let or_omitted = |it: Cause| match is_here(&it) {
         true => Some(it),
         false => Some(cause((
             it.task,
-            Deed::Omitted(omitted(observed, it.task, waiting)?),
+            Deed::Omitted(omitted(observed, it.task, waiting, &mut left)?),
         ))),
     };
     let found = found.into_iter().map(cause);
@@ -348,6 +350,7 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
     let (forest, roots) = (&observed.forest, &observed.roots);
     let mut rounds = Rounds::new(forest, roots);
     let mut habits: Option<Option<Habits<'_>>> = None;
+    let mut left = omission::ALL;
     let mut found = Vec::new();
     // Those for whom all wait in the end come first, as there is a limit to what is looked at.
     let core: BTreeSet<u32> = waiting.cores.iter().flatten().copied().collect();
@@ -372,7 +375,7 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
         });
         let lapsed = || rounds.lapse(at, missed).map(Deed::Lapsed);
         let skipped = || skipped(observed, *task, waiting).map(Deed::Skipped);
-        let omitted = || omitted(observed, *task, waiting).map(Deed::Omitted);
+        let mut omitted = || omitted(observed, *task, waiting, &mut left).map(Deed::Omitted);
         // One call that is missing is as good an answer as a message; another way that it went is not.
         let is_vague = |it: &Deed| matches!(it, Deed::Departed { departure, .. } if departure.only().is_none());
         let deed = match departed {
@@ -399,7 +402,12 @@ fn skipped(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Gap> {
 }
 
 /// The message that a task left out, of those for which others wait.
-fn omitted(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Omission> {
+fn omitted(
+    observed: &Observed,
+    task: u32,
+    waiting: &Waiting,
+    left: &mut usize,
+) -> Option<Omission> {
     let waits = waiting.waits.iter().filter(|it| it.to == task);
     let missed = waits.filter_map(|it| match it.why {
         Why::Message(tag) if !it.or_another => Some((it.from, tag)),
@@ -408,7 +416,7 @@ fn omitted(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Omission
     let missed: Vec<(u32, Option<i64>)> = missed.collect();
     match missed.is_empty() {
         true => None,
-        false => omission(observed.conversations.get(&task)?, &missed),
+        false => omission(observed.conversations.get(&task)?, &missed, left),
     }
 }
 
@@ -427,12 +435,13 @@ pub(crate) fn deeds(
     groups: &[Group],
     order: &Order,
     waiting: &Waiting,
+    conversations: &BTreeMap<u32, Conversation>,
 ) -> Vec<Cause> {
     let mut deeds: BTreeMap<u32, Deed> = BTreeMap::new();
     for it in astray {
         deeds.entry(it.task()).or_insert(Deed::Misdirected(it));
     }
-    for (task, name) in passed(groups, order, waiting) {
+    for (task, name) in passed(groups, order, waiting, conversations) {
         deeds.entry(task).or_insert(Deed::Passed(name));
     }
     let victims = victims(waiting);
@@ -486,11 +495,14 @@ fn few(
     if rest.iter().any(|(_, few)| few.len() >= many.len()) {
         return Vec::new();
     }
-    let told = |said: &str| match (mismatch.aspect, &usual) {
-        (Aspect::Function, _) => format!("called {said}"),
-        (Aspect::Root, _) => format!("named root {said}"),
+    let told = |said: &str| match mismatch.aspect {
+        Aspect::Function => format!("called {said}"),
+        Aspect::Root => format!("named root {said}"),
+        Aspect::Reduction | Aspect::Size | Aspect::Terms => format!("had {said}"),
+    };
+    let told_of_it = |said: &str| match (mismatch.aspect, &usual) {
         (Aspect::Reduction, Some(name)) => format!("called {name} with {said}"),
-        (Aspect::Reduction | Aspect::Size | Aspect::Terms, _) => format!("had {said}"),
+        _ => told(said),
     };
     let victims = victims(waiting);
     let each = rest
@@ -502,7 +514,7 @@ fn few(
         let deed = Deed::Differed {
             instead_of: usual.clone().filter(|it| *it != name),
             name,
-            said: told(said),
+            said: told_of_it(said),
             most: told(most),
         };
         Some(Cause {
@@ -516,8 +528,14 @@ fn few(
 }
 
 /// Tasks that are further in the program than others, which wait for them in a collective operation: where they are the
-/// fewer. If they are not, those who wait made a call that most do not make.
-fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<str>)> {
+/// fewer, or made fewer such calls than anybody else, in whatever communicator. If they are not, those who wait made a call that
+/// most do not make.
+fn passed(
+    groups: &[Group],
+    order: &Order,
+    waiting: &Waiting,
+    conversations: &BTreeMap<u32, Conversation>,
+) -> Vec<(u32, Arc<str>)> {
     let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
     for (group, it) in groups.iter().enumerate() {
         group_of.extend(it.tasks.iter().map(|task| (*task, group)));
@@ -540,9 +558,26 @@ fn passed(groups: &[Group], order: &Order, waiting: &Waiting) -> Vec<(u32, Arc<s
             ahead.insert(wait.to);
         }
     }
+    let is_whole = conversations.values().all(|it| !it.is_cut);
+    let times = |task: u32, name: &str| {
+        let operations = conversations.get(&task).map(|it| &it.operations);
+        let operations = operations.into_iter().flatten();
+        operations.filter(|it| &*it.name == name).count()
+    };
+    let made_fewest = |ahead: &BTreeSet<u32>, name: &str| {
+        let most = ahead.iter().map(|it| times(*it, name)).max();
+        let mut others = conversations.keys().filter(|it| !ahead.contains(it));
+        is_whole && others.all(|it| Some(times(*it, name)) > most)
+    };
     let few = operations
         .into_iter()
-        .filter(|(_, (behind, ahead))| ahead.len() < behind.len());
+        .filter(
+            |((name, _), (behind, ahead))| match ahead.len().cmp(&behind.len()) {
+                Ordering::Less => true,
+                Ordering::Equal => made_fewest(ahead, name),
+                Ordering::Greater => false,
+            },
+        );
     few.flat_map(|((name, _), (_, ahead))| ahead.into_iter().map(|task| (task, name.clone())))
         .collect()
 }
@@ -597,5 +632,42 @@ fn call(name: &str) -> String {
     match c_name(name) {
         name if LIBRARIES.iter().any(|it| name.starts_with(it)) => name.into_owned(),
         _ => brief(base_name(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matching::Matching;
+    use crate::message::{PartKind, Peer, Shape};
+    use crate::message_tests::{Job, collective, receive};
+    use crate::mismatch::mismatches;
+
+    /// All reduce, rank 1 by another operation; then the last waits for a message of one of them.
+    fn reduced(awaited: u32) -> Vec<String> {
+        let mut job = Job::default();
+        for task in 0..4 {
+            let mut kind = collective("MPI_Allreduce", Shape::All, None);
+            if let PartKind::Collective(it) = &mut kind {
+                let own = if task == 1 { "MPI_MIN" } else { "MPI_SUM" };
+                it.reduction = Some(own.into());
+            }
+            job.call(task, "MPI_Allreduce", vec![kind], true);
+        }
+        let wanted = receive(Peer::Task(awaited), Some(4));
+        job.call(3, "MPI_Recv", vec![wanted], false);
+        let matching = Matching::new(&job.0);
+        let all = mismatches(&job.0, &job.members(), &matching);
+        assert!(differed(&all, &job.0, &job.waiting()).is_empty());
+        let found = differed_before(&all, &job.0, &job.waiting());
+        let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
+        found.iter().map(said).collect()
+    }
+
+    #[test]
+    fn who_reduced_otherwise_and_is_waited_for() {
+        let told = "rank 1 called MPI_Allreduce with MPI_MIN where most had MPI_SUM";
+        assert_eq!(reduced(1), [told]);
+        assert!(reduced(2).is_empty());
     }
 }

@@ -9,8 +9,9 @@
 //!
 //! *Guarantees*: the message was there every other time that the same came before, or every other time that the same came
 //! behind: [`OFTEN`] times at least, or [`MANY`] where it needs more acts than one, [`LONGEST`] at most. It is one that somebody waits
-//! for, and there is but one such place. *Costs*: O([`MOST`]) a task and a message that is waited for. *Not for*: tasks of
-//! whose threads several communicate, whose order is not known; tags that are new each time.
+//! for, and there is but one such place. *Costs*: the last [`MOST`] acts of a task, once for each message that is waited for, and
+//! [`ALL`] of a job; nothing is told of who comes behind these. *Not for*: tasks of whose threads several communicate, whose
+//! order is not known; tags that are new each time.
 
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
 use crate::series::Message;
@@ -21,8 +22,10 @@ use std::sync::Arc;
 const OFTEN: usize = 3;
 /// So often where it needs more than one: of what goes by the data, few are alike by chance.
 const MANY: usize = 32;
-/// So many of the last messages and collective operations are looked at.
+/// So many of the last messages and collective operations of a task are looked at.
 const MOST: usize = 1 << 14;
+/// So many of all tasks together.
+pub(crate) const ALL: usize = 1 << 20;
 
 /// A message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +98,7 @@ fn acts(said: &Conversation) -> Vec<(Act, Option<usize>)> {
     let parts = said.parts.iter().enumerate().rev();
     let parts = parts.filter_map(|(part, it)| Some((Act::of(&it.kind)?, Some(part))));
     let recent = said.recent.iter().flat_map(|it| it.all().rev());
-    let recent = recent.map(|step| (step, None));
+    let recent = recent.map(|act| (act, None));
     let mut acts: Vec<_> = parts.chain(recent).take(MOST).collect();
     acts.reverse();
     acts
@@ -151,18 +154,24 @@ fn places(acts: &[u32], message: u32) -> FxHashMap<usize, usize> {
     found
 }
 
-/// The message that a task left out, of those that others wait for: to whom, and with which tag, or any.
-pub(crate) fn omission(said: &Conversation, missed: &[(u32, Option<i64>)]) -> Option<Omission> {
+/// The message that a task left out, of those that others wait for: to whom, and with which tag, or any. `left` is how much may
+/// still be looked at.
+pub(crate) fn omission(
+    said: &Conversation,
+    missed: &[(u32, Option<i64>)],
+    left: &mut usize,
+) -> Option<Omission> {
     if said.is_threaded() {
         return None;
     }
-    let said_last = acts(said);
+    let last = acts(said);
+    *left = left.checked_sub(last.len())?;
     let mut numbers: FxHashMap<Act, u32> = FxHashMap::default();
     let number = |it: &(Act, Option<usize>)| {
         let next = numbers.len() as u32;
         *numbers.entry(it.0).or_insert(next)
     };
-    let acts: Vec<u32> = said_last.iter().map(number).collect();
+    let acts: Vec<u32> = last.iter().map(number).collect();
     let is_missed = |it: &Act| match it {
         Act::Sent((to, tag, _)) => missed
             .iter()
@@ -171,6 +180,7 @@ pub(crate) fn omission(said: &Conversation, missed: &[(u32, Option<i64>)]) -> Op
     };
     let mut found = Vec::new();
     for (act, number) in numbers.iter().filter(|it| is_missed(it.0)) {
+        *left = left.checked_sub(acts.len())?;
         let came = |it: &[u32]| acts.windows(2).any(|pair| pair == it);
         for (at, times) in places(&acts, *number) {
             let (first, second) = (acts[at], acts[at + 1]);
@@ -186,7 +196,7 @@ pub(crate) fn omission(said: &Conversation, missed: &[(u32, Option<i64>)]) -> Op
         return None;
     };
     let is_it = |it: &&(Act, Option<usize>)| it.0 == Act::Sent((to, tag, communicator));
-    let part = said_last.iter().rev().find(is_it).and_then(|it| it.1);
+    let part = last.iter().rev().find(is_it).and_then(|it| it.1);
     let operation = part.and_then(|it| Some(said.parts.get(it)?.operation));
     let name = operation.and_then(|it| Some(said.operations.get(it)?.name.clone()));
     Some(Omission {
@@ -222,7 +232,7 @@ mod tests {
     }
 
     fn omitted(words: &str, missed: u32) -> Option<usize> {
-        omission(&said(words), &[(missed, Some(7))]).map(|it| it.times)
+        omission(&said(words), &[(missed, Some(7))], &mut { ALL }).map(|it| it.times)
     }
 
     /// A sweep to the south and east, and one back.
@@ -235,7 +245,7 @@ mod tests {
     fn a_sweep_without_one_of_its_messages() {
         assert_eq!(omitted(&sweeps(5, "<1 >2 "), 4), Some(15));
         assert_eq!(omitted(&sweeps(5, "<1 >4 "), 2), Some(15));
-        let found = omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None)]);
+        let found = omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None)], &mut { ALL });
         let expected = "left out MPI_Send for rank 4 with tag 7, unlike 15 times before between the same calls";
         assert_eq!(found.map(|it| it.sentence("")).as_deref(), Some(expected));
     }
@@ -259,7 +269,10 @@ mod tests {
     fn what_is_no_omission() {
         // Another one waits; with another tag; it happened before; few messages so far; both are left out.
         assert_eq!(omitted(&sweeps(5, "<1 >2 "), 1), None);
-        assert_eq!(omission(&said(&sweeps(5, "<1 >2 ")), &[(4, Some(8))]), None);
+        assert_eq!(
+            omission(&said(&sweeps(5, "<1 >2 ")), &[(4, Some(8))], &mut { ALL }),
+            None
+        );
         assert_eq!(omitted(&sweeps(5, "<1 >2 <1 >2 "), 4), None);
         assert_eq!(omitted("<1 >4 >2 <1 >4 >2 <1 >2 <4", 4), None);
         assert_eq!(omitted(&sweeps(5, "<1 "), 4), None);
@@ -273,13 +286,18 @@ mod tests {
             None
         );
         assert_eq!(omitted("", 4), None);
+        let few = &mut 90;
+        assert_eq!(
+            omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None)], few),
+            None
+        );
     }
 
     #[test]
     fn what_is_settled_is_known() {
         let mut said = said(&sweeps(5, "<1 >2 "));
         said.leave_out(said.operations.len() - 2);
-        let found = omission(&said, &[(4, Some(7))]);
+        let found = omission(&said, &[(4, Some(7))], &mut { ALL });
         assert_eq!(found.as_ref().map(|it| it.times), Some(15));
         let expected = "left out a message for rank 4 with tag 7, unlike 15 times before between the same calls";
         assert_eq!(found.map(|it| it.sentence("")).as_deref(), Some(expected));

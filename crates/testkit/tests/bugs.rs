@@ -194,10 +194,11 @@ const COLLECTIVES: &[Case] = &[
     (
         "grid_row",
         "deadlock",
-        // That is known where it is known who is in a row: rank 2 waits there for rank 3.
+        // That is known where it is known who is in a row: rank 2 waits there for rank 3, and the others made the call.
         &[
-            "rank 3 waits in MPI_Barrier",
-            "for rank 2 to call MPI_Barrier of #1 {0-3}",
+            "rank 2 waits in MPI_Allreduce",
+            "for rank 3 to call MPI_Allreduce of #3 {2,3}",
+            "; rank 3 went on without calling MPI_Allreduce",
         ],
     ),
     (
