@@ -558,16 +558,11 @@ fn passed(
             ahead.insert(wait.to);
         }
     }
-    let is_whole = conversations.values().all(|it| !it.is_cut);
-    let times = |task: u32, name: &str| {
-        let operations = conversations.get(&task).map(|it| &it.operations);
-        let operations = operations.into_iter().flatten();
-        operations.filter(|it| &*it.name == name).count()
-    };
+    let times = |task: u32, name: &str| conversations.get(&task).map(|it| it.shares_of(name));
     let made_fewest = |ahead: &BTreeSet<u32>, name: &str| {
-        let most = ahead.iter().map(|it| times(*it, name)).max();
+        let most = ahead.iter().filter_map(|it| times(*it, name)).max();
         let mut others = conversations.keys().filter(|it| !ahead.contains(it));
-        is_whole && others.all(|it| Some(times(*it, name)) > most)
+        others.all(|it| times(*it, name) > most)
     };
     let few = operations
         .into_iter()

@@ -315,6 +315,8 @@ pub struct Conversation {
     /// Of each communicator, how many of its collective operations came before those that are here: they are over, as
     /// is all that came before.
     pub settled: BTreeMap<CommunicatorId, usize>,
+    /// The same by the function, in whatever communicator.
+    pub(crate) settled_by: BTreeMap<Arc<str>, usize>,
     /// Whether anything came before.
     pub is_cut: bool,
     /// To whom and with which tags messages went that came before, some of them.
@@ -427,14 +429,24 @@ impl Conversation {
         Some((name, self.call(operation)?))
     }
 
+    /// How many shares it had in collective operations by this function.
+    pub(crate) fn shares_of(&self, function: &str) -> usize {
+        let is_one =
+            |it: &&Part| matches!(&it.kind, PartKind::Collective(it) if &*it.name == function);
+        let here = self.parts.iter().filter(is_one).count();
+        here + self.settled_by.get(function).copied().unwrap_or(0)
+    }
+
     /// Counts a part that is left out, if it is a share of a collective operation.
     pub(crate) fn count(&mut self, part: &PartKind) {
         if let PartKind::Collective(Collective {
             communicator: Some(communicator),
+            name,
             ..
         }) = part
         {
             *self.settled.entry(*communicator).or_default() += 1;
+            *self.settled_by.entry(name.clone()).or_default() += 1;
         }
     }
 
@@ -629,6 +641,9 @@ impl Conversation {
         };
         for (communicator, count) in other.settled {
             *self.settled.entry(communicator).or_default() += count;
+        }
+        for (function, count) in other.settled_by {
+            *self.settled_by.entry(function).or_default() += count;
         }
         self.late = self.late.take().or(other.late);
         self.strands.extend(other.strands.into_iter().map(|mut it| {
