@@ -2,7 +2,7 @@
 
 use crate::astray::astray;
 use crate::call_words;
-use crate::cause::{Cause, causes, deeds, differed, differed_before};
+use crate::cause::{Cause, causes, deeds, differed, differed_before, went_on};
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::freed;
@@ -346,6 +346,9 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     };
     if deeds.is_empty() && causes.is_empty() {
         deeds = differed_before(&mismatches, conversations, &waiting);
+    }
+    if deeds.is_empty() && causes.is_empty() {
+        deeds = went_on(&groups, &order, &waiting, conversations);
     }
     sites.direct(&mut deeds);
     sites.direct(&mut causes);

@@ -10,14 +10,14 @@ use crate::group::Order;
 use crate::habit::{Habits, Missed};
 use crate::lapse::{Lapse, Rounds};
 use crate::matching::PartId;
-use crate::message::{CommunicatorId, Conversation};
+use crate::message::{CommunicatorId, Conversation, State};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
 use crate::omission::{self, Omission, omission};
 use crate::precedent::precedents;
-use crate::waits::{Waiting, Why};
+use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_trace::{TraceName, base_name, brief, c_name, is_standard};
+use lockstep_trace::{TraceName, base_name, brief, c_name, is_standard, ranges};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +67,9 @@ pub enum Deed {
     Misdirected(Misdirection),
     /// It is past the place where most call this collective operation, and did not call it.
     Passed(Arc<str>),
+    /// It came to its end, or waits in a collective operation, and is past the place where more than itself wait for a message of
+    /// it.
+    WentOn,
     /// It called another collective operation than most, or with another root or size.
     Differed {
         /// Which.
@@ -138,6 +141,10 @@ impl Cause {
             Deed::Omitted(omission) => omission.sentence(&self.site),
             Deed::Misdirected(message) => message.sentence(&self.site),
             Deed::Passed(name) => format!("went on without calling {name}"),
+            Deed::WentOn => format!(
+                "went on without sending ranks {} what they wait for",
+                ranges(&self.victims)
+            ),
             Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
         }
     }
@@ -155,6 +162,7 @@ impl Cause {
             Deed::Omitted(omission) => omission.name.as_deref().into_iter().collect(),
             Deed::Misdirected(message) => vec![&message.name],
             Deed::Passed(name) => vec![name],
+            Deed::WentOn => Vec::new(),
             Deed::Differed {
                 name, instead_of, ..
             } => {
@@ -527,6 +535,57 @@ fn few(
     causes
 }
 
+/// Whether one task is behind another.
+fn behind<'a>(groups: &[Group], order: &'a Order) -> impl Fn(u32, u32) -> bool + 'a {
+    let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
+    for (group, it) in groups.iter().enumerate() {
+        group_of.extend(it.tasks.iter().map(|task| (*task, group)));
+    }
+    move |a: u32, b: u32| {
+        let groups = group_of.get(&a).zip(group_of.get(&b));
+        groups.is_some_and(|(a, b)| order.is_behind(*a, *b))
+    }
+}
+
+/// Tasks of which several wait for a message that are behind, and that will not send any more: they came to their end, or wait
+/// for all in a collective operation.
+pub(crate) fn went_on(
+    groups: &[Group],
+    order: &Order,
+    waiting: &Waiting,
+    conversations: &BTreeMap<u32, Conversation>,
+) -> Vec<Cause> {
+    let is_behind = behind(groups, order);
+    let is_over = |task: u32| {
+        let conversation = conversations.get(&task);
+        conversation.is_some_and(|it| it.state == State::Finished)
+    };
+    let (mut meet, mut receive) = (BTreeSet::new(), BTreeSet::new());
+    for wait in &waiting.waits {
+        match wait.why {
+            Why::Collective(..) => meet.insert(wait.from),
+            _ => receive.insert(wait.from),
+        };
+    }
+    let meets = |task: u32| meet.contains(&task) && !receive.contains(&task);
+    let mut found: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for wait in waiting.waits.iter().filter(|it| !it.or_another) {
+        let Wait { from, to, .. } = *wait;
+        let is_past = is_over(to) || meets(to) && is_behind(from, to);
+        if is_past && matches!(wait.why, Why::Message(_)) {
+            found.entry(to).or_default().insert(from);
+        }
+    }
+    found.retain(|_, victims| victims.len() > 1);
+    let few = 2 * found.len() < conversations.len();
+    let found = found.into_iter().filter(|_| few);
+    let cause = |(task, victims): (u32, BTreeSet<u32>)| Cause {
+        victims: victims.into_iter().collect(),
+        ..Cause::of(task, Deed::WentOn)
+    };
+    found.map(cause).collect()
+}
+
 /// Tasks that are further in the program than others, which wait for them in a collective operation: where they are the
 /// fewer, or made fewer such calls than anybody else, in whatever communicator. If they are not, those who wait made a call that
 /// most do not make.
@@ -536,14 +595,7 @@ fn passed(
     waiting: &Waiting,
     conversations: &BTreeMap<u32, Conversation>,
 ) -> Vec<(u32, Arc<str>)> {
-    let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
-    for (group, it) in groups.iter().enumerate() {
-        group_of.extend(it.tasks.iter().map(|task| (*task, group)));
-    }
-    let is_behind = |a: u32, b: u32| {
-        let groups = group_of.get(&a).zip(group_of.get(&b));
-        groups.is_some_and(|(a, b)| order.is_behind(*a, *b))
-    };
+    let is_behind = behind(groups, order);
     // Of each operation who waits in it, and who is past it.
     type Sides = (BTreeSet<u32>, BTreeSet<u32>);
     let mut operations: BTreeMap<(&Arc<str>, CommunicatorId), Sides> = BTreeMap::new();
@@ -633,6 +685,7 @@ fn call(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::Activity;
     use crate::matching::Matching;
     use crate::message::{PartKind, Peer, Shape};
     use crate::message_tests::{Job, collective, receive};
@@ -657,6 +710,42 @@ mod tests {
         let found = differed_before(&all, &job.0, &job.waiting());
         let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
         found.iter().map(said).collect()
+    }
+
+    /// Rank 0 went past a loop in which the others wait for it, and came to its end or waits for all.
+    fn went(state: State, kinds: Vec<PartKind>) -> Vec<String> {
+        let mut job = Job::default();
+        job.call(0, "MPI_Reduce", kinds, state == State::Finished);
+        let conversation = job.0.entry(0).or_default();
+        conversation.state = state;
+        for task in 1..4 {
+            let wanted = receive(Peer::Task(0), Some(4));
+            job.call(task, "MPI_Recv", vec![wanted], false);
+        }
+        let group = |tasks: Vec<u32>| Group {
+            tasks,
+            stack: Vec::new().into(),
+            leaf: None,
+            loops: Vec::new(),
+            turns: Vec::new(),
+            activity: Activity::Communication,
+        };
+        let groups = [group(vec![0]), group(vec![1, 2, 3])];
+        let order = Order::pairs(vec![vec![false, false], vec![true, false]]);
+        let found = went_on(&groups, &order, &job.waiting(), &job.0);
+        let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
+        found.iter().map(said).collect()
+    }
+
+    #[test]
+    fn who_went_on_where_others_wait_for_it() {
+        let told = "rank 0 went on without sending ranks 1-3 what they wait for";
+        assert_eq!(went(State::Finished, Vec::new()), [told]);
+        let reduces = || vec![collective("MPI_Reduce", Shape::All, None)];
+        assert_eq!(went(State::Waiting, reduces()), [told]);
+        // It waits for a message itself.
+        let waits = vec![receive(Peer::Task(1), Some(4))];
+        assert!(went(State::Waiting, waits).is_empty());
     }
 
     #[test]

@@ -415,6 +415,14 @@ impl Conversation {
         held.any(|it| it.resource == Resource::Message && called == Some((it.trace, it.event)))
     }
 
+    /// Whether it does something else than MPI while a part of it is not complete: libraries move messages while they are called.
+    #[must_use]
+    pub fn is_away_from(&self, part: usize) -> bool {
+        let is_complete = self.parts.get(part).is_none_or(|it| it.complete);
+        let is_away = self.state == State::Running && self.pending.is_empty();
+        !is_complete && is_away && self.polled.is_none()
+    }
+
     /// Whether its first thread waits for another thread of it.
     #[must_use]
     pub fn waits_inside(&self) -> bool {

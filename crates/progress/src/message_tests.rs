@@ -612,3 +612,31 @@ fn who_found_a_message_would_have_gone_on_without() {
     }
     assert_eq!(job.potential(), None);
 }
+
+/// A long message is moved while both sides are in MPI: who computes since it asked for it holds the sender up.
+#[test]
+fn a_send_to_who_asked_and_computes() {
+    let mut job = Job::default();
+    job.call(0, "MPI_Send", vec![send(1, 4, Mode::Standard)], false)
+        .call(1, "MPI_Irecv", vec![receive(Peer::Task(0), Some(4))], true);
+    let complete = |job: &mut Job, is_complete: bool| {
+        let receiver = job.0.get_mut(&1).unwrap();
+        receiver.parts[0].complete = is_complete;
+    };
+    complete(&mut job, false);
+    let waits = |job: &Job| -> Vec<(u32, u32, Why)> {
+        let waiting = job.waiting();
+        assert!(waiting.stuck.is_empty());
+        let each = waiting.waits.into_iter();
+        each.map(|it| (it.from, it.to, it.why)).collect()
+    };
+    assert_eq!(waits(&job), [(0, 1, Why::Receiver(4))]);
+    // It came; or the receiver is in MPI.
+    complete(&mut job, true);
+    assert_eq!(waits(&job), []);
+    complete(&mut job, false);
+    let other = vec![receive(Peer::Task(2), Some(4))];
+    job.call(1, "MPI_Recv", other, false);
+    job.call(2, "MPI_Comm_rank", Vec::new(), true);
+    assert_eq!(waits(&job), [(1, 2, Why::Message(Some(4)))]);
+}

@@ -142,6 +142,7 @@ fn caused(progress: &Progress, cause: &Cause, text: &str) -> String {
         | Deed::Omitted(_)
         | Deed::Misdirected(_)
         | Deed::Passed(_)
+        | Deed::WentOn
         | Deed::Differed { .. } => {
             format!("{text}; {who} {what}")
         }

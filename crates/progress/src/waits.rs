@@ -311,8 +311,11 @@ impl Builder<'_> {
                     let partner = self.matching.partner(id);
                     let receiver = |it: PartId| Some((self.tasks.get(&it.task)?, it.part));
                     let taken = partner.and_then(receiver);
-                    // What a probe took has to be received, too.
-                    if taken.is_some_and(|(it, part)| !it.holds_back(part)) {
+                    // What a probe took has to be received, too; and what is long, by a task that is in MPI now and then.
+                    let comes = |(it, part): (&Conversation, usize)| {
+                        !it.holds_back(part) && !it.is_away_from(part)
+                    };
+                    if taken.is_some_and(comes) {
                         return NOW;
                     }
                     self.on(task, *to, Why::Receiver(*tag), !all)
