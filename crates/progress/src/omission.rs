@@ -14,7 +14,7 @@
 //! order is not known; tags that are new each time.
 
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
-use crate::series::Message;
+use crate::series::{Message, Way};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Omission {
 
 /// What a task does that others notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Act {
+enum Act {
     Sent(Message),
     Asked(Message),
     /// From anybody.
@@ -98,7 +98,10 @@ fn acts(said: &Conversation) -> Vec<(Act, Option<usize>)> {
     let parts = said.parts.iter().enumerate().rev();
     let parts = parts.filter_map(|(part, it)| Some((Act::of(&it.kind)?, Some(part))));
     let recent = said.recent.iter().flat_map(|it| it.all().rev());
-    let recent = recent.map(|act| (act, None));
+    let recent = recent.map(|(way, it)| match way {
+        Way::Sent => (Act::Sent(*it), None),
+        Way::Asked => (Act::Asked(*it), None),
+    });
     let mut acts: Vec<_> = parts.chain(recent).take(MOST).collect();
     acts.reverse();
     acts

@@ -13,7 +13,6 @@
 //! *Not for*: by itself: that a message is not the next one of a series says nothing, unless the other side has that one.
 
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
-use crate::omission::Act;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -140,11 +139,8 @@ impl Recent {
     }
 
     /// All that are known, of both ways.
-    pub fn all(&self) -> impl DoubleEndedIterator<Item = Act> {
-        self.0.iter().map(|(way, it)| match way {
-            Way::Sent => Act::Sent(*it),
-            Way::Asked => Act::Asked(*it),
-        })
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = &(Way, Message)> {
+        self.0.iter()
     }
 
     /// The last of one way.
