@@ -5,6 +5,7 @@
 use crate::analysis::Group;
 use crate::astray::{Envelope, Misdirection};
 use crate::departure::{Departure, departure, unlike_before};
+use crate::exchange::left_out_of_exchange;
 use crate::gap::{Gap, gap};
 use crate::group::Order;
 use crate::habit::{Habits, Missed};
@@ -61,7 +62,7 @@ pub enum Deed {
     Lapsed(Lapse),
     /// It sent to all but one.
     Skipped(Gap),
-    /// A message was not between two others.
+    /// A message was not between two others, or not in an exchange.
     Omitted(Omission),
     /// A message went astray.
     Misdirected(Misdirection),
@@ -221,6 +222,10 @@ fn goes_elsewhere(observed: &Observed, cause: &Cause, waiting: &Waiting) -> bool
     let Some(conversation) = observed.conversations.get(&cause.task) else {
         return false;
     };
+    // To whom it did not go is known.
+    if matches!(cause.deed, Deed::Omitted(_)) {
+        return false;
+    }
     let along = &cause.alike.along;
     let is_along = |operation| {
         let call = conversation.call(operation);
@@ -383,12 +388,23 @@ fn unlike_usual(observed: &Observed, waiting: &Waiting) -> Vec<(u32, Deed)> {
         });
         let lapsed = || rounds.lapse(at, missed).map(Deed::Lapsed);
         let skipped = || skipped(observed, *task, waiting).map(Deed::Skipped);
-        let mut omitted = || omitted(observed, *task, waiting, &mut left).map(Deed::Omitted);
         // One call that is missing is as good an answer as a message; another way that it went is not.
         let is_vague = |it: &Deed| matches!(it, Deed::Departed { departure, .. } if departure.only().is_none());
-        let deed = match departed {
-            Some(it) if is_vague(&it) => omitted().or(Some(it)),
-            departed => departed.or_else(lapsed).or_else(skipped).or_else(omitted),
+        let (clear, vague) = match departed {
+            Some(it) if is_vague(&it) => (None, Some(it)),
+            departed => (departed, None),
+        };
+        let exchanged = |left: &mut usize| exchanged(observed, *task, waiting, left);
+        let omitted = |left: &mut usize| omitted(observed, *task, waiting, left);
+        let deed = clear.or_else(|| exchanged(&mut left).map(Deed::Omitted));
+        let deed = match vague {
+            Some(it) => deed
+                .or_else(|| omitted(&mut left).map(Deed::Omitted))
+                .or(Some(it)),
+            None => deed
+                .or_else(lapsed)
+                .or_else(skipped)
+                .or_else(|| omitted(&mut left).map(Deed::Omitted)),
         };
         found.extend(deed.map(|it| (*task, it)));
     }
@@ -416,16 +432,38 @@ fn omitted(
     waiting: &Waiting,
     left: &mut usize,
 ) -> Option<Omission> {
-    let waits = waiting.waits.iter().filter(|it| it.to == task);
-    let missed = waits.filter_map(|it| match it.why {
-        Why::Message(tag) if !it.or_another => Some((it.from, tag)),
-        _ => None,
-    });
-    let missed: Vec<(u32, Option<i64>)> = missed.collect();
+    let missed = missed_of(task, waiting, |it| matches!(it.why, Why::Message(_)));
     match missed.is_empty() {
         true => None,
         false => omission(observed.conversations.get(&task)?, &missed, left),
     }
+}
+
+/// The message that a task left out of an exchange; what it sent with another tag may be of the next one.
+fn exchanged(
+    observed: &Observed,
+    task: u32,
+    waiting: &Waiting,
+    left: &mut usize,
+) -> Option<Omission> {
+    let missed = missed_of(task, waiting, Wait::is_for_message);
+    left_out_of_exchange(&observed.conversations, task, &missed, left)
+}
+
+/// Who waits for messages of a task alone, and with which tag, or any.
+fn missed_of(
+    task: u32,
+    waiting: &Waiting,
+    is_it: impl Fn(&Wait) -> bool,
+) -> Vec<(u32, Option<i64>)> {
+    let waits = waiting.waits.iter();
+    let waits = waits.filter(|it| it.to == task && !it.or_another && is_it(it));
+    let missed = waits.filter_map(|it| match it.why {
+        Why::Message(tag) => Some((it.from, tag)),
+        Why::OtherTag(tag, _) => Some((it.from, Some(tag))),
+        _ => None,
+    });
+    missed.collect()
 }
 
 /// Who waits for each task, for it alone.

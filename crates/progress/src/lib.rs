@@ -13,7 +13,7 @@
 //!   Who asks again and again without an answer (`poll`) waits, too.
 //! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
 //!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
-//!   (`gap`); which thread did not come to a barrier of its process (`team`).
+//!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process (`team`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
@@ -40,6 +40,7 @@ mod departure;
 mod displaced;
 mod ends;
 mod epochs;
+mod exchange;
 mod freed;
 #[doc(hidden)]
 pub mod fuzz;
@@ -109,7 +110,7 @@ pub use message::{
     PartKind, Peer, Role, Shape, Size, State, Step, Unstarted, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
-pub use omission::Omission;
+pub use omission::{Evidence, Omission};
 pub use replay::{Circle, without_buffers};
 pub use resources::{Held, Resource, Resources};
 pub use source::Follower;

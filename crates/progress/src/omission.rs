@@ -27,6 +27,15 @@ const MOST: usize = 1 << 14;
 /// So many of all tasks together.
 pub(crate) const ALL: usize = 1 << 20;
 
+/// What tells that a message was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// How often it was sent next to what is there now.
+    Before(usize),
+    /// How many others the task sent to in an exchange of which this one lacks.
+    Others(usize),
+}
+
 /// A message that was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omission {
@@ -36,8 +45,8 @@ pub struct Omission {
     pub to: u32,
     /// With which tag.
     pub tag: i64,
-    /// How often it was sent next to what is there now.
-    pub times: usize,
+    /// What tells it.
+    pub evidence: Evidence,
     /// The last operation that sent it, likewise.
     pub(crate) operation: Option<usize>,
 }
@@ -47,17 +56,23 @@ impl Omission {
     /// ` at sweep.c:31`, or empty.
     #[must_use]
     pub fn sentence(&self, site: &str) -> String {
-        let Self { to, tag, times, .. } = self;
+        let Self { to, tag, .. } = self;
         let name = self.name.as_deref().unwrap_or("a message");
-        format!(
-            "left out {name}{site} for rank {to} with tag {tag}, unlike {times} times before between the same calls"
-        )
+        let unlike = match self.evidence {
+            Evidence::Before(times) => format!("{times} times before between the same calls"),
+            Evidence::Others(0) => "in the exchanges before".to_owned(),
+            Evidence::Others(1) => "for the other with which it exchanges messages".to_owned(),
+            Evidence::Others(many) => {
+                format!("for the {many} others with which it exchanges messages")
+            }
+        };
+        format!("left out {name}{site} for rank {to} with tag {tag}, unlike {unlike}")
     }
 }
 
 /// What a task does that others notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Act {
+pub(crate) enum Act {
     Sent(Message),
     Asked(Message),
     /// From anybody.
@@ -94,7 +109,7 @@ impl Act {
 }
 
 /// The last acts of a task, and the parts that they are: none for what is settled and left out.
-fn acts(said: &Conversation) -> Vec<(Act, Option<usize>)> {
+pub(crate) fn acts(said: &Conversation) -> Vec<(Act, Option<usize>)> {
     let parts = said.parts.iter().enumerate().rev();
     let parts = parts.filter_map(|(part, it)| Some((Act::of(&it.kind)?, Some(part))));
     let recent = said.recent.iter().flat_map(|it| it.all().rev());
@@ -206,7 +221,7 @@ pub(crate) fn omission(
         name,
         to,
         tag,
-        times,
+        evidence: Evidence::Before(times),
         operation,
     })
 }
@@ -234,8 +249,15 @@ mod tests {
         job.0.remove(&0).unwrap_or_default()
     }
 
+    fn times(it: &Omission) -> usize {
+        match it.evidence {
+            Evidence::Before(times) => times,
+            Evidence::Others(_) => 0,
+        }
+    }
+
     fn omitted(words: &str, missed: u32) -> Option<usize> {
-        omission(&said(words), &[(missed, Some(7))], &mut { ALL }).map(|it| it.times)
+        omission(&said(words), &[(missed, Some(7))], &mut { ALL }).map(|it| times(&it))
     }
 
     /// A sweep to the south and east, and one back.
@@ -301,7 +323,7 @@ mod tests {
         let mut said = said(&sweeps(5, "<1 >2 "));
         said.leave_out(said.operations.len() - 2);
         let found = omission(&said, &[(4, Some(7))], &mut { ALL });
-        assert_eq!(found.as_ref().map(|it| it.times), Some(15));
+        assert_eq!(found.as_ref().map(times), Some(15));
         let expected = "left out a message for rank 4 with tag 7, unlike 15 times before between the same calls";
         assert_eq!(found.map(|it| it.sentence("")).as_deref(), Some(expected));
     }

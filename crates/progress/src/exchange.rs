@@ -1,0 +1,246 @@
+//! A message that a task left out of an exchange: it asked some tasks for a message each, sent one to all of them but one, and
+//! went on; and that one had sent it one, and waits.
+//!
+//! ```text
+//!  rank 4   from 1 · from 3 · from 5 · from 7   to 1 · to 3 ·        to 7   all        rank 5 waits for rank 4
+//! ```
+//! A halo exchange goes both ways. This tells of the first round what [`crate::omission`] tells of later ones.
+//!
+//! *Guarantees*: in all exchanges that are known, this one apart, the task and the one that waits sent to whom they asked and
+//! to nobody else; [`FEWEST`] such pairs at least. *Costs*: the last acts of two tasks for each message that is waited for,
+//! twice, within the bounds of [`crate::omission`]. *Not for*: messages that go one way, as in a sweep; two messages to one
+//! task in one exchange with one tag; tasks of whose threads several communicate.
+
+use crate::message::{CommunicatorId, Conversation};
+use crate::omission::{Act, Evidence, Omission, acts};
+use std::collections::BTreeMap;
+
+/// So many messages that were sent to whom one was asked of tell that this one lacks.
+const FEWEST: usize = 2;
+
+/// Of each other task: whether one was asked for, and sent; parts, where these are known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Both {
+    asked: Option<(i64, Option<usize>)>,
+    sent: Option<(i64, Option<usize>)>,
+}
+
+impl Both {
+    fn is_even(&self) -> bool {
+        self.asked.is_some() == self.sent.is_some()
+    }
+}
+
+/// The messages of a task in one communicator, from one to a task that had one already to the next.
+#[derive(Debug, Default)]
+struct Exchanges {
+    /// The last one.
+    with: BTreeMap<u32, Both>,
+    /// Where it ends, among the acts of the task.
+    end: usize,
+    /// Pairs of those before it; `None` where one was uneven.
+    before: Option<usize>,
+}
+
+/// The exchanges of a task: of one tag, or of any.
+fn exchanges(
+    acts: &[(Act, Option<usize>)],
+    communicator: CommunicatorId,
+    tag: Option<i64>,
+    is_cut: bool,
+) -> Exchanges {
+    let mut all = Exchanges {
+        before: Some(0),
+        ..Exchanges::default()
+    };
+    // The first may have begun before what is known.
+    let mut is_whole = !is_cut;
+    for (at, (act, part)) in acts.iter().enumerate() {
+        let ((peer, its, _), is_sent) = match act {
+            Act::Sent(it) if it.2 == communicator => (*it, true),
+            Act::Asked(it) if it.2 == communicator => (*it, false),
+            _ => continue,
+        };
+        if tag.is_some_and(|it| it != its) {
+            continue;
+        }
+        let had = |it: &Both| if is_sent { it.sent } else { it.asked }.is_some();
+        if all.with.get(&peer).is_some_and(had) {
+            let last = std::mem::take(&mut all.with);
+            if last.values().all(Both::is_even) {
+                all.before = all.before.map(|it| it + last.len());
+            } else if is_whole {
+                all.before = None;
+            }
+            is_whole = true;
+        }
+        let both = all.with.entry(peer).or_default();
+        match is_sent {
+            true => both.sent = Some((its, *part)),
+            false => both.asked = Some((its, *part)),
+        }
+        all.end = at;
+    }
+    all
+}
+
+/// The message that `task` left out of an exchange, for one of those that wait for it: who, and with which tag, or any. `left`
+/// is how much may still be looked at.
+pub(crate) fn left_out_of_exchange(
+    conversations: &BTreeMap<u32, Conversation>,
+    task: u32,
+    missed: &[(u32, Option<i64>)],
+    left: &mut usize,
+) -> Option<Omission> {
+    let known = |task: u32, left: &mut usize| {
+        let said = conversations.get(&task).filter(|it| !it.is_threaded())?;
+        let acts = acts(said);
+        *left = left.checked_sub(acts.len())?;
+        Some((said, acts))
+    };
+    let (said, own) = known(task, left)?;
+    let mut found = Vec::new();
+    for (waits, wanted) in missed {
+        let (other, theirs) = known(*waits, left)?;
+        let asked = theirs.iter().rev().find_map(|it| match it.0 {
+            Act::Asked((from, tag, communicator)) if from == task => Some((tag, communicator)),
+            _ => None,
+        });
+        let Some((tag, communicator)) = asked.filter(|it| wanted.is_none_or(|tag| tag == it.0))
+        else {
+            continue;
+        };
+        let is_whole = |all: &Exchanges| {
+            let acts = all.with.iter().filter(|it| it.1.is_even());
+            Some(acts.filter(|it| ![task, *waits].contains(it.0)).count() + all.before?)
+        };
+        let lacks = |of: Option<i64>| {
+            let mine = exchanges(&own, communicator, of, said.is_cut);
+            let its = exchanges(&theirs, communicator, of, other.is_cut);
+            // The task is past it, with all that it asked for.
+            let is_past = mine.end + 1 < own.len();
+            let part = |it: &Both| it.asked.and_then(|it| said.parts.get(it.1?));
+            let has_all = mine.with.values().filter_map(part).all(|it| it.complete);
+            let is_even = |all: &Exchanges, but: u32| {
+                all.with
+                    .iter()
+                    .all(|(peer, it)| *peer == but || it.is_even())
+            };
+            let is_it = |it: &Both| it.asked.is_some() && it.sent.is_none();
+            let is_left_out = mine.with.get(waits).is_some_and(is_it);
+            let had_sent = its
+                .with
+                .get(&task)
+                .is_some_and(|it| it.asked.is_some() && it.is_even());
+            let is_told = is_past && has_all && is_left_out && had_sent;
+            if !is_told || !is_even(&mine, *waits) || !is_even(&its, task) {
+                return None;
+            }
+            let others = mine.with.len() - 1;
+            let pairs = is_whole(&mine)? + is_whole(&its)?;
+            let sends = mine.with.values().filter_map(|it| it.sent?.1).max();
+            (pairs >= FEWEST).then_some((*waits, others, sends))
+        };
+        if let Some(it) = lacks(Some(tag)).or_else(|| lacks(None)) {
+            found.push((it, tag));
+        }
+    }
+    let [((to, others, sends), tag)] = found[..] else {
+        return None;
+    };
+    let operation = sends.and_then(|it| Some(said.parts.get(it)?.operation));
+    let name = operation.and_then(|it| Some(said.operations.get(it)?.name.clone()));
+    Some(Omission {
+        name,
+        to,
+        tag,
+        evidence: Evidence::Others(others),
+        operation,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Mode, Peer, Shape};
+    use crate::message_tests::{Job, collective, receive, send};
+    use crate::omission::ALL;
+
+    /// A job in words, a line a rank: `>3` sends to rank 3, `<3` receives from it, with this tag or that behind a colon, `?3`
+    /// waits for it, and `=` is for all.
+    fn job(lines: &[&str]) -> Job {
+        let mut job = Job::default();
+        for (rank, line) in (0..).zip(lines) {
+            for word in line.split_whitespace() {
+                let (way, rest) = word.split_at(1);
+                let (peer, tag) = rest.split_once(':').unwrap_or((rest, "7"));
+                let (peer, tag) = (peer.parse().unwrap_or(0), tag.parse().unwrap_or(0));
+                let from = || vec![receive(Peer::Task(peer), Some(tag))];
+                match way {
+                    ">" => job.call(
+                        rank,
+                        "MPI_Send",
+                        vec![send(peer, tag, Mode::Standard)],
+                        true,
+                    ),
+                    "<" => job.call(rank, "MPI_Recv", from(), true),
+                    "?" => job.call(rank, "MPI_Recv", from(), false),
+                    _ => {
+                        let all = vec![collective("MPI_Barrier", Shape::All, None)];
+                        job.call(rank, "MPI_Barrier", all, false)
+                    }
+                };
+            }
+        }
+        job
+    }
+
+    fn told(lines: &[&str], task: u32, missed: u32) -> Option<String> {
+        let job = job(lines);
+        let found = left_out_of_exchange(&job.0, task, &[(missed, None)], &mut { ALL });
+        found.map(|it| it.sentence(""))
+    }
+
+    #[test]
+    fn an_exchange_of_neighbours_the_first_time() {
+        let with = "left out MPI_Send for rank 2 with tag 7, unlike for";
+        let ends = ["<1 >1 =", "<0 <2 >0 =", "<3 >3 >1 ?1", "<2 >2 ="];
+        let one = Some(format!("{with} the other with which it exchanges messages"));
+        assert_eq!(told(&ends, 1, 2), one);
+        let grid = ["", ">0 >4 <0 <4 <2 =", "<5 >5 >1 ?1"];
+        let two = Some(format!(
+            "{with} the 2 others with which it exchanges messages"
+        ));
+        assert_eq!(told(&grid, 1, 2), two);
+        // The next exchange has another tag.
+        let next = [
+            "",
+            "<0 <4 <2 >0 >4 <0:8 <4:8 >0:8 >2:8 >4:8 ?2:8",
+            "<5 >5 >1 ?1",
+        ];
+        assert_eq!(told(&next, 1, 2), two);
+        // Tags tell the direction.
+        let ways = ["", "<0:1 <2:2 <4:3 >0:2 >4:4 =", "<5:9 >5:7 >1:2 ?1:1"];
+        let tagged = two.map(|it| it.replace("tag 7", "tag 1"));
+        assert_eq!(told(&ways, 1, 2), tagged);
+    }
+
+    #[test]
+    fn what_is_no_exchange() {
+        let none = |own: &str, other: &str| assert_eq!(told(&["", own, other], 1, 2), None);
+        // It has yet to come to it; it waits for another; it sent to two others only, or to one that it did not ask.
+        none("<0 <4 <2 >0 >4", "<5 >5 >1 ?1");
+        none("<2 <4 >4 ?0 =", "<5 >5 >1 ?1");
+        none("<0 <4 <2 >4 =", "<5 >5 >1 ?1");
+        none("<0 <4 <2 >0 >4 >6 =", "<5 >5 >1 ?1");
+        // Nothing was sent to it; it asked for nothing; one before was uneven; one pair tells too little.
+        none("<0 <4 <2 >0 >4 =", "<5 >5 ?1");
+        none("<0 <4 >0 >4 =", "<5 >5 >1 ?1");
+        none("<0 <4 >0 <0 <4 <2 >0 >4 =", "<5 >5 >1 ?1");
+        none("<0 <2 >0 =", ">1 ?1");
+        // It was sent, with another tag.
+        none("<0 <4 <2 >0 >4 >2:9 =", "<5 >5 >1 ?1:8");
+        let few = left_out_of_exchange(&job(&["", "<0 >0"]).0, 1, &[(0, None)], &mut 1);
+        assert_eq!(few, None);
+    }
+}
