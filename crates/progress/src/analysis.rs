@@ -350,6 +350,12 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     if deeds.is_empty() && causes.is_empty() {
         deeds = went_on(&groups, &order, &waiting, conversations);
     }
+    // Who left a call out did not send its messages: what it sent next is none with another tag.
+    let left_out = |task: u32| {
+        let mut causes = causes.iter();
+        causes.any(|it| it.task == task && it.left_a_call_out().is_some())
+    };
+    deeds.retain(|it| !(it.is_of_a_message_of(it.task) && left_out(it.task)));
     sites.direct(&mut deeds);
     sites.direct(&mut causes);
     // What a normal run shows of a task says more.

@@ -122,6 +122,24 @@ impl Cause {
         matches!(self.deed, Deed::Misdirected(_))
     }
 
+    /// Whether it is that a message was not sent: what came behind it is no message that went astray.
+    pub(crate) fn left_a_message_out(&self) -> bool {
+        match &self.deed {
+            Deed::Omitted(_) | Deed::Skipped(_) => true,
+            _ => self
+                .left_a_call_out()
+                .is_some_and(|it| it.starts_with("MPI_")),
+        }
+    }
+
+    /// The call that was left out, where nothing was done instead.
+    pub(crate) fn left_a_call_out(&self) -> Option<&str> {
+        match &self.deed {
+            Deed::Departed { departure, .. } => departure.only(),
+            _ => None,
+        }
+    }
+
     /// Whether it is one that this task sent.
     pub(crate) fn is_of_a_message_of(&self, task: u32) -> bool {
         matches!(&self.deed, Deed::Misdirected(message) if message.from == task)

@@ -108,6 +108,9 @@ pub struct Accesses {
     /// The last phase in which the task may have heard of others, and how many calls may have brought that.
     heard: Option<usize>,
     times_heard: u64,
+    /// What was got of whose parts under a shared lock: how many accesses came before it was over, and in which phase it was
+    /// asked for. That brings what the owner stores there; what others put there meanwhile is no message, but undefined.
+    got: FxHashMap<u32, Vec<(usize, usize)>>,
     /// For each part that was locked, how many accesses came before. Who locks its own part reads what others put there.
     locked: FxHashMap<u32, usize>,
 }
@@ -303,9 +306,16 @@ impl Accesses {
                         self.access((name, trace), event, (window, target, manner), layouts)
                 {
                     let number = self.all.len();
+                    let is_shared = matches!(access.epoch, Epoch::Passive(..));
                     let parts = self.open.entry((window, fetches(base))).or_default();
                     parts.entry(target).or_default().push(number);
                     self.all.push(access);
+                    if is_shared && manner == Manner::Get {
+                        let got = self.got.entry(target).or_default();
+                        got.push((number + 1, self.phase));
+                        self.times_heard += 1;
+                        return;
+                    }
                 }
                 if fetches(base) {
                     self.hear();
@@ -473,6 +483,8 @@ struct Made<'a> {
     /// In an epoch of `MPI_Win_start`, by which post of the target it was let in, where that is known.
     exposure: Option<usize>,
     access: &'a Access,
+    /// What its task got of whose parts.
+    gets: &'a FxHashMap<u32, Vec<(usize, usize)>>,
 }
 
 impl<'a> Made<'a> {
@@ -485,7 +497,8 @@ impl<'a> Made<'a> {
     ) -> Option<Self> {
         let unit = tasks.get(&access.target)?.units.get(&access.window)?;
         let from = access.displacement.checked_mul(*unit)?;
-        let reads_its_own = tasks.get(&task)?.locked.get(&task);
+        let made_by: &'a Accesses = tasks.get(&task)?;
+        let reads_its_own = made_by.locked.get(&task);
         let reads_its_own = reads_its_own.is_some_and(|before| *before <= index);
         let span = access.layout.span()?;
         Some(Self {
@@ -500,7 +513,19 @@ impl<'a> Made<'a> {
             },
             exposure: None,
             access,
+            gets: &made_by.got,
         })
+    }
+
+    /// Whether it may have been made because of what another task did from a phase on.
+    fn may_follow(&self, other: u32, since: usize) -> bool {
+        let got = self.gets.get(&other).and_then(|all| {
+            let before = all.partition_point(|it| it.0 <= self.index);
+            all.get(before.checked_sub(1)?)
+        });
+        self.heard
+            .max(got.map(|it| it.1))
+            .is_some_and(|heard| heard >= since)
     }
 
     /// Whether a byte is in both.
@@ -638,9 +663,8 @@ fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
         (Epoch::Started(_), Epoch::Started(_)) => a.exposure.is_some() && a.exposure == b.exposure,
         (Epoch::Passive(..), Epoch::Passive(..)) | (Epoch::Alone, Epoch::Alone) if is_own => true,
         (Epoch::Passive(from_a, to_a), Epoch::Passive(from_b, to_b)) => {
-            let may_follow = |it: &Made<'_>, since| it.heard.is_some_and(|heard| heard >= since);
             let meet = from_a <= to_b && from_b <= to_a;
-            meet && !may_follow(a, from_b) && !may_follow(b, from_a)
+            meet && !a.may_follow(b.task, from_b) && !b.may_follow(a.task, from_a)
         }
         _ => false,
     }

@@ -181,6 +181,13 @@ fn who_heard_of_others_may_come_behind_them() {
     );
     asks.unlocks(3).puts();
     assert_eq!(count(&[&first, &target, &asks]), 0);
+    // What it got tells what the owner stored, and nothing of who puts there at the same time.
+    let mut gets = Accesses::of_unit(4);
+    gets.locks(1, SHARED).accesses("MPI_Get", 0, 1);
+    gets.calls("MPI_Win_flush", &[("rank", 1)]);
+    gets.accesses("MPI_Put", 0, 1).unlocks(1);
+    assert_eq!(count(&[&gets, &target, &gets.clone()]), 1);
+    assert_eq!(count(&[&gets, &gets.clone(), &target]), 0);
     let mut looks = Accesses::of_unit(4);
     looks.locks(2, SHARED).unlocks(2).puts();
     assert_eq!(count(&[&first, &target, &looks]), 0);

@@ -11,7 +11,7 @@ use crate::strays::{self, Unreceived};
 use crate::thread_words::truant;
 use crate::wait_words::reasons;
 use crate::waits::Why;
-use lockstep_trace::{EndKind, SourceLine, brief, ranges};
+use lockstep_trace::{EndKind, SourceLine, base_name, brief, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -225,17 +225,39 @@ fn place_with(group: &Group, given: &str) -> String {
     if let Some(leaf) = &group.leaf {
         text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));
     }
-    if let Some((_, iteration)) = around(&group.loops) {
-        text.push_str(&format!(", iteration {iteration}"));
-    }
+    text.push_str(&iteration(group, &group.loops).unwrap_or_default());
     text
+}
+
+/// The function that a loop is in.
+fn function_of(it: &(String, u64)) -> Option<&str> {
+    it.0.rsplit_once('/').map(|it| it.0)
 }
 
 /// The loop that tells most: the outermost of the innermost function that is in one.
 pub(crate) fn around(loops: &[(String, u64)]) -> Option<&(String, u64)> {
-    let function = |it: &(String, u64)| it.0.rsplit_once('/').map(|it| it.0.to_owned());
-    let innermost = function(loops.last()?);
-    loops.iter().find(|it| function(it) == innermost)
+    let innermost = function_of(loops.last()?);
+    loops.iter().find(|it| function_of(it) == innermost)
+}
+
+/// `, iteration 4`, and `, iteration 4 in iteration 812 of main()` where a caller goes round, too: the time step says more than
+/// which neighbour it was. Who calls the same twice in a row need not go round.
+fn iteration(group: &Group, loops: &[(String, u64)]) -> Option<String> {
+    let (inner, outer) = (around(loops)?, loops.first()?);
+    let mut text = format!(", iteration {}", inner.1);
+    let function = function_of(outer).filter(|_| function_of(outer) != function_of(inner));
+    let is_outermost = |function: &str| {
+        let first = group.stack.first();
+        first.is_some_and(|it| base_name(&it.function) == base_name(function))
+    };
+    if let Some(function) = function.filter(|it| outer.1 > 2 || is_outermost(it)) {
+        text.push_str(&format!(
+            " in iteration {} of {}",
+            outer.1,
+            brief(base_name(function))
+        ));
+    }
+    Some(text)
 }
 
 pub(crate) fn group_of(progress: &Progress, task: u32) -> Option<&Group> {
@@ -381,7 +403,10 @@ fn deadlock(facts: &Facts<'_>) -> String {
         let stray = strays::hint(facts, &subjects)?;
         // That it is another than the one that is waited for says more.
         let first = progress.causes.first();
-        if first.is_some_and(|it| it.is_of_a_message_of(stray.from)) {
+        let is_of_it = |it: &Cause| {
+            it.is_of_a_message_of(stray.from) || it.task == stray.from && it.left_a_message_out()
+        };
+        if first.is_some_and(is_of_it) {
             return None;
         }
         Some(format!(
@@ -429,9 +454,7 @@ fn asks(group: &Group, name: &str) -> String {
         Some(((innermost, _), outer)) if innermost.ends_with(&asking) => outer,
         _ => &group.loops,
     };
-    if let Some((_, iteration)) = around(outer) {
-        text.push_str(&format!(", iteration {iteration}"));
-    }
+    text.push_str(&iteration(group, outer).unwrap_or_default());
     text
 }
 

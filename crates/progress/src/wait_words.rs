@@ -16,6 +16,10 @@ pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
     match &wait.why {
         Why::Message(Some(tag)) => format!("for a message from {to} with tag {tag}{over}"),
         Why::Message(None) => format!("for a message from {to}{over}"),
+        // It sent these later.
+        Why::OtherTag(tag, _) if left_out(progress, wait) => {
+            format!("for a message from {to} with tag {tag}{over}")
+        }
         Why::OtherTag(tag, sent) => {
             let sent: Vec<String> = sent.iter().map(ToString::to_string).collect();
             format!(
@@ -30,6 +34,12 @@ pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
         Why::Epoch(name) => format!("for {to} to call {name}{over}"),
         Why::Unlock(window) => format!("for {to} to unlock {}{over}", window_of(*window)),
     }
+}
+
+/// Whether the message that is waited for was left out, as is told.
+fn left_out(progress: &Progress, wait: &Wait) -> bool {
+    let causes = progress.causes.first();
+    causes.is_some_and(|it| it.task == wait.to && it.left_a_message_out())
 }
 
 /// ` of #2 {0-3}`; nothing where it is the world's.

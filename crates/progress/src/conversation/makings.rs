@@ -58,6 +58,11 @@ impl Said {
         if let Some(window) = event.handle("win") {
             self.window_ids.insert(window.raw, id);
             let is_shared = base == "Win_allocate_shared";
+            // Of memory that is attached later, displacements are addresses.
+            let sizes = match base {
+                "Win_create_dynamic" => (Some(1), None),
+                _ => sizes,
+            };
             let accesses = self.conversation.accesses.get_or_insert_default();
             accesses.made(id, sizes, is_shared);
         }
