@@ -299,7 +299,10 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let are_ended_amiss = are_ended_amiss(run, &observed.tasks);
     let all: Vec<u32> = observed.tasks.keys().copied().collect();
     let those = if are_ended_amiss { &all } else { &died };
-    let displaced = displaced(conversations, &matching, those);
+    let computing = least.iter().map(|it| &groups[*it]);
+    let computing = computing.filter(|it| it.activity == Activity::Computation);
+    let late: Vec<u32> = computing.flat_map(|it| &it.tasks).copied().collect();
+    let displaced = displaced(conversations, &matching, those, &late);
     let owed = waiting.with(&displaced);
     // What is sent to a task that is gone stays where it is, and so does all behind it.
     let gone = || [died.clone(), ended(&observed.tasks, &waiting)].concat();
@@ -392,7 +395,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     // Who died of a message did so before anything else could be waited for.
     let is_cause = |it: &Cause| match displacers.is_empty() {
         true => progress.hang && (is_stuck || is_past(it) && !is_late || is_wrong(it)),
-        false => displacers.contains(&it.task),
+        false => displacers.contains(&it.task) && (progress.hang || late.is_empty()),
     };
     progress.causes = causes.into_iter().filter(is_cause).collect();
     progress.communicators = names(

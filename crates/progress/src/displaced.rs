@@ -1,5 +1,5 @@
-//! Messages that came in the place of others: what a task died of did not fit its receive, and would have been in its place
-//! had the sender not left out a message before it, or sent that one astray.
+//! Messages that came in the place of others: what a task died of, or computes with for ever, did not fit its receive, and would
+//! have been in its place had the sender not left out a message before it, or sent that one astray.
 //!
 //! ```text
 //!  the sender      350 numbers   (1 number is left out)   350 numbers
@@ -9,28 +9,36 @@
 //! It is asked of that receive what is asked of one that still waits ([`crate::astray`], [`crate::cause`]): whether the sender
 //! owes it something. Where it owes nothing, the sizes themselves are wrong.
 //!
-//! *Costs*: O(parts) of each task that died. *Not for*: messages that fit, or that no arguments tell of.
+//! *Costs*: O(parts) of each task that died, or is late. *Not for*: messages that fit, or that no arguments tell of.
 
 use crate::loose::unfit;
 use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, PartKind};
+use crate::message::{Conversation, PartKind, Size};
 use crate::waits::{Wait, Waiting, Why};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The last messages that did not fit, of receives that did not come to their end: as if they were still waited for.
+/// The last messages that did not fit, as if they were still waited for: of those who died, of receives that did not come to
+/// their end, and of those who are late and in their own code, of the last receive that did.
 pub(crate) fn displaced(
     tasks: &BTreeMap<u32, Conversation>,
     matching: &Matching,
     died: &[u32],
+    late: &[u32],
 ) -> Vec<Wait> {
-    let last = |task: &u32| {
-        let parts = tasks.get(task)?.parts.iter().enumerate();
-        let mut open = parts.rev().filter(|(_, it)| !it.complete);
-        open.find_map(|(part, it)| {
-            let PartKind::Receive { size: room, .. } = &it.kind else {
-                return None;
-            };
+    let owed = |task: &u32, is_late: bool| {
+        let said = tasks.get(task)?;
+        let receives = said.parts.iter().enumerate().rev();
+        let receives = receives.filter_map(|(part, it)| match &it.kind {
+            PartKind::Receive { size, .. } => Some((part, it.complete, size)),
+            _ => None,
+        });
+        let is_over = |it: &(usize, bool, &Size)| it.1;
+        let looked_at = match is_late {
+            true => receives.take(1).filter(is_over).collect::<Vec<_>>(),
+            false => receives.filter(|it| !is_over(it)).collect(),
+        };
+        looked_at.into_iter().find_map(|(part, _, room)| {
             let sent = matching.partner(PartId { task: *task, part })?;
             let PartKind::Send { tag, size, .. } =
                 &tasks.get(&sent.task)?.parts.get(sent.part)?.kind
@@ -45,7 +53,9 @@ pub(crate) fn displaced(
             })
         })
     };
-    died.iter().filter_map(last).collect()
+    let died = died.iter().filter_map(|it| owed(it, false));
+    died.chain(late.iter().filter_map(|it| owed(it, true)))
+        .collect()
 }
 
 impl Waiting {
@@ -64,7 +74,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Mode, Peer, Size};
+    use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, receive, send};
 
     fn numbers(mut kind: PartKind, count: i64) -> PartKind {
@@ -77,8 +87,17 @@ mod tests {
         kind
     }
 
-    /// What rank 1 is owed that received messages of so many numbers, the last one or not, with room for others.
+    /// Of one who died.
     fn owed(messages: &[(i64, i64)], is_over: bool) -> Vec<Wait> {
+        owed_to((&[1], &[]), messages, is_over)
+    }
+
+    /// What rank 1 is owed that received messages of so many numbers, the last one or not, with room for others.
+    fn owed_to(
+        (died, late): (&[u32], &[u32]),
+        messages: &[(i64, i64)],
+        is_over: bool,
+    ) -> Vec<Wait> {
         let mut job = Job::default();
         for (at, (sent, room)) in messages.iter().enumerate() {
             let is_last = at + 1 == messages.len();
@@ -87,7 +106,7 @@ mod tests {
             let asked = numbers(receive(Peer::Task(0), Some(5)), *room);
             job.call(1, "MPI_Recv", vec![asked], is_over || !is_last);
         }
-        displaced(&job.0, &Matching::new(&job.0), &[1])
+        displaced(&job.0, &Matching::new(&job.0), died, late)
     }
 
     #[test]
@@ -98,10 +117,14 @@ mod tests {
             why: Why::Message(Some(5)),
             or_another: false,
         };
-        assert_eq!(owed(&[(9, 9), (1, 1), (9, 1)], false), [wait]);
+        assert_eq!(owed(&[(9, 9), (1, 1), (9, 1)], false), [wait.clone()]);
         assert!(owed(&[(9, 9), (1, 1), (9, 9)], false).is_empty());
         // It got what did not fit, and went on.
         assert!(owed(&[(9, 9), (1, 1), (9, 1)], true).is_empty());
+        // And computes with it for ever.
+        let late = |messages: &[_]| owed_to((&[], &[1]), messages, true);
+        assert_eq!(late(&[(9, 9), (1, 1), (9, 1)]), [wait]);
+        assert!(late(&[(9, 9), (9, 1), (1, 1)]).is_empty());
     }
 
     #[test]
