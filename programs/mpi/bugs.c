@@ -52,6 +52,7 @@
 //   bugs gather_missing         rank 2 does not come to MPI_Gather
 //   bugs fewer_rounds           rank 2 leaves the loop a round too early
 //   bugs one_of_two             rank 2 leaves out one of two messages of a call, which looks like another call of one message then
+//   bugs halo_first             rank 2 leaves out one message of the first exchange with its neighbours, and goes on to the next
 //   bugs min_for_sum            rank 1 reduces by MPI_MIN where others do by MPI_SUM, and leaves the loop
 //   bugs prints_first           rank 0 prints before the steps, and waits for a message that rank 3 did not send
 //   bugs neighbours_missing     rank 2 does not come to MPI_Neighbor_allgather
@@ -676,6 +677,21 @@ KERNEL(one_of_two) {
     }
 }
 
+__attribute__((noinline)) static void halo(int tag, int less) {
+    MPI_Request requests[2];
+    int sides[2] = {(rank + size - 1) % size, (rank + 1) % size}, got[2];
+    for (int i = 0; i < 2; i++) MPI_Irecv(&got[i], 1, MPI_INT, sides[i], tag, MPI_COMM_WORLD, &requests[i]);
+    for (int i = 0; i < 2; i++)
+        if (!less || i == 0) SEND(sides[i], tag);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+KERNEL(halo_first) {
+    halo(4, rank == 2);
+    halo(5, 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 KERNEL(min_for_sum) {
     for (int round = 0; round < 9; round++) {
         SEND((rank + 1) % size, 4);
@@ -824,7 +840,7 @@ static const struct {
     X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
-    X(stopped), X(omp_barrier), X(omp_barrier_left), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds), X(one_of_two), X(min_for_sum), X(prints_first),
+    X(stopped), X(omp_barrier), X(omp_barrier_left), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds), X(one_of_two), X(halo_first), X(min_for_sum), X(prints_first),
     X(neighbours_missing), X(one_sends_twice), X(stop_twice), X(barrier_left), X(worker_tag), X(numbered_receive), X(numbered_send), X(numbered_source), X(rows_and_columns),
     X(wildcard_untold), X(consensus), X(test_loop_copy), X(serialized), X(waitany_null), X(testsome_null), X(window_poll),
 };

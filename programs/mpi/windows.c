@@ -6,6 +6,8 @@
 //   windows flushed     MPI_Win_flush between fences
 //   windows unfenced    MPI_Win_lock after a put that no fence has ended
 //   windows own         rank 0 gets and puts one element of rank 1 under a lock that it has alone
+//   windows counted     all but rank 1 add to an element of it by a get and a put under locks that they share
+//   windows attached    ranks 0 and 2 put to one place of memory that rank 1 attached
 //   windows unended     the window is freed after a put that no fence has ended
 //   windows outsider    rank 0 puts to rank 2 in an epoch for rank 1
 //   windows reposted    rank 1 posts twice
@@ -91,6 +93,38 @@ static void own(int flushes) {
 
 static void gets_and_puts(void) { own(0); }
 
+static void count(int lock) {
+  if (rank != 1) {
+    MPI_Win_lock(lock, 1, 0, window);
+    MPI_Get(value, 1, MPI_INT, 1, 0, 1, MPI_INT, window); // reads
+    MPI_Win_flush(1, window);
+    value[0]++;
+    MPI_Put(value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
+    MPI_Win_unlock(1, window);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void counted(void) { count(MPI_LOCK_SHARED); }
+
+static void attach(int apart) {
+  static int memory[4];
+  MPI_Win dynamic;
+  MPI_Aint at;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &dynamic);
+  MPI_Win_attach(dynamic, memory, sizeof memory);
+  MPI_Get_address(memory, &at);
+  MPI_Bcast(&at, 1, MPI_AINT, 1, MPI_COMM_WORLD);
+  if (rank == 2) at = MPI_Aint_add(at, apart * (MPI_Aint)sizeof *memory);
+  MPI_Win_fence(0, dynamic);
+  if (rank % 2 == 0) MPI_Put(value, 1, MPI_INT, 1, at, 1, MPI_INT, dynamic); // attached
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, dynamic);
+  MPI_Win_detach(dynamic, memory);
+  MPI_Win_free(&dynamic);
+}
+
+static void attached(void) { attach(0); }
+
 static void unended(void) {
   MPI_Win_fence(0, window);
   put(1, 0);
@@ -130,6 +164,8 @@ static void fine(void) {
   MPI_Barrier(MPI_COMM_WORLD);
   lock(1);
   own(1);
+  count(MPI_LOCK_EXCLUSIVE);
+  attach(1);
   introduced(1, 1);
 }
 
@@ -143,6 +179,8 @@ static const struct {
     {"flushed", flushed},
     {"unfenced", unfenced},
     {"own", gets_and_puts},
+    {"counted", counted},
+    {"attached", attached},
     {"unended", unended},
     {"outsider", outsider},
     {"reposted", reposted},

@@ -162,6 +162,15 @@ const MESSAGES: &[Case] = &[
         ],
     ),
     (
+        "halo_first",
+        "deadlock",
+        &[
+            "rank 3 waits in MPI_Waitall",
+            "rank 2 left out MPI_Send at bugs.c:",
+            " for rank 3 with tag 4, unlike for the other with which it exchanges messages",
+        ],
+    ),
+    (
         "min_for_sum",
         "deadlock",
         &[

@@ -37,6 +37,16 @@ const WINDOWS: &[Case] = &[
          MPI_Put in the same epoch",
     ),
     (
+        "counted",
+        "rank 0 called MPI_Get at windows.c:@// reads@ on a part of the window of rank 1 to which rank 2 called MPI_Put in \
+         the same epoch",
+    ),
+    (
+        "attached",
+        "rank 0 called MPI_Put at windows.c:@// attached@ on a part of the window of rank 1 to which rank 2 called MPI_Put \
+         in the same epoch",
+    ),
+    (
         "unended",
         "rank 0 called MPI_Win_free at windows.c:@MPI_Win_free(@ without a fence that ends the epoch before it",
     ),
