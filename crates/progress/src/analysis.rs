@@ -2,7 +2,7 @@
 
 use crate::astray::astray;
 use crate::call_words;
-use crate::cause::{Cause, causes, deeds, differed, differed_before, went_on};
+use crate::cause::{Cause, causes, deeds, differed, differed_before};
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
 use crate::freed;
@@ -14,6 +14,7 @@ use crate::message::Conversation;
 use crate::message::{CommunicatorId, Membership};
 use crate::mismatch::{Mismatch, mismatches};
 use crate::observe::{Normal, Observed};
+use crate::past::{went_ahead, went_on};
 use crate::place::{self, Coordinates, Moment, Program};
 use crate::races::{Race, doubts, race, steals};
 use crate::recount::recount;
@@ -352,6 +353,9 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     }
     if deeds.is_empty() && causes.is_empty() {
         deeds = went_on(&groups, &order, &waiting, conversations);
+    }
+    if deeds.is_empty() && causes.is_empty() {
+        deeds.extend(went_ahead(&groups, &waiting, conversations));
     }
     // Who left a call out did not send its messages: what it sent next is none with another tag.
     let left_out = |task: u32| {

@@ -11,16 +11,15 @@ use crate::group::Order;
 use crate::habit::{Habits, Missed};
 use crate::lapse::{Lapse, Rounds};
 use crate::matching::PartId;
-use crate::message::{CommunicatorId, Conversation, State};
+use crate::message::Conversation;
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
 use crate::omission::{self, Omission, omission};
+use crate::past::passed;
 use crate::precedent::precedents;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
 use lockstep_trace::{TraceName, base_name, brief, c_name, is_standard, ranges};
-use rustc_hash::FxHashMap;
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -68,8 +67,8 @@ pub enum Deed {
     Misdirected(Misdirection),
     /// It is past the place where most call this collective operation, and did not call it.
     Passed(Arc<str>),
-    /// It came to its end, or waits in a collective operation, and is past the place where more than itself wait for a message of
-    /// it.
+    /// It is past the place where others wait for a message of it: it came to its end, or waits in a collective operation, or is in
+    /// a later iteration.
     WentOn,
     /// It called another collective operation than most, or with another root or size.
     Differed {
@@ -85,7 +84,7 @@ pub enum Deed {
 }
 
 impl Cause {
-    fn of(task: u32, deed: Deed) -> Self {
+    pub(crate) fn of(task: u32, deed: Deed) -> Self {
         Self {
             task,
             victims: Vec::new(),
@@ -159,10 +158,13 @@ impl Cause {
             Deed::Omitted(omission) => omission.sentence(&self.site),
             Deed::Misdirected(message) => message.sentence(&self.site),
             Deed::Passed(name) => format!("went on without calling {name}"),
-            Deed::WentOn => format!(
-                "went on without sending ranks {} what they wait for",
-                ranges(&self.victims)
-            ),
+            Deed::WentOn => match self.victims.as_slice() {
+                [one] => format!("went on without sending rank {one} what it waits for"),
+                many => format!(
+                    "went on without sending ranks {} what they wait for",
+                    ranges(many)
+                ),
+            },
             Deed::Differed { said, most, .. } => format!("{said} where most {most}"),
         }
     }
@@ -590,100 +592,6 @@ fn few(
     causes
 }
 
-/// Whether one task is behind another.
-fn behind<'a>(groups: &[Group], order: &'a Order) -> impl Fn(u32, u32) -> bool + 'a {
-    let mut group_of: FxHashMap<u32, usize> = FxHashMap::default();
-    for (group, it) in groups.iter().enumerate() {
-        group_of.extend(it.tasks.iter().map(|task| (*task, group)));
-    }
-    move |a: u32, b: u32| {
-        let groups = group_of.get(&a).zip(group_of.get(&b));
-        groups.is_some_and(|(a, b)| order.is_behind(*a, *b))
-    }
-}
-
-/// Tasks of which several wait for a message that are behind, and that will not send any more: they came to their end, or wait
-/// for all in a collective operation.
-pub(crate) fn went_on(
-    groups: &[Group],
-    order: &Order,
-    waiting: &Waiting,
-    conversations: &BTreeMap<u32, Conversation>,
-) -> Vec<Cause> {
-    let is_behind = behind(groups, order);
-    let is_over = |task: u32| {
-        let conversation = conversations.get(&task);
-        conversation.is_some_and(|it| it.state == State::Finished)
-    };
-    let (mut meet, mut receive) = (BTreeSet::new(), BTreeSet::new());
-    for wait in &waiting.waits {
-        match wait.why {
-            Why::Collective(..) => meet.insert(wait.from),
-            _ => receive.insert(wait.from),
-        };
-    }
-    let meets = |task: u32| meet.contains(&task) && !receive.contains(&task);
-    let mut found: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for wait in waiting.waits.iter().filter(|it| !it.or_another) {
-        let Wait { from, to, .. } = *wait;
-        let is_past = is_over(to) || meets(to) && is_behind(from, to);
-        if is_past && matches!(wait.why, Why::Message(_)) {
-            found.entry(to).or_default().insert(from);
-        }
-    }
-    found.retain(|_, victims| victims.len() > 1);
-    let few = 2 * found.len() < conversations.len();
-    let found = found.into_iter().filter(|_| few);
-    let cause = |(task, victims): (u32, BTreeSet<u32>)| Cause {
-        victims: victims.into_iter().collect(),
-        ..Cause::of(task, Deed::WentOn)
-    };
-    found.map(cause).collect()
-}
-
-/// Tasks that are further in the program than others, which wait for them in a collective operation: where they are the
-/// fewer, or made fewer such calls than anybody else, in whatever communicator. If they are not, those who wait made a call that
-/// most do not make.
-fn passed(
-    groups: &[Group],
-    order: &Order,
-    waiting: &Waiting,
-    conversations: &BTreeMap<u32, Conversation>,
-) -> Vec<(u32, Arc<str>)> {
-    let is_behind = behind(groups, order);
-    // Of each operation who waits in it, and who is past it.
-    type Sides = (BTreeSet<u32>, BTreeSet<u32>);
-    let mut operations: BTreeMap<(&Arc<str>, CommunicatorId), Sides> = BTreeMap::new();
-    for wait in waiting.waits.iter().filter(|wait| !wait.or_another) {
-        // Nothing comes behind the last call: whoever has yet to make it is not past it.
-        if let Why::Collective(name, communicator) = &wait.why
-            && &**name != "MPI_Finalize"
-            && is_behind(wait.from, wait.to)
-        {
-            let (behind, ahead) = operations.entry((name, *communicator)).or_default();
-            behind.insert(wait.from);
-            ahead.insert(wait.to);
-        }
-    }
-    let times = |task: u32, name: &str| conversations.get(&task).map(|it| it.shares_of(name));
-    let made_fewest = |ahead: &BTreeSet<u32>, name: &str| {
-        let most = ahead.iter().filter_map(|it| times(*it, name)).max();
-        let mut others = conversations.keys().filter(|it| !ahead.contains(it));
-        others.all(|it| times(*it, name) > most)
-    };
-    let few = operations
-        .into_iter()
-        .filter(
-            |((name, _), (behind, ahead))| match ahead.len().cmp(&behind.len()) {
-                Ordering::Less => true,
-                Ordering::Equal => made_fewest(ahead, name),
-                Ordering::Greater => false,
-            },
-        );
-    few.flat_map(|((name, _), (_, ahead))| ahead.into_iter().map(|task| (task, name.clone())))
-        .collect()
-}
-
 impl Departure {
     /// Whether it happened inside of C++'s standard library, compiled into the program.
     fn is_of_a_library(&self) -> bool {
@@ -740,7 +648,6 @@ fn call(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Activity;
     use crate::matching::Matching;
     use crate::message::{PartKind, Peer, Shape};
     use crate::message_tests::{Job, collective, receive};
@@ -765,42 +672,6 @@ mod tests {
         let found = differed_before(&all, &job.0, &job.waiting());
         let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
         found.iter().map(said).collect()
-    }
-
-    /// Rank 0 went past a loop in which the others wait for it, and came to its end or waits for all.
-    fn went(state: State, kinds: Vec<PartKind>) -> Vec<String> {
-        let mut job = Job::default();
-        job.call(0, "MPI_Reduce", kinds, state == State::Finished);
-        let conversation = job.0.entry(0).or_default();
-        conversation.state = state;
-        for task in 1..4 {
-            let wanted = receive(Peer::Task(0), Some(4));
-            job.call(task, "MPI_Recv", vec![wanted], false);
-        }
-        let group = |tasks: Vec<u32>| Group {
-            tasks,
-            stack: Vec::new().into(),
-            leaf: None,
-            loops: Vec::new(),
-            turns: Vec::new(),
-            activity: Activity::Communication,
-        };
-        let groups = [group(vec![0]), group(vec![1, 2, 3])];
-        let order = Order::pairs(vec![vec![false, false], vec![true, false]]);
-        let found = went_on(&groups, &order, &job.waiting(), &job.0);
-        let said = |it: &Cause| format!("rank {} {}", it.task, it.sentence());
-        found.iter().map(said).collect()
-    }
-
-    #[test]
-    fn who_went_on_where_others_wait_for_it() {
-        let told = "rank 0 went on without sending ranks 1-3 what they wait for";
-        assert_eq!(went(State::Finished, Vec::new()), [told]);
-        let reduces = || vec![collective("MPI_Reduce", Shape::All, None)];
-        assert_eq!(went(State::Waiting, reduces()), [told]);
-        // It waits for a message itself.
-        let waits = vec![receive(Peer::Task(1), Some(4))];
-        assert!(went(State::Waiting, waits).is_empty());
     }
 
     #[test]

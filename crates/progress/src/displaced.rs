@@ -117,13 +117,14 @@ mod tests {
             why: Why::Message(Some(5)),
             or_another: false,
         };
-        assert_eq!(owed(&[(9, 9), (1, 1), (9, 1)], false), [wait.clone()]);
+        let wait = [wait];
+        assert_eq!(owed(&[(9, 9), (1, 1), (9, 1)], false), wait);
         assert!(owed(&[(9, 9), (1, 1), (9, 9)], false).is_empty());
         // It got what did not fit, and went on.
         assert!(owed(&[(9, 9), (1, 1), (9, 1)], true).is_empty());
         // And computes with it for ever.
         let late = |messages: &[_]| owed_to((&[], &[1]), messages, true);
-        assert_eq!(late(&[(9, 9), (1, 1), (9, 1)]), [wait]);
+        assert_eq!(late(&[(9, 9), (1, 1), (9, 1)]), wait);
         assert!(late(&[(9, 9), (9, 1), (1, 1)]).is_empty());
     }
 

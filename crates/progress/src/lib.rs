@@ -13,7 +13,8 @@
 //!   Who asks again and again without an answer (`poll`) waits, too.
 //! * **Who did otherwise** (`cause`): than in a normal run or in all its calls before (`departure`), than all other calls
 //!   (`habit`) and rounds (`lapse`) of the job; whose message went elsewhere (`astray`, by `series`), or was left out of a row
-//!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process (`team`).
+//!   (`gap`), of an exchange (`exchange`), or between others (`omission`); which thread did not come to a barrier of its process
+//!   (`team`); and where nothing else is known, who is past the place where others wait for it (`past`).
 //!
 //! [`published`] holds the methods that this began with, as baselines. [`Watch`] tells a hang from what moves, by looks at a run that still goes on;
 //! [`Follower`] keeps what was read, so that a look costs what is new, knows again what was said before (`turn`), and forgets what nothing can
@@ -63,6 +64,7 @@ mod observe;
 mod omission;
 mod onesided;
 mod partitions;
+mod past;
 mod place;
 mod poll;
 mod precedent;

@@ -465,6 +465,13 @@ impl Conversation {
         }
     }
 
+    /// The tags with which it sent to a task, each once or more.
+    pub(crate) fn sent_to(&self, task: u32) -> impl Iterator<Item = i64> {
+        let here = self.parts.iter().filter_map(|it| it.kind.envelope());
+        let all = here.chain(self.sent.iter().copied());
+        all.filter(move |it| it.to == task).map(|it| it.tag)
+    }
+
     /// Keeps a part that is left out as long as it is one of the last, for the series that goes on.
     pub(crate) fn follow(&mut self, part: &PartKind) {
         for way in [Way::Sent, Way::Asked] {
