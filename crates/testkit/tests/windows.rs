@@ -48,7 +48,7 @@ const WINDOWS: &[Case] = &[
     ),
     (
         "unended",
-        "rank 0 called MPI_Win_free at windows.c:@MPI_Win_free(@ without a fence that ends the epoch before it",
+        "rank 0 called MPI_Win_free at windows.c:@MPI_Win_free(&window@ without a fence that ends the epoch before it",
     ),
     (
         "outsider",
