@@ -320,7 +320,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let mut causes = causes(&observed, roots, &owed, &held_up);
     // Those for whom all wait since they are gone, and whoever sent a message astray, did it: that others did more or
     // less than in a normal run, who take turns as they come, say, is no cause then.
-    let displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
+    let mut displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
+    // What a task computes with need not be why it does so for ever.
+    if !late.is_empty() && !causes.iter().any(|it| displacers.contains(&it.task)) {
+        displacers.clear();
+    }
     let gone = gone().into_iter().chain(displacers.iter().copied());
     let wrong = astray
         .iter()

@@ -18,16 +18,23 @@ use std::collections::BTreeMap;
 /// So many messages that were sent to whom one was asked of tell that this one lacks.
 const FEWEST: usize = 2;
 
-/// Of each other task: whether one was asked for, and sent; parts, where these are known.
+/// Of one way, with another task: whether there was a message, and the part that it is, where that is known.
+#[derive(Debug, Clone, Copy, Default)]
+struct OneWay {
+    is_there: bool,
+    part: Option<usize>,
+}
+
+/// With another task.
 #[derive(Debug, Clone, Copy, Default)]
 struct Both {
-    asked: Option<(i64, Option<usize>)>,
-    sent: Option<(i64, Option<usize>)>,
+    asked: OneWay,
+    sent: OneWay,
 }
 
 impl Both {
     fn is_even(&self) -> bool {
-        self.asked.is_some() == self.sent.is_some()
+        self.asked.is_there == self.sent.is_there
     }
 }
 
@@ -64,7 +71,7 @@ fn exchanges(
         if tag.is_some_and(|it| it != its) {
             continue;
         }
-        let had = |it: &Both| if is_sent { it.sent } else { it.asked }.is_some();
+        let had = |it: &Both| if is_sent { it.sent } else { it.asked }.is_there;
         if all.with.get(&peer).is_some_and(had) {
             let last = std::mem::take(&mut all.with);
             if last.values().all(Both::is_even) {
@@ -75,10 +82,15 @@ fn exchanges(
             is_whole = true;
         }
         let both = all.with.entry(peer).or_default();
-        match is_sent {
-            true => both.sent = Some((its, *part)),
-            false => both.asked = Some((its, *part)),
-        }
+        let way = if is_sent {
+            &mut both.sent
+        } else {
+            &mut both.asked
+        };
+        *way = OneWay {
+            is_there: true,
+            part: *part,
+        };
         all.end = at;
     }
     all
@@ -110,35 +122,33 @@ pub(crate) fn left_out_of_exchange(
         else {
             continue;
         };
-        let is_whole = |all: &Exchanges| {
-            let acts = all.with.iter().filter(|it| it.1.is_even());
-            Some(acts.filter(|it| ![task, *waits].contains(it.0)).count() + all.before?)
+        let pairs_of = |all: &Exchanges| {
+            let even = all.with.iter().filter(|it| it.1.is_even());
+            Some(even.filter(|it| ![task, *waits].contains(it.0)).count() + all.before?)
         };
         let lacks = |of: Option<i64>| {
             let mine = exchanges(&own, communicator, of, said.is_cut);
             let its = exchanges(&theirs, communicator, of, other.is_cut);
             // The task is past it, with all that it asked for.
             let is_past = mine.end + 1 < own.len();
-            let part = |it: &Both| it.asked.and_then(|it| said.parts.get(it.1?));
+            let part = |it: &Both| said.parts.get(it.asked.part?);
             let has_all = mine.with.values().filter_map(part).all(|it| it.complete);
             let is_even = |all: &Exchanges, but: u32| {
                 all.with
                     .iter()
                     .all(|(peer, it)| *peer == but || it.is_even())
             };
-            let is_it = |it: &Both| it.asked.is_some() && it.sent.is_none();
-            let is_left_out = mine.with.get(waits).is_some_and(is_it);
-            let had_sent = its
-                .with
-                .get(&task)
-                .is_some_and(|it| it.asked.is_some() && it.is_even());
+            let is_one_way = |it: &Both| it.asked.is_there && !it.sent.is_there;
+            let is_left_out = mine.with.get(waits).is_some_and(is_one_way);
+            let is_both_ways = |it: &Both| it.asked.is_there && it.sent.is_there;
+            let had_sent = its.with.get(&task).is_some_and(is_both_ways);
             let is_told = is_past && has_all && is_left_out && had_sent;
             if !is_told || !is_even(&mine, *waits) || !is_even(&its, task) {
                 return None;
             }
             let others = mine.with.len() - 1;
-            let pairs = is_whole(&mine)? + is_whole(&its)?;
-            let sends = mine.with.values().filter_map(|it| it.sent?.1).max();
+            let pairs = pairs_of(&mine)? + pairs_of(&its)?;
+            let sends = mine.with.values().filter_map(|it| it.sent.part).max();
             (pairs >= FEWEST).then_some((*waits, others, sends))
         };
         if let Some(it) = lacks(Some(tag)).or_else(|| lacks(None)) {

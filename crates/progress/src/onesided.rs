@@ -108,9 +108,9 @@ pub struct Accesses {
     /// The last phase in which the task may have heard of others, and how many calls may have brought that.
     heard: Option<usize>,
     times_heard: u64,
-    /// What was got of whose parts under a shared lock: how many accesses came before it was over, and in which phase it was
-    /// asked for. That brings what the owner stores there; what others put there meanwhile is no message, but undefined.
-    got: FxHashMap<u32, Vec<(usize, usize)>>,
+    /// What was got under a shared lock: the number of the access, and the phase. That may bring news where the owner stores it;
+    /// where others put it at the same time it is undefined.
+    got: Vec<(usize, usize)>,
     /// For each part that was locked, how many accesses came before. Who locks its own part reads what others put there.
     locked: FxHashMap<u32, usize>,
 }
@@ -311,8 +311,7 @@ impl Accesses {
                     parts.entry(target).or_default().push(number);
                     self.all.push(access);
                     if is_shared && manner == Manner::Get {
-                        let got = self.got.entry(target).or_default();
-                        got.push((number + 1, self.phase));
+                        self.got.push((number, self.phase));
                         self.times_heard += 1;
                         return;
                     }
@@ -483,8 +482,6 @@ struct Made<'a> {
     /// In an epoch of `MPI_Win_start`, by which post of the target it was let in, where that is known.
     exposure: Option<usize>,
     access: &'a Access,
-    /// What its task got of whose parts.
-    gets: &'a FxHashMap<u32, Vec<(usize, usize)>>,
 }
 
 impl<'a> Made<'a> {
@@ -497,8 +494,7 @@ impl<'a> Made<'a> {
     ) -> Option<Self> {
         let unit = tasks.get(&access.target)?.units.get(&access.window)?;
         let from = access.displacement.checked_mul(*unit)?;
-        let made_by: &'a Accesses = tasks.get(&task)?;
-        let reads_its_own = made_by.locked.get(&task);
+        let reads_its_own = tasks.get(&task)?.locked.get(&task);
         let reads_its_own = reads_its_own.is_some_and(|before| *before <= index);
         let span = access.layout.span()?;
         Some(Self {
@@ -513,19 +509,22 @@ impl<'a> Made<'a> {
             },
             exposure: None,
             access,
-            gets: &made_by.got,
         })
     }
 
-    /// Whether it may have been made because of what another task did from a phase on.
-    fn may_follow(&self, other: u32, since: usize) -> bool {
-        let got = self.gets.get(&other).and_then(|all| {
-            let before = all.partition_point(|it| it.0 <= self.index);
-            all.get(before.checked_sub(1)?)
-        });
-        self.heard
-            .max(got.map(|it| it.1))
-            .is_some_and(|heard| heard >= since)
+    /// Whether both are in passive epochs of which no phase ends before the other begins.
+    fn is_beside(&self, other: &Self) -> bool {
+        match (self.access.epoch, other.access.epoch) {
+            (Epoch::Passive(from, to), Epoch::Passive(other_from, other_to)) => {
+                from <= other_to && other_from <= to
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it may have been made because of what others did from a phase on.
+    fn may_follow(&self, since: usize) -> bool {
+        self.heard.is_some_and(|heard| heard >= since)
     }
 
     /// Whether a byte is in both.
@@ -570,6 +569,73 @@ fn tell_exposures(
     }
 }
 
+/// The writes to a part, by where they begin, and the pieces of it that they cover: which bytes, by which of these.
+struct Written<'a> {
+    writes: Vec<&'a Made<'a>>,
+    pieces: Vec<(Range<i64>, Range<usize>)>,
+}
+
+impl<'a> Written<'a> {
+    fn new(part: &'a [Made<'a>]) -> Self {
+        let writes = part.iter().filter(|it| it.access.manner != Manner::Get);
+        let mut writes: Vec<&Made<'_>> = writes.collect();
+        writes.sort_by_key(|it| it.bytes.start);
+        let mut pieces: Vec<(Range<i64>, Range<usize>)> = Vec::new();
+        for (at, it) in writes.iter().enumerate() {
+            match pieces.last_mut() {
+                Some((bytes, which)) if it.bytes.start < bytes.end => {
+                    bytes.end = bytes.end.max(it.bytes.end);
+                    which.end = at + 1;
+                }
+                _ => pieces.push((it.bytes.clone(), at..at + 1)),
+            }
+        }
+        Self { writes, pieces }
+    }
+
+    /// Whether another task writes where this access is, at the same time; `left` is how many pairs may still be looked at.
+    fn by_another(&self, it: &Made<'_>, left: &mut usize) -> bool {
+        let first = self
+            .pieces
+            .partition_point(|piece| piece.0.end <= it.bytes.start);
+        let pieces = self.pieces[first..].iter();
+        let pieces = pieces.take_while(|piece| piece.0.start < it.bytes.end);
+        let mut writes = pieces.flat_map(|piece| &self.writes[piece.1.clone()]);
+        writes.any(|write| {
+            *left = left.saturating_sub(1);
+            *left > 0 && write.task != it.task && write.is_beside(it) && write.meets(it)
+        })
+    }
+}
+
+/// What each task got where nobody else writes may be what made it go on: its later accesses heard of others.
+fn tell_news(
+    tasks: &BTreeMap<u32, &Accesses>,
+    parts: &mut BTreeMap<(CommunicatorId, u32), Vec<Made<'_>>>,
+) {
+    let mut undefined: BTreeSet<(u32, usize)> = BTreeSet::new();
+    let mut left = MOST_PAIRS;
+    for part in parts.values() {
+        let written = Written::new(part);
+        let gets = part.iter().filter(|it| it.access.manner == Manner::Get);
+        let beside = gets.filter(|it| written.by_another(it, &mut left));
+        undefined.extend(beside.map(|it| (it.task, it.index)));
+    }
+    let news = |task: &u32| -> Vec<(usize, usize)> {
+        let got = tasks[task].got.iter();
+        let known = got.filter(|it| !undefined.contains(&(*task, it.0)));
+        known.copied().collect()
+    };
+    let news: BTreeMap<u32, Vec<(usize, usize)>> =
+        tasks.keys().map(|task| (*task, news(task))).collect();
+    for it in parts.values_mut().flatten() {
+        let all = &news[&it.task];
+        let before = all.partition_point(|news| news.0 < it.index);
+        let last = before.checked_sub(1).and_then(|last| all.get(last));
+        it.heard = it.heard.max(last.map(|it| it.1));
+    }
+}
+
 /// For each pair of tasks and target the first conflict.
 pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) -> Vec<Conflict> {
     let tasks: BTreeMap<u32, &Accesses> = tasks.collect();
@@ -583,6 +649,7 @@ pub(crate) fn conflicts<'a>(tasks: impl Iterator<Item = (u32, &'a Accesses)>) ->
     for ((window, target), part) in &mut parts {
         tell_exposures(&tasks, (*window, *target), part);
     }
+    tell_news(&tasks, &mut parts);
     let mut found: BTreeMap<(u32, u32, u32), Conflict> = BTreeMap::new();
     let mut left = MOST_PAIRS;
     for ((_, target), mut accesses) in parts {
@@ -662,9 +729,8 @@ fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
         (Epoch::Started(a), Epoch::Started(b)) if is_own => a == b,
         (Epoch::Started(_), Epoch::Started(_)) => a.exposure.is_some() && a.exposure == b.exposure,
         (Epoch::Passive(..), Epoch::Passive(..)) | (Epoch::Alone, Epoch::Alone) if is_own => true,
-        (Epoch::Passive(from_a, to_a), Epoch::Passive(from_b, to_b)) => {
-            let meet = from_a <= to_b && from_b <= to_a;
-            meet && !a.may_follow(b.task, from_b) && !b.may_follow(a.task, from_a)
+        (Epoch::Passive(from_a, _), Epoch::Passive(from_b, _)) => {
+            a.is_beside(b) && !a.may_follow(from_b) && !b.may_follow(from_a)
         }
         _ => false,
     }

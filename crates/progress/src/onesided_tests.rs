@@ -181,13 +181,28 @@ fn who_heard_of_others_may_come_behind_them() {
     );
     asks.unlocks(3).puts();
     assert_eq!(count(&[&first, &target, &asks]), 0);
-    // What it got tells what the owner stored, and nothing of who puts there at the same time.
-    let mut gets = Accesses::of_unit(4);
-    gets.locks(1, SHARED).accesses("MPI_Get", 0, 1);
-    gets.calls("MPI_Win_flush", &[("rank", 1)]);
-    gets.accesses("MPI_Put", 0, 1).unlocks(1);
-    assert_eq!(count(&[&gets, &target, &gets.clone()]), 1);
-    assert_eq!(count(&[&gets, &gets.clone(), &target]), 0);
+    // What it got tells what the owner stored there, and nothing where others put at the same time.
+    let gets = |at| {
+        let mut it = Accesses::of_unit(4);
+        it.locks(1, SHARED).accesses("MPI_Get", at, 1);
+        it.calls("MPI_Win_flush", &[("rank", 1)]);
+        it.accesses("MPI_Put", 0, 1).unlocks(1);
+        it
+    };
+    let (counts, polls) = (gets(0), gets(1));
+    assert_eq!(count(&[&counts, &target, &counts]), 1);
+    assert_eq!(count(&[&first, &target, &polls]), 0);
+    assert_eq!(count(&[&counts, &counts, &target]), 0);
+    // Others put there before all met.
+    let (mut clears, mut polls) = (Accesses::of_unit(4), Accesses::of_unit(4));
+    clears.locks(1, SHARED).accesses("MPI_Put", 1, 1).unlocks(1);
+    clears.meet(1);
+    clears.puts();
+    polls.meet(1);
+    polls.locks(1, SHARED).accesses("MPI_Get", 1, 1);
+    polls.calls("MPI_Win_flush", &[("rank", 1)]);
+    polls.accesses("MPI_Put", 0, 1).unlocks(1);
+    assert_eq!(count(&[&clears, &target, &polls]), 0);
     let mut looks = Accesses::of_unit(4);
     looks.locks(2, SHARED).unlocks(2).puts();
     assert_eq!(count(&[&first, &target, &looks]), 0);
