@@ -433,8 +433,16 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         .map(sentence)
         .collect();
     let race = race.map(|it| call_words::race(&facts, &it));
+    // A message that nobody received keeps its sender waiting for certain: what would come of it is told behind it.
+    let lost = circle.iter().flat_map(|circle| {
+        let mut all = progress.loose.iter();
+        all.find(|it| it.is_lost_between(circle.iter().map(|it| it.0)))
+    });
+    let lost = lost.map(Loose::sentence).next();
     let potential = circle.map(|it| call_words::potential(&facts, &it)).or(race);
-    let sentence = verdict::sentence(&facts, potential.as_deref());
+    let both = lost.zip(potential.as_ref());
+    let both = both.map(|(lost, potential)| format!("{lost}; {potential}"));
+    let sentence = verdict::sentence(&facts, both.as_deref().or(potential.as_deref()));
     let unreceived = verdict::unreceived(&facts);
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
     progress.unreceived = unreceived;

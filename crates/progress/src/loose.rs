@@ -256,6 +256,17 @@ pub struct Loose {
     pub times: usize,
 }
 
+impl Loose {
+    /// Whether it is a message between two of these tasks that nobody received.
+    pub(crate) fn is_lost_between(&self, mut tasks: impl Iterator<Item = u32> + Clone) -> bool {
+        let LooseEnd::NeverReceived { to, .. } = self.end else {
+            return false;
+        };
+        let mut those = tasks.clone();
+        tasks.any(|it| it == to) && those.any(|it| self.tasks.contains(&it))
+    }
+}
+
 /// The first call, and how many.
 type Times = (Option<(TraceName, u64)>, usize);
 
@@ -624,6 +635,19 @@ mod tests {
             level: "MPI_THREAD_SINGLE",
         };
         (wrong, task)
+    }
+
+    #[test]
+    fn a_message_that_nobody_received_is_lost_between_two() {
+        let lost = LooseEnd::NeverReceived {
+            name: "MPI_Isend".to_owned(),
+            to: 4,
+            tag: 7,
+        };
+        let found: Vec<Loose> = together([((lost, 2), (None, 1))].into());
+        let between = |tasks: &[u32]| found[0].is_lost_between(tasks.iter().copied());
+        assert!(between(&[4, 2]) && between(&[1, 2, 4]));
+        assert!(!between(&[4, 3]) && !between(&[2, 3]) && !between(&[]));
     }
 
     #[test]
