@@ -302,7 +302,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let those = if are_ended_amiss { &all } else { &died };
     let computing = least.iter().map(|it| &groups[*it]);
     let computing = computing.filter(|it| it.activity == Activity::Computation);
-    let late: Vec<u32> = computing.flat_map(|it| &it.tasks).copied().collect();
+    // Of who died more is known than of who computes.
+    let late: Vec<u32> = match those.is_empty() {
+        true => computing.flat_map(|it| &it.tasks).copied().collect(),
+        false => Vec::new(),
+    };
     let displaced = displaced(conversations, &matching, those, &late);
     let owed = waiting.with(&displaced);
     // What is sent to a task that is gone stays where it is, and so does all behind it.
@@ -322,7 +326,10 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     // less than in a normal run, who take turns as they come, say, is no cause then.
     let mut displacers: BTreeSet<u32> = displaced.iter().map(|it| it.to).collect();
     // What a task computes with need not be why it does so for ever.
-    if !late.is_empty() && !causes.iter().any(|it| displacers.contains(&it.task)) {
+    let mut known = causes.iter().map(|it| it.task);
+    let mut known_of = astray.iter().map(|it| it.task());
+    let is_displacer = |it: u32| displacers.contains(&it);
+    if !late.is_empty() && !known.any(is_displacer) && !known_of.any(is_displacer) {
         displacers.clear();
     }
     let gone = gone().into_iter().chain(displacers.iter().copied());
@@ -434,11 +441,11 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         .collect();
     let race = race.map(|it| call_words::race(&facts, &it));
     // A message that nobody received keeps its sender waiting for certain: what would come of it is told behind it.
-    let lost = circle.iter().flat_map(|circle| {
+    let lost = circle.as_ref().and_then(|circle| {
         let mut all = progress.loose.iter();
         all.find(|it| it.is_lost_between(circle.iter().map(|it| it.0)))
     });
-    let lost = lost.map(Loose::sentence).next();
+    let lost = lost.map(Loose::sentence);
     let potential = circle.map(|it| call_words::potential(&facts, &it)).or(race);
     let both = lost.zip(potential.as_ref());
     let both = both.map(|(lost, potential)| format!("{lost}; {potential}"));

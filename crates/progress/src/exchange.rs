@@ -158,15 +158,12 @@ pub(crate) fn left_out_of_exchange(
     let [((to, others, sends), tag)] = found[..] else {
         return None;
     };
-    let operation = sends.and_then(|it| Some(said.parts.get(it)?.operation));
-    let name = operation.and_then(|it| Some(said.operations.get(it)?.name.clone()));
-    Some(Omission {
-        name,
-        to,
-        tag,
-        evidence: Evidence::Others(others),
-        operation,
-    })
+    Some(Omission::of(
+        said,
+        (to, tag),
+        Evidence::Others(others),
+        sends,
+    ))
 }
 
 #[cfg(test)]
@@ -229,6 +226,10 @@ mod tests {
             "<5 >5 >1 ?1",
         ];
         assert_eq!(told(&next, 1, 2), two);
+        // It exchanges messages with nobody else.
+        let pair = ["", "<2 >2 <2 >2 <2 =", "<1 >1 <1 >1 >1 ?1"];
+        let before = "left out a message for rank 2 with tag 7, unlike in the exchanges before";
+        assert_eq!(told(&pair, 1, 2).as_deref(), Some(before));
         // Tags tell the direction.
         let ways = ["", "<0:1 <2:2 <4:3 >0:2 >4:4 =", "<5:9 >5:7 >1:2 ?1:1"];
         let tagged = two.map(|it| it.replace("tag 7", "tag 1"));

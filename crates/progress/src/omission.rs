@@ -52,6 +52,24 @@ pub struct Omission {
 }
 
 impl Omission {
+    /// For whom and with which tag; `like` is a part that is such a message, where one is known.
+    pub(crate) fn of(
+        said: &Conversation,
+        (to, tag): (u32, i64),
+        evidence: Evidence,
+        like: Option<usize>,
+    ) -> Self {
+        let operation = like.and_then(|it| Some(said.parts.get(it)?.operation));
+        let name = operation.and_then(|it| Some(said.operations.get(it)?.name.clone()));
+        Self {
+            name,
+            to,
+            tag,
+            evidence,
+            operation,
+        }
+    }
+
     /// `left out MPI_Send at sweep.c:31 for rank 9 with tag 4, unlike 29 times before between the same calls`; `site` is
     /// ` at sweep.c:31`, or empty.
     #[must_use]
@@ -215,15 +233,7 @@ pub(crate) fn omission(
     };
     let is_it = |it: &&(Act, Option<usize>)| it.0 == Act::Sent((to, tag, communicator));
     let part = last.iter().rev().find(is_it).and_then(|it| it.1);
-    let operation = part.and_then(|it| Some(said.parts.get(it)?.operation));
-    let name = operation.and_then(|it| Some(said.operations.get(it)?.name.clone()));
-    Some(Omission {
-        name,
-        to,
-        tag,
-        evidence: Evidence::Before(times),
-        operation,
-    })
+    Some(Omission::of(said, (to, tag), Evidence::Before(times), part))
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@
 //!  rank 0   Barrier   Put  Send       Barrier
 //!  rank 2   Barrier        Recv  Put  Barrier        it did: they may be in order, and nothing is told
 //! ```
+//! What was got under a shared lock may bring news where the owner of the window stores it; where others put it at the same time
+//! it is undefined, and orders nothing.
+//!
 //! Epochs of `MPI_Win_start` are those between one `MPI_Win_post` of the target and the next. The groups are not known,
 //! but who accessed a target in as many epochs as that posted was let in by every post, in order:
 //!
@@ -108,9 +111,6 @@ pub struct Accesses {
     /// The last phase in which the task may have heard of others, and how many calls may have brought that.
     heard: Option<usize>,
     times_heard: u64,
-    /// What was got under a shared lock: the number of the access, and the phase. That may bring news where the owner stores it;
-    /// where others put it at the same time it is undefined.
-    got: Vec<(usize, usize)>,
     /// For each part that was locked, how many accesses came before. Who locks its own part reads what others put there.
     locked: FxHashMap<u32, usize>,
 }
@@ -310,8 +310,8 @@ impl Accesses {
                     let parts = self.open.entry((window, fetches(base))).or_default();
                     parts.entry(target).or_default().push(number);
                     self.all.push(access);
+                    // What that brings is asked when the accesses of all are known.
                     if is_shared && manner == Manner::Get {
-                        self.got.push((number, self.phase));
                         self.times_heard += 1;
                         return;
                     }
@@ -608,7 +608,8 @@ impl<'a> Written<'a> {
     }
 }
 
-/// What each task got where nobody else writes may be what made it go on: its later accesses heard of others.
+/// What each task got where nobody else writes may be what made it go on: its later accesses heard of others. O(accesses log
+/// accesses), and [`MOST_PAIRS`] pairs.
 fn tell_news(
     tasks: &BTreeMap<u32, &Accesses>,
     parts: &mut BTreeMap<(CommunicatorId, u32), Vec<Made<'_>>>,
@@ -622,9 +623,13 @@ fn tell_news(
         undefined.extend(beside.map(|it| (it.task, it.index)));
     }
     let news = |task: &u32| -> Vec<(usize, usize)> {
-        let got = tasks[task].got.iter();
-        let known = got.filter(|it| !undefined.contains(&(*task, it.0)));
-        known.copied().collect()
+        let all = tasks[task].all.iter().enumerate();
+        let known = all.filter(|it| !undefined.contains(&(*task, it.0)));
+        let got = known.filter_map(|(index, it)| match (it.manner, it.epoch) {
+            (Manner::Get, Epoch::Passive(phase, _)) => Some((index, phase)),
+            _ => None,
+        });
+        got.collect()
     };
     let news: BTreeMap<u32, Vec<(usize, usize)>> =
         tasks.keys().map(|task| (*task, news(task))).collect();
