@@ -298,8 +298,8 @@ impl Subject<'_> {
     }
 
     /// A crash, a race or a failure that shows where nothing disturbs it; what fails by its own word, twice. Or a crash
-    /// or a race that shows where parallel tests begin one a little before the other, in a few runs as long as they are
-    /// short.
+    /// or a race that shows where parallel tests begin one a little before the other, and are not over at once, in a few
+    /// runs as long as they are short.
     ///
     /// # Errors
     /// Where the program was not started.
@@ -434,9 +434,11 @@ impl Found {
     }
 }
 
-/// Whether parallel tests come through this function of package testing, before they go on.
+/// Whether parallel tests come through this function of package testing before they go on, or where they are over. Both
+/// take the lock of what counts them: who comes to it behind one that is over is ordered by that, and shows no race with it.
 fn is_parallel(function: &str) -> bool {
-    function.starts_with("testing.(*") && function.ends_with(").waitParallel")
+    let is_one = |it: &&str| function.ends_with(*it);
+    function.starts_with("testing.(*") && [").waitParallel", ").release"].iter().any(is_one)
 }
 
 /// Whether only its time limit ended it, and it showed no bug.
