@@ -15,7 +15,6 @@
 //! *Guarantees*: both sides are in the trace. *Costs*: once O(parts) of each task that is waited for, and
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
 
-use crate::analysis::waits_of;
 use crate::matching::{Matching, PartId};
 use crate::message::{Conversation, PartKind, Peer};
 use crate::series::{Examples, Next, Said, Way, series};
@@ -143,9 +142,7 @@ pub(crate) fn astray(
         if found.len() == MOST {
             break;
         }
-        // Who asks again and again for one message waits for that alone.
-        let is_alone = || waits_of(waiting, wait.from).count() == 1;
-        if !wait.or_another || is_alone() {
+        if !wait.or_another {
             let to_itself = usual.astray_to_itself(wait);
             if let Some(it) = to_itself.or_else(|| usual.astray_by_series(wait)) {
                 found.push(it);

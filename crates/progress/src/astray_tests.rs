@@ -43,6 +43,25 @@ fn a_tag_that_was_never_sent() {
     assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
 }
 
+/// Whoever waits for any of its requests waits for the only one that is open.
+#[test]
+fn a_tag_of_a_message_that_any_of_one_waits_for() {
+    let mut job = Job::default();
+    ring(&mut job, 2, 0);
+    one(&mut job, 0, 1, 77, false);
+    let wanted = receive(Peer::Task(0), Some(5));
+    let there = receive(Peer::Nobody, Some(5));
+    job.call(1, "MPI_Waitany", vec![there, wanted], false);
+    let conversation = job.0.get_mut(&1).unwrap();
+    let last = conversation.parts.len() - 1;
+    conversation.parts[last - 1].complete = true;
+    let operation = conversation.operations.last_mut().unwrap();
+    operation.waits = Waits::Any(vec![last - 1, last]);
+    // Another was sent behind it, to one of the two.
+    one(&mut job, 0, 1, 6, false);
+    assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
+}
+
 #[test]
 fn a_message_to_itself() {
     let mut job = Job::default();

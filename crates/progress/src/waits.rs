@@ -222,6 +222,21 @@ impl Builder<'_> {
 
     /// What a pending operation needs.
     fn operation(&mut self, task: u32, conversation: &Conversation, operation: &Operation) -> Node {
+        let before = self.waits.len();
+        let node = self.any_or_all(task, conversation, operation);
+        // Who waits for any of one alone waits for that.
+        if let [only] = &mut self.waits[before..] {
+            only.or_another = false;
+        }
+        node
+    }
+
+    fn any_or_all(
+        &mut self,
+        task: u32,
+        conversation: &Conversation,
+        operation: &Operation,
+    ) -> Node {
         let (all, parts) = match &operation.waits {
             Waits::No | Waits::Found(_) | Waits::Unknown => return NOW,
             Waits::All(parts) => (true, parts),
