@@ -262,11 +262,21 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     }
     let least = held_up_by(&groups, &observed.tasks, &order, &waiting, &mismatches)
         .unwrap_or_else(|| least(&groups, &order, &waiting));
-    let mut loose = match (observed.is_whole, goes_on) {
-        (false, _) => Vec::new(),
-        (true, true) => loose_ends_so_far(conversations, &matching),
-        (true, false) => loose_ends(conversations, &observed.membership, &matching),
-    };
+    // A replay goes through a task's operations in one order.
+    let is_threaded = conversations.values().any(Conversation::is_threaded);
+    let is_free = observed.is_whole && !goes_on && !is_threaded && waiting.stuck.is_empty();
+    // Each goes through all that was said.
+    let (mut loose, circle) = rayon::join(
+        || match (observed.is_whole, goes_on) {
+            (false, _) => Vec::new(),
+            (true, true) => loose_ends_so_far(conversations, &matching),
+            (true, false) => loose_ends(conversations, &observed.membership, &matching),
+        },
+        || match is_free {
+            true => without_buffers(conversations, &observed.membership, &matching),
+            false => None,
+        },
+    );
     // Of a process that runs, one thread was read after the other.
     if run
         .processes
@@ -279,13 +289,6 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         let unfinalized = unfinalized(&observed.tasks, conversations);
         loose.extend(never_finalized(unfinalized));
     }
-    // A replay goes through a task's operations in one order.
-    let is_threaded = conversations.values().any(Conversation::is_threaded);
-    let is_free = observed.is_whole && !goes_on && !is_threaded && waiting.stuck.is_empty();
-    let circle = match is_free {
-        true => without_buffers(conversations, &observed.membership, &matching),
-        false => None,
-    };
     let race = match is_free && circle.is_none() {
         true => race(conversations, &observed.membership, &matching),
         false => None,
