@@ -120,6 +120,41 @@ impl Flow {
         false
     }
 
+    /// Whether a loop may be over behind one of its nodes: where an iteration begins, or begins next.
+    pub fn may_end(&self, behind: Place, it: &Loop) -> bool {
+        let mut next = self.successors.get(behind as usize).into_iter().flatten();
+        it.is_header(behind) || next.any(|to| it.is_back(behind, *to))
+    }
+
+    /// Whether a walk leads from one node to another that begins no other iteration of a loop.
+    pub fn leads_on(&self, from: Place, to: Place, within: &Loop) -> bool {
+        let mut seen = vec![false; self.successors.len()];
+        let mut next = vec![from];
+        while let Some(place) = next.pop() {
+            let successors = self.successors.get(place as usize).into_iter().flatten();
+            for &successor in successors.filter(|it| !within.is_back(place, **it)) {
+                if successor == to {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[successor as usize], true) {
+                    next.push(successor);
+                }
+            }
+        }
+        false
+    }
+
+    /// The nodes from which one of these can be reached, and these.
+    pub fn leading_to(&self, to: impl Iterator<Item = Place>) -> BTreeSet<Place> {
+        let mut next: Vec<Place> = to.collect();
+        let mut found: BTreeSet<Place> = next.iter().copied().collect();
+        while let Some(place) = next.pop() {
+            let before = self.before.get(&place).into_iter().flatten();
+            next.extend(before.copied().filter(|it| found.insert(*it)));
+        }
+        found
+    }
+
     /// Whether a loop is nothing but one circuit.
     pub fn is_circuit(&self, it: &Loop) -> bool {
         let inside = |from: &Place| -> usize {
@@ -277,6 +312,17 @@ impl Flow {
 }
 
 impl Nesting {
+    /// Whether a loop is another, or within it.
+    fn is_within(&self, mut inner: usize, outer: usize) -> bool {
+        while inner != outer {
+            match self.loops[inner].parent {
+                Some(parent) => inner = parent,
+                None => return false,
+            }
+        }
+        true
+    }
+
     /// The loops that a node is in, outermost first.
     pub fn around(&self, place: Place) -> &[usize] {
         self.around.get(place as usize).map_or(&[], Vec::as_slice)
@@ -291,6 +337,8 @@ pub(crate) struct Walk {
     pub loops: Vec<Turn>,
     /// For each of them, how it went round since it entered.
     pub rounds: Vec<Rounds>,
+    /// Loops that it left in this iteration of those around it, as it left them.
+    pub left: Vec<Turn>,
 }
 
 /// An activation of a loop.
@@ -314,6 +362,7 @@ impl Walk {
             at: ENTRY,
             loops: Vec::new(),
             rounds: Vec::new(),
+            left: Vec::new(),
         }
     }
 
@@ -327,7 +376,8 @@ impl Walk {
             .zip(around)
             .take_while(|(turn, index)| turn.index == **index)
             .count();
-        self.loops.truncate(common);
+        let gone = self.loops.drain(common..);
+        self.left.extend(gone);
         self.rounds.truncate(common);
         let of = |turn: &Turn| &nesting.loops[turn.index];
         // The innermost loop that the edge leads back in.
@@ -356,10 +406,13 @@ impl Walk {
             if around.is_alternative || turn.entered == to {
                 turn.iteration += 1;
             }
+            let begun = turn.index;
+            self.left.retain(|it| !nesting.is_within(it.index, begun));
             self.loops.truncate(innermost + 1);
             self.rounds.truncate(innermost + 1);
         }
         for &index in &around[self.loops.len()..] {
+            self.left.retain(|it| it.index != index);
             let is_header = nesting.loops[index].is_header(to);
             self.rounds.push(Rounds::new(to, is_header));
             self.loops.push(Turn {

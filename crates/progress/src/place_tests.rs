@@ -188,6 +188,40 @@ fn what_was_never_left_stands_before_what_usually_follows() {
 }
 
 #[test]
+fn what_was_never_left_may_be_in_a_loop_or_after_it() {
+    let rounds = |times: usize, at: &str| format!("main( {}{at}!", "g a b ".repeat(times));
+    // One call, or calls that go round.
+    for last in ["z", "y x y x y"] {
+        let last = rounds(9, last);
+        assert_eq!(compare(&rounds(5, "g a"), &last, &[]), Some(Less), "{last}");
+        assert_eq!(compare(&rounds(8, "g a"), &last, &[]), Some(Less), "{last}");
+        assert_eq!(compare(&rounds(11, "g a"), &last, &[]), None, "{last}");
+        // Who came to the end shows that it is after the loop.
+        let over = format!("main( {}z y x y end )", "g a b ".repeat(9));
+        assert_eq!(
+            compare(&rounds(11, "g a"), &last, &[&over]),
+            Some(Less),
+            "{last}"
+        );
+    }
+    // In the middle of an iteration the loop does not end.
+    assert_eq!(
+        compare(&rounds(9, "g a z"), &rounds(11, "g a"), &[]),
+        Some(Less)
+    );
+}
+
+/// Each comes through as many rounds of its own to what all are in.
+#[test]
+fn who_went_round_more_often_before_all_came_together_is_no_further() {
+    let task = |rounds: usize, at: &str| format!("main( {}solve( {at}!", "init ".repeat(rounds));
+    assert_eq!(compare(&task(3, "p"), &task(2, "p q"), &[]), Some(Less));
+    // Who still goes round shows that solve may be called within.
+    let other = "main( init init init init!";
+    assert_eq!(compare(&task(3, "p"), &task(2, "p q"), &[other]), None);
+}
+
+#[test]
 fn who_left_something_out_is_ahead_of_who_does_it() {
     let steps = "step barrier bcast reduce ".repeat(9);
     let a = format!("main( {steps} step barrier!");
