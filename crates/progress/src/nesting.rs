@@ -412,7 +412,7 @@ impl Walk {
             self.rounds.truncate(innermost + 1);
         }
         for &index in &around[self.loops.len()..] {
-            self.left.retain(|it| it.index != index);
+            self.left.retain(|it| !nesting.is_within(it.index, index));
             let is_header = nesting.loops[index].is_header(to);
             self.rounds.push(Rounds::new(to, is_header));
             self.loops.push(Turn {
