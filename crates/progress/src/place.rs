@@ -101,15 +101,19 @@ impl<'f> Program<'f> {
             forest,
             shown: FxHashMap::default(),
         };
+        // Of many tasks most stand where others do.
+        let mut known = FxHashSet::default();
+        let distinct = moments.iter().copied();
+        let distinct: Vec<Moment> = distinct.filter(|it| known.insert(*it)).collect();
         // Functions that are open: only their flow is asked for.
-        for moment in moments {
+        for moment in &distinct {
             program.shown.entry(None).or_default();
             for frame in open(forest, *moment) {
                 program.shown.entry(Some(frame.function)).or_default();
             }
         }
         program.see();
-        program.arrive(moments);
+        program.arrive(&distinct);
         program
     }
 
@@ -154,9 +158,8 @@ impl<'f> Program<'f> {
 
     /// Takes in where tasks are, and which loops they left on the way.
     fn arrive(&mut self, moments: &[Moment]) {
-        let mut known = FxHashSet::default();
         let mut arrivals = Vec::new();
-        for moment in moments.iter().filter(|it| known.insert(**it)) {
+        for moment in moments {
             self.descend(*moment, |function, _, it| {
                 let Walk { at, left, .. } = it.path.walk;
                 arrivals.push((function, at, left));
