@@ -95,20 +95,31 @@ impl Flow {
     /// loop (`flat`: passing its header begins another, whatever loop that is of). Everything is within
     /// where none is given.
     pub fn reaches(&self, from: Place, to: Place, within: Option<&Loop>, flat: bool) -> bool {
+        let leaves = |it: &Loop, place: Place, successor: Place| {
+            let again = match flat {
+                true => it.is_header(successor),
+                false => it.is_back(place, successor),
+            };
+            again || !it.contains(successor)
+        };
+        let is_way = |place, successor| !within.is_some_and(|it| leaves(it, place, successor));
+        self.leads(from, to, is_way)
+    }
+
+    /// Whether a walk leads from one node to another that begins no other iteration of a loop.
+    pub fn leads_on(&self, from: Place, to: Place, within: &Loop) -> bool {
+        self.leads(from, to, |place, successor| {
+            !within.is_back(place, successor)
+        })
+    }
+
+    /// Whether a walk leads from one node to another, not by standing still, over these edges.
+    fn leads(&self, from: Place, to: Place, is_way: impl Fn(Place, Place) -> bool) -> bool {
         let mut seen = vec![false; self.successors.len()];
         let mut next = vec![from];
         while let Some(place) = next.pop() {
-            for &successor in self.successors.get(place as usize).into_iter().flatten() {
-                let leaves = |it: &Loop| {
-                    let again = match flat {
-                        true => it.is_header(successor),
-                        false => it.is_back(place, successor),
-                    };
-                    again || !it.contains(successor)
-                };
-                if within.is_some_and(leaves) {
-                    continue;
-                }
+            let successors = self.successors.get(place as usize).into_iter().flatten();
+            for &successor in successors.filter(|it| is_way(place, **it)) {
                 if successor == to {
                     return true;
                 }
@@ -124,24 +135,6 @@ impl Flow {
     pub fn may_end(&self, behind: Place, it: &Loop) -> bool {
         let mut next = self.successors.get(behind as usize).into_iter().flatten();
         it.is_header(behind) || next.any(|to| it.is_back(behind, *to))
-    }
-
-    /// Whether a walk leads from one node to another that begins no other iteration of a loop.
-    pub fn leads_on(&self, from: Place, to: Place, within: &Loop) -> bool {
-        let mut seen = vec![false; self.successors.len()];
-        let mut next = vec![from];
-        while let Some(place) = next.pop() {
-            let successors = self.successors.get(place as usize).into_iter().flatten();
-            for &successor in successors.filter(|it| !within.is_back(place, **it)) {
-                if successor == to {
-                    return true;
-                }
-                if !std::mem::replace(&mut seen[successor as usize], true) {
-                    next.push(successor);
-                }
-            }
-        }
-        false
     }
 
     /// The nodes from which one of these can be reached, and these.

@@ -6,6 +6,8 @@
 //! operations and exchanges with neighbours. One task stops for ever at a random call; the others are
 //! stopped somewhere before the communication that it holds up.
 
+#![allow(clippy::print_stdout)]
+
 use crate::group::Order;
 use crate::place::{Coordinates, Moment, Program};
 use crate::verdict::around;
@@ -533,6 +535,7 @@ fn a_true_order_is_found_and_not_inverted() {
         };
         let (all, found, inverted) = pairs(kind);
         let told = format!("{kind:?}: {found} of {all} found, {inverted} inverted");
+        println!("{told}");
         let are_few = match reuses {
             true => inverted * 1000 <= all,
             false => inverted == 0,
@@ -554,6 +557,7 @@ fn what_begins_with_nothing_is_hard_to_tell() {
         };
         let (all, found, inverted) = pairs(kind);
         let told = format!("{kind:?}: {found} of {all} found, {inverted} inverted");
+        println!("{told}");
         assert!(
             found * 100 >= all * 86 && inverted * 1000 <= all * 6,
             "{told}"
