@@ -159,6 +159,28 @@ impl Flow {
 
     /// Its loops.
     pub fn nesting(&self) -> Nesting {
+        self.nest(|headers, _| headers)
+    }
+
+    /// Its loops if other nodes begin iterations, too, if there are such: nodes that follow what all headers of a loop
+    /// follow. A condition may come first, of which nobody took that arm the first time.
+    ///
+    /// ```text
+    ///  for { if (c) a else b; d }     a d b d     one loop with an arm to either side
+    ///  for { for { a d }; b d }       a d b d     in which a begins an iteration, and b none
+    /// ```
+    pub fn otherwise(&self) -> Option<Nesting> {
+        let mut is_other = false;
+        let nesting = self.nest(|headers, members| {
+            let begun = self.beginnings(&headers, members);
+            is_other |= begun != headers;
+            begun
+        });
+        is_other.then_some(nesting)
+    }
+
+    /// Its loops, with nodes that begin iterations in place of headers.
+    fn nest(&self, mut begun: impl FnMut(Vec<Place>, &[Place]) -> Vec<Place>) -> Nesting {
         let mut nesting = Nesting {
             loops: Vec::new(),
             around: vec![Vec::new(); self.successors.len().max(1)],
@@ -196,15 +218,35 @@ impl Flow {
                     .map(|(_, to)| *to)
                     .collect();
                 // What nothing leads into is entered where it is first.
-                let headers = if entered.is_empty() {
-                    vec![members[0]]
-                } else {
-                    entered.into_iter().collect()
+                let headers = match entered.is_empty() {
+                    true => vec![members[0]],
+                    false => entered.into_iter().collect(),
                 };
+                let headers = begun(headers, &members);
                 self.add(&mut nesting, &mut parts, parent, headers, members);
             }
         }
         nesting
+    }
+
+    /// The headers of a loop, and what follows all that they follow.
+    fn beginnings(&self, headers: &[Place], members: &[Place]) -> Vec<Place> {
+        let sources = |place: &Place| -> BTreeSet<Place> {
+            let before = self.before.get(place).into_iter().flatten().copied();
+            let is_in = |it: &Place| members.binary_search(it).is_ok();
+            before.filter(is_in).collect()
+        };
+        let all = headers
+            .iter()
+            .map(sources)
+            .reduce(|a, b| &a & &b)
+            .unwrap_or_default();
+        let is_alike = |it: &&Place| match headers.len() {
+            1 => sources(it) == all,
+            _ => !all.is_empty() && all.is_subset(&sources(it)),
+        };
+        let is_one = |it: &&Place| headers.contains(it) || is_alike(it);
+        members.iter().filter(is_one).copied().collect()
     }
 
     /// Adds a loop, and those within it that share headers with it; what is to be looked into next.
@@ -256,14 +298,17 @@ impl Flow {
 
     /// Parts of a loop that lie on circuits of fewer nodes than others through its headers.
     fn inner(&self, headers: &[Place], members: &[Place]) -> Vec<(Vec<Place>, Vec<Place>)> {
-        // For each edge back: the nodes from which its beginning can be reached, not by a header.
-        let mut circuits: Vec<(Place, BTreeSet<Place>)> = Vec::new();
+        // For each node that leads back: to which headers, and the nodes from which it can be reached, not by a header.
+        let mut circuits: Vec<(BTreeSet<Place>, BTreeSet<Place>)> = Vec::new();
         let is_in = |list: &[Place], it: Place| list.binary_search(&it).is_ok();
-        let backs = members
-            .iter()
-            .flat_map(|from| headers.iter().map(move |to| (*from, *to)));
-        for (source, header) in backs.filter(|edge| self.edges.contains(edge)) {
-            let mut circuit = BTreeSet::from([header, source]);
+        for &source in members {
+            let next = self.successors[source as usize].iter().copied();
+            let back: BTreeSet<Place> = next.filter(|it| is_in(headers, *it)).collect();
+            if back.is_empty() {
+                continue;
+            }
+            let mut circuit = back.clone();
+            circuit.insert(source);
             let mut next = vec![source];
             while let Some(place) = next.pop() {
                 if is_in(headers, place) {
@@ -275,16 +320,16 @@ impl Flow {
                     }
                 }
             }
-            circuits.push((header, circuit));
+            circuits.push((back, circuit));
         }
-        let is_smaller = |(_, circuit): &&(Place, BTreeSet<Place>)| {
+        let is_smaller = |(_, circuit): &&(BTreeSet<Place>, BTreeSet<Place>)| {
             let mut others = circuits.iter();
             others.any(|(_, other)| circuit.len() < other.len() && circuit.is_subset(other))
         };
         // Those that have nodes in common are one.
         let mut inner: Vec<(BTreeSet<Place>, BTreeSet<Place>)> = Vec::new();
-        for (header, circuit) in circuits.iter().filter(is_smaller) {
-            let (mut headers, mut nodes) = (BTreeSet::from([*header]), circuit.clone());
+        for (back, circuit) in circuits.iter().filter(is_smaller) {
+            let (mut headers, mut nodes) = (back.clone(), circuit.clone());
             inner.retain(|(others, other)| {
                 let apart = other.is_disjoint(&nodes);
                 if !apart {
@@ -421,6 +466,34 @@ impl Walk {
         }
         self.at = to;
         innermost
+    }
+
+    /// Whether it came to the same node, with counters that did not begin again.
+    pub fn follows(&self, before: &Self) -> bool {
+        let mut turns = before.loops.iter().zip(&self.loops);
+        let mut rounds = before.rounds.iter().zip(&self.rounds);
+        before.at == self.at
+            && before.left == self.left
+            && before.loops.len() == self.loops.len()
+            && turns.all(|(a, b)| {
+                (a.index, a.entered) == (b.index, b.entered)
+                    && a.iteration <= b.iteration
+                    && a.passes <= b.passes
+                    && a.total <= b.total
+            })
+            && rounds.all(|(a, b)| b.follows(a))
+    }
+
+    /// Goes on `times` more as from `before` to here.
+    pub fn repeat(&mut self, before: &Self, times: u64) {
+        for (turn, before) in self.loops.iter_mut().zip(&before.loops) {
+            turn.iteration += times * (turn.iteration - before.iteration);
+            turn.passes += times * (turn.passes - before.passes);
+            turn.total += times * (turn.total - before.total);
+        }
+        for (rounds, before) in self.rounds.iter_mut().zip(&before.rounds) {
+            rounds.repeat(before, times);
+        }
     }
 
     /// It left all loops that it was in, and enters here those that it is in now.

@@ -545,7 +545,8 @@ fn a_true_order_is_found_and_not_inverted() {
 }
 
 /// Loops that begin with a loop, a condition or a `goto`, and nested so: the calls do not tell which loop
-/// an iteration is of. Then less is found, and in a few of a thousand pairs something wrong.
+/// an iteration is of (of a loop in a loop, and nothing between, nobody can). Then less is found, and of 6,000 such
+/// programs in 9 of 53,592 pairs something wrong; where functions are called from several places, in 111.
 #[test]
 fn what_begins_with_nothing_is_hard_to_tell() {
     for reuses in [false, true] {
@@ -559,7 +560,7 @@ fn what_begins_with_nothing_is_hard_to_tell() {
         let told = format!("{kind:?}: {found} of {all} found, {inverted} inverted");
         println!("{told}");
         assert!(
-            found * 100 >= all * 86 && inverted * 1000 <= all * 6,
+            found * 100 >= all * 90 && inverted * 1000 <= all * if reuses { 4 } else { 1 },
             "{told}"
         );
     }

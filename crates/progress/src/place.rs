@@ -77,6 +77,8 @@ pub(crate) struct Level {
     pub inside: bool,
     /// The loops of the function around it, outermost first.
     pub loops: Vec<Turn>,
+    /// The same, if iterations begin with other calls, too ([`crate::nesting::Flow::otherwise`]).
+    pub otherwise: Vec<Turn>,
 }
 
 /// Where an open call came to.
@@ -198,6 +200,7 @@ impl<'f> Program<'f> {
                 at: it.path.walk.at,
                 inside: it.inside,
                 loops: it.path.walk.loops,
+                otherwise: it.path.otherwise.loops,
             });
         });
         let at = Coordinates { levels };

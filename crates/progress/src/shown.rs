@@ -29,6 +29,8 @@ pub(crate) struct Shown {
     functions: Vec<FunctionKey>,
     flow: Flow,
     pub nesting: Nesting,
+    /// The loops if iterations begin with other calls, too; none if there are no such calls.
+    otherwise: Option<Nesting>,
     rings: Rings,
     /// Places that nobody ever left, and loops which may have ended before each: where what came before it goes round.
     unleft: BTreeMap<At, BTreeSet<usize>>,
@@ -41,10 +43,15 @@ pub(crate) struct Shown {
     standing: BTreeSet<At>,
 }
 
+/// Where in a function, and the loops around it.
+type Within<'l> = (&'l Level, &'l [Turn]);
+
 /// A walk over a function's calls.
 #[derive(Clone)]
 pub(crate) struct Path {
     pub walk: Walk,
+    /// The same in loops whose iterations begin with other calls, too, if there are such.
+    pub otherwise: Walk,
     /// The context of the last.
     context: Option<usize>,
 }
@@ -53,38 +60,20 @@ impl Path {
     pub fn new() -> Self {
         Self {
             walk: Walk::new(),
+            otherwise: Walk::new(),
             context: None,
         }
     }
 
     /// Whether it came to the same place, with counters that did not begin again.
     fn follows(&self, before: &Self) -> bool {
-        let (before, now) = (&before.walk, &self.walk);
-        let mut turns = before.loops.iter().zip(&now.loops);
-        let mut rounds = before.rounds.iter().zip(&now.rounds);
-        before.at == now.at
-            && before.left == now.left
-            && before.loops.len() == now.loops.len()
-            && turns.all(|(a, b)| {
-                (a.index, a.entered) == (b.index, b.entered)
-                    && a.iteration <= b.iteration
-                    && a.passes <= b.passes
-                    && a.total <= b.total
-            })
-            && rounds.all(|(a, b)| b.follows(a))
+        self.walk.follows(&before.walk) && self.otherwise.follows(&before.otherwise)
     }
 
     /// Goes on `times` more as from `before` to here.
     fn repeat(&mut self, before: &Self, times: u64) {
-        let (before, now) = (&before.walk, &mut self.walk);
-        for (turn, before) in now.loops.iter_mut().zip(&before.loops) {
-            turn.iteration += times * (turn.iteration - before.iteration);
-            turn.passes += times * (turn.passes - before.passes);
-            turn.total += times * (turn.total - before.total);
-        }
-        for (rounds, before) in now.rounds.iter_mut().zip(&before.rounds) {
-            rounds.repeat(before, times);
-        }
+        self.walk.repeat(&before.walk, times);
+        self.otherwise.repeat(&before.otherwise, times);
     }
 }
 
@@ -263,6 +252,7 @@ impl Shown {
             }
         }
         self.nesting = self.flow.nesting();
+        self.otherwise = self.flow.otherwise();
         let place = |it: Option<usize>| it.map_or(ENTRY, |it| self.places[it]);
         let (mut flow, mut ends) = (Flow::default(), BTreeSet::new());
         for (from, to) in &seen {
@@ -308,7 +298,7 @@ impl Shown {
 
     /// Of the loops that a walk ended in, those of which the iteration can be said.
     pub fn said(&self, path: &Path, inside: bool, fold: Option<Fold>) -> Vec<(Turn, u64)> {
-        let Path { walk, context } = path;
+        let Path { walk, context, .. } = path;
         let Some(context) = *context else {
             return Vec::new();
         };
@@ -352,6 +342,9 @@ impl Shown {
                 let before = path.context.replace(context);
                 let to = self.places[context];
                 let round = path.walk.step(to, &self.nesting);
+                if let Some(nesting) = &self.otherwise {
+                    path.otherwise.step(to, nesting);
+                }
                 if before.is_some_and(|before| self.rings.leaves(before, context)) {
                     path.walk.enter(&self.nesting);
                 }
@@ -366,9 +359,14 @@ impl Shown {
         }
     }
 
-    /// What is said has to be right whichever loops what nobody left is in.
+    /// What is said has to be right whichever loops what nobody left is in, and with whichever calls iterations begin.
     pub fn compare(&self, a: &Level, b: &Level) -> Option<Ordering> {
-        let order = self.compare_in_loops(a, b)?;
+        let order = self.compare_in_loops((a, &a.loops), (b, &b.loops), &self.nesting)?;
+        if let Some(nesting) = &self.otherwise {
+            let (a, b) = ((a, &*a.otherwise), (b, &*b.otherwise));
+            self.compare_in_loops(a, b, nesting)
+                .filter(|it| *it == order)?;
+        }
         let is_doubtful = match order {
             Ordering::Less => self.is_doubtful(a, b),
             Ordering::Greater => self.is_doubtful(b, a),
@@ -418,10 +416,10 @@ impl Shown {
     }
 
     /// Where loops share a header, or have several, what is said has to be right in every reading.
-    fn compare_in_loops(&self, a: &Level, b: &Level) -> Option<Ordering> {
-        let of = |turn: &Turn| &self.nesting.loops[turn.index];
+    fn compare_in_loops(&self, a: Within, b: Within, nesting: &Nesting) -> Option<Ordering> {
+        let of = |turn: &Turn| &nesting.loops[turn.index];
         let common = || {
-            let turns = a.loops.iter().zip(&b.loops);
+            let turns = a.1.iter().zip(b.1);
             turns.take_while(|(a, b)| a.index == b.index)
         };
         // Who entered elsewhere may be a part of an iteration ahead, whatever the counts say: that is
@@ -436,31 +434,32 @@ impl Shown {
             return Some(by).filter(|_| apart && self.flow.is_circuit(of(a)));
         }
         let is_unsure = |turn: &Turn| of(turn).headers.len() > 1 || !of(turn).inner.is_empty();
-        let nested = self.compare_as(a, b, |it| it.iteration, false)?;
+        let nested = self.compare_as(a, b, nesting, |it| it.iteration, false)?;
         if !common().any(|(a, _)| is_unsure(a)) {
             return Some(nested);
         }
-        let passes = self.compare_as(a, b, |it| it.passes, false)?;
-        let flat = self.compare_as(a, b, |it| it.total, true)?;
+        let passes = self.compare_as(a, b, nesting, |it| it.passes, false)?;
+        let flat = self.compare_as(a, b, nesting, |it| it.total, true)?;
         (nested == passes && nested == flat).then_some(nested)
     }
 
     /// With these counts; `flat`: loops that share a header are one.
     fn compare_as(
         &self,
-        a: &Level,
-        b: &Level,
+        (a, of_a): Within,
+        (b, of_b): Within,
+        nesting: &Nesting,
         count: fn(&Turn) -> u64,
         flat: bool,
     ) -> Option<Ordering> {
-        let common = a
-            .loops
-            .iter()
-            .zip(&b.loops)
-            .take_while(|(a, b)| a.index == b.index);
+        let turns = of_a.iter().zip(of_b);
+        let common = turns
+            .clone()
+            .take_while(|(a, b)| a.index == b.index)
+            .count();
         let mut innermost = None;
-        for (a, b) in common {
-            let around = &self.nesting.loops[a.index];
+        for (a, b) in turns.take(common) {
+            let around = &nesting.loops[a.index];
             if flat && around.is_shared {
                 continue;
             }
@@ -478,9 +477,10 @@ impl Shown {
         match (there, back) {
             (true, false) => Some(Ordering::Less),
             (false, true) => Some(Ordering::Greater),
-            // The same call, come to by another way.
+            // The same call, come to by another way, and each in the same iteration of loops of its own.
             (false, false) if self.function(a.at) == self.function(b.at) => {
-                Some(b.inside.cmp(&a.inside))
+                let own = |turns: &[Turn]| turns[common..].iter().map(count).collect::<Vec<_>>();
+                (own(of_a) == own(of_b)).then(|| b.inside.cmp(&a.inside))
             }
             _ => None,
         }
