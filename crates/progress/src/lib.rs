@@ -3,7 +3,7 @@
 //!
 //! The principal function is [`analyse`]. Three answers are found apart and then brought together:
 //!
-//! * **Who is behind** (`place`, `shown`, `nesting`, `group`): places in the call trees of the tasks, ordered by
+//! * **Who is behind** (`place`, `shown`, `nesting`, `walk`, `group`): places in the call trees of the tasks, ordered by
 //!   loop iterations from the outside in, and by what can still follow within the innermost common
 //!   iteration. Tasks at one place are a group; groups without a group behind them are the least
 //!   progressed.
@@ -92,6 +92,7 @@ mod usage;
 mod verdict;
 mod wait_words;
 mod waits;
+mod walk;
 mod watch;
 mod windows;
 

@@ -12,11 +12,10 @@
 //! Where circuits of fewer nodes lead back to the same header, they are taken for an inner loop
 //! ([`Loop::inner`], [`Loop::is_shared`]). A loop that is entered at several headers begins with a
 //! condition ([`Loop::is_alternative`]: all its headers follow the same nodes), or a `goto` leads into it.
-//! How often headers were passed stays known for each reading ([`Turn`]), so that one can ask whether all
+//! How often headers were passed stays known for each reading ([`crate::walk::Turn`]), so that one can ask whether all
 //! readings agree. No circuit is ever enumerated, so a ladder of thirty conditionals costs thirty nodes
 //! and not 2^30 circuits. O(edges x depth).
 
-use crate::iteration::Rounds;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graphmap::DiGraphMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -241,11 +240,20 @@ impl Flow {
             .map(sources)
             .reduce(|a, b| &a & &b)
             .unwrap_or_default();
-        let is_alike = |it: &&Place| match headers.len() {
-            1 => sources(it) == all,
-            _ => !all.is_empty() && all.is_subset(&sources(it)),
+        // What else one follows is of loops that begin with it: no way leads there but by it.
+        let is_own = |at: Place, from: Place| {
+            let is_way = |_, to: Place| to != at && members.binary_search(&to).is_ok();
+            let mut headers = headers.iter();
+            !headers.any(|it| *it == from || self.leads(*it, from, is_way))
         };
-        let is_one = |it: &&Place| headers.contains(it) || is_alike(it);
+        let is_alike = |it: Place| {
+            let own = sources(&it);
+            let mut others = own.difference(&all);
+            !all.is_empty()
+                && all.is_subset(&own)
+                && (headers.len() > 1 || others.all(|from| is_own(it, *from)))
+        };
+        let is_one = |it: &&Place| headers.contains(it) || is_alike(**it);
         members.iter().filter(is_one).copied().collect()
     }
 
@@ -351,7 +359,7 @@ impl Flow {
 
 impl Nesting {
     /// Whether a loop is another, or within it.
-    fn is_within(&self, mut inner: usize, outer: usize) -> bool {
+    pub fn is_within(&self, mut inner: usize, outer: usize) -> bool {
         while inner != outer {
             match self.loops[inner].parent {
                 Some(parent) => inner = parent,
@@ -367,149 +375,10 @@ impl Nesting {
     }
 }
 
-/// Where a walk over a graph is, and in which iteration of the loops around it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Walk {
-    pub at: Place,
-    /// The loops around `at`, outermost first.
-    pub loops: Vec<Turn>,
-    /// For each of them, how it went round since it entered.
-    pub rounds: Vec<Rounds>,
-    /// Loops that it left in this iteration of those around it, as it left them.
-    pub left: Vec<Turn>,
-}
-
-/// An activation of a loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Turn {
-    pub index: usize,
-    /// The iteration, from 1: how often it came to where it entered (of an alternative, to any header).
-    pub iteration: u64,
-    /// How often it came to any header.
-    pub passes: u64,
-    /// The same, counting those of inner loops of the same header, too.
-    pub total: u64,
-    /// Through which header it was entered: an iteration begins there. (A task that does `b a` where
-    /// another does `a b` enters by `b`; both are then in the same iteration.)
-    pub entered: Place,
-}
-
-impl Walk {
-    pub fn new() -> Self {
-        Self {
-            at: ENTRY,
-            loops: Vec::new(),
-            rounds: Vec::new(),
-            left: Vec::new(),
-        }
-    }
-
-    /// One step. Counters of loops that are left or entered anew begin again. If it leads back in a loop, which
-    /// of `loops` that is.
-    pub fn step(&mut self, to: Place, nesting: &Nesting) -> Option<usize> {
-        let around = nesting.around(to);
-        let common = self
-            .loops
-            .iter()
-            .zip(around)
-            .take_while(|(turn, index)| turn.index == **index)
-            .count();
-        let gone = self.loops.drain(common..);
-        self.left.extend(gone);
-        self.rounds.truncate(common);
-        let of = |turn: &Turn| &nesting.loops[turn.index];
-        // The innermost loop that the edge leads back in.
-        let at = self.at;
-        let is_back = |it: &Loop| it.contains(at) && it.is_header(to);
-        let innermost = self.loops.iter().rposition(|turn| is_back(of(turn)));
-        if let Some(innermost) = innermost {
-            let mut first = innermost;
-            while first > 0
-                && of(&self.loops[first]).is_shared
-                && of(&self.loops[first - 1]).is_header(to)
-            {
-                first -= 1;
-            }
-            for turn in &mut self.loops[first..=innermost] {
-                turn.total += 1;
-            }
-            for (index, rounds) in self.rounds.iter_mut().enumerate().skip(first) {
-                if index <= innermost {
-                    rounds.pass(to, index == innermost);
-                }
-            }
-            let turn = &mut self.loops[innermost];
-            let around = &nesting.loops[turn.index];
-            turn.passes += 1;
-            if around.is_alternative || turn.entered == to {
-                turn.iteration += 1;
-            }
-            let begun = turn.index;
-            self.left.retain(|it| !nesting.is_within(it.index, begun));
-            self.loops.truncate(innermost + 1);
-            self.rounds.truncate(innermost + 1);
-        }
-        for &index in &around[self.loops.len()..] {
-            self.left.retain(|it| !nesting.is_within(it.index, index));
-            let is_header = nesting.loops[index].is_header(to);
-            self.rounds.push(Rounds::new(to, is_header));
-            self.loops.push(Turn {
-                index,
-                iteration: 1,
-                passes: 1,
-                total: 1,
-                entered: match nesting.loops[index].is_alternative {
-                    true => nesting.loops[index].headers[0],
-                    false => to,
-                },
-            });
-        }
-        self.at = to;
-        innermost
-    }
-
-    /// Whether it came to the same node, with counters that did not begin again.
-    pub fn follows(&self, before: &Self) -> bool {
-        let mut turns = before.loops.iter().zip(&self.loops);
-        let mut rounds = before.rounds.iter().zip(&self.rounds);
-        before.at == self.at
-            && before.left == self.left
-            && before.loops.len() == self.loops.len()
-            && turns.all(|(a, b)| {
-                (a.index, a.entered) == (b.index, b.entered)
-                    && a.iteration <= b.iteration
-                    && a.passes <= b.passes
-                    && a.total <= b.total
-            })
-            && rounds.all(|(a, b)| b.follows(a))
-    }
-
-    /// Goes on `times` more as from `before` to here.
-    pub fn repeat(&mut self, before: &Self, times: u64) {
-        for (turn, before) in self.loops.iter_mut().zip(&before.loops) {
-            turn.iteration += times * (turn.iteration - before.iteration);
-            turn.passes += times * (turn.passes - before.passes);
-            turn.total += times * (turn.total - before.total);
-        }
-        for (rounds, before) in self.rounds.iter_mut().zip(&before.rounds) {
-            rounds.repeat(before, times);
-        }
-    }
-
-    /// It left all loops that it was in, and enters here those that it is in now.
-    pub fn enter(&mut self, nesting: &Nesting) {
-        let is_header = |turn: &Turn| nesting.loops[turn.index].is_header(self.at);
-        let rounds = self
-            .loops
-            .iter()
-            .map(|turn| Rounds::new(self.at, is_header(turn)));
-        self.rounds = rounds.collect();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::walk::Walk;
 
     fn flow(edges: &[(Place, Place)]) -> Flow {
         let mut flow = Flow::default();
@@ -569,9 +438,39 @@ mod tests {
             .map(|it| (it.iteration, it.total))
             .collect();
         assert_eq!(counts, [(2, 5), (2, 2)]);
+        // Loops that begin with a loop entered in its middle: 1 2 1 2 3, 2 1 2 3, and 4 behind several.
+        let tangle = [
+            (1, 2),
+            (2, 1),
+            (2, 3),
+            (3, 1),
+            (3, 2),
+            (3, 4),
+            (4, 1),
+            (4, 2),
+            (0, 1),
+            (0, 2),
+        ];
+        let nesting = self::flow(&tangle).nesting();
+        let depths = [1, 2, 3, 4].map(|it| nesting.around(it).len());
+        assert_eq!(depths, [3, 3, 2, 1]);
         // Two arms that lead back are no inner loops.
         let arms = self::flow(&[(0, 1), (1, 2), (1, 3), (2, 1), (3, 1), (2, 4)]);
         assert_eq!(arms.nesting().loops.len(), 1);
+    }
+
+    #[test]
+    fn an_iteration_may_begin_with_what_was_not_first() {
+        // 1 3 1 3 2 3 1 3: an iteration begins with 1 or, after the first, with 2.
+        let flow = flow(&[(0, 1), (1, 3), (3, 1), (3, 2), (2, 3)]);
+        assert_eq!(flow.nesting().loops[0].headers, [1]);
+        let headers = |flow: &Flow| flow.otherwise().map(|it| it.loops[0].headers.clone());
+        assert_eq!(headers(&flow), Some(vec![1, 2]));
+        // The same where 2 is a loop; but not where the iteration ends with one.
+        let begun = self::flow(&[(0, 1), (1, 3), (3, 1), (3, 2), (2, 2), (2, 3)]);
+        assert_eq!(headers(&begun), Some(vec![1, 2]));
+        let ended = self::flow(&[(0, 1), (1, 2), (2, 2), (2, 1)]);
+        assert_eq!(headers(&ended), None);
     }
 
     #[test]

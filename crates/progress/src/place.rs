@@ -28,8 +28,9 @@
 //! *Not for*: two places that look alike so: they are one place, and may seem a loop.
 
 use crate::iteration::{Fold, Witness};
-use crate::nesting::{ENTRY, Place as At, Turn, Walk};
+use crate::nesting::{ENTRY, Place as At};
 use crate::shown::{Path, Shown};
+use crate::walk::{Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;

@@ -5,8 +5,9 @@
 //! *Not for*: calls within calls.
 
 use crate::iteration::{Fold, Rings, Rounds, Witness, said};
-use crate::nesting::{ENTRY, Flow, Nesting, Place as At, Turn, Walk};
+use crate::nesting::{ENTRY, Flow, Nesting, Place as At};
 use crate::place::{Level, counts};
+use crate::walk::{Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
