@@ -225,8 +225,13 @@ fn place_with(group: &Group, given: &str) -> String {
     if let Some(leaf) = &group.leaf {
         text.push_str(&format!(", perhaps in its last call of {}", brief(leaf)));
     }
-    text.push_str(&iteration(group, &group.loops).unwrap_or_default());
+    text.push_str(&iteration(outermost(group), &group.loops).unwrap_or_default());
     text
+}
+
+/// The function that was called first.
+fn outermost(group: &Group) -> Option<&str> {
+    group.stack.first().map(|it| it.function.as_str())
 }
 
 /// The function that a loop is in.
@@ -241,21 +246,28 @@ pub(crate) fn around(loops: &[(String, u64)]) -> Option<&(String, u64)> {
 }
 
 /// `, iteration 4`, and `, iteration 4 in iteration 812 of main()` where a caller goes round, too: the time step says more than
-/// which neighbour it was. Who calls the same twice in a row need not go round.
-fn iteration(group: &Group, loops: &[(String, u64)]) -> Option<String> {
-    let (inner, outer) = (around(loops)?, loops.first()?);
+/// which neighbour it was. Of more callers that go round, the innermost and the outermost: one is a time step, and one what a script
+/// or a driver repeats. Who calls the same twice in a row need not go round.
+fn iteration(outermost: Option<&str>, loops: &[(String, u64)]) -> Option<String> {
+    let inner = around(loops)?;
     let mut text = format!(", iteration {}", inner.1);
-    let function = function_of(outer).filter(|_| function_of(outer) != function_of(inner));
-    let is_outermost = |function: &str| {
-        let first = group.stack.first();
-        first.is_some_and(|it| base_name(&it.function) == base_name(function))
-    };
-    if let Some(function) = function.filter(|it| outer.1 > 2 || is_outermost(it)) {
-        text.push_str(&format!(
-            " in iteration {} of {}",
-            outer.1,
-            brief(base_name(function))
-        ));
+    let is_outermost = |it: &str| outermost.is_some_and(|first| base_name(first) == base_name(it));
+    let mut callers: Vec<(&str, u64)> = Vec::new();
+    for it in loops {
+        let Some(function) = function_of(it).filter(|it| Some(*it) != function_of(inner)) else {
+            continue;
+        };
+        let is_known = callers.last().is_some_and(|last| last.0 == function);
+        if !is_known && (it.1 > 2 || is_outermost(function)) {
+            callers.push((function, it.1));
+        }
+    }
+    if callers.len() > 2 {
+        callers.drain(1..callers.len() - 1);
+    }
+    for (function, iteration) in callers.into_iter().rev() {
+        let function = brief(base_name(function));
+        text.push_str(&format!(" in iteration {iteration} of {function}"));
     }
     Some(text)
 }
@@ -454,7 +466,7 @@ fn asks(group: &Group, name: &str) -> String {
         Some(((innermost, _), outer)) if innermost.ends_with(&asking) => outer,
         _ => &group.loops,
     };
-    text.push_str(&iteration(group, outer).unwrap_or_default());
+    text.push_str(&iteration(outermost(group), outer).unwrap_or_default());
     text
 }
 
@@ -731,7 +743,7 @@ const MOST_PLACES: usize = 4;
 
 #[cfg(test)]
 mod tests {
-    use super::{brief, finish};
+    use super::{brief, finish, iteration};
     use crate::ends::tests::ended;
 
     #[test]
@@ -743,6 +755,21 @@ mod tests {
         assert_eq!(finish(&[&well, &amiss]), both);
         let alike = "ranks 2,4 came to their end (exit 3)";
         assert_eq!(finish(&[&amiss, &ended(4, 3, &[])]), alike);
+    }
+
+    #[test]
+    fn of_callers_that_go_round_two_are_told() {
+        let told = |loops: &[(&str, u64)]| {
+            let loops = loops.iter().map(|(it, count)| ((*it).to_owned(), *count));
+            iteration(Some("main"), &loops.collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let script = [("file/one", 15), ("run/a", 60), ("run/b", 3)];
+        assert_eq!(told(&script), ", iteration 60 in iteration 15 of file()");
+        let [file, run, _] = script;
+        let all = [("main/file", 1), file, run, ("swap/MPI_Send", 4)];
+        let words = ", iteration 4 in iteration 60 of run() in iteration 1 of main()";
+        assert_eq!(told(&all), words);
+        assert_eq!(told(&[("twice/run", 2), run]), ", iteration 60");
     }
 
     #[test]
