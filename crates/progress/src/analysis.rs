@@ -369,7 +369,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         deeds = went_on(&groups, &order, &waiting, conversations);
     }
     if deeds.is_empty() && causes.is_empty() {
-        deeds.extend(went_ahead(&groups, &waiting, conversations));
+        deeds.extend(went_ahead(&groups, &order, &waiting, conversations));
     }
     // Who left a call out did not send its messages: what it sent next is none with another tag.
     let left_out = |task: u32| {

@@ -65,10 +65,11 @@ pub(crate) fn went_on(
     found.map(cause).collect()
 }
 
-/// The only task for whose message somebody waits in an earlier iteration of a loop than it is in itself, if it sent one such
-/// before: in lockstep, who is behind has been sent to.
+/// The only task for whose message somebody waits in an earlier iteration of a loop than it is in itself, or elsewhere behind
+/// it, if it sent one such before: in lockstep, who is behind has been sent to.
 pub(crate) fn went_ahead(
     groups: &[Group],
+    order: &Order,
     waiting: &Waiting,
     conversations: &BTreeMap<u32, Conversation>,
 ) -> Option<Cause> {
@@ -76,9 +77,11 @@ pub(crate) fn went_ahead(
     for group in groups {
         loops_of.extend(group.tasks.iter().map(|it| (*it, group.loops.as_slice())));
     }
+    let is_behind = behind(groups, order);
     let is_ahead = |wait: &&Wait| {
         let loops = loops_of.get(&wait.to).zip(loops_of.get(&wait.from));
-        loops.is_some_and(|(ahead, behind)| is_later(ahead, behind))
+        let is_later = loops.is_some_and(|(ahead, behind)| is_later(ahead, behind));
+        is_later || is_behind(wait.from, wait.to)
     };
     let sent_before = |wait: &&Wait| {
         let (Why::Message(tag), Some(said)) = (&wait.why, conversations.get(&wait.to)) else {
@@ -196,8 +199,8 @@ mod tests {
     }
 
     /// Of a pipeline of ranks 0 to 3, who sent before, and the rounds in which they are; each but the first waits for the one
-    /// before it, and that for the last.
-    fn ahead(sent: bool, rounds: [u64; 4]) -> Option<String> {
+    /// before it, and that for the last. `first` says which of them is behind which in the same round.
+    fn ahead(sent: bool, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<String> {
         let mut job = Job::default();
         for task in 0..4 {
             let next = send((task + 1) % 4, 4, Mode::Standard);
@@ -217,7 +220,9 @@ mod tests {
             activity: Activity::Communication,
         };
         let groups: Vec<Group> = (0..).zip(rounds).map(group).collect();
-        let found = went_ahead(&groups, &job.waiting(), &job.0);
+        let is_behind = |a| (0..4).map(|b| first.contains(&(a, b))).collect();
+        let order = Order::pairs((0..4).map(is_behind).collect());
+        let found = went_ahead(&groups, &order, &job.waiting(), &job.0);
         found.map(|it| format!("rank {} {}", it.task, it.sentence()))
     }
 
@@ -226,10 +231,14 @@ mod tests {
         let told = |rank, next| {
             format!("rank {rank} went on without sending rank {next} what it waits for")
         };
-        assert_eq!(ahead(true, [9, 8, 8, 8]), Some(told(0, 1)));
-        assert_eq!(ahead(true, [9, 9, 8, 8]), Some(told(1, 2)));
-        assert_eq!(ahead(true, [8, 8, 8, 8]), None);
-        assert_eq!(ahead(true, [9, 8, 9, 8]), None);
-        assert_eq!(ahead(false, [9, 8, 8, 8]), None);
+        assert_eq!(ahead(true, [9, 8, 8, 8], &[]), Some(told(0, 1)));
+        assert_eq!(ahead(true, [9, 9, 8, 8], &[]), Some(told(1, 2)));
+        assert_eq!(ahead(true, [8; 4], &[]), None);
+        assert_eq!(ahead(true, [9, 8, 9, 8], &[]), None);
+        assert_eq!(ahead(false, [9, 8, 8, 8], &[]), None);
+        // In the same round, but further.
+        assert_eq!(ahead(true, [8; 4], &[(3, 2)]), Some(told(2, 3)));
+        assert_eq!(ahead(true, [8; 4], &[(3, 2), (1, 0)]), None);
+        assert_eq!(ahead(true, [8; 4], &[(3, 1)]), None);
     }
 }
