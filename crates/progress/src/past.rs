@@ -66,7 +66,8 @@ pub(crate) fn went_on(
 }
 
 /// The only task for whose message somebody waits in an earlier iteration of a loop than it is in itself, or elsewhere behind
-/// it, if it sent one such before: in lockstep, who is behind has been sent to.
+/// it, if it sent one such before: in lockstep, who is behind has been sent to. Each waits for the other, if by way of others;
+/// else what both wait for is to blame.
 pub(crate) fn went_ahead(
     groups: &[Group],
     order: &Order,
@@ -90,9 +91,17 @@ pub(crate) fn went_ahead(
         let mut sent = said.sent_to(wait.from);
         sent.any(|it| tag.is_none_or(|tag| tag == it))
     };
+    let mut core_of: FxHashMap<u32, usize> = FxHashMap::default();
+    for (core, tasks) in waiting.cores.iter().enumerate() {
+        core_of.extend(tasks.iter().map(|task| (*task, core)));
+    }
+    let are_one = |wait: &&Wait| {
+        let cores = core_of.get(&wait.from).zip(core_of.get(&wait.to));
+        cores.is_some_and(|(from, to)| from == to)
+    };
     let mut found: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let waits = waiting.waits.iter().filter(|it| !it.or_another);
-    for it in waits.filter(is_ahead).filter(sent_before) {
+    for it in waits.filter(are_one).filter(is_ahead).filter(sent_before) {
         found.entry(it.to).or_default().insert(it.from);
     }
     if found.len() > 1 {
@@ -201,6 +210,10 @@ mod tests {
     /// Of a pipeline of ranks 0 to 3, who sent before, and the rounds in which they are; each but the first waits for the one
     /// before it, and that for the last. `first` says which of them is behind which in the same round.
     fn ahead(sent: bool, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<String> {
+        ahead_of(pipeline(sent), rounds, first)
+    }
+
+    fn pipeline(sent: bool) -> Job {
         let mut job = Job::default();
         for task in 0..4 {
             let next = send((task + 1) % 4, 4, Mode::Standard);
@@ -211,6 +224,10 @@ mod tests {
             job.call(task, "MPI_Recv", vec![wanted.clone()], true);
             job.call(task, "MPI_Recv", vec![wanted], false);
         }
+        job
+    }
+
+    fn ahead_of(job: Job, rounds: [u64; 4], first: &[(usize, usize)]) -> Option<String> {
         let group = |(task, round): (u32, u64)| Group {
             tasks: vec![task],
             stack: Vec::new().into(),
@@ -240,5 +257,9 @@ mod tests {
         assert_eq!(ahead(true, [8; 4], &[(3, 2)]), Some(told(2, 3)));
         assert_eq!(ahead(true, [8; 4], &[(3, 2), (1, 0)]), None);
         assert_eq!(ahead(true, [8; 4], &[(3, 1)]), None);
+        // All wait for the one that ended.
+        let mut job = pipeline(true);
+        job.0.entry(3).or_default().state = State::Finished;
+        assert_eq!(ahead_of(job, [9, 8, 8, 8], &[]), None);
     }
 }
