@@ -161,8 +161,8 @@ impl Flow {
         self.nest(|headers, _| headers)
     }
 
-    /// Its loops if other nodes begin iterations, too, if there are such: nodes that follow what all headers of a loop
-    /// follow. A condition may come first, of which nobody took that arm the first time.
+    /// Its loops if other nodes begin iterations, too, if there are such: nodes that follow all that a header of a loop
+    /// follows. A condition may come first, of which nobody took that arm the first time.
     ///
     /// ```text
     ///  for { if (c) a else b; d }     a d b d     one loop with an arm to either side
@@ -228,18 +228,14 @@ impl Flow {
         nesting
     }
 
-    /// The headers of a loop, and what follows all that they follow.
+    /// The headers of a loop, and what follows all that one of them follows.
     fn beginnings(&self, headers: &[Place], members: &[Place]) -> Vec<Place> {
         let sources = |place: &Place| -> BTreeSet<Place> {
             let before = self.before.get(place).into_iter().flatten().copied();
             let is_in = |it: &Place| members.binary_search(it).is_ok();
             before.filter(is_in).collect()
         };
-        let all = headers
-            .iter()
-            .map(sources)
-            .reduce(|a, b| &a & &b)
-            .unwrap_or_default();
+        let of_headers: BTreeSet<BTreeSet<Place>> = headers.iter().map(sources).collect();
         // What else one follows is of loops that begin with it: no way leads there but by it.
         let is_own = |at: Place, from: Place| {
             let is_way = |_, to: Place| to != at && members.binary_search(&to).is_ok();
@@ -248,10 +244,11 @@ impl Flow {
         };
         let is_alike = |it: Place| {
             let own = sources(&it);
-            let mut others = own.difference(&all);
-            !all.is_empty()
-                && all.is_subset(&own)
-                && (headers.len() > 1 || others.all(|from| is_own(it, *from)))
+            let as_one = |of: &BTreeSet<Place>| {
+                let mut others = own.difference(of);
+                of.is_subset(&own) && (headers.len() > 1 || others.all(|from| is_own(it, *from)))
+            };
+            of_headers.iter().any(as_one)
         };
         let is_one = |it: &&Place| headers.contains(it) || is_alike(**it);
         members.iter().filter(is_one).copied().collect()
