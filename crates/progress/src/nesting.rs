@@ -9,8 +9,8 @@
 //!  for { a; if (c) b }     a a a b a a b     can tell from the calls
 //! ```
 //!
-//! Where circuits of fewer nodes lead back to the same header, they are taken for an inner loop
-//! ([`Loop::inner`], [`Loop::is_shared`]). A loop that is entered at several headers begins with a
+//! Where circuits of fewer nodes lead back to the headers, they are taken for an inner loop
+//! ([`Loop::inner`], [`Loop::is_shared`]); what leads back from one node is one circuit, to however many headers. A loop that is entered at several headers begins with a
 //! condition ([`Loop::is_alternative`]: all its headers follow the same nodes), or a `goto` leads into it.
 //! How often headers were passed stays known for each reading ([`crate::walk::Turn`]), so that one can ask whether all
 //! readings agree. No circuit is ever enumerated, so a ladder of thirty conditionals costs thirty nodes
@@ -217,9 +217,10 @@ impl Flow {
                     .map(|(_, to)| *to)
                     .collect();
                 // What nothing leads into is entered where it is first.
-                let headers = match entered.is_empty() {
-                    true => vec![members[0]],
-                    false => entered.into_iter().collect(),
+                let headers = if entered.is_empty() {
+                    vec![members[0]]
+                } else {
+                    entered.into_iter().collect()
                 };
                 let headers = begun(headers, &members);
                 self.add(&mut nesting, &mut parts, parent, headers, members);
