@@ -26,6 +26,7 @@ const RETURN: u32 = u32::MAX;
 impl Token {
     /// As a symbol for loop recognition.
     #[must_use]
+    #[inline]
     pub const fn symbol(self) -> u32 {
         match self {
             Self::Call(function) => function.0,
@@ -239,14 +240,14 @@ pub fn fold_tokens(
     folding.finish()
 }
 
+#[inline]
 fn push(folding: &mut Folding, token: Token, bodies: &mut Bodies) {
-    let is_open = matches!(token, Token::Open(_));
-    if is_open {
+    if let Token::Open(_) = token {
         folding.seal();
-    }
-    folding.push(token.symbol(), bodies);
-    if is_open {
+        folding.push(token.symbol(), bodies);
         folding.seal();
+    } else {
+        folding.push(token.symbol(), bodies);
     }
 }
 

@@ -8,7 +8,7 @@ pub enum Element {
     /// A token that belongs to no loop here.
     Symbol(u32),
     /// A loop.
-    Loop(Box<Loop>),
+    Loop(Loop),
 }
 
 /// A loop as it occurs in a sequence: which body, how often, and the trip counts within.
@@ -16,16 +16,21 @@ pub enum Element {
 pub struct Loop {
     pub(crate) body: BodyId,
     pub(crate) count: u64,
-    pub(crate) inner: Vec<Trips>,
+    pub(crate) inner: Inner,
 }
+
+/// What loops are within a body. Most have none, and then it takes a word of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Inner(
+    #[expect(clippy::box_collection, reason = "a third as large")] Option<Box<Vec<Trips>>>,
+);
 
 /// The trip counts of one loop of a body, over all the iterations of what surrounds it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Trips {
     /// One count for each time the loop was entered, in order.
     pub counts: Runs,
-    /// The loops within its own body, in the order of the body.
-    pub inner: Vec<Trips>,
+    inner: Inner,
 }
 
 /// How far [`Trips`] reached at some moment.
@@ -38,8 +43,17 @@ pub struct TripsMark {
 /// A sequence of numbers as runs of equal ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Runs {
-    runs: Vec<(u64, u64)>,
+    runs: Parts,
     length: u64,
+}
+
+/// The runs: most sequences have one, and there are as many sequences as loops.
+#[derive(Debug, Clone, Default)]
+enum Parts {
+    #[default]
+    None,
+    One((u64, u64)),
+    Many(Vec<(u64, u64)>),
 }
 
 impl Loop {
@@ -58,7 +72,79 @@ impl Loop {
     /// The trip counts of the loops within the body, in the order of the body.
     #[must_use]
     pub fn inner(&self) -> &[Trips] {
-        &self.inner
+        self.inner.all()
+    }
+}
+
+impl Inner {
+    /// So many.
+    pub(crate) fn new(loops: usize) -> Self {
+        Self((loops > 0).then(|| Box::new(vec![Trips::default(); loops])))
+    }
+
+    #[inline]
+    pub(crate) fn all(&self) -> &[Trips] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    #[inline]
+    pub(crate) fn all_mut(&mut self) -> &mut [Trips] {
+        self.0.as_deref_mut().map_or(&mut [], Vec::as_mut_slice)
+    }
+
+    /// Adds the loops of an iteration, whose own inner ones are moved.
+    #[inline]
+    pub(crate) fn enter<'a>(&mut self, loops: impl IntoIterator<Item = &'a mut Loop>) {
+        for (trips, looped) in self.all_mut().iter_mut().zip(loops) {
+            trips.counts.push(looped.count, 1);
+            trips.inner.append(&mut looped.inner);
+        }
+    }
+
+    /// Moves what later iterations had to here, loop by loop.
+    #[inline]
+    pub(crate) fn append(&mut self, later: &mut Self) {
+        // Nothing has been there, or it is empty and of other loops.
+        if self.all().len() != later.all().len() {
+            std::mem::swap(self, later);
+            return;
+        }
+        for (trips, later) in self.all_mut().iter_mut().zip(later.all_mut()) {
+            for (number, times) in later.counts.runs() {
+                trips.counts.push(*number, *times);
+            }
+            trips.inner.append(&mut later.inner);
+        }
+    }
+
+    /// Empties it and keeps its memory.
+    pub(crate) fn cleared(mut self) -> Self {
+        self.clear();
+        self
+    }
+
+    fn clear(&mut self) {
+        for trips in self.all_mut() {
+            trips.counts.clear();
+            trips.inner.clear();
+        }
+    }
+
+    /// How far the counts of each loop reach.
+    pub(crate) fn marks(&self) -> Vec<TripsMark> {
+        let mark = |trips: &Trips| TripsMark {
+            length: trips.counts.len(),
+            inner: trips.inner.marks(),
+        };
+        self.all().iter().map(mark).collect()
+    }
+
+    /// Adds what came since the marks, `times` times more.
+    pub(crate) fn again(&mut self, marks: &[TripsMark], times: u64) {
+        for (trips, mark) in self.all_mut().iter_mut().zip(marks) {
+            trips.counts.again(mark.length, times);
+            trips.inner.again(&mark.inner, times);
+        }
     }
 }
 
@@ -75,48 +161,43 @@ impl Element {
 }
 
 impl Trips {
-    /// Adds what came later.
-    pub(crate) fn append(&mut self, later: Self) {
-        for (number, times) in later.counts.runs {
-            self.counts.push(number, times);
-        }
-        append_all(&mut self.inner, later.inner);
-    }
-
-    /// How far the counts of each loop reach.
-    pub(crate) fn marks(trips: &[Self]) -> Vec<TripsMark> {
-        trips
-            .iter()
-            .map(|trips| TripsMark {
-                length: trips.counts.len(),
-                inner: Self::marks(&trips.inner),
-            })
-            .collect()
-    }
-
-    /// Adds what came since the marks, `times` times more.
-    pub(crate) fn again(trips: &mut [Self], marks: &[TripsMark], times: u64) {
-        for (trips, mark) in trips.iter_mut().zip(marks) {
-            trips.counts.again(mark.length, times);
-            Self::again(&mut trips.inner, &mark.inner, times);
-        }
-    }
-
-    /// Adds one activation of the loop.
-    pub(crate) fn enter(&mut self, looped: Loop) {
-        self.counts.push(looped.count, 1);
-        append_all(&mut self.inner, looped.inner);
+    /// The loops within its own body, in the order of the body.
+    #[must_use]
+    pub fn inner(&self) -> &[Self] {
+        self.inner.all()
     }
 }
 
-/// Adds the trip counts of later iterations, loop by loop.
-pub(crate) fn append_all(earlier: &mut Vec<Trips>, later: Vec<Trips>) {
-    if earlier.is_empty() {
-        *earlier = later;
-        return;
+impl PartialEq for Parts {
+    fn eq(&self, other: &Self) -> bool {
+        self.all() == other.all()
     }
-    for (earlier, later) in earlier.iter_mut().zip(later) {
-        earlier.append(later);
+}
+
+impl Eq for Parts {}
+
+impl std::hash::Hash for Parts {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.all().hash(state);
+    }
+}
+
+impl Parts {
+    #[inline]
+    fn all(&self) -> &[(u64, u64)] {
+        match self {
+            Self::None => &[],
+            Self::One(run) => std::slice::from_ref(run),
+            Self::Many(runs) => runs,
+        }
+    }
+
+    fn push(&mut self, run: (u64, u64)) {
+        match self {
+            Self::None => *self = Self::One(run),
+            Self::One(first) => *self = Self::Many(vec![*first, run]),
+            Self::Many(runs) => runs.push(run),
+        }
     }
 }
 
@@ -124,11 +205,25 @@ impl Runs {
     /// Adds `number`, `times` times.
     pub fn push(&mut self, number: u64, times: u64) {
         self.length += times;
-        match self.runs.last_mut() {
+        let last = match &mut self.runs {
+            Parts::None => None,
+            Parts::One(run) => Some(run),
+            Parts::Many(runs) => runs.last_mut(),
+        };
+        match last {
             Some((last, count)) if *last == number => *count += times,
             _ if times > 0 => self.runs.push((number, times)),
             _ => {}
         }
+    }
+
+    /// Empties it and keeps its memory.
+    fn clear(&mut self) {
+        match &mut self.runs {
+            Parts::Many(runs) => runs.clear(),
+            other => *other = Parts::None,
+        }
+        self.length = 0;
     }
 
     /// How many numbers there are.
@@ -147,7 +242,7 @@ impl Runs {
     fn since(&self, start: u64) -> Vec<(u64, u64)> {
         let mut wanted = self.length - start;
         let mut tail = Vec::new();
-        for (number, times) in self.runs.iter().rev() {
+        for (number, times) in self.runs().iter().rev() {
             if wanted == 0 {
                 break;
             }
@@ -176,12 +271,12 @@ impl Runs {
     /// The runs: number, and how often it stands there.
     #[must_use]
     pub fn runs(&self) -> &[(u64, u64)] {
-        &self.runs
+        self.runs.all()
     }
 
     /// The numbers one by one.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        self.runs
+        self.runs()
             .iter()
             .flat_map(|(number, times)| (0..*times).map(move |_| *number))
     }
@@ -195,7 +290,7 @@ pub fn expand(sequence: &[Element], bodies: &Bodies, each: &mut dyn FnMut(u32)) 
         match element {
             Element::Symbol(symbol) => each(*symbol),
             Element::Loop(looped) => {
-                let mut cursors: Vec<Cursor<'_>> = looped.inner.iter().map(Cursor::new).collect();
+                let mut cursors: Vec<Cursor<'_>> = looped.inner().iter().map(Cursor::new).collect();
                 for _ in 0..looped.count {
                     iteration(looped.body, bodies, &mut cursors, each);
                 }
@@ -216,7 +311,7 @@ impl<'a> Cursor<'a> {
         Self {
             runs: trips.counts.runs(),
             taken: 0,
-            inner: trips.inner.iter().map(Cursor::new).collect(),
+            inner: trips.inner().iter().map(Cursor::new).collect(),
         }
     }
 

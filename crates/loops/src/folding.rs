@@ -1,7 +1,7 @@
 //! An ordinary sequence while it is folded: what it carries are the trip counts of its loops.
 
 use crate::body::{Bodies, BodyId};
-use crate::element::{Element, Loop, Trips, TripsMark, append_all};
+use crate::element::{Element, Inner, Loop, TripsMark};
 use crate::repeat::Repeat;
 use crate::stack::{Content, Stack};
 use crate::{COPIES, Mode};
@@ -63,7 +63,8 @@ impl Folding {
 
     /// The elements, at the end.
     #[must_use]
-    pub fn finish(self) -> Vec<Element> {
+    pub fn finish(mut self) -> Vec<Element> {
+        self.stack.settle();
         let symbols = self.stack.codes.iter();
         let mut elements: Vec<Element> = symbols.map(|it| Element::Symbol(*it)).collect();
         let places = self.stack.loops.all().iter().map(|it| it.index as usize);
@@ -77,9 +78,13 @@ impl Folding {
 /// The loops of a sequence, the lowest first: what symbols are is told by the stack, and most elements are symbols.
 #[derive(Debug, Clone, Default)]
 struct Counts {
-    #[expect(clippy::vec_box, reason = "they become elements as they are")]
-    loops: Vec<Box<Loop>>,
+    loops: Vec<Loop>,
+    /// Of loops that became part of others: memory that the next ones take.
+    spare: Vec<Inner>,
 }
+
+/// So much is spared at most.
+const SPARE: usize = 16;
 
 /// How far a loop of a sequence has got.
 #[derive(Debug, Clone)]
@@ -88,13 +93,22 @@ pub struct CountsMark {
     inner: Vec<TripsMark>,
 }
 
-/// Adds the loops of one iteration.
-fn enter(inner: &mut Vec<Trips>, loops: impl Iterator<Item = Box<Loop>>) {
-    for (index, looped) in loops.enumerate() {
-        if inner.len() == index {
-            inner.push(Trips::default());
+impl Counts {
+    /// Room for the trip counts of so many loops.
+    fn room(&mut self, loops: usize) -> Inner {
+        let fits = |spare: &mut Inner| spare.all().len() == loops;
+        self.spare
+            .pop_if(fits)
+            .map_or_else(|| Inner::new(loops), Inner::cleared)
+    }
+
+    /// Drops the loops from `start` on.
+    fn truncate(&mut self, start: usize) {
+        for looped in self.loops.drain(start..) {
+            if !looped.inner.all().is_empty() && self.spare.len() < SPARE {
+                self.spare.push(looped.inner);
+            }
         }
-        inner[index].enter(*looped);
     }
 }
 
@@ -105,41 +119,43 @@ impl Content for Counts {
     fn create(&mut self, items: &mut Vec<()>, length: usize, loops: usize, body: BodyId) {
         items.truncate(items.len() - COPIES * length);
         items.push(());
-        let mut inner = Vec::new();
+        let mut inner = Inner::default();
         if loops > 0 {
-            let mut all = self.loops.drain(self.loops.len() - COPIES * loops..);
-            for _ in 0..COPIES {
-                enter(&mut inner, all.by_ref().take(loops));
+            inner = self.room(loops);
+            let start = self.loops.len() - COPIES * loops;
+            for iteration in self.loops[start..].chunks_mut(loops) {
+                inner.enter(iteration);
             }
+            self.truncate(start);
         }
-        self.loops.push(Box::new(Loop {
+        self.loops.push(Loop {
             body,
             count: COPIES as u64,
             inner,
-        }));
+        });
     }
 
     #[inline]
     fn extend(&mut self, items: &mut Vec<()>, length: usize, loops: usize) {
         items.truncate(items.len() - length);
         let below = self.loops.len() - loops;
-        let [.., looped] = &mut self.loops[..below] else {
+        let (standing, iteration) = self.loops.split_at_mut(below);
+        let [.., looped] = standing else {
             return;
         };
         looped.count += 1;
         if loops > 0 {
-            let mut inner = std::mem::take(&mut looped.inner);
-            enter(&mut inner, self.loops.drain(below..));
-            self.loops[below - 1].inner = inner;
+            looped.inner.enter(iteration);
+            self.truncate(below);
         }
     }
 
     fn merge(&mut self, items: &mut Vec<()>) {
         items.pop();
         let later = self.loops.pop();
-        if let (Some(looped), Some(later)) = (self.loops.last_mut(), later) {
+        if let (Some(looped), Some(mut later)) = (self.loops.last_mut(), later) {
             looped.count += later.count;
-            append_all(&mut looped.inner, later.inner);
+            looped.inner.append(&mut later.inner);
         }
     }
 
@@ -149,13 +165,13 @@ impl Content for Counts {
         let looped = &self.loops[number];
         CountsMark {
             count: looped.count,
-            inner: Trips::marks(&looped.inner),
+            inner: looped.inner.marks(),
         }
     }
 
     fn again(&mut self, (): &mut (), number: usize, mark: &CountsMark, times: u64) {
         let looped = &mut self.loops[number];
         looped.count += (looped.count - mark.count) * times;
-        Trips::again(&mut looped.inner, &mark.inner, times);
+        looped.inner.again(&mark.inner, times);
     }
 }

@@ -1,7 +1,7 @@
 //! The rules followed to the letter: slow, short, and what the fast folding is tested against.
 
 use crate::body::{Bodies, Key};
-use crate::element::{Element, Loop, Trips, append_all};
+use crate::element::{Element, Inner, Loop};
 use crate::{COPIES, Mode};
 
 /// As [`crate::fold`], by trying every body length at every step: up to K² comparisons a token.
@@ -35,8 +35,7 @@ fn merge(stack: &mut Vec<Element>) -> bool {
         return false;
     }
     below.count += top.count;
-    let inner = std::mem::take(&mut top.inner);
-    append_all(&mut below.inner, inner);
+    below.inner.append(&mut top.inner);
     stack.pop();
     true
 }
@@ -54,7 +53,7 @@ fn extend(stack: &mut Vec<Element>, k: usize, mode: Mode, bodies: &Bodies) -> bo
         let block = stack.split_off(start);
         if let Some(Element::Loop(looped)) = stack.last_mut() {
             looped.count += 1;
-            append_all(&mut looped.inner, trips(vec![block]));
+            looped.inner.append(&mut trips(vec![block]));
         }
         return true;
     }
@@ -76,30 +75,29 @@ fn create(stack: &mut Vec<Element>, k: usize, mode: Mode, bodies: &mut Bodies) -
         for copy in (0..COPIES).rev() {
             blocks.insert(0, stack.split_off(start + copy * length));
         }
-        stack.push(Element::Loop(Box::new(Loop {
+        stack.push(Element::Loop(Loop {
             body: bodies.intern(&body),
             count: COPIES as u64,
             inner: trips(blocks),
-        })));
+        }));
         return true;
     }
     false
 }
 
 /// The trip counts in equal blocks: for each loop of the block its counts, block after block.
-fn trips(blocks: Vec<Vec<Element>>) -> Vec<Trips> {
-    let mut all: Vec<Trips> = Vec::new();
+fn trips(blocks: Vec<Vec<Element>>) -> Inner {
+    let mut all = Inner::default();
     for block in blocks {
         let loops = block.into_iter().filter_map(|element| match element {
-            Element::Loop(looped) => Some(*looped),
+            Element::Loop(looped) => Some(looped),
             Element::Symbol(_) => None,
         });
-        for (index, looped) in loops.enumerate() {
-            if all.len() == index {
-                all.push(Trips::default());
-            }
-            all[index].enter(looped);
+        let mut loops: Vec<Loop> = loops.collect();
+        if all.all().is_empty() {
+            all = Inner::new(loops.len());
         }
+        all.enter(&mut loops);
     }
     all
 }

@@ -39,6 +39,7 @@ impl<T> Stack<T> {
     }
 
     fn look<M>(&mut self, repeat: &mut Repeat<M>) {
+        self.settle();
         repeat.height = self.codes.len();
         repeat.window.clear();
         // A partial iteration on top of its loop has less than K elements.
@@ -58,6 +59,7 @@ impl<T> Stack<T> {
         left: u64,
         content: &mut C,
     ) -> u64 {
+        self.settle();
         let low = self.low;
         repeat.outer_low = repeat.outer_low.min(low);
         let window = repeat.height - repeat.window.len();

@@ -3,7 +3,8 @@
 
 use crate::body::{Bodies, BodyId, Key, code};
 use crate::echoes::{Echoes, Lengths};
-use crate::standing::{Looped, Standing};
+use crate::habits::{Applied, Followed, Habits, Part, WORTH};
+use crate::standing::{Looped, Round, Standing};
 use crate::{COPIES, Mode};
 
 /// What elements carry beside their keys, and how it is put together when elements become loops.
@@ -47,6 +48,8 @@ pub struct Stack<T> {
     echoes: Echoes,
     pub(crate) items: Vec<T>,
     pub(crate) loops: Standing,
+    /// What need not be folded again; while it is followed, the codes and loops stay behind.
+    habits: Habits,
     /// Keys of some of the elements.
     block: Vec<Key>,
     /// Elements below are not folded any more.
@@ -66,6 +69,7 @@ impl<T> Stack<T> {
             echoes: Echoes::new(k),
             items: Vec::new(),
             loops: Standing::new(k),
+            habits: Habits::default(),
             block: Vec::new(),
             floor: 0,
             low: 0,
@@ -75,6 +79,7 @@ impl<T> Stack<T> {
     /// The keys so far, put together for whoever asks.
     #[must_use]
     pub fn keys(&mut self) -> &[Key] {
+        self.settle();
         self.take_keys(0);
         &self.block
     }
@@ -97,6 +102,7 @@ impl<T> Stack<T> {
         self.echoes.clear();
         self.items.clear();
         self.loops.clear();
+        self.habits.forget();
         self.floor = 0;
         self.low = 0;
     }
@@ -110,12 +116,55 @@ impl<T> Stack<T> {
         bodies: &mut Bodies,
         content: &mut C,
     ) {
-        self.push_code(symbol);
         self.items.push(item);
-        // Rule M comes first, and has nothing to do where a symbol is on top.
-        while self.apply(bodies, content) {
-            while self.merge(content) {}
+        match self.habits.follow(symbol) {
+            Followed::Pushed => {}
+            Followed::Applied { rules, untouched } => {
+                self.low = self.low.min(untouched);
+                for rule in rules {
+                    rule.again(&mut self.items, content);
+                }
+            }
+            Followed::No => {
+                self.settle();
+                self.habits.begin();
+                self.push_code(symbol);
+                // Rule M comes first, and has nothing to do where a symbol is on top.
+                while self.apply(bodies, content) {
+                    while self.merge(content) {}
+                }
+                self.habits.end(symbol, self.codes.len());
+            }
         }
+    }
+
+    /// Brings the codes and loops to where the habits are.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.habits.is_at_work() && !self.habits.is_settled(self.codes.len()) {
+            self.catch_up();
+        }
+    }
+
+    #[inline(never)]
+    fn catch_up(&mut self) {
+        let settled = self.habits.settled;
+        self.echoes.truncate(&self.codes, settled);
+        self.codes.truncate(settled);
+        self.loops.truncate(settled);
+        for part in self.habits.parts(settled) {
+            let length = self.codes.len();
+            let code = match part {
+                Part::Symbol(symbol) => symbol,
+                Part::Loop(round) => {
+                    self.loops.push(length, round);
+                    code(Key::Loop(round.body))
+                }
+            };
+            self.echoes.push(length, code);
+            self.codes.push(code);
+        }
+        self.habits.settled = self.codes.len();
     }
 
     /// Rule E, or F. Most elements leave it at the two looks that are taken here.
@@ -126,7 +175,7 @@ impl<T> Stack<T> {
         let mut next = self.loops.due(end);
         while let Some(looped) = self.loops.get_due(next, end) {
             let looped = *looped;
-            if top == Some(looped.last) && self.extend(next, looped, bodies, content) {
+            if top == Some(looped.round.last) && self.extend(next, looped, bodies, content) {
                 return true;
             }
             next = looped.next;
@@ -137,6 +186,8 @@ impl<T> Stack<T> {
 
     /// Keeps everything so far as it is: later elements are folded among themselves alone.
     pub fn seal(&mut self) {
+        self.settle();
+        self.habits.forget();
         self.floor = self.codes.len();
     }
 
@@ -183,11 +234,12 @@ impl<T> Stack<T> {
         };
         let more = top.count;
         let adjoin = top.index as usize + 1 == end && below.index + 1 == top.index;
-        if !adjoin || below.body != top.body || (below.index as usize) < self.floor {
+        if !adjoin || below.round.body != top.round.body || (below.index as usize) < self.floor {
             return false;
         }
         self.truncate(end - 1);
         self.recount(more);
+        self.habits.apply(Applied::Merge);
         content.merge(&mut self.items);
         true
     }
@@ -205,12 +257,21 @@ impl<T> Stack<T> {
         let start = looped.index as usize + 1;
         let loops = self.loops.above(number);
         let complete = start > self.floor
-            && same(bodies.codes(looped.body), &self.codes[start..])
-            && self.has_loops_of(start, loops, looped.body, bodies);
+            && same(bodies.codes(looped.round.body), &self.codes[start..])
+            && self.has_loops_of(start, loops, looped.round.body, bodies);
         if complete {
-            content.extend(&mut self.items, end - start, loops.len());
+            let (length, loops) = (end - start, loops.len());
+            content.extend(&mut self.items, length, loops);
             self.truncate(start);
             self.recount(1);
+            self.habits.apply(Applied::Extend {
+                length: length as u32,
+                loops: loops as u32,
+            });
+            let worth = self.mode == Mode::Shape && looped.count >= WORTH;
+            if worth && !self.habits.is_at_work() {
+                self.habits.take_root(start - 1, looped.round);
+            }
         }
         complete
     }
@@ -246,9 +307,19 @@ impl<T> Stack<T> {
         let loops = self.take_keys(end - length);
         let body = bodies.intern(&self.block);
         let index = end - COPIES * length;
+        let round = Round {
+            body,
+            last: self.codes[end - 1],
+            length: length as u32,
+        };
         self.truncate(index);
-        self.loops.push(index, body, bodies.codes(body));
+        self.loops.push(index, round);
         self.push_code(code(Key::Loop(body)));
+        self.habits.apply(Applied::Create {
+            length: length as u32,
+            loops: loops as u32,
+            round,
+        });
         content.create(&mut self.items, length, loops, body);
         true
     }
@@ -264,6 +335,26 @@ impl<T> Stack<T> {
                 below.index as usize + length == top.index as usize
                     && below.key(self.mode) == top.key(self.mode)
             })
+    }
+}
+
+impl Applied {
+    /// Applies it to the content of elements that do the same as they did.
+    #[inline]
+    fn again<C: Content>(self, items: &mut Vec<C::Item>, content: &mut C) {
+        match self {
+            Self::Extend { length, loops } => {
+                content.extend(items, length as usize, loops as usize);
+            }
+            Self::Create {
+                length,
+                loops,
+                round,
+            } => {
+                content.create(items, length as usize, loops as usize, round.body);
+            }
+            Self::Merge => content.merge(items),
+        }
     }
 }
 

@@ -23,15 +23,22 @@ struct Due {
     number: u32,
 }
 
+/// What there is to know of a body.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Round {
+    pub body: BodyId,
+    /// The code that it ends with.
+    pub last: u32,
+    pub length: u32,
+}
+
 /// A loop on the stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looped {
     pub index: u32,
-    pub body: BodyId,
-    /// How often, in [`Mode::Exact`].
+    pub round: Round,
+    /// How often, in [`Mode::Exact`]; otherwise since it was last pushed.
     pub count: u64,
-    /// The code that an iteration ends with.
-    pub last: u32,
     /// The height at which it has one iteration more.
     due: u32,
     /// The number of what was due at the same place: where it is due at the same height, its body is longer.
@@ -41,8 +48,8 @@ pub(crate) struct Looped {
 impl Looped {
     pub(crate) fn key(&self, mode: Mode) -> Key {
         match mode {
-            Mode::Shape => Key::Loop(self.body),
-            Mode::Exact => Key::Times(self.body, self.count),
+            Mode::Shape => Key::Loop(self.round.body),
+            Mode::Exact => Key::Times(self.round.body, self.count),
         }
     }
 }
@@ -89,19 +96,18 @@ impl Standing {
         self.loops.len() - self.from(index).len()
     }
 
-    /// Adds one, of a body of these codes.
+    /// Adds one.
     #[inline]
-    pub(crate) fn push(&mut self, index: usize, body: BodyId, codes: &[u32]) {
-        let due = index + 1 + codes.len();
+    pub(crate) fn push(&mut self, index: usize, round: Round) {
+        let due = index + 1 + round.length as usize;
         let place = due & self.mask;
         if self.due.len() <= place {
             self.due.resize(place + 1, Due::default());
         }
         self.loops.push(Looped {
             index: index as u32,
-            body,
+            round,
             count: COPIES as u64,
-            last: codes.last().copied().unwrap_or(0),
             due: due as u32,
             next: self.due[place].number,
         });

@@ -133,6 +133,41 @@ fn high_stacks_fold_as_slowly() {
     }
 }
 
+/// Loops in loops that go round for long, with other trip counts and other bodies each time: what was done on a stack before is
+/// done again.
+#[test]
+fn long_programs_fold_as_slowly() {
+    let mut state = 11u64;
+    let mut below = |limit: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % limit
+    };
+    for program in 0..60 {
+        let letters = [2, 3, 6, 40][program % 4];
+        let mut letter = || below(letters) as u32;
+        let parts: Vec<Vec<u32>> = (0..6)
+            .map(|part| (0..=part).map(|_| letter()).collect())
+            .collect();
+        let k = [1, 3, 10, 50, 70][program % 5];
+        let mut tokens = Vec::new();
+        while tokens.len() < 2_000 {
+            let (outer, middle) = (&parts[below(6)], &parts[below(6)]);
+            for _ in 0..below(40) {
+                tokens.extend(outer);
+                for _ in 0..[2, 5, 5, 9][below(4)] {
+                    tokens.extend(middle);
+                    tokens.extend(parts[below(2)].repeat(below(7)));
+                }
+            }
+        }
+        tokens.truncate(3_000);
+        check(&tokens, k, Mode::Shape).expect("agreement");
+        check(&tokens, k, Mode::Exact).expect("agreement");
+    }
+}
+
 #[test]
 fn every_short_string() {
     for length in 0..11 {
