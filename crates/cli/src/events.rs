@@ -66,7 +66,28 @@ impl Events {
         } else {
             output::print(|out| self.text(out, &run, thread))?;
         }
+        if let Some(nothing) = self.nothing(thread) {
+            output::complain(&nothing);
+        }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Why there is nothing to print, where a number is the reason.
+    fn nothing(&self, thread: &Thread) -> Option<String> {
+        let (from, events) = (self.from, thread.events);
+        match self.to {
+            Some(to) if to <= from => Some(format!(
+                "--from {from} --to {to}: expected a range, found no event between them"
+            )),
+            _ if from > 0 && from >= events => Some(match events.checked_sub(1) {
+                Some(last) => format!(
+                    "--from {from}: expected an event of trace {}, from 0 to {last}",
+                    thread.name
+                ),
+                None => format!("trace {} has no event", thread.name),
+            }),
+            _ => None,
+        }
     }
 
     fn text(&self, out: &mut impl Write, run: &Run, thread: &Thread) -> io::Result<()> {

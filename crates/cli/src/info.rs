@@ -80,11 +80,11 @@ fn summary(run: &Run, shown: &[&Process]) -> String {
     let bytes: u64 = threads().map(|thread| thread.bytes).sum();
     let hidden = run.processes.len() - shown.len();
     let mut text = format!(
-        "{}{}, {}, {} events in {} bytes (codec {}, ratio {})\n",
+        "{}{}, {}, {} in {} bytes (codec {}, ratio {})\n",
         if run.is_mpi { "MPI: " } else { "" },
-        plural(shown.len(), "process"),
-        plural(threads().count(), "thread"),
-        output::grouped(events),
+        output::plural(shown.len() as u64, "process"),
+        output::plural(threads().count() as u64, "thread"),
+        output::plural(events, "event"),
         output::grouped(bytes),
         run.codec.name(),
         ratio(events, bytes),
@@ -92,18 +92,10 @@ fn summary(run: &Run, shown: &[&Process]) -> String {
     if hidden > 0 {
         text.push_str(&format!(
             "{} without MPI_Init not shown (--all-processes)\n",
-            plural(hidden, "process")
+            output::plural(hidden as u64, "process")
         ));
     }
     text
-}
-
-fn plural(number: usize, what: &str) -> String {
-    match (number, what.ends_with('s')) {
-        (1, _) => format!("1 {what}"),
-        (_, true) => format!("{number} {what}es"),
-        (_, false) => format!("{number} {what}s"),
-    }
 }
 
 /// One row for processes alike, their names in short.
@@ -296,7 +288,7 @@ fn covered(shown: &[&Process]) -> String {
         0 => String::new(),
         number => format!(
             "; not known of {}, which may have been called more often",
-            plural(number, "function")
+            output::plural(number as u64, "function")
         ),
     };
     format!(
@@ -434,7 +426,7 @@ fn pointers(shown: &[&Process], every: bool) -> String {
         0 => String::new(),
         number if every => format!(
             "calls through pointers are not recorded of {}: {}\n",
-            plural(number, "library function"),
+            output::plural(number as u64, "library function"),
             names
                 .into_iter()
                 .map(output::printable)
@@ -443,7 +435,7 @@ fn pointers(shown: &[&Process], every: bool) -> String {
         ),
         number => format!(
             "the program takes the address of {} (--refused lists them): calls through these pointers are not recorded\n",
-            plural(number, "library function"),
+            output::plural(number as u64, "library function"),
         ),
     }
 }

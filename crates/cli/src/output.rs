@@ -33,6 +33,16 @@ pub fn json(value: &impl serde::Serialize) -> Result<()> {
     })
 }
 
+/// `1 event`, `2 events`, `1,000 processes`.
+pub fn plural(number: u64, what: &str) -> String {
+    let ending = match (number, what.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {what}{ending}", grouped(number))
+}
+
 /// One line on stderr.
 pub fn complain(message: &str) {
     let line = message

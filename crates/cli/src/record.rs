@@ -224,13 +224,9 @@ pub fn sentence(summary: &Summary) -> String {
         lost => format!(" ({} lost: see lockstep info)", output::grouped(lost)),
     };
     format!(
-        "{} events{lost} of {} in {} bytes, in {}",
-        output::grouped(summary.events),
-        if summary.processes == 1 {
-            "1 process".to_owned()
-        } else {
-            format!("{} processes", summary.processes)
-        },
+        "{}{lost} of {} in {} bytes, in {}",
+        output::plural(summary.events, "event"),
+        output::plural(summary.processes, "process"),
         output::grouped(summary.bytes),
         summary.directory.display(),
     )

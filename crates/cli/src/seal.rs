@@ -100,9 +100,9 @@ impl Seal {
         for (run, sizes) in self.runs.iter().zip(sizes) {
             writeln!(
                 out,
-                "{}: {} events; recorded {} bytes ({} of events), sealed {}{}",
+                "{}: {}; recorded {} bytes ({} of events), sealed {}{}",
                 output::printable(&run.to_string_lossy()),
-                output::grouped(sizes.events),
+                output::plural(sizes.events, "event"),
                 output::grouped(sizes.before),
                 output::grouped(sizes.streams),
                 output::grouped(sizes.after),

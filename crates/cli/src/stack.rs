@@ -117,8 +117,8 @@ impl Stack {
         let place = match self.at {
             Some(at) => format!("at event {at}"),
             None => format!(
-                "at the end, after {} events",
-                output::grouped(thread.events)
+                "at the end, after {}",
+                output::plural(thread.events, "event")
             ),
         };
         writeln!(out, "{} {place}, outermost first:", thread.name)?;

@@ -1,5 +1,6 @@
 //! What the commands print of a recorded program: golden text, where machine and time do not show.
 
+use lockstep_testkit::lockstep;
 use lockstep_testkit::{Recipe, Recording, Scratch, command, record, tools};
 use std::process::Command;
 
@@ -53,6 +54,23 @@ fn a_tail_call_shows_nested() {
     assert_eq!(
         count(&raw, "call"),
         count(&raw, "return") + count(&raw, "tail")
+    );
+
+    let many = raw.lines().count();
+    let ask = |range: &[&str]| {
+        let mut events = lockstep(&["events", "-t", "0.0"]);
+        let outcome = command::run(events.args(range).arg(&run.directory));
+        assert_eq!((outcome.status, outcome.stdout.as_str()), (0, ""));
+        outcome.stderr
+    };
+    let (last, beyond) = ((many - 1).to_string(), (many + 5).to_string());
+    assert_eq!(
+        ask(&["--from", &beyond]),
+        format!("lockstep: --from {beyond}: expected an event of trace 0.0, from 0 to {last}\n")
+    );
+    assert_eq!(
+        ask(&["--from", "7", "--to", "7"]),
+        "lockstep: --from 7 --to 7: expected a range, found no event between them\n"
     );
 
     insta::assert_snapshot!(run.text(&["stack", "-t", "0.0", "--at", "5"]), @r"
