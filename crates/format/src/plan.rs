@@ -618,12 +618,14 @@ pub mod planner {
     pub const DONE: u8 = 0;
     /// An image that is none, or anything else.
     pub const FAILED: u8 = 1;
-    /// No file descriptor was free (`RLIMIT_NOFILE`).
-    pub const DESCRIPTORS: u8 = 2;
+    /// It ended before it knew what it was asked for: with words that are right, for lack of memory.
+    pub const NOT_BEGUN: u8 = 2;
     /// No memory (`RLIMIT_AS`).
     pub const MEMORY: u8 = 3;
     /// No room for its files.
     pub const DISK: u8 = 4;
+    /// No file descriptor was free (`RLIMIT_NOFILE`).
+    pub const DESCRIPTORS: u8 = 5;
     /// It was called in another way than the probe does.
     pub const USAGE: u8 = 125;
 }

@@ -270,7 +270,7 @@ fn outcome(status: isize) -> Result<(), &'static str> {
     match status {
         planner::DONE => Ok(()),
         planner::DESCRIPTORS => Err(PLANNER_DESCRIPTORS),
-        planner::MEMORY | ABORTED => Err(PLANNER_MEMORY),
+        planner::MEMORY | planner::NOT_BEGUN | ABORTED => Err(PLANNER_MEMORY),
         planner::DISK => Err("the planner found no room on the disk"),
         NOT_EXECUTED => Err(NOT_STARTED),
         NOT_LOADED => Err(PLANNER_LIBRARIES),

@@ -97,6 +97,8 @@ fn little_address_space() {
             let threads = process["threads"].as_array().map_or(0, Vec::len);
             let lost = process["events_lost"].as_u64().unwrap_or(0);
             assert!(is_named || threads > 0 || lost > 0, "{limit}: {process:#}");
+            let others = reasons.iter().filter(|reason| reason.contains("ulimit -n"));
+            assert_eq!(others.count(), 0, "{limit}: {process:#}");
             has_reason |= is_named;
         }
     }
