@@ -31,7 +31,8 @@ impl Code {
         let mut codes: FxHashMap<FunctionId, Self> = FxHashMap::default();
         for (row, number) in plan.functions().zip(0..) {
             if let Some(id) = of_row(number).filter(|_| row.origin == function::OWN) {
-                codes.entry(id).or_default().length += row.length;
+                let code = codes.entry(id).or_default();
+                code.length = code.length.saturating_add(row.length);
             }
         }
         for site in plan.call_sites() {
