@@ -36,9 +36,9 @@
 //! (these are kept beside, in [`Loop::inner`]); in [`Mode::Exact`] the counts must agree too.
 //!
 //! *Guarantees*: `expand(fold(x)) = x`; the result depends on nothing but the sequence, K and the mode;
-//! it equals that of [`reference::fold`], which follows the rules literally. *Costs*, whatever K below 64: some eighty instructions
+//! it equals that of [`reference::fold`], which follows the rules literally. *Costs*, whatever K below 64: some hundred instructions
 //! a token that does what it did before on the same stack (in [`Mode::Shape`], within a loop that has come four times), else two
-//! to three hundred, and more where it completes an iteration or begins a loop. Memory while it is folded is 4 bytes an element,
+//! to five hundred, by how often it completes an iteration or begins a loop. Memory while it is folded is 4 bytes an element,
 //! about sixty a loop, and 2 MB for what is remembered at most; 24 an element at the end.
 //! *Not for*: the smallest possible grammar (the rules are greedy on purpose: the same behaviour must fold
 //! alike in every trace).

@@ -110,23 +110,27 @@ proptest! {
     }
 }
 
-/// Stacks of thousands of elements, that shrink by hundreds at once: all K.
-#[test]
-fn high_stacks_fold_as_slowly() {
-    let mut state = 7u64;
-    let mut below = |limit: u64| {
+/// Numbers below a limit, the same in every run.
+fn random(mut state: u64) -> impl FnMut(usize) -> usize {
+    move |limit| {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
-        (state >> 33) % limit
-    };
+        (state >> 33) as usize % limit
+    }
+}
+
+/// Stacks of thousands of elements, that shrink by hundreds at once: all K.
+#[test]
+fn high_stacks_fold_as_slowly() {
+    let mut below = random(7);
     for k in 1..=60 {
         let letters = [2, 3, 5, 50][k % 4];
         let body: Vec<u32> = (0..k).map(|_| below(letters) as u32).collect();
         let mut tokens = Vec::new();
         while tokens.len() < 900 {
             tokens.extend((0..below(200)).map(|_| below(letters) as u32));
-            tokens.extend(body.repeat(1 + below(4) as usize));
+            tokens.extend(body.repeat(1 + below(4)));
         }
         check(&tokens, k, Mode::Shape).expect("agreement");
         check(&tokens, k, Mode::Exact).expect("agreement");
@@ -137,13 +141,7 @@ fn high_stacks_fold_as_slowly() {
 /// done again.
 #[test]
 fn long_programs_fold_as_slowly() {
-    let mut state = 11u64;
-    let mut below = |limit: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (state >> 33) as usize % limit
-    };
+    let mut below = random(11);
     for program in 0..60 {
         let letters = [2, 3, 6, 40][program % 4];
         let mut letter = || below(letters) as u32;

@@ -101,9 +101,9 @@ impl Outcome {
                 verdict.name()
             },
             output::printable(&self.package),
-            counted(tests.count(), "test"),
-            counted(runs as usize, "run"),
-            counted(executions as usize, "execution"),
+            output::plural(tests.count() as u64, "test"),
+            output::plural(u64::from(runs), "run"),
+            output::plural(u64::from(executions), "execution"),
             totals.covered,
             totals.total
         )?;
@@ -182,13 +182,5 @@ impl Tested {
             "known": self.is_known,
             "goroutines": bug.map(|it| words::goroutines(&it.0)).unwrap_or_default(),
         })
-    }
-}
-
-/// `1 test`, `2 tests`.
-fn counted(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
     }
 }
