@@ -28,6 +28,7 @@ mod plan;
 mod process;
 mod program;
 mod spot;
+mod stop;
 mod tally;
 mod thread;
 mod watch;
@@ -52,7 +53,6 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to record and where to.
 #[derive(Debug, Clone)]
@@ -261,7 +261,7 @@ fn execute(
     let probe = launch::ProbeName::new(probe)?;
     launch::catch_signals();
     let mut command = command(&probe);
-    let stop = AtomicBool::new(false);
+    let stop = stop::Stop::default();
     let status = std::thread::scope(|scope| {
         // Before any thread: the C library handles signals of its own from the first one on, which the command would inherit
         // otherwise than we did.
@@ -274,7 +274,7 @@ fn execute(
             Ok(watcher)
         };
         let watcher = begin().inspect_err(|_| {
-            stop.store(true, Ordering::Release);
+            stop.set();
             // Nobody would see how it ends.
             let _ = child.kill();
             let _ = child.wait();

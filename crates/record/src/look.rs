@@ -1,10 +1,10 @@
 //! Somebody looks at the run while its command runs, and may want the command ended.
 
+use crate::stop::Stop;
 use crate::{launch, tally};
 use rustix::process::Signal;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Looks at a run while its command runs.
 pub trait Watcher: Send {
@@ -19,29 +19,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Looks until `stop` is set.
-pub(crate) fn watch_over(run: &Path, stop: &AtomicBool, watcher: &mut dyn Watcher) {
-    while pause(stop, PAUSE) {
+pub(crate) fn watch_over(run: &Path, stop: &Stop, watcher: &mut dyn Watcher) {
+    while !stop.sleep(PAUSE) {
         let Some(time) = watcher.look(run, tally::count(run).events) else {
             continue;
         };
-        if pause(stop, time) {
+        if !stop.sleep(time) {
             launch::signal(Signal::TERM);
-            if pause(stop, GRACE) {
+            if !stop.sleep(GRACE) {
                 launch::signal(Signal::KILL);
             }
         }
         return;
     }
-}
-
-/// Sleeps, unless and until `stop` is set; whether it is not.
-fn pause(stop: &AtomicBool, time: Duration) -> bool {
-    let begin = Instant::now();
-    while !stop.load(Ordering::Acquire) {
-        let Some(left) = time.checked_sub(begin.elapsed()).filter(|it| !it.is_zero()) else {
-            return true;
-        };
-        std::thread::sleep(left.min(Duration::from_millis(20)));
-    }
-    false
 }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::lines;
 use crate::process::{FileName, is_here};
 use crate::program::plain;
+use crate::stop::Stop;
 use crate::tally::{ProcessFile, files};
 use crate::thread::{STACK, thread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,7 +14,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -103,7 +103,7 @@ const MOST_ASKED: u32 = 100;
 
 /// The watcher of a run's processes on this host.
 pub(crate) struct Watcher<'scope> {
-    stop: &'scope AtomicBool,
+    stop: &'scope Stop,
     threads: Vec<ScopedJoinHandle<'scope, ()>>,
 }
 
@@ -112,7 +112,7 @@ impl<'scope> Watcher<'scope> {
     pub(crate) fn start<'env>(
         scope: &'scope Scope<'scope, 'env>,
         directory: &'env Directory,
-        stop: &'scope AtomicBool,
+        stop: &'scope Stop,
     ) -> Result<Self, Error> {
         let mut threads = Vec::new();
         if directory.elected {
@@ -131,7 +131,7 @@ impl<'scope> Watcher<'scope> {
 
     /// Looks once more, and ends.
     pub(crate) fn finish(self) {
-        self.stop.store(true, Ordering::Release);
+        self.stop.set();
         for thread in self.threads {
             let _ = thread.join();
         }
@@ -160,13 +160,13 @@ fn pause(looks: u32) -> u64 {
 /// How long the elected recorder of a job waits for the other ranks' ends after that of its own.
 const GRACE: Duration = Duration::from_secs(1);
 
-fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
+fn watch(run: &Path, stop: &Stop, grace: Duration) {
     let mut stopped: Option<Instant> = None;
     let mut known = HashSet::new();
     let mut open: HashMap<FileName, OwnedFd> = HashMap::new();
     let mut gone: Vec<Gone> = Vec::new();
     for looks in 0.. {
-        let last = stop.load(Ordering::Acquire)
+        let last = stop.is_set()
             && (open.is_empty() || stopped.get_or_insert_with(Instant::now).elapsed() >= grace);
         for (name, _) in files(run) {
             if !is_here(&name.host) || !known.insert(name.clone()) {
@@ -195,7 +195,7 @@ fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
                 tv_nsec: (wait * 1_000_000).cast_signed(),
             };
             if fds.is_empty() {
-                std::thread::sleep(Duration::from_millis(wait));
+                stop.sleep(Duration::from_millis(wait));
             } else if poll(&mut fds, Some(&timeout)).is_ok() {
                 for (name, fd) in names.iter().zip(&fds) {
                     if !fd.revents().is_empty() {
@@ -218,12 +218,12 @@ fn watch(run: &Path, stop: &AtomicBool, grace: Duration) {
 }
 
 /// Looks up the source lines of every main program that appears.
-fn look_up(run: &Path, stop: &AtomicBool) {
+fn look_up(run: &Path, stop: &Stop) {
     let _ = rustix::process::nice(10);
     let mut seen = HashSet::new();
     let mut done: HashSet<(PathBuf, String)> = HashSet::new();
     for looks in 0.. {
-        let last = stop.load(Ordering::Acquire);
+        let last = stop.is_set();
         for (_, place) in files(run) {
             if seen.contains(&place) {
                 continue;
@@ -242,7 +242,7 @@ fn look_up(run: &Path, stop: &AtomicBool) {
         if last {
             return;
         }
-        std::thread::sleep(Duration::from_millis(4 * pause(looks)));
+        stop.sleep(Duration::from_millis(4 * pause(looks)));
     }
 }
 
