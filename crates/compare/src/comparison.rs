@@ -3,6 +3,7 @@
 use crate::builds::{self, Builds};
 use crate::disagreement;
 use crate::findings::findings;
+use crate::internals;
 use crate::normality::{Normality, Role};
 use crate::notes;
 use crate::object::serialize_traces;
@@ -463,7 +464,17 @@ fn add_ends(findings: &mut [Finding], faulty: &Run) {
         let ended = ended.filter(|end| alone(end) && !is_left(end));
         finding.ended = ended.and_then(|end| match (end.kind, end.code?) {
             (EndKind::Exited, code) if code != 0 => Some(format!("ended (exit {code})")),
-            (_, signal) if unended::is_crash(&end) => Some(format!("ended (signal {signal})")),
+            (_, signal) if unended::is_crash(&end) => {
+                // Its call and its return were recorded together.
+                let thread = process?.threads.iter().find(|it| it.name == finding.trace);
+                let leaf = thread.and_then(|it| it.open_leaf);
+                let leaf = leaf.map(|id| internals::told(&faulty.function(id).name));
+                let last = leaf.map(|name| format!(", perhaps in its last call of {name}"));
+                Some(format!(
+                    "ended (signal {signal}{})",
+                    last.unwrap_or_default()
+                ))
+            }
             _ => None,
         });
     }

@@ -5,7 +5,7 @@ mod made;
 mod odd_even;
 
 use lockstep_compare::{CausalOrder, Comparison, Culprit, Options, compare, compare_in_order};
-use lockstep_trace::{End, EndKind, Event, ProcessName, Run, Thread, TraceName};
+use lockstep_trace::{End, EndKind, Event, FunctionId, ProcessName, Run, Thread, TraceName};
 use made::Made;
 use std::collections::BTreeMap;
 
@@ -245,6 +245,14 @@ fn who_ended_by_a_call_is_not_stuck_in_it() {
         "{}",
         found.verdict
     );
+    // Where the call and the return of a function were recorded together, it may have ended in that.
+    let mut crashed = ended("abort", EndKind::Signalled, 11);
+    let step = NAMES.iter().position(|name| *name == "step");
+    let step = FunctionId(u32::try_from(step.expect("a function")).expect("few names"));
+    crashed.processes[2].threads[0].open_leaf = Some(step);
+    let found = sweep(&normal, &crashed);
+    let said = "and ended (signal 11, perhaps in its last call of step); ";
+    assert!(found.verdict.contains(said), "{}", found.verdict);
     // In a call that waits it was stuck before, and its launcher's end is not its own.
     let mut waits = ended("MPI_Recv", EndKind::Exited, 195);
     let mut launcher = ended("kill", EndKind::Exited, 0).processes.remove(0);
