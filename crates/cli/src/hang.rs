@@ -3,11 +3,14 @@
 use crate::output;
 use crate::said::Said;
 use crate::spot::{self, Holder};
+use crate::threads;
 use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, Kind, Progress, Standing, Watch};
 use lockstep_record::Watcher;
 use lockstep_trace::{EndKind, Live, Process, ranges};
+use rayon::ThreadPool;
 use rustix::param::clock_ticks_per_second;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,6 +21,8 @@ pub struct Hang {
     /// What was read of the run: a look reads what is new.
     live: Live,
     follower: Follower,
+    /// Who reads a run that goes on, once somebody has; nobody where there can be no more threads.
+    beside: OnceCell<Option<ThreadPool>>,
     stop: bool,
     began: Instant,
     /// The number of events, and since when it is that.
@@ -55,6 +60,10 @@ struct Reading {
 const LAUNCHER: Duration = Duration::from_secs(5);
 /// Quiet for that long, a job is looked at.
 const QUIET: Duration = Duration::from_millis(200);
+/// Whoever reads a run that goes on does so on every fourth processor and yields to the job, of which they all may be busy.
+const SHARE: usize = 4;
+/// By so much the job goes before.
+const NICE: i32 = 10;
 /// Processes that take more than this share of a processor compute.
 const BUSY: f64 = 0.05;
 /// What the kernel says of a process of this host; `None` of those that are gone.
@@ -89,6 +98,7 @@ impl Hang {
             watch: Watch::new(patience),
             live: Live::default(),
             follower: Follower::default(),
+            beside: OnceCell::new(),
             stop,
             began: now,
             events: (0, now),
@@ -124,7 +134,23 @@ impl Hang {
 
     /// What is found in the run. As long as nobody makes an event or ends, that is what was found before: a long
     /// run need not be read again to see that a deadlock holds.
-    fn read(&mut self, directory: &Path, events: u64) -> Option<&Reading> {
+    fn read(&mut self, directory: &Path, events: u64, goes_on: bool) -> Option<&Reading> {
+        // Not before the command has begun, which would inherit what the first thread does to signals.
+        let mut beside = std::mem::take(&mut self.beside);
+        if goes_on && beside.get().is_none() {
+            beside = OnceCell::from(threads::yielding(SHARE, NICE));
+        }
+        let mut read = || self.read_here(directory, events).is_some();
+        let is_read = match beside.get().and_then(Option::as_ref).filter(|_| goes_on) {
+            Some(threads) => threads.install(read),
+            None => read(),
+        };
+        self.beside = beside;
+        self.reading.as_ref().filter(|_| is_read)
+    }
+
+    /// The same, by whoever calls.
+    fn read_here(&mut self, directory: &Path, events: u64) -> Option<&Reading> {
         let ends = std::fs::read_dir(directory.join("ends")).map_or(0, Iterator::count);
         let is_it = |read: &Reading| (read.events, read.ends) == (events, ends);
         if !self.reading.as_ref().is_some_and(is_it) {
@@ -143,11 +169,11 @@ impl Hang {
             let there = there.map(|it| (it.pid, it.rank)).collect();
             let found = self.follower.analyse(&run);
             let holding = spot::holding(&run, &found);
-            // Reading takes no more than half of our time, unless it is about to be certain.
+            // Reading takes no more than a quarter of our time, unless it is about to be certain.
             let is_definite = found.hang && found.kind == Kind::Deadlock;
             let pause = match is_definite {
                 true => QUIET,
-                false => begin.elapsed().clamp(QUIET, Duration::from_secs(60)),
+                false => (3 * begin.elapsed()).clamp(QUIET, Duration::from_secs(60)),
             };
             self.next = Instant::now() + pause;
             self.reading = Some(Reading {
@@ -165,11 +191,12 @@ impl Hang {
 
 impl Watcher for Hang {
     fn look(&mut self, directory: &Path, events: u64) -> Option<Duration> {
+        let goes_on = events != self.events.0;
         if !self.is_time(events) {
             return None;
         }
         let now = Instant::now();
-        let read = self.read(directory, events)?;
+        let read = self.read(directory, events, goes_on)?;
         let (mut found, there) = (read.found.clone(), read.there.clone());
         let holding = read.holding.clone();
         let is_ended = read.is_ended;

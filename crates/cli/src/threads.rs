@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use lockstep_record::{STACK, thread};
-use rayon::{ThreadBuilder, ThreadPoolBuilder};
+use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 use std::io;
 use std::sync::mpsc::{Sender, channel};
 
@@ -16,7 +16,29 @@ pub fn start() -> Result<()> {
     let wanted = std::env::var("RAYON_NUM_THREADS");
     let wanted = wanted.ok().and_then(|number| number.parse().ok());
     let wanted = wanted.filter(|number| *number > 0).unwrap_or(processors);
-    // How many there are is known before the first gets to know what it is to do.
+    let mut threads = waiting(wanted)?;
+    let pool = ThreadPoolBuilder::new().num_threads(threads.len());
+    let pool = pool.spawn_handler(|work| hand_over(&mut threads, work));
+    Ok(pool.build_global()?)
+}
+
+/// Whoever of the processors' threads yields to what else they do: one for so many of them, behind others by `nice`. None
+/// where there can be none.
+#[must_use]
+pub fn yielding(of: usize, nice: i32) -> Option<ThreadPool> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut threads = waiting(processors.div_ceil(of)).ok()?;
+    let pool = ThreadPoolBuilder::new().num_threads(threads.len());
+    let pool = pool.spawn_handler(|work| hand_over(&mut threads, work));
+    let pool = pool.start_handler(move |_| {
+        let _ = rustix::process::nice(nice);
+    });
+    pool.build().ok()
+}
+
+/// So many threads that wait for what they are to do, or fewer. How many there are is known before the first gets to
+/// know that.
+fn waiting(wanted: usize) -> Result<Vec<Sender<ThreadBuilder>>> {
     let mut threads = Vec::new();
     while threads.len() < wanted {
         match one() {
@@ -29,16 +51,15 @@ pub fn start() -> Result<()> {
             Err(_) => break,
         }
     }
-    let count = threads.len();
-    let hand_over = |work| {
-        let sent = threads
-            .pop()
-            .is_some_and(|thread| thread.send(work).is_ok());
-        let gone = || io::Error::other("a thread that was started is gone");
-        sent.then_some(()).ok_or_else(gone)
-    };
-    let pool = ThreadPoolBuilder::new().num_threads(count);
-    Ok(pool.spawn_handler(hand_over).build_global()?)
+    Ok(threads)
+}
+
+fn hand_over(threads: &mut Vec<Sender<ThreadBuilder>>, work: ThreadBuilder) -> io::Result<()> {
+    let sent = threads
+        .pop()
+        .is_some_and(|thread| thread.send(work).is_ok());
+    let gone = || io::Error::other("a thread that was started is gone");
+    sent.then_some(()).ok_or_else(gone)
 }
 
 /// A thread that waits for what it is to do.
