@@ -256,7 +256,13 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         let in_loops = groups.iter_mut().filter(|it| !it.loops.is_empty());
         for group in in_loops.take(MOST_RECOUNTED) {
             if let Some(task) = group.tasks.first().and_then(|it| observed.tasks.get(it)) {
-                recount(run, &observed.communicators, task, &mut group.loops);
+                recount(
+                    run,
+                    &observed.communicators,
+                    task,
+                    &mut group.loops,
+                    goes_on,
+                );
             }
         }
     }

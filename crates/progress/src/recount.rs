@@ -11,7 +11,7 @@
 //! Where each iteration begins with the same function, the first call of MPI of each has to be of one line and one
 //! communicator. If not, no number is said.
 //!
-//! *Costs*: one pass over the trace of a task, of [`LONGEST`] events at most. *Not for*: several calls in one line, or below functions, that differ in nothing
+//! *Costs*: one pass over the trace of a task, of [`LONGEST`] events at most ([`LONGEST_LIVE`] while the job goes on). *Not for*: several calls in one line, or below functions, that differ in nothing
 //! that is looked at.
 
 use crate::analysis::Task;
@@ -73,16 +73,20 @@ impl Checked {
 
 /// Events of a trace that is gone over: longer ones take seconds.
 const LONGEST: u64 = 20_000_000;
+/// The same while a job goes on and somebody waits for the sentence: longer ones take tenths of a second.
+const LONGEST_LIVE: u64 = 2_000_000;
 
-/// Leaves out of a task's loops, by function and first call, those whose iteration may be another one.
+/// Leaves out of a task's loops, by function and first call, those whose iteration may be another one; `goes_on`: the job does.
 pub(crate) fn recount(
     run: &Run,
     communicators: &Communicators,
     task: &Task,
     loops: &mut Vec<(String, u64)>,
+    goes_on: bool,
 ) {
+    let longest = if goes_on { LONGEST_LIVE } else { LONGEST };
     let thread = run.trace(task.trace);
-    let Some(thread) = thread.filter(|it| it.events <= LONGEST) else {
+    let Some(thread) = thread.filter(|it| it.events <= longest) else {
         return;
     };
     let ids = |name: &str| -> Vec<FunctionId> {
