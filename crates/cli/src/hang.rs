@@ -21,7 +21,7 @@ pub struct Hang {
     /// What was read of the run: a look reads what is new.
     live: Live,
     follower: Follower,
-    /// Who reads a run that goes on, once somebody has; nobody where there can be no more threads.
+    /// Who reads a run that goes on, from the first time on; nobody where there can be no more threads.
     beside: OnceCell<Option<ThreadPool>>,
     stop: bool,
     began: Instant,
@@ -134,8 +134,8 @@ impl Hang {
 
     /// What is found in the run. As long as nobody makes an event or ends, that is what was found before: a long
     /// run need not be read again to see that a deadlock holds.
-    fn read(&mut self, directory: &Path, events: u64, goes_on: bool) -> Option<&Reading> {
-        // Not before the command has begun, which would inherit what the first thread does to signals.
+    fn read(&mut self, directory: &Path, events: u64) -> Option<&Reading> {
+        let goes_on = self.events.1.elapsed() < QUIET;
         let mut beside = std::mem::take(&mut self.beside);
         if goes_on && beside.get().is_none() {
             beside = OnceCell::from(threads::yielding(SHARE, NICE));
@@ -191,12 +191,11 @@ impl Hang {
 
 impl Watcher for Hang {
     fn look(&mut self, directory: &Path, events: u64) -> Option<Duration> {
-        let goes_on = events != self.events.0;
         if !self.is_time(events) {
             return None;
         }
         let now = Instant::now();
-        let read = self.read(directory, events, goes_on)?;
+        let read = self.read(directory, events)?;
         let (mut found, there) = (read.found.clone(), read.there.clone());
         let holding = read.holding.clone();
         let is_ended = read.is_ended;

@@ -22,8 +22,7 @@ pub fn start() -> Result<()> {
     Ok(pool.build_global()?)
 }
 
-/// Whoever of the processors' threads yields to what else they do: one for so many of them, behind others by `nice`. None
-/// where there can be none.
+/// Threads that yield to whoever else is busy, by so much (`nice`): one for `of` processors. None where there can be none.
 #[must_use]
 pub fn yielding(of: usize, nice: i32) -> Option<ThreadPool> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -67,4 +66,18 @@ fn one() -> io::Result<Sender<ThreadBuilder>> {
     let (sender, receiver) = channel::<ThreadBuilder>();
     let work = move || receiver.recv().into_iter().for_each(ThreadBuilder::run);
     thread(STACK)?.spawn(work).map(|_| sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_yields_is_behind_by_so_much_and_we_are_not() {
+        let own = rustix::process::nice(0).expect("a number");
+        let threads = yielding(4, 3).expect("threads");
+        let theirs = threads.install(|| rustix::process::nice(0));
+        assert_eq!(theirs.expect("a number"), (own + 3).min(19));
+        assert_eq!(rustix::process::nice(0).expect("a number"), own);
+    }
 }
