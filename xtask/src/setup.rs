@@ -128,6 +128,7 @@ pub fn provide(needs: &[&[Need]]) -> Vec<&'static str> {
 const PYTHON: &[(&str, &[&str])] = &[
     ("perfetto", &["perfetto==0.16.0", "protobuf"]),
     ("concepts", &["concepts==0.9.2"]),
+    ("duckdb", &["duckdb==2.0.1"]),
 ];
 
 /// Installs them where they are missing; gives those that are still missing.

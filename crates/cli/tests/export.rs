@@ -1,5 +1,6 @@
 //! Exports, read back by the tools that they are for, and compared with what our own commands print.
 
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::{Recipe, Recording, Scratch, command, lockstep, record, tools};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -263,7 +264,6 @@ fn nothing_is_replaced_or_left_behind() {
     let nowhere = scratch.join("missing/file");
     expect(attempt(&["--to", "json"], &nowhere), "cannot be written");
     let file = scratch.join("new");
-    expect(attempt(&["--to", "parquet"], &file), "parquet");
     expect(
         attempt(&["--to", "json", "-t", "7.0"], &file),
         "expected a trace 7.0",
@@ -335,6 +335,75 @@ fn perfetto_decodes_every_call() {
                     (words.next() == Some(&trace)).then(|| words.next().map(str::to_owned))
                 })
                 .collect();
+            assert_eq!(found, events(&run, &trace), "{trace}");
+        }
+    }
+}
+
+/// Prints a table's rows in the order in which calls begin, a trace at a time.
+const ROWS: &str = "
+import duckdb, sys
+table = duckdb.read_parquet(sys.argv[1])
+columns = 'trace, depth, end_event is not null, begin_time, end_time, arguments, line, function'
+for row in table.order('trace, begin_event').project(columns).fetchall():
+    print(*row, sep='\\t')
+";
+
+#[test]
+fn duckdb_reads_every_call() {
+    let Some(python) = tools::python_with("duckdb") else {
+        return;
+    };
+    let scratch = Scratch::new("parquet");
+    let mut runs = recordings(&scratch);
+    // Calls that never return.
+    if tools::require(&["gcc"]) {
+        let program = Recipe::new("c/ends.c").flag("-g").build();
+        runs.push(record(
+            &scratch,
+            &[],
+            &[program.as_os_str(), "exit".as_ref()],
+        ));
+    }
+    if Mpi::OpenMpi.is_here() {
+        let _one_at_a_time = one_at_a_time();
+        runs.push(Mpi::OpenMpi.record(&scratch, "odd_even.c", 4, "--healthy"));
+    }
+    for run in runs {
+        let file = export(&run, "parquet", &[]);
+        let mut rows = command::command(&[python, "-c", ROWS]);
+        rows.env("PYTHONPATH", tools::python_packages()).arg(&file);
+        let text = command::run(&mut rows).success().stdout;
+        for trace in run.traces() {
+            let mut found = Vec::new();
+            // Whether each open call ends.
+            let mut open: Vec<bool> = Vec::new();
+            let close = |open: &mut Vec<bool>, found: &mut Vec<Option<String>>, depth| {
+                while open.len() > depth && open.pop() == Some(true) {
+                    found.push(None);
+                }
+            };
+            let rows = text.lines().map(|row| row.split('\t').collect::<Vec<_>>());
+            for row in rows.filter(|row| row[0] == trace) {
+                let [_, depth, ends, begin, end, arguments, line, function] = row[..] else {
+                    panic!("{row:?}");
+                };
+                let depth: usize = depth.parse().expect("a depth");
+                close(&mut open, &mut found, depth);
+                assert_eq!(open.len(), depth, "{row:?}");
+                open.push(ends == "True");
+                let time = |text: &str| text.parse::<u64>().ok();
+                assert!(
+                    time(end).is_none_or(|end| time(begin) <= Some(end)),
+                    "{row:?}"
+                );
+                if function == "MPI_Send" {
+                    assert!(arguments.contains(r#""dest":""#), "{row:?}");
+                    assert!(line.parse::<u32>().is_ok(), "{row:?}");
+                }
+                found.push(Some(function.to_owned()));
+            }
+            close(&mut open, &mut found, 0);
             assert_eq!(found, events(&run, &trace), "{trace}");
         }
     }

@@ -93,7 +93,7 @@ fn measure(folded: &Folded<'_>, threads: &[&Thread]) -> io::Result<Times> {
     let mut times = Times::default();
     for thread in threads {
         let mut stack: Vec<Frame> = Vec::new();
-        let rest = each_span(thread, &Clock::Recorded, |now, span| {
+        let rest = each_span(thread, &Clock::Recorded, |now, span, _| {
             match span {
                 Span::Open(id, _) => stack.push(Frame {
                     function: folded.functions.key(id),

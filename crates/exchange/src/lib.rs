@@ -10,6 +10,7 @@
 //! | speedscope | out | timelines | events |
 //! | perfetto | out | timelines, with arguments of MPI calls | events |
 //! | json | out | all events with arguments and times | events |
+//! | parquet | out | a table of all calls with arguments and times | events |
 //! | otf2 | both | timelines: enter and leave | events |
 //! | parlot | in | the original tool's files | |
 //! | uftrace | in | its data directory, with times | |
@@ -32,6 +33,7 @@ mod lines;
 mod messages;
 mod otf2;
 mod parlot;
+mod parquet;
 mod perfetto;
 mod profile;
 mod protobuf;
@@ -69,6 +71,8 @@ pub enum Target {
     Otf2,
     /// All events.
     Json,
+    /// A table of all calls.
+    Parquet,
 }
 
 /// Writes the traces `threads` of `run` into a new file (of OTF2: a directory) at `path`. What should be known about it comes back,
@@ -165,6 +169,11 @@ pub fn write(
         Target::Json => {
             let clock = clock();
             json::write(run, threads, &clock, out)?;
+            notes.push(clock.sentence());
+        }
+        Target::Parquet => {
+            let clock = clock();
+            parquet::write(run, threads, &clock, out)?;
             notes.push(clock.sentence());
         }
     }

@@ -167,7 +167,7 @@ impl<W: Write> Writer<'_, W> {
         let mut packet = Message::default();
         packet.message(field::PACKET_TRACK, &track);
         self.packet(packet)?;
-        each_span(thread, clock, |time, span| {
+        each_span(thread, clock, |time, span, _| {
             let mut event = Message::default();
             let mut interned = Message::default();
             event.number(field::EVENT_TRACK, thread_track(tid));

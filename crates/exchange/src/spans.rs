@@ -135,38 +135,32 @@ pub(crate) struct Rest {
     pub open: Vec<FunctionId>,
 }
 
-/// Gives every begin and end of a call to `each`, in order. A return without a call (a stack inherited
+/// Gives every begin and end of a call to `each`, in order, with its time and the event that it is of. A return without a call (a stack inherited
 /// by `fork`) is left out. Memory: the open calls.
 pub(crate) fn each_span(
     thread: &Thread,
     clock: &Clock,
-    mut each: impl FnMut(u64, Span<'_>) -> io::Result<()>,
+    mut each: impl FnMut(u64, Span<'_>, &Annotated) -> io::Result<()>,
 ) -> io::Result<Rest> {
     let mut stack: Vec<(FunctionId, bool)> = Vec::new();
     let mut chain = 0;
     let mut rest = Rest::default();
-    for (
-        time,
-        Annotated {
-            event, arguments, ..
-        },
-    ) in Stamped::new(thread, clock)
-    {
+    for (time, event) in Stamped::new(thread, clock) {
         rest.end = time;
-        let arguments = arguments.as_deref();
-        match event {
+        let arguments = event.arguments.as_deref();
+        match event.event {
             Event::Call(function) => {
                 stack.push((function, false));
-                each(time, Span::Open(function, arguments))?;
+                each(time, Span::Open(function, arguments), &event)?;
             }
             Event::Return => {
                 let Some((function, _)) = stack.pop() else {
                     continue;
                 };
-                each(time, Span::Close(function, arguments))?;
+                each(time, Span::Close(function, arguments), &event)?;
                 while let Some((function, _)) = stack.pop_if(|(_, handed_over)| *handed_over) {
                     chain -= 1;
-                    each(time, Span::Close(function, None))?;
+                    each(time, Span::Close(function, None), &event)?;
                 }
             }
             Event::Tail => {
@@ -176,7 +170,7 @@ pub(crate) fn each_span(
                         chain += 1;
                     }
                 } else if let Some((function, _)) = stack.pop() {
-                    each(time, Span::Close(function, None))?;
+                    each(time, Span::Close(function, None), &event)?;
                 }
             }
         }

@@ -55,7 +55,7 @@ pub(crate) fn write(
                 "{comma}\n{{\"type\":\"{kind}\",\"frame\":{number},\"at\":{time}}}"
             )
         };
-        let rest = each_span(thread, clock, |time, span| match span {
+        let rest = each_span(thread, clock, |time, span, _| match span {
             Span::Open(function, _) => event(out, 'O', function, time),
             Span::Close(function, _) => event(out, 'C', function, time),
         })?;

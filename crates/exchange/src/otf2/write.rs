@@ -38,7 +38,7 @@ pub(crate) fn write(
     for (location, thread) in threads.iter().enumerate() {
         let mut file = Chunks::new(&events.join(format!("{location}.evt")), EVENT_CHUNK, true)?;
         let mut now = None;
-        each_span(thread, clock, |time, span| {
+        each_span(thread, clock, |time, span, _| {
             let (kind, function) = match span {
                 Span::Open(function, _) => (event::ENTER, function),
                 Span::Close(function, _) => (event::LEAVE, function),

@@ -1,0 +1,330 @@
+//! A table of all calls for query engines (DuckDB, Polars, pandas): one row a call, in the order in which calls end, trace
+//! by trace. The guide's page about taking runs elsewhere has the columns.
+//!
+//! Rows are gathered into groups of [`GROUP`], which are compressed column by column and written as they fill: memory of
+//! one group and of the open calls.
+
+use crate::spans::{Clock, Span, each_span};
+use lockstep_trace::{Annotated, Argument, FunctionId, Process, Run, SourceLine, Thread};
+use parquet::basic::{Compression, Encoding, Type};
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// The columns, in the order of [`Table`]'s.
+const SCHEMA: &str = "message calls {
+    required binary trace (STRING);
+    required binary process (STRING);
+    optional int64 rank;
+    required binary function (STRING);
+    required binary image (STRING);
+    required int64 depth;
+    required int64 begin_event;
+    optional int64 end_event;
+    optional int64 parent_event;
+    required int64 begin_time;
+    optional int64 end_time;
+    optional binary arguments (STRING);
+    optional binary results (STRING);
+    optional binary file (STRING);
+    optional int64 line;
+}";
+/// Columns whose values hardly come again, and differ little from row to row.
+const COUNTING: [&str; 5] = [
+    "begin_event",
+    "end_event",
+    "parent_event",
+    "begin_time",
+    "end_time",
+];
+/// Rows of a group: what engines give to a thread of theirs at once.
+const GROUP: usize = 1 << 17;
+
+pub(crate) fn write(
+    run: &Run,
+    threads: &[&Thread],
+    clock: &Clock,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut file = File::new(clock, out)?;
+    let mut texts = Texts::new(run);
+    for process in &run.processes {
+        let own = |thread: &&&Thread| thread.name.process == process.name;
+        for thread in threads.iter().filter(own) {
+            let task = Task::new(process, thread);
+            let mut open: Vec<Call> = Vec::new();
+            each_span(thread, clock, |time, span, event| match span {
+                Span::Open(function, arguments) => {
+                    open.push(Call {
+                        function,
+                        event: event.index,
+                        time,
+                        arguments: arguments.and_then(json),
+                        line: event.line.clone(),
+                    });
+                    Ok(())
+                }
+                Span::Close(_, results) => match open.pop() {
+                    Some(call) => {
+                        let end = End {
+                            event,
+                            time,
+                            results: results.and_then(json),
+                        };
+                        file.row(&task, &mut texts, &open, call, Some(end))
+                    }
+                    None => Ok(()),
+                },
+            })?;
+            while let Some(call) = open.pop() {
+                file.row(&task, &mut texts, &open, call, None)?;
+            }
+        }
+    }
+    file.finish()
+}
+
+/// What is the same for all calls of a trace.
+struct Task {
+    trace: ByteArray,
+    process: ByteArray,
+    rank: Option<i64>,
+}
+
+impl Task {
+    fn new(process: &Process, thread: &Thread) -> Self {
+        Self {
+            trace: text(&thread.name.to_string()),
+            process: text(&process.name.to_string()),
+            rank: process.rank.map(i64::from),
+        }
+    }
+}
+
+/// A call that has begun.
+struct Call {
+    function: FunctionId,
+    event: u64,
+    time: u64,
+    arguments: Option<ByteArray>,
+    /// Which it stands in.
+    line: Option<Arc<SourceLine>>,
+}
+
+/// How it ended.
+struct End<'a> {
+    event: &'a Annotated,
+    time: u64,
+    results: Option<ByteArray>,
+}
+
+/// Texts that come again and again, shared by their rows.
+struct Texts {
+    /// Name and image of every function.
+    functions: Vec<(ByteArray, ByteArray)>,
+    files: FxHashMap<String, ByteArray>,
+}
+
+impl Texts {
+    fn new(run: &Run) -> Self {
+        let functions = run.functions.iter();
+        Self {
+            functions: functions
+                .map(|it| (text(&it.name), text(&it.image)))
+                .collect(),
+            files: FxHashMap::default(),
+        }
+    }
+
+    fn file(&mut self, name: &str) -> ByteArray {
+        if let Some(known) = self.files.get(name) {
+            return known.clone();
+        }
+        let file = text(name);
+        self.files.insert(name.to_owned(), file.clone());
+        file
+    }
+}
+
+fn text(text: &str) -> ByteArray {
+    text.as_bytes().to_vec().into()
+}
+
+/// As an object, name by name; none where there is nothing to show.
+fn json(arguments: &[Argument]) -> Option<ByteArray> {
+    let shown = arguments.iter().filter(|it| it.value.is_shown());
+    let object: serde_json::Map<String, Value> = shown
+        .map(|it| (it.name.to_owned(), it.value.to_string().into()))
+        .collect();
+    (!object.is_empty()).then(|| text(&Value::Object(object).to_string()))
+}
+
+/// One column of a group. Where the schema asks for a value, there always is one.
+enum Column {
+    Texts(Vec<Option<ByteArray>>),
+    Numbers(Vec<Option<i64>>),
+}
+
+/// A cell.
+enum Cell {
+    Text(Option<ByteArray>),
+    Number(Option<u64>),
+}
+
+/// The file, and the rows of the group that is being filled.
+struct File<'a, W> {
+    out: &'a mut W,
+    /// Bytes are handed on to `out` at the end of each group.
+    writer: SerializedFileWriter<Vec<u8>>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+impl<'a, W: Write> File<'a, W> {
+    fn new(clock: &Clock, out: &'a mut W) -> io::Result<Self> {
+        let schema = parse_message_type(SCHEMA).map_err(failed)?;
+        let unit = match clock {
+            Clock::Recorded => "nanoseconds",
+            Clock::Logical(_) => "events",
+        };
+        let facts = [
+            ("lockstep.version", env!("CARGO_PKG_VERSION")),
+            ("lockstep.clock", clock.name()),
+            ("lockstep.unit", unit),
+        ];
+        let facts = facts.map(|(key, value)| KeyValue::new(key.to_owned(), value.to_owned()));
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_key_value_metadata(Some(facts.into()));
+        let properties = COUNTING.into_iter().fold(properties, |properties, name| {
+            let column = || ColumnPath::from(name);
+            properties
+                .set_column_dictionary_enabled(column(), false)
+                .set_column_encoding(column(), Encoding::DELTA_BINARY_PACKED)
+        });
+        let columns = schema.get_fields().iter();
+        let columns = columns.map(|field| match field.get_physical_type() {
+            Type::INT64 => Column::Numbers(Vec::new()),
+            _ => Column::Texts(Vec::new()),
+        });
+        Ok(Self {
+            columns: columns.collect(),
+            writer: SerializedFileWriter::new(
+                Vec::new(),
+                Arc::new(schema),
+                Arc::new(properties.build()),
+            )
+            .map_err(failed)?,
+            out,
+            rows: 0,
+        })
+    }
+
+    /// Adds `call`, which was made from the innermost of `open`.
+    fn row(
+        &mut self,
+        task: &Task,
+        texts: &mut Texts,
+        open: &[Call],
+        call: Call,
+        end: Option<End<'_>>,
+    ) -> io::Result<()> {
+        let (name, image) = texts.functions[call.function.0 as usize].clone();
+        let line = call.line.as_deref();
+        let cells = [
+            Cell::Text(Some(task.trace.clone())),
+            Cell::Text(Some(task.process.clone())),
+            Cell::Number(task.rank.map(i64::cast_unsigned)),
+            Cell::Text(Some(name)),
+            Cell::Text(Some(image)),
+            Cell::Number(Some(open.len() as u64)),
+            Cell::Number(Some(call.event)),
+            Cell::Number(end.as_ref().map(|it| it.event.index)),
+            Cell::Number(open.last().map(|it| it.event)),
+            Cell::Number(Some(call.time)),
+            Cell::Number(end.as_ref().map(|it| it.time)),
+            Cell::Text(call.arguments),
+            Cell::Text(end.and_then(|it| it.results)),
+            Cell::Text(line.map(|it| texts.file(&it.file))),
+            Cell::Number(line.map(|it| it.line.into())),
+        ];
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            match (column, cell) {
+                (Column::Texts(column), Cell::Text(cell)) => column.push(cell),
+                (Column::Numbers(column), Cell::Number(cell)) => {
+                    column.push(cell.map(|it| i64::try_from(it).unwrap_or(i64::MAX)));
+                }
+                _ => {
+                    return Err(io::Error::other(
+                        "a cell is of another kind than its column",
+                    ));
+                }
+            }
+        }
+        self.rows += 1;
+        if self.rows == GROUP {
+            self.group()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes the rows that were gathered.
+    fn group(&mut self) -> io::Result<()> {
+        self.rows = 0;
+        let mut group = self.writer.next_row_group().map_err(failed)?;
+        for column in &mut self.columns {
+            let Some(mut writer) = group.next_column().map_err(failed)? else {
+                break;
+            };
+            // Which rows have a value: read where the schema lets some have none.
+            let levels =
+                |has: &mut dyn Iterator<Item = bool>| has.map(i16::from).collect::<Vec<_>>();
+            match column {
+                Column::Texts(cells) => {
+                    let levels = levels(&mut cells.iter().map(Option::is_some));
+                    let values: Vec<ByteArray> = cells.drain(..).flatten().collect();
+                    let column = writer.typed::<ByteArrayType>();
+                    column.write_batch(&values, Some(&levels), None)
+                }
+                Column::Numbers(cells) => {
+                    let levels = levels(&mut cells.iter().map(Option::is_some));
+                    let values: Vec<i64> = cells.drain(..).flatten().collect();
+                    let column = writer.typed::<Int64Type>();
+                    column.write_batch(&values, Some(&levels), None)
+                }
+            }
+            .map_err(failed)?;
+            writer.close().map_err(failed)?;
+        }
+        group.close().map_err(failed)?;
+        self.hand_on()
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
+        self.writer.flush()?;
+        self.out.write_all(self.writer.inner())?;
+        self.writer.inner_mut().clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        if self.rows > 0 {
+            self.group()?;
+        }
+        self.writer.finish().map_err(failed)?;
+        self.hand_on()
+    }
+}
+
+fn failed(error: ParquetError) -> io::Error {
+    io::Error::other(error)
+}
