@@ -351,6 +351,8 @@ impl Fields<'_> {
 
 struct Region {
     name: u64,
+    /// Its canonical name.
+    linkage: u64,
     description: u64,
     file: u64,
     line: u64,
@@ -431,8 +433,10 @@ impl Definitions {
                 let (number, name) = (fields.number()?, fields.number()?);
                 let (description, _) = (fields.number()?, fields.byte()?);
                 let (file, line) = (fields.number()?, fields.number()?);
+                let (_, linkage) = (fields.number()?, fields.number()?);
                 let region = Region {
                     name,
+                    linkage,
                     description,
                     file,
                     line,
@@ -513,8 +517,19 @@ impl Definitions {
         Ok(())
     }
 
+    /// The name of a region in a symbol table: its canonical name where we wrote it, or where it is a mangled one, as
+    /// other measurement systems write them; a demangled name says less, and cannot be told from one that was cut.
+    fn linkage(&self, region: &Region) -> &str {
+        let linkage = self.text(region.linkage);
+        let is_one = self.has_images || linkage.starts_with("_Z") || linkage.starts_with("_R");
+        match linkage {
+            linkage if is_one && !linkage.is_empty() => linkage,
+            _ => self.text(region.name),
+        }
+    }
+
     fn function(&self, region: &Region, run: &mut Builder) -> Result<FunctionNumber, Error> {
-        let name = self.text(region.name);
+        let name = self.linkage(region);
         let file = self.text(region.file);
         let line = u32::try_from(region.line).unwrap_or(0);
         let number = run.function(&Named {
