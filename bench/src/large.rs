@@ -8,7 +8,7 @@ use crate::measure;
 use crate::rows::Rows;
 use crate::run::{Job, empty};
 use crate::words::Words;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use lockstep_testkit::{artifacts, generate::Random};
 use lockstep_writer::{Builder, FunctionNumber};
 use std::path::Path;
@@ -40,7 +40,8 @@ const HEADS: [&str; 7] = [
 const FUNCTIONS: u64 = 200;
 /// What stands for the runs in the commands below.
 const RUNS: [&str; 2] = ["A", "B"];
-/// `seal` comes last but for what reads what it leaves; a status of 1 says that runs differ.
+/// `seal` comes last but for what reads what it leaves; a status of 1 says that runs differ, of 2 that
+/// a trace's tree would be larger than the bound.
 const COMMANDS: &[&str] = &[
     "info A",
     "stack A -t 0.2",
@@ -111,7 +112,6 @@ fn one(command: &str, directory: &Path, each: u64) -> Result<Vec<String>> {
     let mut words = vec![artifacts::lockstep().display().to_string()];
     words.extend(command.split(' ').map(word));
     let ran = Job::plain(&words).seconds(1200).run()?;
-    ensure!(ran.status != 2, "{command}: usage");
     Ok(vec![
         ran.status.to_string(),
         format!("{:.2}", ran.wall),
