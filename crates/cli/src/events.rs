@@ -59,7 +59,8 @@ pub struct Events {
 
 impl Events {
     pub fn run(self) -> Result<ExitCode> {
-        let run = run::open(&self.run)?;
+        // Arguments name communicators, which all ranks tell of.
+        let run = run::open_for(&self.run, &self.trace, |_, _| self.arguments)?;
         let thread = run::trace(&run, &self.trace)?;
         if self.json {
             output::print(|out| self.json(out, &run, thread))?;

@@ -22,6 +22,25 @@ pub fn open_unread(directory: &Path) -> Result<Run> {
     Ok(run)
 }
 
+/// [`open`] for a command about the traces that `wanted` means: other processes are not decoded, unless `needs_all` says of
+/// what was found that they tell something about it.
+pub fn open_for(
+    directory: &Path,
+    wanted: &Selection,
+    needs_all: impl FnOnce(&Run, &Thread) -> bool,
+) -> Result<Run> {
+    let run = Run::open_only(directory, std::slice::from_ref(wanted))?;
+    match trace(&run, wanted) {
+        Ok(thread) if !needs_all(&run, thread) => {
+            output::remark(&run.notes);
+            run.load()?;
+            Ok(run)
+        }
+        // Also where there is no such trace: what there is, is said.
+        _ => open(directory),
+    }
+}
+
 /// [`open`], with no process hidden where `all_processes`.
 pub fn open_with(directory: &Path, all_processes: bool) -> Result<Run> {
     let run = open(directory)?;

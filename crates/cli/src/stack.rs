@@ -32,16 +32,12 @@ pub struct Stack {
 
 impl Stack {
     pub fn run(self) -> Result<ExitCode> {
-        let run = run::open(&self.run)?;
+        let shows = |run: &Run, thread: &Thread| self.shows_arguments(run, thread);
+        let run = run::open_for(&self.run, &self.trace, shows)?;
         let thread = run::trace(&run, &self.trace)?;
         let frames = self.frames(thread)?;
         let mut arguments: Vec<Option<String>> = Vec::new();
-        // To know arguments is a pass over all events: only MPI calls have some.
-        let has_arguments = |frame: &Frame| {
-            let function = run.function(frame.function);
-            function.imported && mpi::Function::of(function.linkage.as_bytes()).is_some()
-        };
-        if self.at.is_none() && frames.iter().any(has_arguments) {
+        if self.shows_arguments(&run, thread) {
             let known = run.communicators();
             let open = known.open(thread);
             let show = |it: &Option<_>| it.as_ref().map(|it| known.show(it).to_string());
@@ -54,6 +50,13 @@ impl Stack {
             output::print(|out| self.print_text(out, &run, thread, &frames, &arguments))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// To know arguments is a pass over all events of all ranks, whose communicators they name: only MPI calls have some.
+    fn shows_arguments(&self, run: &Run, thread: &Thread) -> bool {
+        let mut open = thread.open.iter().map(|it| run.function(it.function));
+        self.at.is_none()
+            && open.any(|it| it.imported && mpi::Function::of(it.linkage.as_bytes()).is_some())
     }
 
     fn frames(&self, thread: &Thread) -> Result<Vec<Frame>> {

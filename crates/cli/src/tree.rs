@@ -34,7 +34,7 @@ pub struct Tree {
 
 impl Tree {
     pub fn run(self) -> Result<ExitCode> {
-        let run = run::open(&self.run)?;
+        let run = run::open_for(&self.run, &self.trace, |_, _| false)?;
         let thread = run::trace(&run, &self.trace)?;
         let mut forest = Forest::new();
         let functions = forest.add_functions(&run);

@@ -59,6 +59,8 @@ mod damage_tests;
 #[cfg(test)]
 mod live_tests;
 #[cfg(test)]
+mod only_tests;
+#[cfg(test)]
 mod open_tests;
 #[cfg(test)]
 mod pack_tests;

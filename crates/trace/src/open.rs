@@ -26,6 +26,7 @@ use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
 use crate::scans::scan_all;
 use crate::sealed::{Names, Sealed, SealedStream, SealedThread};
+use crate::select::Selection;
 use crate::stream::{FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
 use crate::times::{Clock, Recorded, Times};
@@ -53,9 +54,19 @@ impl Run {
         Sealable::open(directory).map(|opened| opened.run)
     }
 
+    /// The same of those processes alone that any of `wanted` means: the streams of others are not decoded, they are not in
+    /// the run, and what is wrong with them is not told. Names, numbers of functions and times are those of the whole run.
+    ///
+    /// # Errors
+    /// As [`Run::open`]. That nothing is meant is none: the run has no process then.
+    pub fn open_only(directory: &Path, wanted: &[Selection]) -> Result<Self, Error> {
+        let opened = Sealable::open_as(directory, layout::FILE, None, Some(wanted));
+        opened.map(|opened| opened.run)
+    }
+
     /// The same, of a run that was opened before.
     pub(crate) fn open_live(directory: &Path, live: &mut Live) -> Result<Self, Error> {
-        Sealable::open_as(directory, layout::FILE, Some(live)).map(|opened| opened.run)
+        Sealable::open_as(directory, layout::FILE, Some(live), None).map(|opened| opened.run)
     }
 }
 
@@ -97,15 +108,20 @@ impl Sealable {
     /// # Errors
     /// As there.
     pub fn open(directory: &Path) -> Result<Self, Error> {
-        Self::open_as(directory, layout::FILE, None)
+        Self::open_as(directory, layout::FILE, None, None)
     }
 
     /// The same with the sealed file under another name: one that is to be looked at before it counts.
     pub(crate) fn open_with(directory: &Path, sealed: &str) -> Result<Self, Error> {
-        Self::open_as(directory, sealed, None)
+        Self::open_as(directory, sealed, None, None)
     }
 
-    fn open_as(directory: &Path, sealed: &str, mut live: Option<&mut Live>) -> Result<Self, Error> {
+    fn open_as(
+        directory: &Path,
+        sealed: &str,
+        mut live: Option<&mut Live>,
+        wanted: Option<&[Selection]>,
+    ) -> Result<Self, Error> {
         let root = Folder::open(directory).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => not_a_run(directory, "nothing"),
             io::ErrorKind::NotADirectory => not_a_run(directory, "a file"),
@@ -144,6 +160,17 @@ impl Sealable {
                 Opened { follower, ..opened }
             })
             .collect();
+        let is_mpi = processes.iter().any(|process| process.named.is_mpi());
+        let mut readings = Readings::default();
+        if let Some(wanted) = wanted {
+            processes.retain(|process| {
+                let is_wanted = wanted.iter().any(|it| it.means(process.named.name));
+                if !is_wanted {
+                    process.add_readings(&mut readings);
+                }
+                is_wanted
+            });
+        }
         scan_all(&mut processes);
         for process in &mut processes {
             process.name_strays(&mut catalogue, &mut notes);
@@ -161,7 +188,6 @@ impl Sealable {
             (sealed, Arc::new(Names { rows }))
         });
 
-        let is_mpi = processes.iter().any(|process| process.named.is_mpi());
         let codec = codec
             .or_else(|| {
                 processes
@@ -179,7 +205,7 @@ impl Sealable {
             })
             .unzip();
         complete(&root)?;
-        set_clocks(&mut processes);
+        set_clocks(&mut processes, readings);
         let run = Run {
             directory: directory.to_owned(),
             codec,
@@ -228,9 +254,11 @@ fn mpi_functions(functions: &[Function]) -> FxHashMap<FunctionId, mpi::Function>
         .collect()
 }
 
-/// Gives every thread its host's clock.
-fn set_clocks(processes: &mut [Process]) {
-    let mut readings: FxHashMap<String, Vec<(u64, u64)>> = FxHashMap::default();
+/// What clocks were read at the same time, by host.
+type Readings = FxHashMap<String, Vec<(u64, u64)>>;
+
+/// Gives every thread its host's clock, which others may have read, too.
+fn set_clocks(processes: &mut [Process], mut readings: Readings) {
     let times = |process: &Process| -> Vec<Arc<Recorded>> {
         let all = process.threads.iter().filter_map(|it| it.times.as_ref());
         all.map(|times| Arc::clone(&times.recorded)).collect()
@@ -412,6 +440,16 @@ impl Opened {
             coverage,
             scans: Vec::new(),
             follower: None,
+        }
+    }
+
+    /// What its threads read of their host's clocks.
+    fn add_readings(&self, readings: &mut Readings) {
+        let loaded = &self.named.loaded;
+        let threads = loaded.file.threads.iter().map(|thread| &thread.side);
+        for side in threads.filter(|side| side.last.is_some()) {
+            let of_host = readings.entry(loaded.host.clone()).or_default();
+            of_host.extend(&side.clocks);
         }
     }
 

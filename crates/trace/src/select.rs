@@ -160,15 +160,20 @@ impl fmt::Display for Selection {
 }
 
 impl Selection {
+    /// Whether traces of a process of this name are meant.
+    pub(crate) fn means(&self, name: ProcessName) -> bool {
+        let ProcessName { job, rank, sibling } = name;
+        job == self.job && sibling == self.sibling && self.rank.contains(rank)
+    }
+
     /// Whether a trace of this name is meant.
     #[must_use]
     pub fn matches(&self, name: TraceName) -> bool {
-        let ProcessName { job, rank, sibling } = name.process;
         let thread = match name.thread {
             ThreadName::Main(number) => !self.helper && self.thread.contains(number),
             ThreadName::Helper(number) => self.helper && self.thread.contains(number),
         };
-        job == self.job && sibling == self.sibling && self.rank.contains(rank) && thread
+        self.means(name.process) && thread
     }
 }
 
