@@ -7,11 +7,11 @@
 use crate::spans::{Clock, Span, each_span};
 use lockstep_trace::{Annotated, Argument, FunctionId, Process, Run, SourceLine, Thread};
 use parquet::basic::{Compression, Encoding, Type};
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use rustc_hash::FxHashMap;
@@ -19,7 +19,7 @@ use serde_json::Value;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// The columns, in the order of [`Table`]'s.
+/// The columns, in the order of [`File::row`]'s cells.
 const SCHEMA: &str = "message calls {
     required binary trace (STRING);
     required binary process (STRING);
@@ -96,7 +96,7 @@ pub(crate) fn write(
 struct Task {
     trace: ByteArray,
     process: ByteArray,
-    rank: Option<i64>,
+    rank: Option<u64>,
 }
 
 impl Task {
@@ -104,7 +104,7 @@ impl Task {
         Self {
             trace: text(&thread.name.to_string()),
             process: text(&process.name.to_string()),
-            rank: process.rank.map(i64::from),
+            rank: process.rank.map(u64::from),
         }
     }
 }
@@ -242,7 +242,7 @@ impl<'a, W: Write> File<'a, W> {
         let cells = [
             Cell::Text(Some(task.trace.clone())),
             Cell::Text(Some(task.process.clone())),
-            Cell::Number(task.rank.map(i64::cast_unsigned)),
+            Cell::Number(task.rank),
             Cell::Text(Some(name)),
             Cell::Text(Some(image)),
             Cell::Number(Some(open.len() as u64)),
@@ -285,22 +285,9 @@ impl<'a, W: Write> File<'a, W> {
             let Some(mut writer) = group.next_column().map_err(failed)? else {
                 break;
             };
-            // Which rows have a value: read where the schema lets some have none.
-            let levels =
-                |has: &mut dyn Iterator<Item = bool>| has.map(i16::from).collect::<Vec<_>>();
             match column {
-                Column::Texts(cells) => {
-                    let levels = levels(&mut cells.iter().map(Option::is_some));
-                    let values: Vec<ByteArray> = cells.drain(..).flatten().collect();
-                    let column = writer.typed::<ByteArrayType>();
-                    column.write_batch(&values, Some(&levels), None)
-                }
-                Column::Numbers(cells) => {
-                    let levels = levels(&mut cells.iter().map(Option::is_some));
-                    let values: Vec<i64> = cells.drain(..).flatten().collect();
-                    let column = writer.typed::<Int64Type>();
-                    column.write_batch(&values, Some(&levels), None)
-                }
+                Column::Texts(cells) => put::<ByteArrayType>(&mut writer, cells),
+                Column::Numbers(cells) => put::<Int64Type>(&mut writer, cells),
             }
             .map_err(failed)?;
             writer.close().map_err(failed)?;
@@ -323,6 +310,19 @@ impl<'a, W: Write> File<'a, W> {
         self.writer.finish().map_err(failed)?;
         self.hand_on()
     }
+}
+
+/// Writes the cells of a column, and leaves none.
+fn put<T: DataType>(
+    writer: &mut SerializedColumnWriter<'_>,
+    cells: &mut Vec<Option<T::T>>,
+) -> Result<usize, ParquetError> {
+    // Which rows have a value: read where the schema lets some have none.
+    let levels: Vec<i16> = cells.iter().map(|cell| cell.is_some().into()).collect();
+    let values: Vec<T::T> = cells.drain(..).flatten().collect();
+    writer
+        .typed::<T>()
+        .write_batch(&values, Some(&levels), None)
 }
 
 fn failed(error: ParquetError) -> io::Error {
