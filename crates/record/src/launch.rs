@@ -484,14 +484,15 @@ pub fn asked() -> Option<Asked> {
 pub(crate) fn start(command: &mut Command) -> Result<Child, Error> {
     inherit_signals(command);
     let child = command.spawn().map_err(|error| {
-        let status = match error.kind() {
-            std::io::ErrorKind::NotFound => 127,
-            // No process for it, or no memory.
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::OutOfMemory => 125,
-            _ => 126,
-        };
         let program = command.get_program().display();
-        Error::new(status, format!("{program}: {}", plain(&error)))
+        let said = plain(&error);
+        match error.kind() {
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::OutOfMemory => Error::own(format!(
+                "expected to start {program}, found no process or no memory for it (ulimit -u, ulimit -v): {said}"
+            )),
+            std::io::ErrorKind::NotFound => Error::new(127, format!("{program}: {said}")),
+            _ => Error::new(126, format!("{program}: {said}")),
+        }
     })?;
     CHILD.store(child.id().cast_signed(), Ordering::Release);
     let pending = PENDING.swap(0, Ordering::AcqRel);
