@@ -31,7 +31,7 @@ const SECONDS: u64 = 60;
 const TICKS: u64 = 100;
 /// How often is looked at what a target has taken.
 const LOOK: Duration = Duration::from_millis(500);
-/// Where files are memory: targets that read directories otherwise wait for the disk four fifths of the time.
+/// Where files are memory: targets that read directories otherwise wait for the disk.
 const MEMORY: &str = "/dev/shm";
 /// How libFuzzer says what it has tried.
 const TRIED: &str = "stat::number_of_executed_units:";

@@ -59,8 +59,12 @@ pub struct Events {
 
 impl Events {
     pub fn run(self) -> Result<ExitCode> {
-        // Arguments name communicators, which all ranks tell of.
-        let run = run::open_for(&self.run, &self.trace, |_, _| self.arguments)?;
+        let run = if self.arguments {
+            // They name communicators, which all ranks tell of.
+            run::open(&self.run)?
+        } else {
+            run::open_for(&self.run, &self.trace, |_, _| false)?
+        };
         let thread = run::trace(&run, &self.trace)?;
         if self.json {
             output::print(|out| self.json(out, &run, thread))?;

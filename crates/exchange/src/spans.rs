@@ -135,8 +135,8 @@ pub(crate) struct Rest {
     pub open: Vec<FunctionId>,
 }
 
-/// Gives every begin and end of a call to `each`, in order, with its time and the event that it is of. A return without a call (a stack inherited
-/// by `fork`) is left out. Memory: the open calls.
+/// Gives every begin and end of a call to `each`, in order, with its time and the event that it is of. A return without a
+/// call (a stack inherited by `fork`) is left out. Memory: the open calls.
 pub(crate) fn each_span(
     thread: &Thread,
     clock: &Clock,

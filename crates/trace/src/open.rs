@@ -55,7 +55,8 @@ impl Run {
     }
 
     /// The same of those processes alone that any of `wanted` means: the streams of others are not decoded, they are not in
-    /// the run, and what is wrong with them is not told. Names, numbers of functions and times are those of the whole run.
+    /// the run, and what is wrong with them is not told. Names, numbers of functions (but of symbols that no plan has) and times
+    /// are those of the whole run.
     ///
     /// # Errors
     /// As [`Run::open`]. That nothing is meant is none: the run has no process then.
@@ -161,15 +162,9 @@ impl Sealable {
             })
             .collect();
         let is_mpi = processes.iter().any(|process| process.named.is_mpi());
-        let mut readings = Readings::default();
+        let clocks = clocks(&processes);
         if let Some(wanted) = wanted {
-            processes.retain(|process| {
-                let is_wanted = wanted.iter().any(|it| it.means(process.named.name));
-                if !is_wanted {
-                    process.add_readings(&mut readings);
-                }
-                is_wanted
-            });
+            processes.retain(|process| wanted.iter().any(|it| it.means(process.named.name)));
         }
         scan_all(&mut processes);
         for process in &mut processes {
@@ -205,7 +200,10 @@ impl Sealable {
             })
             .unzip();
         complete(&root)?;
-        set_clocks(&mut processes, readings);
+        let threads = processes.iter_mut().flat_map(|it| &mut it.threads);
+        for times in threads.filter_map(|thread| thread.times.as_mut()) {
+            times.clock = clocks.get(&times.recorded.host).copied().flatten();
+        }
         let run = Run {
             directory: directory.to_owned(),
             codec,
@@ -254,27 +252,19 @@ fn mpi_functions(functions: &[Function]) -> FxHashMap<FunctionId, mpi::Function>
         .collect()
 }
 
-/// What clocks were read at the same time, by host.
-type Readings = FxHashMap<String, Vec<(u64, u64)>>;
-
-/// Gives every thread its host's clock, which others may have read, too.
-fn set_clocks(processes: &mut [Process], mut readings: Readings) {
-    let times = |process: &Process| -> Vec<Arc<Recorded>> {
-        let all = process.threads.iter().filter_map(|it| it.times.as_ref());
-        all.map(|times| Arc::clone(&times.recorded)).collect()
-    };
-    for recorded in processes.iter().flat_map(times) {
-        let of_host = readings.entry(recorded.host.clone()).or_default();
-        of_host.extend(&recorded.clocks);
+/// Each host's clock, by what all threads read there.
+fn clocks(processes: &[Opened]) -> FxHashMap<String, Option<Clock>> {
+    let mut readings: FxHashMap<&str, Vec<(u64, u64)>> = FxHashMap::default();
+    for Loaded { host, file, .. } in processes.iter().map(Opened::loaded) {
+        let threads = file.threads.iter().map(|thread| &thread.side);
+        for side in threads.filter(|side| side.last.is_some()) {
+            readings.entry(host).or_default().extend(&side.clocks);
+        }
     }
-    let clocks: FxHashMap<String, Option<Clock>> = readings
-        .into_iter()
-        .map(|(host, readings)| (host, Clock::new(readings)))
-        .collect();
-    let threads = processes.iter_mut().flat_map(|it| &mut it.threads);
-    for times in threads.filter_map(|thread| thread.times.as_mut()) {
-        times.clock = clocks.get(&times.recorded.host).copied().flatten();
-    }
+    let clocks = readings.into_iter();
+    clocks
+        .map(|(host, readings)| (host.to_owned(), Clock::new(readings)))
+        .collect()
 }
 
 fn not_a_run(path: &Path, found: &str) -> Error {
@@ -440,16 +430,6 @@ impl Opened {
             coverage,
             scans: Vec::new(),
             follower: None,
-        }
-    }
-
-    /// What its threads read of their host's clocks.
-    fn add_readings(&self, readings: &mut Readings) {
-        let loaded = &self.named.loaded;
-        let threads = loaded.file.threads.iter().map(|thread| &thread.side);
-        for side in threads.filter(|side| side.last.is_some()) {
-            let of_host = readings.entry(loaded.host.clone()).or_default();
-            of_host.extend(&side.clocks);
         }
     }
 

@@ -522,9 +522,10 @@ impl Definitions {
     fn linkage(&self, region: &Region) -> &str {
         let linkage = self.text(region.linkage);
         let is_one = self.has_images || linkage.starts_with("_Z") || linkage.starts_with("_R");
-        match linkage {
-            linkage if is_one && !linkage.is_empty() => linkage,
-            _ => self.text(region.name),
+        if is_one && !linkage.is_empty() {
+            linkage
+        } else {
+            self.text(region.name)
         }
     }
 
