@@ -5,8 +5,8 @@
 //!
 //! * A *deadlock* is definite: the same tasks are stuck in two looks, and none of them made an event
 //!   between these. It takes no patience.
-//! * Whoever holds the others up is *slow* if it stays where it is through the patience: at one place,
-//!   in one iteration of its loops but for the innermost. It is a *livelock* if it went on making
+//! * Whoever holds the others up is *slow* if it stays where it is through the patience, and they wait for it as long: at one
+//!   place, in one iteration of its loops but for the innermost. It is a *livelock* if it went on making
 //!   events all that time: round and round in that innermost loop.
 //!   Of who makes events, so much is known only where it was looked at [`OFTEN`]: between two looks far apart it may have been
 //!   elsewhere.
@@ -70,6 +70,9 @@ struct Last {
 struct Still {
     place: String,
     since: Duration,
+    /// Since when it holds others up. One that waited with them all the while is not who held them up, when the one that
+    /// they waited for has come and others are the first to go on.
+    holds: Option<Duration>,
     events: u64,
     /// The look at which it was last seen to have made events, while still.
     moved: Option<Duration>,
@@ -129,8 +132,9 @@ impl Watch {
     /// Takes in where every task stands.
     fn stand(&mut self, found: &Progress, now: Duration) {
         let mut still = BTreeMap::new();
-        for group in &found.groups {
+        for (number, group) in found.groups.iter().enumerate() {
             let place = outer_place(group);
+            let holds = (found.hang && found.least.contains(&number)).then_some(now);
             for task in &group.tasks {
                 // Who asks anew, and not again, came on.
                 let polls = found.tasks.get(task).and_then(|it| it.polls.as_ref());
@@ -141,6 +145,7 @@ impl Watch {
                 let events = found.tasks.get(task).map_or(0, |it| it.events);
                 let next = match self.still.remove(task) {
                     Some(before) if before.place == place => Still {
+                        holds: holds.and(before.holds).or(holds),
                         moved: match before.events == events {
                             true => before.moved,
                             false => Some(now),
@@ -152,6 +157,7 @@ impl Watch {
                     _ => Still {
                         place,
                         since: now,
+                        holds,
                         events,
                         moved: None,
                         looks: 1,
@@ -212,7 +218,8 @@ impl Watch {
         let mut kind = found.kind;
         let is_long = self.is_long(now);
         for still in holding {
-            if now.saturating_sub(still.since) < self.patience {
+            let since = still.holds.unwrap_or(now).max(still.since);
+            if now.saturating_sub(since) < self.patience {
                 if !is_long {
                     return Standing::No;
                 }

@@ -131,6 +131,26 @@ fn who_stands_still_through_the_patience_is_slow() {
     assert_eq!(last(still(&[1, 11])), Standing::Hangs(Kind::Slow));
 }
 
+/// Rank 1 came, and went on before rank 0 did, which got no processor yet.
+#[test]
+fn who_waited_with_the_others_does_not_hold_them_up_at_once() {
+    let came = || {
+        let mut found = held_up(3, 71);
+        found.groups[1].activity = Activity::Communication;
+        found.groups[1].stack = [place("main"), place("MPI_Finalize")].into();
+        found.least = vec![0];
+        found
+    };
+    let looks = |seconds: &[u64]| {
+        let before = [1, 9].map(|it| (it, held_up(3, 70)));
+        let after = seconds.iter().map(|it| (*it, came()));
+        last(before.into_iter().chain(after).collect())
+    };
+    assert_eq!(looks(&[12]), Standing::No);
+    assert_eq!(looks(&[12, 13, 21]), Standing::No);
+    assert_eq!(looks(&[12, 13, 22]), Standing::Hangs(Kind::Slow));
+}
+
 #[test]
 fn who_goes_round_and_round_is_a_livelock() {
     let looks = (1..=11).map(|it| (it, held_up(it * 100, 70 + it * 200)));

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 /// So often a thread is looked at, with so much time between two looks.
 const LOOKS: usize = 9;
 const BETWEEN: Duration = Duration::from_millis(3);
-/// A thread that does not stop by then is in the kernel.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// A thread that does not stop by then is in the kernel: where others want the processor, too, it may be long until it gets one.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Files and lines in which a running thread of process `pid` was found, each as often as it was: thread `tid`, or any.
 #[must_use]
