@@ -105,7 +105,7 @@ pub fn run_targets(words: &[String]) -> Result<ExitCode> {
         let mut command = Command::new(&program);
         command
             .env("LOCKSTEP_FUZZ", name)
-            .args(["-rss_limit_mb=2048", "-timeout=10", "-max_len=65536"])
+            .args(["-rss_limit_mb=2048", "-timeout=60", "-max_len=65536"])
             .args(["-print_final_stats=1", "-verbosity=0"]);
         if Path::new(MEMORY).is_dir() {
             command.env("TMPDIR", MEMORY);

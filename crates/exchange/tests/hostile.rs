@@ -95,6 +95,17 @@ fn a_small_file_that_would_be_many_events_is_stopped() {
     assert_eq!(fuzz::parlot(&files).unwrap(), None);
 }
 
+/// Found by fuzzing: a clock that is at its end.
+#[test]
+fn the_last_times_of_a_clock_are_taken() {
+    let steps = [Step::Call(1), Step::Return];
+    let mut files = uftrace_files(&steps);
+    for (record, time) in files[4].chunks_exact_mut(16).zip([u64::MAX - 1, u64::MAX]) {
+        record[..8].copy_from_slice(&time.to_le_bytes());
+    }
+    assert_eq!(fuzz::uftrace(&joined(&files)).unwrap(), Some(2));
+}
+
 #[test]
 fn json_that_is_deep_or_long_is_refused() {
     for (open, text) in [("[", "[".repeat(1 << 20)), ("{", "{\"a\":".repeat(1 << 18))] {

@@ -67,6 +67,9 @@ const CODEC: Kind = Kind::Lockstep;
 const MOST_PROCESSES: usize = 1 << 17;
 /// Threads of a run.
 const MOST_THREADS: usize = 1 << 18;
+/// The last epoch, in nanoseconds: a century and more is left of the clock behind it.
+const LATEST: u64 = u64::MAX / 4;
+
 /// A function of the run that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionNumber(u32);
@@ -156,8 +159,9 @@ impl Builder {
     }
 
     /// Times are told in nanoseconds from here on; earlier ones count as this one.
+    /// An epoch that no clock reaches is damage: it counts as the last one.
     pub fn set_epoch(&mut self, nanoseconds: u64) {
-        self.epoch = nanoseconds;
+        self.epoch = nanoseconds.min(LATEST);
     }
 
     /// The function of this name in the image of this path.

@@ -541,7 +541,7 @@ mod tests {
 
     #[test]
     fn a_file_of_few_bytes_is_refused_or_taken_in_pieces() {
-        let [many, alike] = fuzz::hostile().try_into().unwrap();
+        let [many, alike] = fuzz::hostile(10_000, 300);
         assert!(many.len() < 10_000 && alike.len() < 1_000);
         let last = |bytes| opened(bytes).processes().unwrap().last().unwrap();
         let text = last(many).map(|it| it.made).unwrap_err();

@@ -6,10 +6,9 @@ use super::seal::{assemble, none};
 use lockstep_format::process::kind;
 use lockstep_format::sealed::{Header, form};
 
-/// Files that hold, checks and all: a process of ten thousand chunks of half a megabyte, and processes by the
-/// hundred that are alike.
+/// Files that hold, checks and all: a process of so many chunks of half a megabyte, and so many processes that are alike.
 #[must_use]
-pub fn hostile() -> Vec<Vec<u8>> {
+pub fn hostile(chunks: u64, processes: u64) -> [Vec<u8>; 2] {
     const USED: u64 = 1 << 19;
     let of = |record: Vec<u8>, processes: u64| {
         let mut threads = Bytes::default();
@@ -21,9 +20,9 @@ pub fn hostile() -> Vec<Vec<u8>> {
         }
         file(&threads)
     };
-    vec![
-        of(record(10_000, &[], USED), 1),
-        of(record(2, &[], USED), 300),
+    [
+        of(record(chunks, &[], USED), 1),
+        of(record(2, &[], USED), processes),
     ]
 }
 
