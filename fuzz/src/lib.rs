@@ -5,6 +5,7 @@
 //! their first pages say (`cargo xtask fuzz` sets a bound), or give what cannot be. Checks are put right first, so that
 //! what they protect is read, too.
 
+mod answers;
 mod directory;
 mod seeds;
 
@@ -39,7 +40,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     reader("codecs", codecs, seeds::streams),
     reader("side", side_stream, seeds::arguments),
     reader("plan", plan, seeds::plans),
@@ -59,6 +60,7 @@ pub const TARGETS: [Target; 19] = [
     reader("uftrace", uftrace, seeds::uftrace),
     reader("chrome", chrome, seeds::chrome),
     reader("otf2", otf2, seeds::otf2),
+    reader("answers", answers::answers, seeds::asked),
 ];
 
 const fn reader(name: &'static str, body: fn(&[u8]), seeds: fn() -> Vec<Vec<u8>>) -> Target {
@@ -167,6 +169,13 @@ fn plan(input: &[u8]) {
 
 /// A process file, in a run of its own.
 fn process(input: &[u8]) {
+    let directory = Directory::new("seed");
+    directory.write(&format!("processes/host-1-1-0{SUFFIX}"), &checked(input));
+    read(&directory);
+}
+
+/// A process file whose checks are right.
+fn checked(input: &[u8]) -> Vec<u8> {
     let mut bytes = input.to_vec();
     seal(&mut bytes, ..header::CHECK, header::CHECK);
     for at in (PAGE as usize..bytes.len()).step_by(PAGE as usize) {
@@ -177,9 +186,7 @@ fn process(input: &[u8]) {
             }
         }
     }
-    let directory = Directory::new("seed");
-    directory.write(&format!("processes/host-1-1-0{SUFFIX}"), &bytes);
-    read(&directory);
+    bytes
 }
 
 /// Process files in a pack, and the same as a pack of ends.
@@ -305,7 +312,8 @@ fn execution(input: &[u8]) {
 
 /// What lies beside the process file of a run, one file after the other; those that are not told are as they should be.
 fn run_files(input: &[u8]) {
-    static FILES: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(seeds::files_of_a_run);
+    static FILES: LazyLock<Vec<(String, Vec<u8>)>> =
+        LazyLock::new(|| seeds::files_of(seeds::run(2)));
     let directory = Directory::new("lockstep");
     let mut rest = Some(input);
     for (index, (path, content)) in FILES.iter().enumerate() {

@@ -109,7 +109,7 @@ pub(crate) fn plans() -> Vec<Vec<u8>> {
 }
 
 /// A run of so many threads in a directory of its own.
-fn run(threads: u32) -> Option<Directory> {
+pub(crate) fn run(threads: u32) -> Option<Directory> {
     let directory = Directory::empty();
     let mut builder = Builder::new(directory.path()).ok()?;
     let names = ["main", "step", "MPI_Send", "MPI_Recv"];
@@ -152,9 +152,57 @@ pub(crate) fn processes() -> Vec<Vec<u8>> {
         .collect()
 }
 
+/// A run of a rank that exchanges messages with itself: what it gave and was given back, and when.
+pub(crate) fn talking() -> Option<Directory> {
+    const WORLD: i64 = 0x4400_0000;
+    const INT: i64 = 0x4c00_0405;
+    const CALLS: [(&str, &[i64], &[i64]); 7] = [
+        ("MPI_Init", &[], &[]),
+        ("MPI_Comm_rank", &[WORLD], &[0]),
+        ("MPI_Isend", &[64, 1, INT, 0, 3, WORLD], &[9]),
+        ("MPI_Recv", &[128, 1, INT, 0, 3, WORLD], &[0, 3, 4]),
+        ("MPI_Wait", &[9], &[]),
+        ("MPI_Barrier", &[WORLD], &[]),
+        ("MPI_Allreduce", &[64, 128, 1, INT, 0x5800_0003, WORLD], &[]),
+    ];
+    let directory = Directory::empty();
+    let mut builder = Builder::new(directory.path()).ok()?;
+    let process = builder.process(ProcessFacts {
+        rank: Some(0),
+        ..ProcessFacts::default()
+    });
+    let process = process.ok()?;
+    builder.begin(process, 1).ok()?;
+    for (at, (name, given, back)) in (1u64..).zip(CALLS.iter().cycle().take(40)) {
+        let function = builder.function(&Named {
+            image: "/app",
+            name,
+            imported: true,
+            source: Some(("app.c", 7)),
+        });
+        let function = function.ok()?;
+        builder.call(function, Some(at * 1000)).ok()?;
+        let values: Vec<i64> = [&[0x1000 + at as i64 % 7], *given].concat();
+        builder.arguments(function, false, &values).ok()?;
+        if !back.is_empty() {
+            builder.arguments(function, true, back).ok()?;
+        }
+        builder.ret(Some(at * 1000 + 500)).ok()?;
+    }
+    builder.end().ok()?;
+    builder.finish(&serde_json::json!({})).ok()?;
+    Some(directory)
+}
+
+/// The process file of that run.
+pub(crate) fn asked() -> Vec<Vec<u8>> {
+    let files = files_of(talking()).into_iter().take(1);
+    files.map(|it| it.1).collect()
+}
+
 /// The files of a run, by their paths below it; its process file first.
-pub(crate) fn files_of_a_run() -> Vec<(String, Vec<u8>)> {
-    let Some(run) = run(2) else { return Vec::new() };
+pub(crate) fn files_of(run: Option<Directory>) -> Vec<(String, Vec<u8>)> {
+    let Some(run) = run else { return Vec::new() };
     let process = fs::read_dir(run.path().join("processes"));
     let process = process.into_iter().flatten().flatten().next();
     let Some(process) = process.and_then(|it| it.file_name().into_string().ok()) else {
@@ -183,7 +231,7 @@ pub(crate) fn files_of_a_run() -> Vec<(String, Vec<u8>)> {
 
 /// What lies beside the process file, as one text.
 pub(crate) fn beside_processes() -> Vec<Vec<u8>> {
-    let files = files_of_a_run().into_iter().skip(1);
+    let files = files_of(run(2)).into_iter().skip(1);
     let contents: Vec<Vec<u8>> = files.map(|it| it.1).collect();
     vec![contents.join(DIVIDER)]
 }

@@ -68,6 +68,16 @@ proptest! {
     }
 }
 
+/// Also where a thread's control block is.
+#[test]
+fn a_file_that_is_cut_off_is_answered_and_sealed_alike() {
+    for seed in crate::seeds::asked() {
+        for length in (0..seed.len()).step_by(211) {
+            crate::answers::answers(&seed[..length]);
+        }
+    }
+}
+
 #[test]
 fn seeds_are_accepted() {
     for target in TARGETS {
@@ -100,6 +110,7 @@ fn seeds_are_accepted() {
         "chrome",
         "otf2",
         "progress",
+        "answers",
     ];
     for name in needed.iter().chain(
         programs

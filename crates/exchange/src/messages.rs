@@ -386,7 +386,7 @@ impl Clock {
 
     /// The event `at` is later than `time`.
     fn after(&mut self, at: u64, time: u64) {
-        let behind = (time + 1).saturating_sub(self.time(at));
+        let behind = time.saturating_add(1).saturating_sub(self.time(at));
         if behind > 0 {
             self.shift += behind;
             self.shifts.push((at, self.shift));

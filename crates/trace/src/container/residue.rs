@@ -60,6 +60,10 @@ pub(crate) fn residue(bytes: &[u8], file: &ProcessFile, told: &BTreeSet<u32>) ->
             continue;
         }
         let mut payload = bytes.get(found.payload.clone()).unwrap_or(&[]).to_vec();
+        // Cut off within its control block, it is no thread, and made whole by zeros it would be one.
+        if found.kind == kind::THREAD && payload.len() < thread::DATA - chunk::SIZE {
+            continue;
+        }
         if found.kind == kind::THREAD && is_told {
             forget_events(&mut payload);
         }
