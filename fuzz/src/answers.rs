@@ -17,7 +17,7 @@ const FILES: [lockstep_exchange::Target; 7] = [
     Callgrind, Collapsed, Dot, Json, Parquet, Perfetto, Speedscope,
 ];
 
-/// Exports it in every format, says who is behind, and seals it: then it has the events that it had.
+/// Exports it in every format, says who is behind, and seals it: then it has the events that it had, and the same is behind.
 ///
 /// # Panics
 /// Where one of these cannot be done.
@@ -61,4 +61,5 @@ pub(crate) fn answers(input: &[u8]) {
     let run = Run::open(directory.path()).expect("a run that was sealed can be opened");
     let after: Vec<Vec<Event>> = run.traces().map(|it| it.events().collect()).collect();
     assert_eq!(before, after);
+    assert_eq!(found.verdict, lockstep_progress::analyse(&run).verdict);
 }
