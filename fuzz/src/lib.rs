@@ -239,9 +239,16 @@ fn read(directory: &Directory) {
     let Ok(run) = Run::open(directory.path()) else {
         return;
     };
+    if run.load().is_err() {
+        return;
+    }
     for thread in run.traces() {
-        let calls = thread.events().take(MOST).count();
-        assert!(calls as u64 <= thread.events, "{}", thread.name);
+        let most = thread.events.min(MOST as u64);
+        let found = thread.events().take(MOST).count();
+        assert!(found as u64 <= most, "{}", thread.name);
+        let behind = thread.events_from(most / 2).take(MOST).count();
+        assert!(behind as u64 <= thread.events - most / 2, "{}", thread.name);
+        let _ = thread.stack_at(most / 2);
     }
 }
 

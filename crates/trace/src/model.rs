@@ -333,18 +333,25 @@ impl Run {
     /// # Errors
     /// Where they cannot be read.
     pub fn load(&self) -> Result<(), Error> {
-        let mut threads = self.processes.iter().flat_map(|process| &process.threads);
-        let sealed = threads.find_map(|thread| match &thread.stream {
-            Stream::Sealed(stream) => Some(&stream.sealed),
-            _ => None,
-        });
-        match sealed.map(|sealed| (sealed, sealed.tree())) {
-            Some((sealed, Err(text))) => Err(Error::Sealed {
-                path: sealed.path.clone(),
-                text: text.to_owned(),
-            }),
-            _ => Ok(()),
+        let threads = self.processes.iter().flat_map(|process| &process.threads);
+        for thread in threads {
+            let Stream::Sealed(stream) = &thread.stream else {
+                continue;
+            };
+            let refused = |text: String| Error::Sealed {
+                path: stream.sealed.path.clone(),
+                text,
+            };
+            let tree = stream.sealed.tree().map_err(|it| refused(it.to_owned()))?;
+            let events = stream.events(tree);
+            if events != thread.events {
+                let (name, expected) = (thread.name, thread.events);
+                return Err(refused(format!(
+                    "trace {name}: expected {expected} events, found a tree of {events}"
+                )));
+            }
         }
+        Ok(())
     }
 
     /// The traces that commands look at: of MPI processes only where there are any, else of all.

@@ -41,6 +41,12 @@ impl SealedStream {
         Some(Walk::new(tree, &self.names, self.root, &self.strays))
     }
 
+    /// How many events there are, by its tree.
+    pub fn events(&self, tree: &Tree) -> u64 {
+        tree.events(self.root)
+            .saturating_add(self.strays.len() as u64)
+    }
+
     /// The open calls right after event `index`.
     pub fn stack_at(&self, index: u64) -> Option<Frames> {
         let mut walk = self.walk()?;
