@@ -79,6 +79,21 @@ fn a_file_that_is_cut_off_is_answered_and_sealed_alike() {
 }
 
 #[test]
+fn a_trace_with_another_number_of_events_than_its_tree_is_refused() {
+    let file = crate::seeds::sealed().pop().unwrap();
+    let directory = crate::Directory::new("lockstep");
+    directory.write(lockstep_format::sealed::FILE, &file);
+    let mut run = lockstep_trace::Run::open(directory.path()).unwrap();
+    run.load().unwrap();
+    let events = run.processes[0].threads[1].events;
+    run.processes[0].threads[1].events += 1;
+    let told = run.load().unwrap_err().to_string();
+    let (more, tree) = (events + 1, events);
+    let expected = format!("trace 0.1: expected {more} events, found a tree of {tree}");
+    assert!(told.contains(&expected), "{told}");
+}
+
+#[test]
 fn seeds_are_accepted() {
     for target in TARGETS {
         for seed in (target.seeds)() {
