@@ -105,6 +105,7 @@ pub fn run_targets(words: &[String]) -> Result<ExitCode> {
         let mut command = Command::new(&program);
         command
             .env("LOCKSTEP_FUZZ", name)
+            // By the clock: an input that waits for the processor behind a build is no hang.
             .args(["-rss_limit_mb=2048", "-timeout=60", "-max_len=65536"])
             .args(["-print_final_stats=1", "-verbosity=0"]);
         if Path::new(MEMORY).is_dir() {

@@ -331,7 +331,7 @@ impl Run {
     /// finds none where this fails.
     ///
     /// # Errors
-    /// Where they cannot be read.
+    /// Where they cannot be read, or one has another number of events than its trace.
     pub fn load(&self) -> Result<(), Error> {
         let threads = self.processes.iter().flat_map(|process| &process.threads);
         for thread in threads {
