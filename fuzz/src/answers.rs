@@ -33,7 +33,10 @@ pub(crate) fn answers(input: &[u8]) {
         return;
     };
     let threads: Vec<&Thread> = run.traces().collect();
-    let events = threads.iter().map(|it| it.events).sum::<u64>();
+    let events = threads
+        .iter()
+        .map(|it| it.events)
+        .fold(0, u64::saturating_add);
     if events > MOST as u64 {
         return;
     }

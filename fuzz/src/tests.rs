@@ -78,6 +78,23 @@ fn a_file_that_is_cut_off_is_answered_and_sealed_alike() {
     }
 }
 
+/// Otherwise nothing of what becomes of arguments would be asked for.
+#[test]
+fn the_run_that_is_asked_tells_arguments_and_times() {
+    let run = crate::seeds::talking().unwrap();
+    let run = lockstep_trace::Run::open(run.path()).unwrap();
+    assert!(run.is_mpi && run.notes.is_empty(), "{:?}", run.notes);
+    let [thread] = run.traces().collect::<Vec<_>>()[..] else {
+        panic!("one thread");
+    };
+    assert_eq!(thread.events, 80);
+    // What 40 calls were given, and what 18 of them gave back.
+    assert_eq!(run.communicators().calls(thread).count(), 40 + 18);
+    assert!(thread.times.is_some());
+    let found = lockstep_progress::analyse(&run);
+    assert!(!found.hang, "{}", found.verdict);
+}
+
 #[test]
 fn a_trace_with_another_number_of_events_than_its_tree_is_refused() {
     let file = crate::seeds::sealed().pop().unwrap();

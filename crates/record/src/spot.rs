@@ -3,7 +3,7 @@
 //!
 //! *Guarantees*: a thread that waits in the kernel is left alone (a system call might come back early); one that runs stops for
 //! a moment at each look and goes on as before. Its parent hears nothing of that. Where it may not be looked at (Yama, another
-//! user, a debugger that is attached), nothing is found. *Costs*: [`LOOKS`] looks, [`BETWEEN`] between two of them, and the debug information of the images that it is in
+//! user, a debugger that is attached), nothing is found. *Costs*: [`LOOKS`] looks, [`BETWEEN`] between two of them, [`PATIENCE`] at most, and the debug information of the images that it is in
 //! is read. *Not for*: code without source lines, or of other hosts.
 
 use crate::lines::MOST;
@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 /// So often a thread is looked at, with so much time between two looks.
 const LOOKS: usize = 9;
 const BETWEEN: Duration = Duration::from_millis(3);
-/// A thread that does not stop by then is in the kernel: where others want the processor, too, it may be long until it gets one.
+/// All looks together take no longer. A thread that does not stop by then is in the kernel: where others want the processor, too,
+/// it may be long until it gets one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Files and lines in which a running thread of process `pid` was found, each as often as it was: thread `tid`, or any.
@@ -35,14 +36,18 @@ pub fn spots(pid: u32, tid: Option<u32>) -> Vec<(String, u32)> {
 /// The program counters of a running thread.
 fn counters(pid: u32, tid: Option<u32>) -> Vec<u64> {
     let mut found = Vec::new();
+    let begin = Instant::now();
     for look in 0..LOOKS {
         if look > 0 {
             std::thread::sleep(BETWEEN);
         }
+        if begin.elapsed() >= PATIENCE {
+            break;
+        }
         let Some(thread) = running(pid, tid) else {
             continue;
         };
-        match counter(thread) {
+        match counter(thread, begin) {
             Ok(Some(counter)) => found.push(counter),
             Ok(None) => {}
             // It may not be traced, or does not stop.
@@ -67,12 +72,11 @@ fn running(pid: u32, tid: Option<u32>) -> Option<i32> {
     })
 }
 
-/// Stops a thread, reads where it is, and lets it go on.
-fn counter(thread: i32) -> nix::Result<Option<u64>> {
+/// Stops a thread, reads where it is, and lets it go on; the looks began at `begin`.
+fn counter(thread: i32, begin: Instant) -> nix::Result<Option<u64>> {
     let thread = Pid::from_raw(thread);
     ptrace::seize(thread, ptrace::Options::empty())?;
     ptrace::interrupt(thread)?;
-    let begin = Instant::now();
     loop {
         let flags = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG;
         match waitpid(thread, Some(flags))? {
