@@ -163,7 +163,7 @@ fn only_runs_are_replaced_and_only_when_the_new_one_is_whole() {
     );
     let (status, text) = attempt(&bad, &run.0, true);
     assert_eq!(status, 2);
-    assert!(text.contains("bad.json, line 1: expected"), "{text}");
+    assert!(text.contains("bad.json, byte 2: expected"), "{text}");
     assert_eq!(run.events("0.0"), ["call f"]);
     assert_eq!(attempt(&good, &run.0, true).0, 0);
     assert_eq!(run.events("0.0"), ["call f"]);

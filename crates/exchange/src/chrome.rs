@@ -60,11 +60,12 @@ fn collect(path: &Path, text: impl Read) -> Result<Collected, Error> {
         budget: Rc::clone(&budget),
         ..Collected::default()
     };
-    let bounded = Bounded {
+    let mut bounded = Bounded {
         inner: text,
         left: budget,
+        taken: 0,
     };
-    let mut json = serde_json::Deserializer::from_reader(bounded);
+    let mut json = serde_json::Deserializer::from_reader(&mut bounded);
     let parsed = json
         .deserialize_any(Top(&mut collected))
         .and_then(|()| json.end());
@@ -73,9 +74,15 @@ fn collect(path: &Path, text: impl Read) -> Result<Collected, Error> {
         // The closing bracket of an array may be missing, so that a program that crashed leaves a trace.
         Err(error) if error.is_eof() && collected.is_between => collected.cut_off = true,
         Err(error) => {
-            let place = Place::Line(error.line() as u64);
+            // The byte that was taken last, of the text as it was before it was packed.
+            let last = u64::from(!error.is_eof());
+            let place = Place::Byte(bounded.taken.saturating_sub(last));
             if let Some(expected) = collected.refused.take() {
                 return Err(Error::wrong(path, place, expected, "more"));
+            }
+            if error.is_io() && bounded.left.get() == 0 {
+                let expected = format!("events of at most {MOST_EVENT} bytes");
+                return Err(Error::wrong(path, place, expected, "a longer one"));
             }
             if error.is_io() {
                 return Err(Error::read(path, error.into()));
@@ -96,15 +103,14 @@ fn collect(path: &Path, text: impl Read) -> Result<Collected, Error> {
 struct Bounded<R> {
     inner: R,
     left: Rc<Cell<u64>>,
+    /// Bytes, so far.
+    taken: u64,
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left.get() == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("expected events of at most {MOST_EVENT} bytes, found a longer one"),
-            ));
+            return Err(io::ErrorKind::InvalidData.into());
         }
         // The parser asks for single bytes.
         let room = buffer
@@ -112,6 +118,7 @@ impl<R: Read> Read for Bounded<R> {
             .min(usize::try_from(self.left.get()).unwrap_or(usize::MAX));
         let read = self.inner.read(&mut buffer[..room])?;
         self.left.set(self.left.get() - read as u64);
+        self.taken += read as u64;
         Ok(read)
     }
 }

@@ -11,8 +11,13 @@ pub enum Place {
     Whole,
     /// Byte, from 0.
     Byte(u64),
-    /// Line, from 1.
-    Line(u64),
+    /// Line, from 1, and the byte that it begins with.
+    Line {
+        /// Which one.
+        number: u64,
+        /// Where it begins, from 0.
+        byte: u64,
+    },
 }
 
 impl fmt::Display for Place {
@@ -20,7 +25,7 @@ impl fmt::Display for Place {
         match self {
             Self::Whole => Ok(()),
             Self::Byte(at) => write!(f, ", byte {at}"),
-            Self::Line(line) => write!(f, ", line {line}"),
+            Self::Line { number, byte } => write!(f, ", line {number} (byte {byte})"),
         }
     }
 }

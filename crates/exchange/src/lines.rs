@@ -12,8 +12,10 @@ const LONGEST: u64 = 1 << 16;
 pub(crate) struct Lines<'a> {
     path: &'a Path,
     reader: BufReader<File>,
-    /// The line that was given last, from 1.
-    pub number: u64,
+    /// The line that was asked for last, from 1; where it begins, and where it ends.
+    number: u64,
+    begin: u64,
+    end: u64,
 }
 
 impl<'a> Lines<'a> {
@@ -23,15 +25,16 @@ impl<'a> Lines<'a> {
             path,
             reader: BufReader::new(file),
             number: 0,
+            begin: 0,
+            end: 0,
         })
     }
 
     /// Begins behind the first `bytes` bytes, which are no lines.
     pub fn skip(&mut self, bytes: u64) -> Result<(), Error> {
         let moved = self.reader.seek(SeekFrom::Start(bytes));
-        moved
-            .map(|_| ())
-            .map_err(|error| Error::read(self.path, error))
+        self.end = moved.map_err(|error| Error::read(self.path, error))?;
+        Ok(())
     }
 
     /// The next line; bytes that are no UTF-8 are replaced.
@@ -39,21 +42,32 @@ impl<'a> Lines<'a> {
         let mut line = Vec::new();
         let read = (&mut self.reader)
             .take(LONGEST)
-            .read_until(b'\n', &mut line);
-        if read.map_err(|error| Error::read(self.path, error))? == 0 {
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Error::read(self.path, error))?;
+        self.number += 1;
+        self.begin = self.end;
+        self.end += read as u64;
+        if read == 0 {
             return Ok(None);
         }
-        self.number += 1;
         if line.last() == Some(&b'\n') {
             line.pop();
         } else if line.len() as u64 == LONGEST {
             return Err(Error::wrong(
                 self.path,
-                Place::Line(self.number),
+                self.place(),
                 format!("lines shorter than {LONGEST} bytes"),
                 "a longer one",
             ));
         }
         Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+    }
+
+    /// Where the line begins that was asked for last; behind the last one, where the file ends.
+    pub fn place(&self) -> Place {
+        Place::Line {
+            number: self.number,
+            byte: self.begin,
+        }
     }
 }

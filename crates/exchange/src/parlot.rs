@@ -126,7 +126,7 @@ fn read_names(path: &Path) -> Result<(String, Vec<String>), Error> {
             let found = other.map_or_else(|| "the end".to_owned(), |line| format!("{line:.60?}"));
             return Err(Error::wrong(
                 path,
-                Place::Line(1),
+                lines.place(),
                 "a line with a plus sign",
                 found,
             ));
@@ -135,7 +135,7 @@ fn read_names(path: &Path) -> Result<(String, Vec<String>), Error> {
     let Some(image) = lines.next()? else {
         return Err(Error::wrong(
             path,
-            Place::Line(2),
+            lines.place(),
             "the path of an image",
             "the end",
         ));
@@ -143,7 +143,7 @@ fn read_names(path: &Path) -> Result<(String, Vec<String>), Error> {
     let mut names = Vec::new();
     while let Some(name) = lines.next()? {
         if names.len() == MOST_NAMES {
-            let place = Place::Line(lines.number);
+            let place = lines.place();
             return Err(Error::wrong(
                 path,
                 place,

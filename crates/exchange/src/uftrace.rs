@@ -263,7 +263,7 @@ impl Tasks {
             if understood.is_none() {
                 return Err(Error::wrong(
                     &path,
-                    Place::Line(lines.number),
+                    lines.place(),
                     "SESS, TASK, FORK or DLOP with their fields",
                     format!("{line:.80?}"),
                 ));

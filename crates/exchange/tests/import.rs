@@ -221,7 +221,7 @@ fn what_is_wrong_is_said_with_its_place() {
     refused(
         Origin::Parlot,
         &source,
-        "p.host.7.info, line 1: expected a line with a plus sign, found \"names\"",
+        "p.host.7.info, line 1 (byte 0): expected a line with a plus sign, found \"names\"",
     );
     let mut files = parlot_files(&steps);
     files[1].pop();
@@ -272,17 +272,17 @@ fn what_is_wrong_is_said_with_its_place() {
     changed(
         0,
         &|anchor| anchor[3] = b'X',
-        "traces.otf2, byte 7: expected the anchor of an OTF2 archive",
+        "traces.otf2, byte 0: expected the anchor of an OTF2 archive",
     );
     changed(
         0,
         &|anchor| anchor[9] = 4,
-        "expected version 3 at most, found version 4",
+        "traces.otf2, byte 9: expected version 3 at most, found version 4",
     );
     changed(
         0,
         &|anchor| anchor[29] = 2,
-        "expected an archive without compression",
+        "traces.otf2, byte 29: expected an archive without compression",
     );
     changed(
         1,
@@ -306,9 +306,16 @@ fn what_is_wrong_is_said_with_its_place() {
         refused(Origin::Chrome, &source.join("t.json"), part);
     };
     document("{}", "expected trace events as JSON");
-    document("[1]", "line 1: expected trace events");
-    document("[\n{\"ph\":\"B\",", "line 2: expected trace events");
-    document("\u{1f}garbage", "line 1");
+    document("[1]", "byte 2: expected trace events");
+    document("[{]", "byte 2: expected trace events");
+    document("[\n{\"ph\":\"B\",", "byte 12: expected trace events");
+    document("[\n{\"ph\";\"B\"}]", "byte 7: expected trace events");
+    document("\u{1f}garbage", "byte 0: expected trace events");
+    let long = format!("[{{\"name\":\"{}\"}}]", "a".repeat(1 << 20));
+    document(
+        &long,
+        "byte 1048576: expected events of at most 1048576 bytes",
+    );
     refused(
         Origin::Chrome,
         &source,

@@ -121,38 +121,30 @@ struct Sizes {
 
 fn read_anchor(path: &Path) -> Result<Sizes, Error> {
     let mut reader = Reader::open(path, MOST_CHUNK)?;
-    let wrong = |reader: &Reader, expected: &str, found: String| {
-        Err(Error::wrong(path, Place::Byte(reader.at), expected, found))
+    let wrong = |at, expected: &str, found: String| {
+        Err(Error::wrong(path, Place::Byte(at), expected, found))
     };
     let head: [u8; 7] = reader.take()?;
     if head[0] != buffer::CHUNK || head[2..] != NAME {
-        return wrong(
-            &reader,
-            "the anchor of an OTF2 archive",
-            format!("{head:02x?}"),
-        );
+        return wrong(0, "the anchor of an OTF2 archive", format!("{head:02x?}"));
     }
     if head[1] != LITTLE_ENDIAN {
         return wrong(
-            &reader,
+            1,
             "a little-endian archive",
             format!("byte order {:#04x}", head[1]),
         );
     }
     let version: [u8; 5] = reader.take()?;
     if version[2] > MAJOR {
-        return wrong(
-            &reader,
-            "version 3 at most",
-            format!("version {}", version[2]),
-        );
+        return wrong(9, "version 3 at most", format!("version {}", version[2]));
     }
     let events = u64::from_le_bytes(reader.take()?);
     let definitions = u64::from_le_bytes(reader.take()?);
-    for size in [events, definitions] {
+    for (at, size) in [(12, events), (20, definitions)] {
         if !(64..=MOST_CHUNK).contains(&size) {
             return wrong(
-                &reader,
+                at,
                 &format!("chunks of 64 to {MOST_CHUNK} bytes"),
                 format!("{size}"),
             );
@@ -161,7 +153,7 @@ fn read_anchor(path: &Path) -> Result<Sizes, Error> {
     let [_, compression] = reader.take()?;
     if compression != NO_COMPRESSION {
         return wrong(
-            &reader,
+            29,
             "an archive without compression (1)",
             format!("{compression}"),
         );
@@ -186,6 +178,7 @@ fn check_own(path: &Path, chunk: u64) -> Result<(), Error> {
     match reader.kind()? {
         None => Ok(()),
         Some(kind) => Err(reader.wrong(
+            reader.at - 1,
             "ids that mean the same in all locations",
             format!("definitions of this location's own (type {kind}), which this version does not translate"),
         )),
@@ -216,14 +209,18 @@ impl Reader {
         })
     }
 
-    fn wrong(&self, expected: &str, found: impl Into<String>) -> Error {
-        Error::wrong(&self.path, Place::Byte(self.at), expected, found)
+    fn wrong(&self, at: u64, expected: &str, found: impl Into<String>) -> Error {
+        Error::wrong(&self.path, Place::Byte(at), expected, found)
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
         let left = self.length.saturating_sub(self.at);
         if left < bytes.len() as u64 {
-            return Err(self.wrong(&format!("{} bytes", bytes.len()), format!("{left}")));
+            return Err(self.wrong(
+                self.at,
+                &format!("{} bytes", bytes.len()),
+                format!("{left}"),
+            ));
         }
         let read = self.file.read_exact(bytes);
         read.map_err(|error| Error::read(&self.path, error))?;
@@ -244,7 +241,7 @@ impl Reader {
     fn skip(&mut self, bytes: u64) -> Result<(), Error> {
         let left = self.length.saturating_sub(self.at);
         if left < bytes {
-            return Err(self.wrong(&format!("{bytes} bytes"), format!("{left}")));
+            return Err(self.wrong(self.at, &format!("{bytes} bytes"), format!("{left}")));
         }
         let offset = i64::try_from(bytes).unwrap_or(i64::MAX);
         let moved = self.file.seek_relative(offset);
@@ -256,22 +253,26 @@ impl Reader {
     /// The type of the next record; `None` at the end.
     fn kind(&mut self) -> Result<Option<u8>, Error> {
         loop {
-            if self.at >= self.length {
-                return Err(self.wrong("the end of the archive's file (1)", "no more bytes"));
+            let at = self.at;
+            if at >= self.length {
+                return Err(self.wrong(at, "the end of the archive's file (1)", "no more bytes"));
             }
-            let is_beginning = self.at.is_multiple_of(self.chunk);
+            let is_beginning = at.is_multiple_of(self.chunk);
             let kind = self.byte()?;
             match kind {
                 buffer::CHUNK if is_beginning => {
                     let order = self.byte()?;
                     if order != LITTLE_ENDIAN {
-                        return Err(self.wrong("a little-endian chunk", format!("{order:#04x}")));
+                        return Err(self.wrong(
+                            at + 1,
+                            "a little-endian chunk",
+                            format!("{order:#04x}"),
+                        ));
                     }
                     self.skip(16)?;
                 }
                 _ if is_beginning => {
-                    self.at -= 1;
-                    return Err(self.wrong("a chunk (3)", kind.to_string()));
+                    return Err(self.wrong(at, "a chunk (3)", kind.to_string()));
                 }
                 buffer::PADDING => {
                     let rest = self.at.next_multiple_of(self.chunk) - self.at;
@@ -292,6 +293,7 @@ impl Reader {
                 0 => return Ok(text),
                 _ if text.len() == MOST_TEXT => {
                     return Err(self.wrong(
+                        self.at - 1,
                         &format!("a text of at most {MOST_TEXT} bytes"),
                         "a longer one",
                     ));
@@ -317,7 +319,11 @@ impl Reader {
             return Ok(None);
         }
         if length > 8 {
-            return Err(self.wrong("a number of at most 8 bytes", format!("{length}")));
+            return Err(self.wrong(
+                self.at - 1,
+                "a number of at most 8 bytes",
+                format!("{length}"),
+            ));
         }
         let mut bytes = [0; 8];
         self.fill(&mut bytes[..length as usize])?;
@@ -382,23 +388,24 @@ impl Definitions {
         };
         let mut bytes = 0;
         while let Some(kind) = reader.kind()? {
+            let at = reader.at;
             let length = reader.record_length()?;
             bytes = length.saturating_add(bytes);
             if length > MOST_RECORD || bytes > MOST_DEFINITIONS {
                 let expected = format!(
                     "records of at most {MOST_RECORD} bytes, and {MOST_DEFINITIONS} in all"
                 );
-                return Err(reader.wrong(&expected, "more"));
+                return Err(reader.wrong(at, &expected, "more"));
             }
             let at = reader.at;
             if reader.length.saturating_sub(at) < length {
-                return Err(reader.wrong(&format!("{length} bytes"), "the end of the file"));
+                return Err(reader.wrong(at, &format!("{length} bytes"), "the end of the file"));
             }
             let mut record = vec![0; length as usize];
             reader.fill(&mut record)?;
             if all.add(kind, &mut Fields(&record)).is_none() {
-                reader.at = at;
-                return Err(reader.wrong(&format!("a definition of type {kind}"), "other fields"));
+                let expected = format!("a definition of type {kind}");
+                return Err(reader.wrong(at, &expected, "other fields"));
             }
         }
         Ok(all)
@@ -490,10 +497,8 @@ impl Definitions {
                         Some(known) => *known,
                         None => {
                             let Some(defined) = self.regions.get(&region) else {
-                                reader.at = at;
-                                return Err(
-                                    reader.wrong("a region that is defined", format!("{region}"))
-                                );
+                                let expected = "a region that is defined";
+                                return Err(reader.wrong(at, expected, format!("{region}")));
                             };
                             let function = self.function(defined, run)?;
                             functions.insert(region, function);

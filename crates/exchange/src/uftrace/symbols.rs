@@ -1,6 +1,6 @@
 //! Names for addresses: where images were loaded, and their symbols.
 
-use crate::error::{Error, Place};
+use crate::error::Error;
 use crate::lines::Lines;
 use rustc_hash::FxHashMap;
 use std::fs;
@@ -77,7 +77,7 @@ impl Symbols {
                 _ => None,
             };
             let Some(symbol) = symbol else {
-                let place = Place::Line(lines.number);
+                let place = lines.place();
                 let found = format!("{line:.80?}");
                 return Err(Error::wrong(
                     path,
@@ -89,12 +89,7 @@ impl Symbols {
             *count += 1;
             if *count > MOST_SYMBOLS {
                 let expected = format!("at most {MOST_SYMBOLS} symbols in all");
-                return Err(Error::wrong(
-                    path,
-                    Place::Line(lines.number),
-                    expected,
-                    "more",
-                ));
+                return Err(Error::wrong(path, lines.place(), expected, "more"));
             }
             found.push(symbol);
         }
@@ -139,7 +134,7 @@ impl Session {
                 Some((number(start)?, number(end)?))
             });
             let Some((start, end)) = range else {
-                let place = Place::Line(lines.number);
+                let place = lines.place();
                 let found = format!("{line:.80?}");
                 return Err(Error::wrong(
                     path,
