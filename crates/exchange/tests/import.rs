@@ -253,6 +253,14 @@ fn what_is_wrong_is_said_with_its_place() {
         &source,
         "byte 8: expected a record without arguments",
     );
+    for (file, name) in [(1, "task.txt"), (2, "sid-1.map"), (3, "app.sym")] {
+        let mut files = uftrace_files(&steps);
+        let lines = files[file].iter().filter(|byte| **byte == b'\n').count();
+        let place = format!("{name}, line {} (byte {}): ", lines + 1, files[file].len());
+        files[file].extend(b"nonsense\n");
+        write(&source, &UFTRACE, &files);
+        refused(Origin::Uftrace, &source, &place);
+    }
     files[0][8] = 9;
     write(&source, &UFTRACE, &files);
     refused(
@@ -285,6 +293,11 @@ fn what_is_wrong_is_said_with_its_place() {
         "traces.otf2, byte 29: expected an archive without compression",
     );
     changed(
+        0,
+        &|anchor| anchor[20..28].fill(0),
+        "traces.otf2, byte 20: expected chunks of 64 to",
+    );
+    changed(
         1,
         &|definitions| definitions.truncate(30),
         "traces.def, byte",
@@ -295,11 +308,25 @@ fn what_is_wrong_is_said_with_its_place() {
         "traces.def, byte 0: expected a chunk (3), found 9",
     );
     changed(
+        1,
+        &|definitions| definitions[1] = 9,
+        "traces.def, byte 1: expected a little-endian chunk, found 0x09",
+    );
+    changed(
         2,
         &|events| events.truncate(events.len() - 2),
         "expected the end of the archive's file",
     );
-    changed(2, &|events| events[28] = 3, "0.evt, byte");
+    changed(
+        2,
+        &|events| events[28] = 3,
+        "0.evt, byte 28: expected a region that is defined",
+    );
+    changed(
+        2,
+        &|events| events[28] = 9,
+        "0.evt, byte 28: expected a number of at most 8 bytes, found 9",
+    );
 
     let document = |text: &str, part: &str| {
         write(&source, &["t.json"], &[text.as_bytes().to_vec()]);

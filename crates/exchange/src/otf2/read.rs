@@ -121,42 +121,39 @@ struct Sizes {
 
 fn read_anchor(path: &Path) -> Result<Sizes, Error> {
     let mut reader = Reader::open(path, MOST_CHUNK)?;
-    let wrong = |at, expected: &str, found: String| {
-        Err(Error::wrong(path, Place::Byte(at), expected, found))
-    };
     let head: [u8; 7] = reader.take()?;
     if head[0] != buffer::CHUNK || head[2..] != NAME {
-        return wrong(0, "the anchor of an OTF2 archive", format!("{head:02x?}"));
+        return Err(reader.wrong(0, "the anchor of an OTF2 archive", format!("{head:02x?}")));
     }
     if head[1] != LITTLE_ENDIAN {
-        return wrong(
+        return Err(reader.wrong(
             1,
             "a little-endian archive",
             format!("byte order {:#04x}", head[1]),
-        );
+        ));
     }
     let version: [u8; 5] = reader.take()?;
     if version[2] > MAJOR {
-        return wrong(9, "version 3 at most", format!("version {}", version[2]));
+        return Err(reader.wrong(9, "version 3 at most", format!("version {}", version[2])));
     }
     let events = u64::from_le_bytes(reader.take()?);
     let definitions = u64::from_le_bytes(reader.take()?);
     for (at, size) in [(12, events), (20, definitions)] {
         if !(64..=MOST_CHUNK).contains(&size) {
-            return wrong(
+            return Err(reader.wrong(
                 at,
                 &format!("chunks of 64 to {MOST_CHUNK} bytes"),
                 format!("{size}"),
-            );
+            ));
         }
     }
     let [_, compression] = reader.take()?;
     if compression != NO_COMPRESSION {
-        return wrong(
+        return Err(reader.wrong(
             29,
             "an archive without compression (1)",
             format!("{compression}"),
-        );
+        ));
     }
     // Numbers of locations and definitions; the machine's name; who wrote it.
     reader.skip(16)?;
