@@ -55,7 +55,7 @@ impl Subject {
 pub fn run() -> Result<ExitCode> {
     let start = Instant::now();
     say("lockstep: which rank fell out of step, and where? A demo in five steps.");
-    let _ = setup::provide(&[setup::DEMO]);
+    let _ = setup::provide(&[setup::DEMO], setup::Install::new(false));
     let step = |number: u32, text: &str| {
         say(&format!(
             "\n[{number}/5, {} s] {text}",

@@ -58,7 +58,7 @@ pub fn run_targets(words: &[String]) -> Result<ExitCode> {
             name => chosen.push(name.to_owned()),
         }
     }
-    setup::provide(&[setup::FUZZ]);
+    setup::provide(&[setup::FUZZ], setup::Install::new(false));
     let place = target().join("fuzz");
     let corpus = place.join("corpus");
     say("Seeds");

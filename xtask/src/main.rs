@@ -23,7 +23,9 @@ Usage: cargo xtask COMMAND
 
   demo                   install what is missing, build, record a healthy and a faulty run of a real
                          MPI program, and say which rank fell out of step
-  test                   install what is missing, then run every test
+  test [--quick | --all] [--no-install] [CARGO TEST OPTION]...
+                         install what is missing (asks first at a terminal), then run the tests; --quick: unit tests
+                         and one recording; --all: also what takes long (browsers, Java, samples of campaigns)
   bench [OPTION|PROGRAM]...
                          slowdown, events per second and bytes per event beside callgrind and
                          uftrace on the same programs; `cargo xtask bench --help` says more

@@ -1,7 +1,49 @@
 //! What the demo and the tests need of the machine, and how to get it.
 
 use crate::shell::{find, run, say, target};
+use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
+
+/// Whether packages may be installed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Install {
+    /// A person sits at a terminal and is asked first.
+    Ask,
+    /// Nobody can be asked: continuous integration, a container build.
+    Yes,
+    /// `--no-install`.
+    No,
+}
+
+impl Install {
+    /// What holds for a command that was called with or without `--no-install`.
+    pub fn new(never: bool) -> Self {
+        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        match (never, terminal) {
+            (true, _) => Self::No,
+            (false, true) => Self::Ask,
+            (false, false) => Self::Yes,
+        }
+    }
+
+    /// Whether `what` may be installed. Asks if somebody can answer; an empty answer means yes.
+    fn allows(self, what: &str) -> bool {
+        match self {
+            Self::Yes => true,
+            Self::No => false,
+            Self::Ask => {
+                print!("Install {what} now? [Y/n] ");
+                let mut answer = String::new();
+                let heard = std::io::stdout()
+                    .flush()
+                    .and_then(|()| std::io::stdin().lock().read_line(&mut answer));
+                // An end of input is no consent.
+                let answer = answer.trim().to_ascii_lowercase();
+                heard.is_ok_and(|bytes| bytes > 0) && matches!(answer.as_str(), "" | "y" | "yes")
+            }
+        }
+    }
+}
 
 /// A tool, the Debian package that brings it, and what for.
 pub struct Need {
@@ -88,9 +130,9 @@ impl Need {
     }
 }
 
-/// Installs what is missing where that is possible, says what is missing where it is not, and gives
+/// Names what is missing and what it is for, installs it if that is possible and allowed, and gives
 /// the tools that are still missing.
-pub fn provide(needs: &[&[Need]]) -> Vec<&'static str> {
+pub fn provide(needs: &[&[Need]], install_allowed: Install) -> Vec<&'static str> {
     let missing = || -> Vec<&Need> {
         let all = needs.iter().copied().flatten();
         all.filter(|need| !need.is_here()).collect()
@@ -109,7 +151,10 @@ pub fn provide(needs: &[&[Need]]) -> Vec<&'static str> {
     let mut packages: Vec<&str> = wanted.iter().map(|need| need.package).collect();
     packages.dedup();
     match installer() {
-        Some(prefix) => install(&prefix, &packages),
+        Some(prefix) if install_allowed.allows("these packages through apt") => {
+            install(&prefix, &packages);
+        }
+        Some(_) => println!("Nothing is installed; tests that need these tools are skipped."),
         None => println!(
             "Neither root nor sudo without a password: please run\n    \
              sudo apt-get install --no-install-recommends {}\n\
@@ -131,8 +176,8 @@ const PYTHON: &[(&str, &[&str])] = &[
     ("duckdb", &["duckdb==2.0.1"]),
 ];
 
-/// Installs them where they are missing; gives those that are still missing.
-pub fn provide_python() -> Vec<&'static str> {
+/// Installs them if they are missing and that is allowed; gives those that are still missing.
+pub fn provide_python(install_allowed: Install) -> Vec<&'static str> {
     let directory = target().join("testkit/python");
     let has = |module: &str| {
         let mut command = Command::new("python3");
@@ -143,6 +188,18 @@ pub fn provide_python() -> Vec<&'static str> {
     let mut missing = Vec::new();
     for (module, packages) in PYTHON {
         if has(module) {
+            continue;
+        }
+        say(&format!(
+            "Missing on this machine: Python's {module}, for reference results."
+        ));
+        let what = format!(
+            "{} through pip, into the build directory",
+            packages.join(" ")
+        );
+        if !install_allowed.allows(&what) {
+            println!("{module} is not installed; tests that need it are skipped.");
+            missing.push(*module);
             continue;
         }
         say(&format!("Installing through pip: {}", packages.join(" ")));

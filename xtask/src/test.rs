@@ -1,74 +1,130 @@
-//! `cargo xtask test`: every check and every test, from a clean clone; and the harnesses that are
+//! `cargo xtask test`: checks and tests in three tiers, from a clean clone; and the harnesses that are
 //! programs of their own.
 
 use crate::setup;
 use crate::shell::{cargo, must, run, say, target};
 use anyhow::{Context, Result, bail};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-/// Installs what is missing, checks format and lints, builds, and runs all tests. What `rest` holds
-/// goes to `cargo test`.
-pub fn everything(rest: &[String]) -> Result<ExitCode> {
+/// How much `cargo xtask test` runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    /// Unit tests and one recording.
+    Quick,
+    /// What continuous integration runs: everything except tests that are marked `#[ignore = "long: ..."]`.
+    Usual,
+    /// Those too.
+    All,
+}
+
+/// The words of `cargo xtask test`.
+struct Words {
+    tier: Tier,
+    no_install: bool,
+    /// For `cargo test`.
+    rest: Vec<String>,
+}
+
+impl Words {
+    fn parse(words: &[String]) -> Result<Self> {
+        let (mut tier, mut no_install, mut rest) = (None, false, Vec::new());
+        for word in words {
+            match word.as_str() {
+                "--quick" | "--all" if tier.is_some() => {
+                    bail!("`test` takes one of --quick and --all")
+                }
+                "--quick" => tier = Some(Tier::Quick),
+                "--all" => tier = Some(Tier::All),
+                "--no-install" => no_install = true,
+                _ => rest.push(word.clone()),
+            }
+        }
+        Ok(Self {
+            tier: tier.unwrap_or(Tier::Usual),
+            no_install,
+            rest,
+        })
+    }
+}
+
+/// Checks and tests, as many as the tier has. Words that are no option of ours go to `cargo test`.
+pub fn everything(words: &[String]) -> Result<ExitCode> {
+    let words = Words::parse(words)?;
+    if words.tier == Tier::Quick {
+        return quick(&words.rest);
+    }
     let start = Instant::now();
-    let mut left = setup::provide(&[setup::DEMO, setup::TEST]);
-    left.extend(setup::provide_python());
+    let install = setup::Install::new(words.no_install);
+    let mut left = setup::provide(&[setup::DEMO, setup::TEST], install);
+    left.extend(setup::provide_python(install));
     let mut failed = Vec::new();
-    let mut check = |name: &'static str, arguments: &[&str]| -> Result<()> {
+    let mut check = |name: &'static str, command: &mut Command| -> Result<()> {
         say(&format!("{name} ({} s)", start.elapsed().as_secs()));
-        if run(&mut cargo(arguments))? != 0 {
+        if run(command)? != 0 {
             failed.push(name);
         }
         Ok(())
     };
-    check("Format", &["fmt", "--all", "--check"])?;
-    check(
-        "Lints",
-        &[
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )?;
-    say(&format!("Build ({} s)", start.elapsed().as_secs()));
-    build()?;
-    // Whoever asks for some tests wants these.
-    if rest.is_empty() {
-        say(&format!(
-            "A sample of the campaign of compare ({} s)",
-            start.elapsed().as_secs()
-        ));
+    check("Format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    check("Lints", &mut lints())?;
+    // Some tests only, or all of them?
+    if words.rest.is_empty() && words.tier == Tier::All {
         // Two of each of six kinds; all of it is `cargo xtask campaign compare`.
-        let words = "compare --sample --fresh --trials 2 --normals 2 --pool 2 --seed sample";
-        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        if harness("lockstep-bench", "lockstep-bench", &words)? != ExitCode::SUCCESS {
-            failed.push("Campaign of compare");
-        }
+        let sample = "compare --sample --fresh --trials 2 --normals 2 --pool 2 --seed sample";
+        let sample: Vec<String> = sample.split(' ').map(str::to_owned).collect();
+        build()?;
+        check(
+            "A sample of the campaign of compare",
+            &mut harness_command("lockstep-bench", "lockstep-bench", &sample)?,
+        )?;
     }
-    say(&format!("Tests ({} s)", start.elapsed().as_secs()));
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    tests.args(rest).env("LOCKSTEP_TEST_RELEASE", "1");
+    tests.args(&words.rest);
     if std::env::var_os(SEED).is_none() {
         // A test that is red says something of this commit, not of today's luck: that is `campaign properties`.
         tests.env(SEED, "1");
+    }
+    if words.tier == Tier::All {
+        if !words.rest.iter().any(|word| word == "--") {
+            tests.arg("--");
+        }
+        tests.arg("--include-ignored");
     }
     if left.is_empty() {
         // Everything is here, so a test that skips itself has a reason that somebody must see.
         tests.env("LOCKSTEP_TEST_SKIPS", "never");
     }
     // Last, so that cargo's own words close the log.
-    if run(&mut tests)? != 0 {
-        failed.push("Tests");
-    }
+    check("Tests", &mut tests)?;
+    println!("Done in {} s.", start.elapsed().as_secs());
     if failed.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!("failed: {}", failed.join(", "));
     Ok(ExitCode::FAILURE)
+}
+
+/// Unit tests, then one program that is recorded and compared.
+fn quick(rest: &[String]) -> Result<ExitCode> {
+    let unit = ["test", "--workspace", "--lib", "--bins", "--quiet"];
+    let smoke = ["test", "--workspace", "--quiet", "--test", "smoke"];
+    // Both build the workspace as one, so that the second finds what the first has built.
+    for arguments in [&unit[..], &smoke] {
+        let mut tests = cargo(arguments);
+        tests.args(rest).env(SEED, "1");
+        if run(&mut tests)? != 0 {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn lints() -> Command {
+    let what = ["clippy", "--quiet", "--workspace", "--all-targets"];
+    let mut command = cargo(&what);
+    command.args(["--", "-D", "warnings"]);
+    command
 }
 
 /// Whence proptest takes its cases.
@@ -146,20 +202,16 @@ pub fn harness(package: &str, binary: &str, arguments: &[String]) -> Result<Exit
     if !arguments.iter().any(asks_for_help) {
         build()?;
     }
-    let mut command = cargo(&[
-        "run",
-        "--release",
-        "--quiet",
-        "--package",
-        package,
-        "--bin",
-        binary,
-        "--",
-    ]);
-    command.args(arguments).env("LOCKSTEP_TEST_RELEASE", "1");
+    let status = run(&mut harness_command(package, binary, arguments)?)?;
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+}
+
+/// The program `binary` of `package`, with the release build of `lockstep` to measure.
+fn harness_command(package: &str, binary: &str, arguments: &[String]) -> Result<Command> {
+    let mut command = cargo(&["run", "--release", "--quiet", "--package", package]);
+    command.args(["--bin", binary, "--"]).args(arguments);
+    command.env("LOCKSTEP_TEST_RELEASE", "1");
     // Paths on the command line are relative to where the user stands.
     command.current_dir(std::env::current_dir()?);
-    Ok(ExitCode::from(
-        u8::try_from(run(&mut command)?).unwrap_or(1),
-    ))
+    Ok(command)
 }
