@@ -72,7 +72,7 @@ pub struct Record {
     /// computes the source lines are told, as a debugger finds them.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     hang: Option<Duration>,
-    /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped (then the status is 1)
+    /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped with all that it started (status 1)
     #[arg(long, value_name = "WHAT", requires = "hang", action = clap::ArgAction::Set, default_value = "keep", value_parser = PossibleValuesParser::new(["keep", "stop"]).map(|word| word == "stop"))]
     on_hang: bool,
     /// Most time for the last line, which says what `lockstep progress` makes of the run; 0: no such line
@@ -205,6 +205,8 @@ impl Record {
             Some(hang) if hang.stopped => 1,
             _ => outcome.status,
         };
+        // The command has ended: what comes behind it changes nothing of that.
+        lockstep_record::Heap::exhausted_means(status);
         if let Some(summary) = &outcome.summary
             && summary.events > 0
             && !self.verdict.is_zero()

@@ -5,10 +5,11 @@
 //!          └─ daemon, lost by its parent      subreaper: none gets lost, and without a child there is no descendant
 //! ```
 //! Those at the top are asked first: a launcher that is asked to end ends its job in good order, on other nodes, too.
+//! (A cgroup would need delegated rights, and the program could see it. The subreaper needs none.)
 //! Whatever is left [`AT_THE_TOP`] later is asked itself, and killed after [`GRACE`].
 //!
 //! *Guarantees*: what a number names is signalled only if it is the process that was found under it. It ends when nothing
-//! is left, however fast new processes are started; or after [`PATIENCE`], and then it says which are left.
+//! is left; or after [`PATIENCE`] (another user's processes, some that start new ones without end), and then it says which are.
 //! *Costs*: one pass over `/proc` every [`STEP`] while something is left. *Not for*: processes that other services start
 //! on behalf of the command, unless they write into a run that is this recorder's alone.
 
@@ -18,8 +19,8 @@ use crate::tally;
 use lockstep_format::stat::Stat;
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, wait,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, pidfd_open,
+    pidfd_send_signal, set_child_subreaper, wait, waitid,
 };
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -43,6 +44,8 @@ type Name = (i32, u64);
 pub(crate) struct Descendants<'a> {
     /// The run that only they write, if there is one.
     run: Option<&'a Path>,
+    /// Children that were there before: a shell that became this process had started them.
+    before: HashSet<Name>,
     is_doomed: AtomicBool,
     /// When the first was asked to end, and who was asked.
     asked: Mutex<(Option<Instant>, HashSet<Name>)>,
@@ -55,6 +58,7 @@ impl<'a> Descendants<'a> {
         let _ = set_child_subreaper(Some(getpid()));
         Self {
             run,
+            before: children(),
             is_doomed: AtomicBool::new(false),
             asked: Mutex::default(),
         }
@@ -83,17 +87,23 @@ impl<'a> Descendants<'a> {
     /// for children, when the command has ended.
     pub(crate) fn end(&self) -> Vec<i32> {
         let begin = Instant::now();
+        let mut empty = 0;
         loop {
             let are_children_left = reap();
             let left = self.left();
-            if !are_children_left && left.is_empty() {
+            empty = if left.is_empty() { empty + 1 } else { 0 };
+            // Among children of before, one look may miss a process whose parent ends just then.
+            let is_sure = !are_children_left || !self.before.is_empty() && empty > 1;
+            if is_sure && left.is_empty() {
                 return Vec::new();
             }
             self.signal();
             if begin.elapsed() >= AT_THE_TOP + GRACE + PATIENCE {
                 return left.iter().filter_map(Left::number).collect();
             }
-            std::thread::sleep(STEP);
+            let is_killing = begin.elapsed() >= AT_THE_TOP + GRACE;
+            // Some start new ones as fast as they are killed.
+            std::thread::sleep(if is_killing { STEP / 20 } else { STEP });
         }
     }
 
@@ -123,6 +133,8 @@ impl<'a> Descendants<'a> {
         let own = getpid().as_raw_pid();
         let all = processes();
         let mut left = descendants(own, &all);
+        let is_before = |it: &Left| it.line.last().is_some_and(|it| self.before.contains(it));
+        left.retain(|it| !is_before(it));
         let known: HashSet<i32> = left.iter().filter_map(Left::number).collect();
         let files = self.run.map(tally::files).unwrap_or_default();
         let others = files.into_iter().map(|(name, _)| name);
@@ -151,6 +163,18 @@ impl Left {
     fn number(&self) -> Option<i32> {
         self.line.first().map(|it| it.0)
     }
+}
+
+/// The children that this process has.
+fn children() -> HashSet<Name> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if waitid(WaitId::All, options).is_err() {
+        return HashSet::new();
+    }
+    let own = getpid().as_raw_pid();
+    let all = processes().into_iter();
+    let children = all.filter(|(_, stat)| stat.parent == own);
+    children.map(|(pid, stat)| (pid, stat.start)).collect()
 }
 
 /// All processes of this host.

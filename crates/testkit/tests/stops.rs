@@ -97,6 +97,23 @@ fn whatever_a_shell_started_ends_with_it() {
 }
 
 #[test]
+fn what_was_there_before_stays() {
+    let scratch = Scratch::new("stops-before");
+    let mark = mark();
+    let inner = record_command(&scratch.join("run"), &[], &["sh", "-c", "sleep 300 & wait"]);
+    let mut words = vec!["sh".to_owned(), "-c".to_owned()];
+    words.push("sleep 300 > /dev/null 2>&1 & exec \"$@\"".to_owned());
+    words.push("sh".to_owned());
+    let running = Running::start(command::behind(words, &inner).env(MARK, &mark));
+    wait_for(&mark, "sleep", 2);
+    assert_eq!(running.stop().status, 143);
+    let left = marked(&mark);
+    assert_eq!(left.len(), 1, "{left:?}");
+    let number = left[0].0.to_string();
+    let _ = command::run(&mut command::command(&["kill", "-KILL", &number])).success();
+}
+
+#[test]
 fn after_an_interrupt_the_command_is_waited_for_and_the_rest_ends() {
     let scratch = Scratch::new("stops-interrupt");
     let script = "trap 'sleep 0.2; exit 3' INT; setsid sleep 300 & sleep 300 & wait";
