@@ -4,7 +4,8 @@
 //   family waits      waits for all children: there is one; the grandchild is gone soon after its end, whoever takes it
 //   family adopts     is a subreaper: it has two children, the grandchild comes to it
 //   family stands     two threads want each other's lock: it never ends by itself
-//   family stubborn   a grandchild that ignores SIGTERM; then the same standoff
+//   family leaves     a grandchild that sleeps, whose parent has ended; then the same standoff
+//   family stubborn   the same, and the grandchild ignores SIGTERM
 //
 // A right recorder changes no number here, and leaves no process behind when it stops this.
 #define _GNU_SOURCE
@@ -78,8 +79,8 @@ static int is_gone(pid_t process) {
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "waits";
     if (strcmp(mode, "stands") == 0) standoff();
-    if (strcmp(mode, "stubborn") == 0) {
-        signal(SIGTERM, SIG_IGN);
+    if (strcmp(mode, "leaves") == 0 || strcmp(mode, "stubborn") == 0) {
+        if (strcmp(mode, "stubborn") == 0) signal(SIGTERM, SIG_IGN);
         grandchild(100000);
         signal(SIGTERM, SIG_DFL);
         standoff();

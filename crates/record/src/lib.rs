@@ -299,7 +299,10 @@ fn execute(
         // It may be about to say that this has to end.
         let _ = looks.map(std::thread::ScopedJoinHandle::join);
         let is_to_end = descendants.are_doomed() || launch::is_asked_to_end();
-        let left = is_to_end.then(|| descendants.end()).unwrap_or_default();
+        let left = match is_to_end {
+            true => descendants.end(),
+            false => Vec::new(),
+        };
         watcher.finish();
         let status = status?;
         if let Some(own) = own {
@@ -355,10 +358,12 @@ fn run_untraced(
     let descendants = Descendants::new(None);
     let child = launch::start(&mut launch::plain_command(options, path))?;
     let status = launch::wait(&child)?;
-    let is_to_end = launch::is_asked_to_end();
     Ok(Outcome {
         status: exit_code(status),
-        left: is_to_end.then(|| descendants.end()).unwrap_or_default(),
+        left: match launch::is_asked_to_end() {
+            true => descendants.end(),
+            false => Vec::new(),
+        },
         summary: None,
         untraced: Some(reason),
         unmatched: Vec::new(),

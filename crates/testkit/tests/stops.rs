@@ -152,16 +152,11 @@ fn who_is_not_recorded_ends_too_and_so_does_what_a_fault_was_put_into() {
         "sh",
     ]);
     faulty.args(["-c", &script]);
-    let untraced = scratch.join("untraced");
-    let mut copied = command::command(&["cp"]);
-    copied.arg("/bin/sh").arg(&untraced);
-    let _ = command::run(&mut copied).success();
-    let mut setuid = command::command(&["chmod", "u+s"]);
-    let _ = command::run(setuid.arg(&untraced)).success();
     let mut other = lockstep(&["record", "--untraced-is-fine", "-o"]);
-    other.arg(scratch.join("run")).arg("--").arg(&untraced);
-    other.args(["-c", "( sleep 300 & ); sleep 300; true"]);
-    for (command, name, count) in [(faulty, "leaf_calls", 1), (other, "sleep", 2)] {
+    other.arg(scratch.join("run")).arg("--");
+    other.arg(Recipe::new("c/family.c").flag("-static").build());
+    other.arg("leaves");
+    for (command, name, count) in [(faulty, "leaf_calls", 1), (other, "family", 2)] {
         let (outcome, took) = ended(command, "-TERM", name, count);
         assert_eq!(outcome.status, 143, "{outcome:#?}");
         assert!(took < Duration::from_secs(6), "{took:?}: {outcome:#?}");
