@@ -103,6 +103,7 @@ pub const TEST: &[Need] = &[
     need("otf2-print", "otf2-tools", "reads exported archives"),
     need("otf2", "python3-otf2", "writes archives to import"),
     need("protoc", "protobuf-compiler", "reads exported timelines"),
+    need("mpi4py", "python3-mpi4py", "an MPI job in Python"),
     need("scipy", "python3-scipy", "reference results"),
     need("sklearn", "python3-sklearn", "reference results"),
     need(

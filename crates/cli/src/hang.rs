@@ -1,7 +1,8 @@
 //! `record --hang`: opens the run that is being recorded now and then, and says what a watch makes of it.
 
+use crate::conclusion::Conclusion;
 use crate::output;
-use crate::said::Said;
+use crate::said::{Said, WentOn};
 use crate::spot::{self, Holder};
 use crate::threads;
 use lockstep_format::stat::Stat;
@@ -38,6 +39,17 @@ pub struct Hang {
     quiet: Option<(Instant, Duration)>,
     /// Whether the command was ended for it.
     pub stopped: bool,
+    /// Who was said last to be slow so far, and has not gone on.
+    slow: Option<Slow>,
+}
+
+/// Tasks that hold the others up, and may go on yet.
+struct Slow {
+    said: Said,
+    tasks: Vec<u32>,
+    /// Since when they are where they are, and when it was said, both counted from the beginning.
+    since: Duration,
+    at: Duration,
 }
 
 /// What was found in a run.
@@ -90,6 +102,20 @@ fn stopped(there: &[(u32, Option<u32>)]) -> String {
     [(b'T', "signal"), (b't', "debugger")].map(say).concat()
 }
 
+impl Slow {
+    /// Writes down that they went on; in words.
+    fn went_on(mut self, directory: &Path, now: Duration, found: &Progress) -> String {
+        let went_on = WentOn {
+            tasks: self.tasks,
+            seconds: now.saturating_sub(self.since).as_secs_f64(),
+        };
+        let sentence = went_on.sentence(found);
+        self.said.went_on = Some(went_on);
+        self.said.keep(directory);
+        sentence
+    }
+}
+
 impl Hang {
     /// Says after `patience` without progress that a job hangs, and may stop it then.
     pub fn new(patience: Duration, stop: bool) -> Self {
@@ -108,6 +134,29 @@ impl Hang {
             said: BTreeSet::new(),
             quiet: None,
             stopped: false,
+            slow: None,
+        }
+    }
+
+    /// Takes back that tasks are slow, where they have gone on.
+    fn take_back(&mut self, directory: &Path, found: &Progress, now: Duration) {
+        let went_on = |slow: &mut Slow| self.watch.went_on(&slow.tasks, slow.at);
+        if let Some(slow) = self.slow.take_if(went_on) {
+            let sentence = slow.went_on(directory, now, found);
+            output::complain(&format!("after {:.1} s: {sentence}", now.as_secs_f64()));
+        }
+    }
+
+    /// The same at the end of the command.
+    pub fn conclude(&mut self, directory: &Path, conclusion: &Conclusion) {
+        let now = self.began.elapsed();
+        let found = self.reading.as_ref().map(|it| it.found.clone());
+        let has_finished = |slow: &mut Slow| !self.stopped && conclusion.have_finished(&slow.tasks);
+        if let Some(found) = found
+            && let Some(slow) = self.slow.take_if(has_finished)
+        {
+            let sentence = slow.went_on(directory, now, &found);
+            output::complain(&format!("after {:.1} s: {sentence}", now.as_secs_f64()));
         }
     }
 
@@ -203,7 +252,9 @@ impl Watcher for Hang {
         let ticks: u64 = all.map(|it| it.ticks).sum();
         let taken = Duration::from_secs(ticks) / clock_ticks_per_second().max(1) as u32;
         self.looked = now;
-        let standing = self.watch.look(&found, now.duration_since(self.began));
+        let since_begin = now.duration_since(self.began);
+        let standing = self.watch.look(&found, since_begin);
+        self.take_back(directory, &found, since_begin);
         let (since, before) = *self.quiet.get_or_insert((now, taken));
         if standing == Standing::No {
             return None;
@@ -228,6 +279,10 @@ impl Watcher for Hang {
             return None;
         }
         found.settle(standing);
+        let is_certain = self.stop || standing == Standing::Hangs(Kind::Deadlock);
+        if !is_certain {
+            found.so_far();
+        }
         found.verdict.push_str(&stopped(&there));
         // What grows with time is said once, and nothing again: a loop is within what it calls at one look, and not at the next.
         let is_known = matches!(standing, Standing::Silent(_)) && !self.said.is_empty();
@@ -243,9 +298,23 @@ impl Watcher for Hang {
             kind: found.kind,
             stopped: self.stop,
             spots,
+            went_on: None,
         };
         said.keep(directory);
-        self.say(found.verdict, &spot::told(&holding, &said.spots, "runs"));
+        self.say(
+            found.verdict.clone(),
+            &spot::told(&holding, &said.spots, "runs"),
+        );
+        let tasks = match standing {
+            Standing::Silent(_) => Vec::new(),
+            _ => found.holding(),
+        };
+        self.slow = (!is_certain).then(|| Slow {
+            since: self.watch.since(&tasks).unwrap_or(since_begin),
+            at: since_begin,
+            said,
+            tasks,
+        });
         self.stopped = self.stop;
         let time = match is_ended {
             true => LAUNCHER,

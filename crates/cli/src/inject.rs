@@ -169,6 +169,7 @@ impl Inject {
             }
         };
         record::say_unmatched(&outcome.unmatched_images);
+        record::say_left(&outcome.left);
         if let Some(summary) = &outcome.summary {
             output::complain(&record::sentence(summary));
         }

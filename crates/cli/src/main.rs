@@ -23,6 +23,7 @@ mod baseline;
 mod calls;
 mod compare;
 mod completions;
+mod conclusion;
 mod context;
 mod diff;
 mod doctor;

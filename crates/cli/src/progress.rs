@@ -76,10 +76,12 @@ impl Progress {
         if found.hang && is_running(&run) && self.method == Method::Lockstep {
             found = look_again(found, &self.run, look)?;
         }
+        let mut went_on = None;
         if self.method == Method::Lockstep {
             let said = Said::of(&self.run).filter(|_| !is_running(&run));
             if let Some(said) = &said {
                 said.settle(&mut found);
+                went_on = said.went_on.clone().filter(|_| !found.hang);
             }
             if found.hang && found.kind != Kind::Deadlock {
                 let holding = spot::holding(&run, &found);
@@ -110,6 +112,8 @@ impl Progress {
         }
         if self.json {
             let mut document = document(&found);
+            document["running"] = is_running(&run).into();
+            document["went_on"] = json!(went_on);
             if let Some(judgement) = &goroutines {
                 document["waits"] = standing::waits(judgement).into();
             }

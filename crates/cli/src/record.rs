@@ -1,5 +1,6 @@
 //! `lockstep record`: runs a program and records what it calls.
 
+use crate::conclusion::Conclusion;
 use crate::hang::Hang;
 use crate::output;
 use anyhow::Result;
@@ -71,9 +72,14 @@ pub struct Record {
     /// computes the source lines are told, as a debugger finds them.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     hang: Option<Duration>,
-    /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped (then the status is 1)
+    /// What becomes of a job that hangs: it is kept, for a debugger say, or stopped with all that it started (status 1)
     #[arg(long, value_name = "WHAT", requires = "hang", action = clap::ArgAction::Set, default_value = "keep", value_parser = PossibleValuesParser::new(["keep", "stop"]).map(|word| word == "stop"))]
     on_hang: bool,
+    /// Most time for the last line, which says what `lockstep progress` makes of the run; 0: no such line
+    ///
+    /// Where that takes longer, only the next command is named.
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    verdict: Duration,
     /// Do not record the arguments of MPI calls
     #[arg(long)]
     no_arguments: bool,
@@ -188,16 +194,30 @@ impl Record {
             output::complain(&format!("{option} found no function and no library call"));
         }
         say_unmatched(&outcome.unmatched_images);
+        say_left(&outcome.left);
         if let Some(text) = &outcome.buffered {
             output::complain(text);
         }
         if let Some(summary) = &outcome.summary {
             output::complain(&sentence(summary));
         }
-        if hang.is_some_and(|hang| hang.stopped) {
-            return Ok(output::found(true));
+        let status = match &hang {
+            Some(hang) if hang.stopped => 1,
+            _ => outcome.status,
+        };
+        // The command has ended: what comes behind it changes nothing of that.
+        lockstep_record::Heap::exhausted_means(status);
+        if let Some(summary) = &outcome.summary
+            && summary.events > 0
+            && !self.verdict.is_zero()
+        {
+            let conclusion = Conclusion::of(&summary.directory, self.verdict);
+            if let Some(hang) = &mut hang {
+                hang.conclude(&summary.directory, &conclusion);
+            }
+            output::complain(&conclusion.sentence(&summary.directory, status));
         }
-        Ok(ExitCode::from(outcome.status))
+        Ok(ExitCode::from(status))
     }
 }
 
@@ -206,6 +226,18 @@ pub fn say_unmatched(images: &[String]) {
     for word in images {
         output::complain(&format!(
             "--images '{word}': no image of the run matches; lockstep info tells which were recorded"
+        ));
+    }
+}
+
+/// Processes that were to be ended and could not.
+pub fn say_left(left: &[i32]) {
+    if !left.is_empty() {
+        let numbers: Vec<String> = left.iter().map(i32::to_string).collect();
+        output::complain(&format!(
+            "expected to end every process that the command started, found {} left: {}",
+            left.len(),
+            numbers.join(", ")
         ));
     }
 }

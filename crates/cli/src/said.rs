@@ -16,6 +16,30 @@ pub struct Said {
     pub stopped: bool,
     /// Where those computed who held the others up.
     pub spots: Vec<Spot>,
+    /// Who held the others up and went on.
+    #[serde(default)]
+    pub went_on: Option<WentOn>,
+}
+
+/// Ranks, or threads, that were slow and went on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WentOn {
+    /// Their numbers; none where nobody in particular was.
+    pub tasks: Vec<u32>,
+    /// For how long they stood still.
+    pub seconds: f64,
+}
+
+impl WentOn {
+    /// `rank 2 was slow for 3.1 s and went on`.
+    pub fn sentence(&self, found: &Progress) -> String {
+        let who = match self.tasks.as_slice() {
+            [] => "the job".to_owned(),
+            tasks => found.who(tasks),
+        };
+        let verb = if self.tasks.len() > 1 { "were" } else { "was" };
+        format!("{who} {verb} slow for {:.1} s and went on", self.seconds)
+    }
 }
 
 impl Said {
@@ -33,8 +57,11 @@ impl Said {
         serde_json::from_slice(&text).ok()
     }
 
-    /// Of a job that was stopped for a hang and does not show it, what was said then.
+    /// Of a job that was stopped for a hang and does not show it, what was said then; of one that came on, who was slow.
     pub fn settle(&self, found: &mut Progress) {
+        if let Some(went_on) = self.went_on.as_ref().filter(|_| !found.hang) {
+            found.verdict = format!("{}; {}", found.verdict, went_on.sentence(found));
+        }
         if self.stopped && !found.hang {
             (found.hang, found.kind) = (true, self.kind);
             found.verdict = format!("{} (as was said when it was stopped)", self.verdict);

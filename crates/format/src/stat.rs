@@ -10,6 +10,8 @@
 pub struct Stat {
     /// Field 3: `R` runs, `S` sleeps, `T` is stopped by a signal, `t` by a debugger, `Z` has ended and nobody asked how.
     pub state: u8,
+    /// Field 4: the number of its parent; 0 of one that has none here.
+    pub parent: i32,
     /// Fields 14 and 15: processor time in clock ticks, the program's and the kernel's.
     pub ticks: u64,
     /// Field 22: clock ticks from boot to its start.
@@ -27,10 +29,12 @@ impl Stat {
         let fields = line.get(name..)?.split(|byte| *byte == b' ');
         let mut fields = fields.skip(1);
         let state = *fields.next()?.first()?;
-        let (user, system) = (number(fields.nth(10)?)?, number(fields.next()?)?);
+        let parent = number(fields.next()?)?;
+        let (user, system) = (number(fields.nth(9)?)?, number(fields.next()?)?);
         let start = number(fields.nth(6)?)?;
         let mut it = Self {
             state,
+            parent: i32::try_from(parent).ok()?,
             ticks: user.checked_add(system)?,
             start,
             status: None,
@@ -68,6 +72,7 @@ mod tests {
         let line = b"7 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 30 12 13 14 15 16 17 18 4242 20";
         let found = Stat {
             state: b'S',
+            parent: 1,
             ticks: 42,
             start: 4242,
             status: None,

@@ -575,6 +575,18 @@ impl Progress {
         }
     }
 
+    /// Says it as of a job that may go on yet: who holds the others up is slow so far.
+    pub fn so_far(&mut self) {
+        self.verdict = verdict::so_far(&self.verdict, self.kind);
+    }
+
+    /// The tasks that hold the others up.
+    #[must_use]
+    pub fn holding(&self) -> Vec<u32> {
+        let groups = self.least.iter().filter_map(|it| self.groups.get(*it));
+        groups.flat_map(|it| &it.tasks).copied().collect()
+    }
+
     /// What a group does, in a word or two.
     #[must_use]
     pub fn word(&self, group: &Group) -> &'static str {

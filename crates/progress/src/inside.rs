@@ -93,7 +93,7 @@ impl<'a> Threads<'a> {
     /// The nodes of the threads of a task that do something; `None` where it is one node itself.
     pub fn of(&self, task: u32) -> Option<Vec<usize>> {
         let places = self.places.get(&task)?.iter();
-        let busy = places.filter(|at| self.list[**at].1.doing != Doing::Idle);
+        let busy = places.filter(|at| self.list[**at].1.doing.counts());
         Some(busy.map(|at| self.tasks + at).collect())
     }
 
@@ -106,7 +106,7 @@ impl<'a> Threads<'a> {
                 .filter(|other| *other != at && wanted(self.list[*other].1))
                 .collect()
         };
-        let is_there = |it: &Strand| it.doing != Doing::Idle;
+        let is_there = |it: &Strand| it.doing.counts();
         match strand.doing {
             Doing::Lock(lock) => {
                 let holders = others(&|it| it.may_hold(lock));
@@ -122,13 +122,15 @@ impl<'a> Threads<'a> {
                 let is_coming = |it: &Strand| it.in_team && it.doing != Doing::Team;
                 (Inside::Team, others(&is_coming))
             }
-            Doing::Runs | Doing::Operation(_) | Doing::Idle => (Inside::End, Vec::new()),
+            Doing::Runs | Doing::Operation(_) | Doing::Idle | Doing::Apart => {
+                (Inside::End, Vec::new())
+            }
         }
     }
 
     /// What a thread needs that is in no operation.
     pub fn node(&self, at: usize) -> Node {
-        if self.list[at].1.doing == Doing::Idle {
+        if !self.list[at].1.doing.counts() {
             return NEVER;
         }
         match self.targets(at) {

@@ -27,6 +27,7 @@
 
 mod analysis;
 mod answer;
+mod apart;
 mod arguments;
 mod astray;
 mod beside;

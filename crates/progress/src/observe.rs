@@ -1,6 +1,7 @@
 //! What a run shows of its tasks: their call trees, open calls, ends, and what they told each other.
 
 use crate::analysis::{Activity, Place, Polling, Task};
+use crate::apart::set_apart;
 use crate::builds::Renamed;
 use crate::ends::{
     died_of_a_signal, ends_in_a_crash, is_crash, is_mpi, killed_first, lost_their_launcher, state,
@@ -241,6 +242,7 @@ fn converse(
             };
             conversations.push((*number, conversation));
         }
+        set_apart(conversations.iter_mut().flat_map(|it| &mut it.1.strands));
         let membership = Membership {
             members,
             ..Membership::default()
@@ -298,6 +300,7 @@ fn converse(
                 }
             }
             let mut all = all.unwrap_or_default();
+            set_apart(all.strands.iter_mut());
             all.shrink();
             conversations.push((*number, all));
         }

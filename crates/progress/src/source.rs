@@ -330,7 +330,7 @@ fn stand(
     thread: &Thread,
     kept: Option<(Reading, Bookmark)>,
 ) -> (Strand, Option<(Reading, Bookmark)>) {
-    if functions.is_empty() {
+    if functions.need_not_read(thread) {
         return (functions.read(thread), None);
     }
     let (mut reading, mut events) = match kept {

@@ -9,6 +9,7 @@
 //! the calls of the program show: what a library locks inside is not seen. *Costs*: a pass over the events
 //! of the threads of programs that call such functions, none for others.
 
+use crate::apart::{Bearing, Deeds, bearing, bearings};
 use lockstep_trace::{Event, FunctionId, ProcessName, Run, Thread, ThreadName, TraceName, c_name};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -51,6 +52,15 @@ pub enum Doing {
     Team,
     /// Nothing: it is over, or waits for work in a pool.
     Idle,
+    /// What a library has it do: nobody can be waiting for it.
+    Apart,
+}
+
+impl Doing {
+    /// Whether others may wait for who does this.
+    pub(crate) fn counts(self) -> bool {
+        !matches!(self, Self::Idle | Self::Apart)
+    }
 }
 
 /// A thread.
@@ -66,6 +76,8 @@ pub struct Strand {
     tried: [bool; LOCKS],
     /// Whether it is in a parallel region of OpenMP.
     pub in_team: bool,
+    /// What its calls tell about who runs it.
+    pub(crate) deeds: Deeds,
 }
 
 impl Strand {
@@ -78,6 +90,10 @@ impl Strand {
             held: [0; LOCKS],
             tried: [false; LOCKS],
             in_team: false,
+            deeds: Deeds {
+                is_own: true,
+                ..Deeds::default()
+            },
         }
     }
 
@@ -193,6 +209,7 @@ pub(crate) struct Reading {
     depth: u64,
     outermost: u64,
     only_regions: bool,
+    deeds: Deeds,
 }
 
 impl Default for Reading {
@@ -203,6 +220,7 @@ impl Default for Reading {
             depth: 0,
             outermost: 0,
             only_regions: true,
+            deeds: Deeds::default(),
         }
     }
 }
@@ -213,6 +231,8 @@ pub(crate) struct Functions {
     regions: FxHashSet<FunctionId>,
     /// Threads come from OpenMP only.
     is_pooled: bool,
+    /// By function.
+    bearings: Vec<Bearing>,
 }
 
 impl Functions {
@@ -233,18 +253,24 @@ impl Functions {
                 .map(|(id, _)| id)
                 .collect(),
             meanings,
+            bearings: bearings(run),
         }
     }
 
-    /// Whether no function means anything: then nothing need be read.
-    pub fn is_empty(&self) -> bool {
+    /// Whether no function means anything: then nothing need be read of a process's first thread.
+    fn is_empty(&self) -> bool {
         self.meanings.is_empty()
+    }
+
+    /// Whether nothing need be read of a thread.
+    pub fn need_not_read(&self, thread: &Thread) -> bool {
+        self.is_empty() && thread.name.thread == ThreadName::Main(0)
     }
 
     /// How a thread stands.
     pub fn read(&self, thread: &Thread) -> Strand {
         let mut reading = Reading::default();
-        if !self.is_empty() {
+        if !self.need_not_read(thread) {
             self.read_on(&mut reading, thread.events());
         }
         self.strand(&reading, thread)
@@ -260,6 +286,7 @@ impl Functions {
                         reading.only_regions &= self.regions.contains(&function);
                     }
                     reading.depth += 1;
+                    reading.deeds.take_in(bearing(&self.bearings, function));
                     match self.meanings.get(&function) {
                         Some(Meaning::Take(lock)) => reading.held[*lock as usize] += 1,
                         Some(Meaning::Try(lock)) => reading.tried[*lock as usize] = true,
@@ -278,6 +305,9 @@ impl Functions {
     /// How a thread stands of which all events were taken in.
     pub fn strand(&self, reading: &Reading, thread: &Thread) -> Strand {
         let mut strand = Strand::new(thread.name, Doing::Runs);
+        strand.deeds = reading.deeds;
+        // What was dropped may have been anything.
+        strand.deeds.is_own |= thread.dropped > 0 || self.need_not_read(thread);
         if self.is_empty() {
             return strand;
         }

@@ -595,8 +595,21 @@ pub(crate) fn held_up(progress: &Progress) -> String {
         })
         .collect();
     text.push_str(&clauses.join(", "));
-    text.push_str(": look there");
+    text.push_str(LOOK);
     text
+}
+
+/// Behind where they are who hold the others up.
+const LOOK: &str = ": look there";
+
+/// The same of a job that may go on yet.
+pub(crate) fn so_far(verdict: &str, kind: Kind) -> String {
+    let word = if kind == Kind::Slow {
+        "slow so far"
+    } else {
+        "so far"
+    };
+    verdict.replacen(LOOK, &format!(": {word}"), 1)
 }
 
 /// ` after MPI_Send at a.c:9`: of a task that ended in its own code, the last call of MPI that is known.
@@ -658,17 +671,15 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
 /// What is said of a run that does not hang; and where it was ended from outside, why MPI may have done that.
 fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String) {
     let progress = facts.progress;
-    let kind = if progress.is_mpi { "ranks" } else { "threads" };
+    let kind = if progress.is_mpi { "rank" } else { "thread" };
     let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
     let are_over = progress.tasks.values().all(|it| over(it.activity));
     let killed = killed(progress).filter(|_| !are_over);
     let is_killed = killed.is_some();
-    let text = match are_over {
-        true => format!(
-            "no task hangs: all {} {kind} came to their end",
-            progress.tasks.len()
-        ),
-        false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
+    let text = match (are_over, progress.tasks.len()) {
+        (true, 1) => format!("no task hangs: the only {kind} came to its end"),
+        (true, all) => format!("no task hangs: all {all} {kind}s came to their end"),
+        (false, _) => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
     };
     let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
         true => (Some(what), text.clone()),

@@ -129,6 +129,30 @@ impl Watch {
         }
     }
 
+    /// Since when these tasks all stand where they do; of none in particular, since when nobody makes an event.
+    #[must_use]
+    pub fn since(&self, tasks: &[u32]) -> Option<Duration> {
+        let since = |task: &u32| {
+            let still = self.still.get(task)?;
+            Some(still.holds.unwrap_or(still.since).max(still.since))
+        };
+        match tasks {
+            [] => Some(self.silent),
+            _ => tasks.iter().filter_map(since).max(),
+        }
+    }
+
+    /// Whether one of these tasks has come to another place after a moment; of none in particular, whether anybody has
+    /// made an event.
+    #[must_use]
+    pub fn went_on(&self, tasks: &[u32], moment: Duration) -> bool {
+        let has_moved = |task: &u32| self.still.get(task).is_none_or(|it| it.since > moment);
+        match tasks {
+            [] => self.silent > moment,
+            _ => tasks.iter().any(has_moved),
+        }
+    }
+
     /// Takes in where every task stands.
     fn stand(&mut self, found: &Progress, now: Duration) {
         let mut still = BTreeMap::new();

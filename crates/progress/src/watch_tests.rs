@@ -204,6 +204,21 @@ fn a_new_iteration_of_an_outer_loop_is_progress() {
     assert_eq!(last(vec![(1, held_up(3, 70)), (11, next)]), Standing::No);
 }
 
+#[test]
+fn who_was_slow_and_comes_on_is_known() {
+    let mut watch = Watch::new(PATIENCE);
+    let at = Duration::from_secs;
+    watch.look(&held_up(3, 70), at(1));
+    watch.look(&held_up(3, 70), at(11));
+    assert_eq!(watch.since(&[1]), Some(at(1)));
+    assert!(!watch.went_on(&[1], at(11)));
+    let mut next = held_up(1, 90);
+    next.groups[1].turns[0].1 = 22;
+    watch.look(&next, at(14));
+    assert!(watch.went_on(&[1], at(11)) && watch.went_on(&[], at(11)));
+    assert!(!watch.went_on(&[], at(14)));
+}
+
 /// Others wait for it, and for nobody else, through ten times the patience.
 #[test]
 fn outer_iterations_without_an_end_are_a_livelock() {

@@ -109,10 +109,11 @@ pub fn inject(
         let asked = plan::remember(&directory.path, &choice, &images, &options.command);
         unmatched_images = images.unmatched_among(&asked);
     }
-    let result = result.map(|status| {
+    let result = result.map(|ended| {
         teller.finish(&directory.path, &choice, &images);
         Outcome {
-            status: exit_code(status),
+            status: exit_code(ended.status),
+            left: ended.left,
             summary: (records && directory.elected).then(|| summary(&directory)),
             untraced: None,
             unmatched: Vec::new(),

@@ -8,13 +8,14 @@ use crate::plan::{CHOICE, SILENT};
 use crate::program::{Program, plain};
 use crate::{Keep, Memory, Options};
 use lockstep_format::{plan, process, stamp};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// The probe's file name.
 const PROBE: &str = "liblockstep_probe.so";
@@ -300,6 +301,8 @@ const PASSED_ON: [Signal; 6] = [
 
 /// The command's process, 0 before it is there and after it ended.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// Whether SIGINT or SIGTERM came, from whomever.
+static IS_ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 /// Signals that came before it was there, by number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
@@ -399,6 +402,9 @@ fn inherit_signals(command: &mut Command) {
 extern "C" fn pass_on(signal: c_int, information: *const c_int, _: *mut c_void) {
     // SAFETY: the kernel gives a `siginfo_t`, whose third field is the code.
     let code = unsafe { *information.add(2) };
+    if signal == Signal::INT.as_raw() || signal == Signal::TERM.as_raw() {
+        IS_ASKED_TO_END.store(true, Ordering::Release);
+    }
     // What the terminal sends, the command gets itself: it is in the same foreground group.
     if code > 0 {
         return;
@@ -504,26 +510,36 @@ pub(crate) fn start(command: &mut Command) -> Result<Child, Error> {
     Ok(child)
 }
 
-/// Sends a signal to the command, if it is still there.
-pub(crate) fn signal(signal: Signal) {
-    let child = CHILD.load(Ordering::Acquire);
-    if child != 0 {
-        send(child, signal.as_raw());
-    }
+/// Whether whoever started us wants it to end.
+pub(crate) fn is_asked_to_end() -> bool {
+    IS_ASKED_TO_END.load(Ordering::Acquire)
 }
 
-/// `__WNOTHREAD`: nothing that other threads trace.
-const OWN: WaitOptions = WaitOptions::from_bits_retain(0x2000_0000);
-
-/// Waits for its end; not for what another thread stops to look at.
-pub(crate) fn wait(child: &mut Child) -> Result<ExitStatus, Error> {
+/// Waits for its end, and takes those of other children meanwhile: processes that lost their parents. Not what another
+/// thread stops to look at: that is left for it, so there is a look first.
+pub(crate) fn wait(child: &Child) -> Result<ExitStatus, Error> {
+    let own = Pid::from_raw(child.id().cast_signed());
     let status = loop {
-        match waitpid(Pid::from_raw(child.id().cast_signed()), OWN) {
-            Ok(Some((_, status))) => break Ok(ExitStatus::from_raw(status.as_raw())),
-            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+        let ended = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        match ended.map(|it| it.filter(|it| !it.trapped() && !it.stopped())) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                std::thread::sleep(LOOKED_AT);
+                continue;
+            }
+            Err(rustix::io::Errno::INTR) => continue,
             Err(error) => break Err(std::io::Error::from(error)),
+        }
+        if let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG)
+            && Some(pid) == own
+            && !status.stopped()
+        {
+            break Ok(ExitStatus::from_raw(status.as_raw()));
         }
     };
     CHILD.store(0, Ordering::Release);
     status.map_err(|error| Error::own(format!("the command is lost: {}", plain(&error))))
 }
+
+/// About as long a thread is stopped when it is looked at.
+const LOOKED_AT: Duration = Duration::from_millis(1);

@@ -14,6 +14,7 @@
 mod ahead;
 mod buffer;
 mod cache;
+mod descendants;
 mod directory;
 mod error;
 mod heap;
@@ -47,6 +48,7 @@ pub use spot::spots;
 pub use thread::{STACK, thread};
 
 use buffer::Buffer;
+use descendants::Descendants;
 use directory::Directory;
 use lockstep_format::codec::Kind;
 use std::ffi::OsString;
@@ -144,6 +146,8 @@ pub struct Outcome {
     pub unmatched_images: Vec<String>,
     /// What stayed in the buffer, and why.
     pub buffered: Option<String>,
+    /// Numbers of processes that were to end with the command and could not be ended.
+    pub left: Vec<i32>,
 }
 
 /// The size of a run.
@@ -161,7 +165,8 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// Runs `options.command` under the probe and waits for it. Meanwhile `watcher` looks at the run; of
+/// Runs `options.command` under the probe and waits for it. Where this process is asked to end (SIGINT, SIGTERM) or `watcher`
+/// wants the command ended, nothing that the command started is left behind. Meanwhile `watcher` looks at the run; of
 /// several recorders of one job, that of one of them.
 ///
 /// # Errors
@@ -215,9 +220,9 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         command
     };
     let watcher = watcher.filter(|_| directory.elected);
-    let status = execute(&probe, &directory, options.redact, watcher, command);
+    let ended = execute(&probe, &directory, options.redact, watcher, command);
     let buffered = buffer.and_then(|buffer| buffer.leave(&directory.path));
-    let status = status.inspect_err(|_| {
+    let ended = ended.inspect_err(|_| {
         if directory.elected {
             let _ = remove_run(&directory.path);
         }
@@ -235,7 +240,8 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         unmatched_images = images.unmatched(&directory.path);
     }
     Ok(Outcome {
-        status: exit_code(status),
+        status: exit_code(ended.status),
+        left: ended.left,
         unmatched,
         unmatched_images,
         buffered,
@@ -249,50 +255,66 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
     })
 }
 
-/// Starts the command that `command` makes with the probe's name, and waits for it. Meanwhile the
-/// directory is watched.
+/// How a command ended.
+struct Ended {
+    status: ExitStatus,
+    /// Processes that it left and that could not be ended.
+    left: Vec<i32>,
+}
+
+/// Starts the command that `command` makes with the probe's name, and waits for it; where it was to be ended, also for all
+/// that it started. Meanwhile the directory is watched.
 fn execute(
     probe: &std::path::Path,
     directory: &Directory,
     redact: bool,
     looker: Option<&mut dyn Watcher>,
     command: impl FnOnce(&launch::ProbeName) -> std::process::Command,
-) -> Result<ExitStatus, Error> {
+) -> Result<Ended, Error> {
     let probe = launch::ProbeName::new(probe)?;
     launch::catch_signals();
     let mut command = command(&probe);
-    let stop = stop::Stop::default();
-    let status = std::thread::scope(|scope| {
+    let (stop, over) = (stop::Stop::default(), stop::Stop::default());
+    let own_run = (!directory.shared).then_some(directory.path.as_path());
+    let descendants = Descendants::new(own_run);
+    let ended = std::thread::scope(|scope| {
         // Before any thread: the C library handles signals of its own from the first one on, which the command would inherit
         // otherwise than we did.
-        let mut child = launch::start(&mut command)?;
+        let child = launch::start(&mut command)?;
         let begin = || {
             let watcher = watch::Watcher::start(scope, directory, &stop)?;
-            if let Some(looker) = looker {
-                watch::beside(scope, || look::watch_over(&directory.path, &stop, looker))?;
-            }
-            Ok(watcher)
+            let look = |looker| look::watch_over(&directory.path, &over, &descendants, looker);
+            let looks = looker.map(|looker| watch::beside(scope, move || look(looker)));
+            Ok((watcher, looks.transpose()?))
         };
-        let watcher = begin().inspect_err(|_| {
+        let (watcher, looks) = begin().inspect_err(|_| {
             stop.set();
             // Nobody would see how it ends.
-            let _ = child.kill();
-            let _ = child.wait();
+            descendants.end();
         })?;
         let own = own_name(child.id(), redact);
-        let status = launch::wait(&mut child);
+        let status = launch::wait(&child);
+        let at = watch::now();
+        over.set();
+        // It may be about to say that this has to end.
+        let _ = looks.map(std::thread::ScopedJoinHandle::join);
+        let is_to_end = descendants.are_doomed() || launch::is_asked_to_end();
+        let left = match is_to_end {
+            true => descendants.end(),
+            false => Vec::new(),
+        };
         watcher.finish();
         let status = status?;
         if let Some(own) = own {
-            watch::End::from_status(status.into_raw()).write(&directory.path, &own);
+            watch::End::from_status(status.into_raw()).write(&directory.path, &own, at);
             if !directory.elected {
                 tally::trim(&directory.path, |name| *name == own);
             }
         }
-        Ok(status)
+        Ok(Ended { status, left })
     });
     probe.remove();
-    status
+    ended
 }
 
 /// The functions that the options choose.
@@ -333,10 +355,15 @@ fn run_untraced(
     reason: String,
 ) -> Result<Outcome, Error> {
     launch::catch_signals();
-    let mut child = launch::start(&mut launch::plain_command(options, path))?;
-    let status = launch::wait(&mut child)?;
+    let descendants = Descendants::new(None);
+    let child = launch::start(&mut launch::plain_command(options, path))?;
+    let status = launch::wait(&child)?;
     Ok(Outcome {
         status: exit_code(status),
+        left: match launch::is_asked_to_end() {
+            true => descendants.end(),
+            false => Vec::new(),
+        },
         summary: None,
         untraced: Some(reason),
         unmatched: Vec::new(),

@@ -47,7 +47,8 @@ pub(crate) fn status_left(pid: i32, start: u64) -> Option<i32> {
     stat(pid).filter(|it| it.start == start)?.status
 }
 
-fn stat(pid: i32) -> Option<Stat> {
+/// What the kernel says of process `pid`.
+pub(crate) fn stat(pid: i32) -> Option<Stat> {
     Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 

@@ -33,9 +33,9 @@ impl End {
         }
     }
 
-    /// Writes `ends/NAME`, of a process that has just ended.
-    pub(crate) fn write(self, run: &Path, name: &FileName) {
-        put(run, name, &self.text(&format!(",\"at\":{}", now())));
+    /// Writes `ends/NAME`, of a process that ended at this time.
+    pub(crate) fn write(self, run: &Path, name: &FileName, at: u128) {
+        put(run, name, &self.text(&format!(",\"at\":{at}")));
     }
 
     fn text(self, at: &str) -> String {
@@ -48,7 +48,7 @@ impl End {
 }
 
 /// Microseconds since 1970.
-fn now() -> u128 {
+pub(crate) fn now() -> u128 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_micros()
 }

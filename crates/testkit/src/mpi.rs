@@ -92,7 +92,9 @@ impl Mpi {
         record_ended(scratch, &self.words(source, ranks, word))
     }
 
-    fn words(self, source: &str, ranks: usize, word: &str) -> Vec<String> {
+    /// The words of such a run.
+    #[must_use]
+    pub fn words(self, source: &str, ranks: usize, word: &str) -> Vec<String> {
         let program = self.recipe(source).flags(&["-g", "-O1"]).build();
         let mut words = self.launch(ranks);
         words.extend([program.display().to_string(), word.to_owned()]);

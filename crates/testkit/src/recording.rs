@@ -89,10 +89,15 @@ pub(crate) fn record_with<S: AsRef<OsStr>>(
     Recording { directory, outcome }
 }
 
-/// `lockstep record -o DIRECTORY OPTIONS -- WORDS`, ready to be run.
+/// `lockstep record -o DIRECTORY OPTIONS -- WORDS`, ready to be run; without a verdict at the end, for which every test
+/// would have to wait, unless `options` ask for one.
 #[must_use]
 pub fn record_command<S: AsRef<OsStr>>(directory: &Path, options: &[&str], words: &[S]) -> Command {
-    let mut command = lockstep(&["record", "-o"]);
+    let mut command = lockstep(&["record"]);
+    if !options.contains(&"--verdict") {
+        command.args(["--verdict", "0"]);
+    }
+    command.arg("-o");
     command.arg(directory).args(options).arg("--").args(words);
     command
 }

@@ -3,8 +3,9 @@
 use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Recording, Scratch, command, record};
+use serde_json::json;
 
-const HANG: [&str; 2] = ["--hang", "2"];
+const HANG: [&str; 4] = ["--hang", "2", "--verdict", "60"];
 
 /// The sentence ends with lines of the loop.
 fn check(told: &str, verb: &str) {
@@ -24,6 +25,26 @@ fn check(told: &str, verb: &str) {
     }
 }
 
+/// It was said that rank 2 is slow so far, and then that it went on; the finished run says so, too.
+fn went_on(recording: &Recording) {
+    let told = &recording.outcome.stderr;
+    assert!(told.contains(": slow so far; rank 2 runs at "), "{told}");
+    assert!(!told.contains("look there"), "{told}");
+    assert_eq!(told.matches("s: rank 2 was slow for ").count(), 1, "{told}");
+    let progress = recording.json(&["progress"]);
+    assert_eq!(progress["hang"], false, "{progress:#}");
+    assert_eq!(progress["went_on"]["tasks"], json!([2]), "{progress:#}");
+    let seconds = progress["went_on"]["seconds"].as_f64().expect("a time");
+    assert!((2.0..60.0).contains(&seconds), "{progress:#}");
+    let verdict = progress["verdict"].as_str().expect("a sentence");
+    assert!(verdict.ends_with(" s and went on"), "{verdict}");
+    let last = told.lines().last().expect("a line");
+    assert!(
+        last.starts_with(&format!("lockstep: {verdict}. Next: ")),
+        "{told}"
+    );
+}
+
 #[test]
 fn the_lines_of_a_loop_without_a_call() {
     let scratch = Scratch::new("spots");
@@ -38,6 +59,7 @@ fn the_lines_of_a_loop_without_a_call() {
         assert_eq!(outcome.status, 0, "{mpi:?}: {outcome:#?}");
         assert_eq!(outcome.stdout, "well\n", "{mpi:?}: {outcome:#?}");
         check(&outcome.stderr, "runs");
+        went_on(&recording);
         // Each rank's recorder is its parent here, and waits for it.
         let run = scratch.join("inside");
         let recorded = record_command(&run, &HANG, &program);

@@ -1,0 +1,144 @@
+//! What `record` says last: what `progress` makes of the run, and which command shows more.
+//!
+//! The answer comes from `lockstep progress --json` in a process of its own. That one can be ended when it takes too long,
+//! and whatever it meets (no memory, no more processes) changes nothing of the status that the command ended with.
+
+use crate::output;
+use serde_json::Value;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether the answer has come.
+const STEP: Duration = Duration::from_millis(2);
+
+/// What is known of a run at its end.
+#[derive(Debug, Default)]
+pub struct Conclusion {
+    /// The document of `progress`, of a run that is over; nothing where it did not come in time.
+    found: Option<Value>,
+}
+
+impl Conclusion {
+    /// Asks for it, for so long at most.
+    pub fn of(run: &Path, patience: Duration) -> Self {
+        let found = answer(run, patience).filter(|it| it["running"] == Value::Bool(false));
+        Self { found }
+    }
+
+    /// Whether these ranks, or threads, came to their end by themselves; of none in particular, whether all did.
+    pub fn have_finished(&self, tasks: &[u32]) -> bool {
+        let Some(groups) = self.found.as_ref().and_then(|it| it["groups"].as_array()) else {
+            return false;
+        };
+        let is_one_of = |it: &Value| {
+            let it = it.as_u64().and_then(|it| u32::try_from(it).ok());
+            it.is_some_and(|it| tasks.contains(&it))
+        };
+        let is_wanted = |group: &&Value| {
+            let mut processes = group["processes"].as_array().into_iter().flatten();
+            tasks.is_empty() || processes.any(is_one_of)
+        };
+        let mut wanted = groups.iter().filter(is_wanted);
+        wanted.all(|it| it["activity"] == "finished")
+    }
+
+    /// `no task hangs: all 4 ranks came to their end. Next: lockstep calls run`.
+    pub fn sentence(&self, run: &Path, status: u8) -> String {
+        let command = if self.is_well(status) {
+            "calls"
+        } else {
+            "progress"
+        };
+        let next = format!(
+            "Next: lockstep {command} {}",
+            quoted(&run.display().to_string())
+        );
+        match self.found.as_ref().and_then(|it| it["verdict"].as_str()) {
+            Some(verdict) => format!("{verdict}. {next}"),
+            None => next,
+        }
+    }
+
+    /// Whether nothing is wrong that `progress` would show.
+    fn is_well(&self, status: u8) -> bool {
+        let Some(found) = &self.found else {
+            return false;
+        };
+        let lists = ["mismatches", "loose_ends", "causes", "stuck"];
+        let are_empty = |key: &str| found[key].as_array().is_some_and(Vec::is_empty);
+        let is_quiet = found["hang"] == Value::Bool(false) && found["potential_deadlock"].is_null();
+        status == 0 && is_quiet && lists.into_iter().all(are_empty)
+    }
+}
+
+/// The document, if it comes in time.
+fn answer(run: &Path, patience: Duration) -> Option<Value> {
+    let begin = Instant::now();
+    let mut command = Command::new(std::env::current_exe().ok()?);
+    command.args(["progress", "--json", "--"]).arg(run);
+    command.env_remove("LOCKSTEP_OPTIONS");
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
+    let mut pipe = child.stdout.take()?;
+    let reader = lockstep_record::thread(lockstep_record::STACK).and_then(|it| {
+        it.spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.read_to_end(&mut bytes).map(|_| bytes)
+        })
+    });
+    let is_over = loop {
+        match child.try_wait() {
+            Ok(None) if begin.elapsed() < patience => std::thread::sleep(STEP),
+            Ok(Some(_)) => break true,
+            _ => break false,
+        }
+    };
+    if !is_over {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    let bytes = reader.ok()?.join().ok()?.ok()?;
+    serde_json::from_slice(&bytes).ok().filter(|_| is_over)
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:,@%=".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", output::printable(word).replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_follows_depends_on_what_was_found() {
+        let well = json!({
+            "verdict": "all came to their end", "hang": false, "running": false, "potential_deadlock": null,
+            "mismatches": [], "loose_ends": [], "causes": [], "stuck": [],
+            "groups": [{"processes": [0, 2], "activity": "finished"}, {"processes": [1], "activity": "ended"}],
+        });
+        let mut amiss = well.clone();
+        amiss["loose_ends"] = json!(["a message"]);
+        let of = |found| Conclusion { found: Some(found) };
+        let (run, well) = (Path::new("a run"), of(well));
+        let says = "all came to their end. Next: lockstep calls 'a run'";
+        assert_eq!(well.sentence(run, 0), says);
+        assert!(well.sentence(run, 1).contains("lockstep progress"));
+        assert!(of(amiss).sentence(run, 0).contains("lockstep progress"));
+        assert!(well.have_finished(&[0, 2]) && !well.have_finished(&[0, 1]));
+        assert!(!well.have_finished(&[]));
+        let unknown = Conclusion::default();
+        assert_eq!(
+            unknown.sentence(Path::new("r/1"), 0),
+            "Next: lockstep progress r/1"
+        );
+        assert!(!unknown.have_finished(&[0]));
+    }
+}
