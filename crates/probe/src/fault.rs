@@ -13,6 +13,7 @@ use crate::event;
 use crate::image::Image;
 use crate::planner;
 use crate::process::{Process, map_extent, start_time};
+use crate::program;
 use crate::setup::Setup;
 use crate::syscall::{
     self, Errno, MADV_WIPEONFORK, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR, O_WRONLY,
@@ -571,6 +572,8 @@ pub fn follow(thread: &mut Thread, frame: &mut Frame) {
             && function_of(found)
                 .is_some_and(|function| function_of(first_return) == Some(function));
     if is_same {
+        // SAFETY: a call is postponed in this thread.
+        unsafe { act::POSTPONED.keep_first(slot) };
         frame.stub = act::both as *const () as u64;
         tell(thread, here, plan.order.call, report::HAPPENED);
         thread.hot.fault_slot = NO_SLOT;
@@ -609,8 +612,8 @@ fn set_argument(frame: &mut Frame, order: &Order) {
         // Behind the return address; these words belong to the callee.
         let slot = &raw const frame.slot as u64 + 8;
         let at = slot + 8 * u64::from(order.argument.saturating_sub(6));
-        // SAFETY: whoever chose this argument says that the function has it.
-        unsafe { (at as *mut u64).write(value) };
+        // Whoever chose this argument says that the function has it.
+        program::write(at, value, slot);
     }
 }
 

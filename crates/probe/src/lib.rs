@@ -41,6 +41,7 @@ mod maps;
 mod place;
 mod planner;
 mod process;
+mod program;
 mod recover;
 mod ring;
 mod scratch;

@@ -182,6 +182,11 @@ impl Process {
         })
     }
 
+    /// Does `work` while no other thread searches what threads keep.
+    pub fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.locked(|_| work())
+    }
+
     /// Makes the file, with nothing in it yet: in the constructor, before anything is patched. A
     /// program that cannot be recorded is not touched.
     pub fn claim(&self) -> Result<(), Stop> {

@@ -7,10 +7,13 @@
 
 use crate::entry::Entry;
 use crate::maps;
+use crate::program;
 use crate::syscall;
 use crate::thread::{SEGMENTS, Thread};
+use crate::x86_64::slow::Frame;
+use core::mem::offset_of;
 
-/// No unmapped page fits between two addresses that are nearer than this.
+/// Addresses that are nearer than this are taken for the same stack's.
 const SAME: u64 = 4096;
 
 impl Thread {
@@ -113,67 +116,85 @@ impl Thread {
     /// Whether the newest entry is of a frame that is gone, when the stack pointer has come back to
     /// `slot`.
     ///
-    /// On the stack that `slot` is in, what lies at or below it is gone. Above it, a frame whose
-    /// return address is neither the real one nor our hook is gone too: somebody else uses its place.
-    /// Frames on another stack stay, except those of a signal handler that was left.
+    /// On the stack that `slot` is in, what lies at or below it is gone. Elsewhere a frame is gone whose return
+    /// address is neither the real one nor our hook, since somebody else uses its place, and one whose memory is
+    /// not mapped any more. Others stay, except those of a signal handler that was left.
     pub fn is_top_dead(&mut self, slot: u64) -> bool {
         let restored = self.restored() == self.depth();
-        let Some(entry) = self.top_entry() else {
+        let Some(entry) = self.top_entry().copied() else {
             return false;
         };
-        let entry = *entry;
-        if self.is_same_stack(entry.slot(), slot) {
-            if entry.slot() <= slot {
-                return true;
-            }
-            // SAFETY: between the stack pointer and the end of the same mapping.
-            let found = unsafe { (entry.slot() as *const u64).read_volatile() };
-            let hook = if restored { 0 } else { entry.hook() };
-            return found != entry.return_address && (hook == 0 || found != hook);
+        let place = entry.slot();
+        if place <= slot && self.is_same_stack(place, slot) {
+            return true;
+        }
+        let Some(found) = self.look(place) else {
+            // Memory that may not be read now may be again.
+            return !syscall::is_mapped(place, place);
+        };
+        let hook = if restored { 0 } else { entry.hook() };
+        if found != entry.return_address && (hook == 0 || found != hook) {
+            return true;
+        }
+        if place.abs_diff(slot) < SAME {
+            return false;
         }
         syscall::signal_stack().is_some_and(|(start, end, on_it)| {
-            !on_it && (start..end).contains(&entry.slot()) && !(start..end).contains(&slot)
+            !on_it && (start..end).contains(&place) && !(start..end).contains(&slot)
         })
+    }
+
+    /// An address in a page that is there: the stack pointer of the event at work.
+    fn running(&self) -> u64 {
+        self.at_work + offset_of!(Frame, slot) as u64
+    }
+
+    /// The word in a frame's slot, if it can be read.
+    fn look(&self, slot: u64) -> Option<u64> {
+        program::read(slot, self.running())
     }
 
     /// Puts the newest entry's return address back, if our hook still stands for it. It is about to be
     /// forgotten: where a program switches between stacks in a way that looks like unwinding, the
     /// frame can still return.
     pub fn restore_top(&mut self) {
-        let Some(entry) = self.top_entry().copied() else {
-            return;
-        };
-        put_back(&entry);
+        if let Some(entry) = self.top_entry().copied() {
+            self.put_back(&entry);
+        }
     }
 
-    /// Writes every live return address back where it belongs. Frames below `slot` on its stack are
-    /// gone; frames on other stacks are restored as long as their memory is there.
+    /// Puts a return address back where our hook still stands for it, and says what stood there. What is written
+    /// replaces an address of our own arena, which the program cannot have put there.
+    fn put_back(&self, entry: &Entry) -> Option<u64> {
+        let hook = entry.hook();
+        if hook == 0 {
+            return None;
+        }
+        let found = self.look(entry.slot())?;
+        if found == hook {
+            program::write(entry.slot(), entry.return_address, self.running());
+        }
+        Some(found)
+    }
+
+    /// Writes every live return address back where it belongs, on whatever stack. Frames below `slot` on its
+    /// stack are gone.
     pub fn restore(&mut self, slot: u64) {
         let from = self.restored();
         let depth = self.depth();
         let mut in_window = false;
-        let mut looked = false;
-        let stack = self.segment(slot);
         for index in (from..depth).rev() {
             let Some(entry) = self.entries().get(index).copied() else {
                 break;
             };
-            let reachable = if stack.0 <= entry.slot() && entry.slot() < stack.1 {
-                // Nothing between our own saved registers and the program's frames is anybody's.
-                entry.slot() >= slot || entry.slot() < slot - SAME
-            } else {
-                // The memory of another stack may be gone since it was last looked at.
-                if !core::mem::replace(&mut looked, true) {
-                    self.segments = [(0, 0); SEGMENTS];
-                }
-                let other = self.segment(entry.slot());
-                other.0 <= entry.slot() && entry.slot() < other.1
-            };
-            if reachable && !put_back(&entry) && index + 1 == depth && entry.hook() != 0 {
-                // SAFETY: reachable.
-                let found = unsafe { (entry.slot() as *const u64).read_volatile() };
+            // What we saved ourselves lies there.
+            if (slot - SAME..slot).contains(&entry.slot()) {
+                continue;
+            }
+            let found = self.put_back(&entry);
+            if index + 1 == depth {
                 // Interrupted between ENTER and the call of the body: the hook is yet to come.
-                in_window = found == entry.return_address;
+                in_window = found == Some(entry.return_address);
             }
         }
         let restored = depth - usize::from(in_window && depth > from);
@@ -186,13 +207,19 @@ impl Thread {
         self.lower_mark();
     }
 
-    /// Whether two addresses lie in the same stack, as far as mappings tell.
+    /// Whether two addresses lie in the same stack, as far as mappings tell: a guess, by which frames end sooner or
+    /// later. Several stacks may be one mapping, and what is remembered of mappings may have changed.
     fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
-        if a.abs_diff(b) < SAME {
+        let (low, high) = (a.min(b), a.max(b));
+        if high - low < SAME {
             return true;
         }
-        let (low, high) = self.segment(b);
-        (low..high).contains(&a)
+        if !syscall::is_mapped(low, high) {
+            return false;
+        }
+        // That of the lower one: a stack that grew is looked at again.
+        let (start, end) = self.segment(low);
+        (start..end).contains(&high)
     }
 
     /// Whether `slot` lies above `other` on the same stack.
@@ -221,22 +248,4 @@ impl Thread {
         }
         found
     }
-}
-
-/// Puts a return address back where our hook still stands for it; whether it did.
-fn put_back(entry: &Entry) -> bool {
-    let hook = entry.hook();
-    if hook == 0 {
-        return false;
-    }
-    let place = entry.slot() as *mut u64;
-    // SAFETY: the caller knows that the slot is mapped stack memory. What is written replaces an
-    // address of our own arena, which the program cannot have put there.
-    unsafe {
-        if place.read_volatile() != hook {
-            return false;
-        }
-        place.write_volatile(entry.return_address);
-    }
-    true
 }
