@@ -11,6 +11,7 @@
 
 use crate::event;
 use crate::image::Image;
+use crate::lock::Lock;
 use crate::planner;
 use crate::process::{Process, map_extent, start_time};
 use crate::program;
@@ -150,7 +151,7 @@ pub fn records() -> bool {
 /// What is known of this process. All zeros is one that nobody has looked at yet.
 #[repr(C)]
 struct Here {
-    lock: AtomicU32,
+    lock: Lock,
     pid: AtomicU32,
     /// The process's number plus 2; 1 where it has none.
     number: AtomicU32,
@@ -222,20 +223,11 @@ impl Here {
         }
     }
 
-    fn locked<T>(&self, work: impl FnOnce() -> T) -> T {
-        while self.lock.swap(1, Ordering::Acquire) != 0 {
-            syscall::nap();
-        }
-        let result = work();
-        self.lock.store(0, Ordering::Release);
-        result
-    }
-
     /// The process's number: its rank, else its place in the order of start.
     fn number(&self) -> Option<u32> {
         let plan = plan()?;
         if self.number.load(Ordering::Acquire) == 0 {
-            self.locked(|| {
+            self.lock.with(|| {
                 if self.number.load(Ordering::Acquire) == 0 {
                     let found = match plan.rank {
                         None if plan.is_launcher => None,
@@ -255,7 +247,7 @@ impl Here {
         let none = core::ptr::dangling_mut::<u8>();
         if self.report.load(Ordering::Acquire).is_null() {
             let number = self.number();
-            self.locked(|| {
+            self.lock.with(|| {
                 if self.report.load(Ordering::Acquire).is_null() {
                     let made = make_report(number).unwrap_or(none);
                     self.report.store(made, Ordering::Release);

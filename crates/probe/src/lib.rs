@@ -37,6 +37,7 @@ mod handles;
 mod image;
 mod imported;
 mod load;
+mod lock;
 mod maps;
 mod place;
 mod planner;

@@ -1,6 +1,7 @@
 //! The system calls that the probe makes, raw: no errno, no libc, nothing that a host can interpose.
 
 use crate::x86_64::syscall::syscall;
+use core::sync::atomic::AtomicU32;
 
 const READ: usize = 0;
 const CLOSE: usize = 3;
@@ -21,6 +22,7 @@ const READLINK: usize = 89;
 const GETPPID: usize = 110;
 const SIGALTSTACK: usize = 131;
 const GETTID: usize = 186;
+const FUTEX: usize = 202;
 const CLOCK_GETTIME: usize = 228;
 const TGKILL: usize = 234;
 const OPENAT: usize = 257;
@@ -40,6 +42,7 @@ pub struct Errno(pub i32);
 impl Errno {
     pub const ESRCH: Self = Self(3);
     pub const EINTR: Self = Self(4);
+    pub const EAGAIN: Self = Self(11);
     pub const ENOMEM: Self = Self(12);
     pub const EFAULT: Self = Self(14);
     pub const EEXIST: Self = Self(17);
@@ -402,7 +405,23 @@ fn clock(which: usize) -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Sleeps for 50 microseconds: a lock's owner may be a thread of lower priority on this very core.
+/// Sleeps while a word holds `value`, until somebody wakes this thread; it may wake up before.
+pub fn wait_while(word: &AtomicU32, value: u32) {
+    const WAIT_PRIVATE: usize = 128;
+    let slept = call!(FUTEX, word.as_ptr(), WAIT_PRIVATE, value, 0);
+    if !matches!(slept, Ok(_) | Err(Errno::EAGAIN | Errno::EINTR)) {
+        // A policy forbids it.
+        nap();
+    }
+}
+
+/// Wakes a thread that sleeps so.
+pub fn wake_one(word: &AtomicU32) {
+    const WAKE_PRIVATE: usize = 129;
+    let _ = call!(FUTEX, word.as_ptr(), WAKE_PRIVATE, 1);
+}
+
+/// Sleeps for 50 microseconds.
 pub fn nap() {
     let time = [0u64, 50_000];
     let _ = call!(NANOSLEEP, time.as_ptr(), 0);
