@@ -13,6 +13,17 @@ use crate::thread::{SEGMENTS, Thread};
 use crate::x86_64::slow::Frame;
 use core::mem::offset_of;
 
+/// How a slot was found that a hook may stand in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    /// The return address stands there.
+    Plain,
+    /// It does so now, or the frame is gone.
+    Restored,
+    /// It is mapped, but nobody may read or write there now.
+    Hidden,
+}
+
 /// Addresses that are nearer than this are taken for the same stack's.
 const SAME: u64 = 4096;
 
@@ -93,10 +104,7 @@ impl Thread {
     /// Something is called from `caller` with the newest entry at the top, of a frame that may be gone: if it is that frame's own code that
     /// calls, it is there, and is no more among those that are restored.
     pub fn prove_top(&mut self, caller: u64) {
-        if self.mark != self.top {
-            return;
-        }
-        if self.top_entry().is_some_and(|top| top.prove(caller)) {
+        if self.top_entry().is_some_and(|top| top.prove(caller)) && self.mark == self.top {
             // SAFETY: there is an entry below top, where the mark is.
             self.mark = unsafe { self.mark.sub(1) };
             self.lower_mark();
@@ -163,41 +171,51 @@ impl Thread {
         }
     }
 
-    /// Puts a return address back where our hook still stands for it, and says what stood there. What is written
-    /// replaces an address of our own arena, which the program cannot have put there.
-    fn put_back(&self, entry: &Entry) -> Option<u64> {
-        let hook = entry.hook();
+    /// Puts a return address back where our hook still stands for it. What is written replaces an address of our
+    /// own arena, which the program cannot have put there.
+    fn put_back(&self, entry: &Entry) -> Slot {
+        let (place, hook) = (entry.slot(), entry.hook());
         if hook == 0 {
-            return None;
+            return Slot::Plain;
         }
-        let found = self.look(entry.slot())?;
-        if found == hook {
-            program::write(entry.slot(), entry.return_address, self.running());
+        let is_done = match self.look(place) {
+            Some(found) if found == hook => {
+                program::write(place, entry.return_address, self.running())
+            }
+            Some(found) if found == entry.return_address => return Slot::Plain,
+            Some(_) => true,
+            None => false,
+        };
+        if is_done || !syscall::is_mapped(place, place) {
+            Slot::Restored
+        } else {
+            Slot::Hidden
         }
-        Some(found)
     }
 
-    /// Writes every live return address back where it belongs, on whatever stack. Frames below `slot` on its
-    /// stack are gone.
+    /// Writes every live return address back where it belongs, on whatever stack. What is hidden is tried again at
+    /// the next time, and with it all that is newer.
     pub fn restore(&mut self, slot: u64) {
         let from = self.restored();
         let depth = self.depth();
-        let mut in_window = false;
+        let mut restored = depth;
+        // What we saved ourselves lies there; in a handler, below its slot.
+        let saved = slot.wrapping_sub(self.at_work).min(SAME);
         for index in (from..depth).rev() {
             let Some(entry) = self.entries().get(index).copied() else {
                 break;
             };
-            // What we saved ourselves lies there.
-            if (slot - SAME..slot).contains(&entry.slot()) {
+            if (slot - saved..slot).contains(&entry.slot()) {
                 continue;
             }
-            let found = self.put_back(&entry);
-            if index + 1 == depth {
-                // Interrupted between ENTER and the call of the body: the hook is yet to come.
-                in_window = found == Some(entry.return_address);
+            let was = self.put_back(&entry);
+            // Interrupted between ENTER and the call of the body: the hook is yet to come.
+            let in_window = was == Slot::Plain && entry.hook() != 0 && index + 1 == depth;
+            if in_window || was == Slot::Hidden {
+                restored = index;
             }
         }
-        let restored = depth - usize::from(in_window && depth > from);
+        self.question_above(restored);
         self.mark = if restored == 0 {
             core::ptr::null_mut()
         } else {
@@ -205,6 +223,14 @@ impl Thread {
             unsafe { self.base.add(restored) }
         };
         self.lower_mark();
+    }
+
+    /// Entries that are restored although an older one is not: the fast path must not take them for what they were.
+    fn question_above(&mut self, restored: usize) {
+        for index in restored + 1..self.depth() {
+            // SAFETY: index < depth.
+            unsafe { (*self.base.add(index)).question() };
+        }
     }
 
     /// Whether two addresses lie in the same stack, as far as mappings tell: a guess, by which frames end sooner or
