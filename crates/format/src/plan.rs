@@ -441,8 +441,6 @@ pub mod block {
     pub const ENTRY_STUB: i32 = 16;
     /// The slot, where the key is [`QUESTIONED`].
     pub const ENTRY_ASIDE: i32 = 24;
-    /// A slot no farther than this above the stack pointer can be read.
-    pub const NEAR: u64 = 4096;
     /// Flag: the return address stands in its slot.
     pub const PLAIN: u64 = 1;
     /// Flag: the frame jumps away for good (`longjmp`, `exit`, throw).

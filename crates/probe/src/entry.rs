@@ -1,5 +1,8 @@
 //! An entry of the shadow stack: a frame whose return address is kept.
 
+use crate::load;
+use crate::program;
+use lockstep_format::bytes::u32_at;
 use lockstep_format::plan::{block, stub};
 
 /// Size of an [`Entry`].
@@ -61,13 +64,10 @@ impl Entry {
             return false;
         }
         let start = self.start();
-        // SAFETY: the stub of a function whose returns are patched says which code is the function's, and stays mapped.
-        let (distance, length) = unsafe {
-            (
-                ((start + u64::from(stub::RANGE)) as *const i32).read(),
-                ((start + u64::from(stub::LENGTH)) as *const u32).read_unaligned(),
-            )
-        };
+        // The stub of a function whose returns are patched says which code is the function's.
+        let head = self.head();
+        let distance = u32_at(&head, stub::RANGE as usize).unwrap_or(0) as i32;
+        let length = u32_at(&head, stub::LENGTH as usize).unwrap_or(0);
         let first = (start + u64::from(stub::RANGE) + 4).wrapping_add_signed(i64::from(distance));
         let is_own = caller.wrapping_sub(first) < u64::from(length);
         match is_own {
@@ -98,15 +98,31 @@ impl Entry {
 
     /// The event word of the call.
     pub fn word(&self) -> u32 {
-        word_of(self.stub & !FLAGS)
+        u32_at(&self.head(), 0).unwrap_or(0)
+    }
+
+    /// What its stub begins with; zeros where that is gone: a frame on a stack that was left for good may be of a
+    /// library that was unloaded since.
+    fn head(&self) -> [u8; HEAD] {
+        let start = self.start();
+        let known = if load::stays(start) { start } else { 0 };
+        let words = program::words::<{ HEAD / 8 }>(start, known);
+        let mut head = [0; HEAD];
+        for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
+        }
+        head
     }
 }
+
+/// Bytes of a stub up to the last that is read of a frame's.
+const HEAD: usize = (stub::LENGTH as usize + 4).next_multiple_of(8);
 
 /// The low bits of [`Entry::stub`].
 const FLAGS: u64 = stub::ALIGNMENT as u64 - 1;
 
-/// The event word of the stub at `start`.
+/// The event word of the stub at `start`, which is running.
 pub fn word_of(start: u64) -> u32 {
-    // SAFETY: stubs begin with their word, and arenas stay mapped.
+    // SAFETY: stubs begin with their word, and an arena stays mapped while its code runs.
     unsafe { (start as *const u32).read() }
 }

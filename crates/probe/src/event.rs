@@ -95,8 +95,7 @@ pub unsafe extern "C" fn nested(thread: *mut Thread, frame: *mut Frame) {
 
 fn signals(frame: &Frame) {
     let [signal, action, ..] = frame.arguments();
-    // SAFETY: what the program gave to libc, which reads it next.
-    unsafe { crate::signals::set(signal as u32, action as *const u64) };
+    crate::signals::set(signal as u32, action);
 }
 
 fn handle(thread: &mut Thread, frame: &mut Frame) {

@@ -11,8 +11,10 @@
 
 use crate::event;
 use crate::image::Image;
+use crate::lock::Lock;
 use crate::planner;
 use crate::process::{Process, map_extent, start_time};
+use crate::program;
 use crate::setup::Setup;
 use crate::syscall::{
     self, Errno, MADV_WIPEONFORK, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR, O_WRONLY,
@@ -149,7 +151,7 @@ pub fn records() -> bool {
 /// What is known of this process. All zeros is one that nobody has looked at yet.
 #[repr(C)]
 struct Here {
-    lock: AtomicU32,
+    lock: Lock,
     pid: AtomicU32,
     /// The process's number plus 2; 1 where it has none.
     number: AtomicU32,
@@ -221,20 +223,11 @@ impl Here {
         }
     }
 
-    fn locked<T>(&self, work: impl FnOnce() -> T) -> T {
-        while self.lock.swap(1, Ordering::Acquire) != 0 {
-            syscall::nap();
-        }
-        let result = work();
-        self.lock.store(0, Ordering::Release);
-        result
-    }
-
     /// The process's number: its rank, else its place in the order of start.
     fn number(&self) -> Option<u32> {
         let plan = plan()?;
         if self.number.load(Ordering::Acquire) == 0 {
-            self.locked(|| {
+            self.lock.with(|| {
                 if self.number.load(Ordering::Acquire) == 0 {
                     let found = match plan.rank {
                         None if plan.is_launcher => None,
@@ -254,7 +247,7 @@ impl Here {
         let none = core::ptr::dangling_mut::<u8>();
         if self.report.load(Ordering::Acquire).is_null() {
             let number = self.number();
-            self.locked(|| {
+            self.lock.with(|| {
                 if self.report.load(Ordering::Acquire).is_null() {
                     let made = make_report(number).unwrap_or(none);
                     self.report.store(made, Ordering::Release);
@@ -571,6 +564,8 @@ pub fn follow(thread: &mut Thread, frame: &mut Frame) {
             && function_of(found)
                 .is_some_and(|function| function_of(first_return) == Some(function));
     if is_same {
+        // SAFETY: a call is postponed in this thread.
+        unsafe { act::POSTPONED.keep_first(slot) };
         frame.stub = act::both as *const () as u64;
         tell(thread, here, plan.order.call, report::HAPPENED);
         thread.hot.fault_slot = NO_SLOT;
@@ -609,8 +604,8 @@ fn set_argument(frame: &mut Frame, order: &Order) {
         // Behind the return address; these words belong to the callee.
         let slot = &raw const frame.slot as u64 + 8;
         let at = slot + 8 * u64::from(order.argument.saturating_sub(6));
-        // SAFETY: whoever chose this argument says that the function has it.
-        unsafe { (at as *mut u64).write(value) };
+        // Whoever chose this argument says that the function has it.
+        program::write(at, value, slot);
     }
 }
 

@@ -92,6 +92,7 @@ struct Loader {
     known_count: usize,
     given_count: usize,
     main_arena: u64,
+    main_size: u64,
     main_head: u64,
     maps: Maps,
     /// Facts that came up since the list was changed; null where it never was.
@@ -160,6 +161,13 @@ pub fn each_counters(mut visit: impl FnMut(u64)) {
     {
         visit(page);
     }
+}
+
+/// Whether a stub is one of the main program's, which is never unmapped.
+pub fn stays(stub: u64) -> bool {
+    // SAFETY: null, or written by `start` for ever; these two in the constructor only.
+    unsafe { LOADER.load(Ordering::Acquire).as_ref() }
+        .is_some_and(|loader| stub.wrapping_sub(loader.main_arena) < loader.main_size)
 }
 
 /// The dynamic linker's list has changed, or is about to. Whether a library came that unwinds by itself: then
@@ -669,6 +677,7 @@ impl Loader {
         let link = candidate.link;
         if candidate.role == Role::Main {
             (self.main_arena, self.main_head) = (applied.arena, applied.head);
+            self.main_size = applied.size;
         }
         if let Some(known) = self.known().iter_mut().find(|known| known.link == link) {
             (known.arena, known.size) = (applied.arena, applied.size);

@@ -10,6 +10,7 @@
 //! long the page has been in the file: the longest event would be shorter, and still too long.
 
 use crate::load;
+use crate::lock::Lock;
 use crate::ring::{Ring, Segment, clear};
 use crate::setup::Setup;
 use crate::syscall::{
@@ -71,7 +72,7 @@ impl Stop {
 /// This process.
 #[repr(C)]
 pub struct Process {
-    lock: AtomicU32,
+    lock: Lock,
     state: AtomicU32,
     pid: AtomicU32,
     header: AtomicPtr<u8>,
@@ -165,21 +166,13 @@ impl Process {
     }
 
     fn locked<T>(&self, work: impl FnOnce(&mut File) -> T) -> T {
-        syscall::without_signals(|| {
-            let mut tries = 0u32;
-            while self.lock.swap(1, Ordering::Acquire) != 0 {
-                tries += 1;
-                if tries > 100 {
-                    syscall::nap();
-                } else {
-                    core::hint::spin_loop();
-                }
-            }
-            // SAFETY: this thread holds the lock. Signals are blocked, so that it cannot meet itself.
-            let result = work(unsafe { &mut *self.file.get() });
-            self.lock.store(0, Ordering::Release);
-            result
-        })
+        // SAFETY: this thread holds the lock.
+        self.lock.with(|| work(unsafe { &mut *self.file.get() }))
+    }
+
+    /// Does `work` while no other thread searches what threads keep.
+    pub fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.locked(|_| work())
     }
 
     /// Makes the file, with nothing in it yet: in the constructor, before anything is patched. A

@@ -467,7 +467,7 @@ pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
         return thread.tell(layout::ARGUMENTS_LOST, thread.arguments.lost);
     };
     side.is_at_work = true;
-    let arguments: [u64; MOST_PARAMETERS] = core::array::from_fn(|index| call.argument(index));
+    let arguments = call.arguments();
     side.values.length = 0;
     side.values.push(call.return_address() as i64);
     // SAFETY: the program behind the stub, and what the MPI function will read too.

@@ -26,6 +26,7 @@
 //! Return addresses are put back for unwinders there too. What holds the process's lock, moves the shadow
 //! stack, or is not brief ([`crate::event::BRIEF`]) blocks signals always.
 
+use crate::program;
 use crate::syscall;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,13 +61,9 @@ pub fn start() {
     }
 }
 
-/// A handler may be about to be set.
-///
-/// # Safety
-/// `action` is null or points to a `struct sigaction`, which begins with the handler.
-pub unsafe fn set(signal: u32, action: *const u64) {
-    // SAFETY: the caller's promise.
-    let handler = unsafe { action.as_ref() }.map_or(0, |handler| *handler);
+/// A handler may be about to be set: by a `struct sigaction` at `action`, if there is one, which begins with the handler.
+pub fn set(signal: u32, action: u64) {
+    let handler = program::read(action, 0).unwrap_or(0);
     if matters(signal) && handler > IGNORED {
         TOLD.store(1, Ordering::SeqCst);
         QUIET.store(0, Ordering::SeqCst);

@@ -7,10 +7,24 @@
 
 use crate::entry::Entry;
 use crate::maps;
+use crate::program;
 use crate::syscall;
 use crate::thread::{SEGMENTS, Thread};
+use crate::x86_64::slow::Frame;
+use core::mem::offset_of;
 
-/// No unmapped page fits between two addresses that are nearer than this.
+/// How a slot was found that a hook may stand in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slot {
+    /// The return address stands there.
+    Plain,
+    /// It does so now, or the frame is gone.
+    Restored,
+    /// It is mapped, but nobody may read or write there now.
+    Hidden,
+}
+
+/// Addresses that are nearer than this are taken for the same stack's.
 const SAME: u64 = 4096;
 
 impl Thread {
@@ -90,10 +104,7 @@ impl Thread {
     /// Something is called from `caller` with the newest entry at the top, of a frame that may be gone: if it is that frame's own code that
     /// calls, it is there, and is no more among those that are restored.
     pub fn prove_top(&mut self, caller: u64) {
-        if self.mark != self.top {
-            return;
-        }
-        if self.top_entry().is_some_and(|top| top.prove(caller)) {
+        if self.top_entry().is_some_and(|top| top.prove(caller)) && self.mark == self.top {
             // SAFETY: there is an entry below top, where the mark is.
             self.mark = unsafe { self.mark.sub(1) };
             self.lower_mark();
@@ -113,70 +124,98 @@ impl Thread {
     /// Whether the newest entry is of a frame that is gone, when the stack pointer has come back to
     /// `slot`.
     ///
-    /// On the stack that `slot` is in, what lies at or below it is gone. Above it, a frame whose
-    /// return address is neither the real one nor our hook is gone too: somebody else uses its place.
-    /// Frames on another stack stay, except those of a signal handler that was left.
+    /// On the stack that `slot` is in, what lies at or below it is gone. Elsewhere a frame is gone whose return
+    /// address is neither the real one nor our hook, since somebody else uses its place, and one whose memory is
+    /// not mapped any more. Others stay, except those of a signal handler that was left.
     pub fn is_top_dead(&mut self, slot: u64) -> bool {
         let restored = self.restored() == self.depth();
-        let Some(entry) = self.top_entry() else {
+        let Some(entry) = self.top_entry().copied() else {
             return false;
         };
-        let entry = *entry;
-        if self.is_same_stack(entry.slot(), slot) {
-            if entry.slot() <= slot {
-                return true;
-            }
-            // SAFETY: between the stack pointer and the end of the same mapping.
-            let found = unsafe { (entry.slot() as *const u64).read_volatile() };
-            let hook = if restored { 0 } else { entry.hook() };
-            return found != entry.return_address && (hook == 0 || found != hook);
+        let place = entry.slot();
+        if place <= slot && self.is_same_stack(place, slot) {
+            return true;
+        }
+        let Some(found) = self.look(place) else {
+            // Memory that may not be read now may be again.
+            return !syscall::is_mapped(place, place);
+        };
+        let hook = if restored { 0 } else { entry.hook() };
+        if found != entry.return_address && (hook == 0 || found != hook) {
+            return true;
+        }
+        if place.abs_diff(slot) < SAME {
+            return false;
         }
         syscall::signal_stack().is_some_and(|(start, end, on_it)| {
-            !on_it && (start..end).contains(&entry.slot()) && !(start..end).contains(&slot)
+            !on_it && (start..end).contains(&place) && !(start..end).contains(&slot)
         })
+    }
+
+    /// An address in a page that is there: the stack pointer of the event at work.
+    fn running(&self) -> u64 {
+        self.at_work + offset_of!(Frame, slot) as u64
+    }
+
+    /// The word in a frame's slot, if it can be read.
+    fn look(&self, slot: u64) -> Option<u64> {
+        program::read(slot, self.running())
     }
 
     /// Puts the newest entry's return address back, if our hook still stands for it. It is about to be
     /// forgotten: where a program switches between stacks in a way that looks like unwinding, the
     /// frame can still return.
     pub fn restore_top(&mut self) {
-        let Some(entry) = self.top_entry().copied() else {
-            return;
-        };
-        put_back(&entry);
+        if let Some(entry) = self.top_entry().copied() {
+            self.put_back(&entry);
+        }
     }
 
-    /// Writes every live return address back where it belongs. Frames below `slot` on its stack are
-    /// gone; frames on other stacks are restored as long as their memory is there.
+    /// Puts a return address back where our hook still stands for it. What is written replaces an address of our
+    /// own arena, which the program cannot have put there.
+    fn put_back(&self, entry: &Entry) -> Slot {
+        let (place, hook) = (entry.slot(), entry.hook());
+        if hook == 0 {
+            return Slot::Plain;
+        }
+        let is_done = match self.look(place) {
+            Some(found) if found == hook => {
+                program::write(place, entry.return_address, self.running())
+            }
+            Some(found) if found == entry.return_address => return Slot::Plain,
+            Some(_) => true,
+            None => false,
+        };
+        if is_done || !syscall::is_mapped(place, place) {
+            Slot::Restored
+        } else {
+            Slot::Hidden
+        }
+    }
+
+    /// Writes every live return address back where it belongs, on whatever stack. What is hidden is tried again at
+    /// the next time, and with it all that is newer.
     pub fn restore(&mut self, slot: u64) {
         let from = self.restored();
         let depth = self.depth();
-        let mut in_window = false;
-        let mut looked = false;
-        let stack = self.segment(slot);
+        let mut restored = depth;
+        // What we saved ourselves lies there; in a handler, below its slot.
+        let saved = slot.wrapping_sub(self.at_work).min(SAME);
         for index in (from..depth).rev() {
             let Some(entry) = self.entries().get(index).copied() else {
                 break;
             };
-            let reachable = if stack.0 <= entry.slot() && entry.slot() < stack.1 {
-                // Nothing between our own saved registers and the program's frames is anybody's.
-                entry.slot() >= slot || entry.slot() < slot - SAME
-            } else {
-                // The memory of another stack may be gone since it was last looked at.
-                if !core::mem::replace(&mut looked, true) {
-                    self.segments = [(0, 0); SEGMENTS];
-                }
-                let other = self.segment(entry.slot());
-                other.0 <= entry.slot() && entry.slot() < other.1
-            };
-            if reachable && !put_back(&entry) && index + 1 == depth && entry.hook() != 0 {
-                // SAFETY: reachable.
-                let found = unsafe { (entry.slot() as *const u64).read_volatile() };
-                // Interrupted between ENTER and the call of the body: the hook is yet to come.
-                in_window = found == entry.return_address;
+            if (slot - saved..slot).contains(&entry.slot()) {
+                continue;
+            }
+            let was = self.put_back(&entry);
+            // Interrupted between ENTER and the call of the body: the hook is yet to come.
+            let in_window = was == Slot::Plain && entry.hook() != 0 && index + 1 == depth;
+            if in_window || was == Slot::Hidden {
+                restored = index;
             }
         }
-        let restored = depth - usize::from(in_window && depth > from);
+        self.question_above(restored);
         self.mark = if restored == 0 {
             core::ptr::null_mut()
         } else {
@@ -186,13 +225,27 @@ impl Thread {
         self.lower_mark();
     }
 
-    /// Whether two addresses lie in the same stack, as far as mappings tell.
+    /// Entries that are restored although an older one is not: the fast path must not take them for what they were.
+    fn question_above(&mut self, restored: usize) {
+        for index in restored + 1..self.depth() {
+            // SAFETY: index < depth.
+            unsafe { (*self.base.add(index)).question() };
+        }
+    }
+
+    /// Whether two addresses lie in the same stack, as far as mappings tell: a guess, by which frames end sooner or
+    /// later. Several stacks may be one mapping, and what is remembered of mappings may have changed.
     fn is_same_stack(&mut self, a: u64, b: u64) -> bool {
-        if a.abs_diff(b) < SAME {
+        let (low, high) = (a.min(b), a.max(b));
+        if high - low < SAME {
             return true;
         }
-        let (low, high) = self.segment(b);
-        (low..high).contains(&a)
+        if !syscall::is_mapped(low, high) {
+            return false;
+        }
+        // That of the lower one: a stack that grew is looked at again.
+        let (start, end) = self.segment(low);
+        (start..end).contains(&high)
     }
 
     /// Whether `slot` lies above `other` on the same stack.
@@ -221,22 +274,4 @@ impl Thread {
         }
         found
     }
-}
-
-/// Puts a return address back where our hook still stands for it; whether it did.
-fn put_back(entry: &Entry) -> bool {
-    let hook = entry.hook();
-    if hook == 0 {
-        return false;
-    }
-    let place = entry.slot() as *mut u64;
-    // SAFETY: the caller knows that the slot is mapped stack memory. What is written replaces an
-    // address of our own arena, which the program cannot have put there.
-    unsafe {
-        if place.read_volatile() != hook {
-            return false;
-        }
-        place.write_volatile(entry.return_address);
-    }
-    true
 }

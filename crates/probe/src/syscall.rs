@@ -1,6 +1,7 @@
 //! The system calls that the probe makes, raw: no errno, no libc, nothing that a host can interpose.
 
 use crate::x86_64::syscall::syscall;
+use core::sync::atomic::AtomicU32;
 
 const READ: usize = 0;
 const CLOSE: usize = 3;
@@ -10,7 +11,9 @@ const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
 const RT_SIGACTION: usize = 13;
 const RT_SIGPROCMASK: usize = 14;
+const PREAD64: usize = 17;
 const PWRITE64: usize = 18;
+const MSYNC: usize = 26;
 const MADVISE: usize = 28;
 const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
@@ -19,6 +22,7 @@ const READLINK: usize = 89;
 const GETPPID: usize = 110;
 const SIGALTSTACK: usize = 131;
 const GETTID: usize = 186;
+const FUTEX: usize = 202;
 const CLOCK_GETTIME: usize = 228;
 const TGKILL: usize = 234;
 const OPENAT: usize = 257;
@@ -28,6 +32,8 @@ const GETDENTS64: usize = 217;
 const EXIT_GROUP: usize = 231;
 const PRLIMIT64: usize = 302;
 const ARCH_PRCTL: usize = 158;
+const PROCESS_VM_READV: usize = 310;
+const PROCESS_VM_WRITEV: usize = 311;
 
 /// An error number, positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +42,9 @@ pub struct Errno(pub i32);
 impl Errno {
     pub const ESRCH: Self = Self(3);
     pub const EINTR: Self = Self(4);
+    pub const EAGAIN: Self = Self(11);
     pub const ENOMEM: Self = Self(12);
+    pub const EFAULT: Self = Self(14);
     pub const EEXIST: Self = Self(17);
     pub const ENFILE: Self = Self(23);
     pub const EMFILE: Self = Self(24);
@@ -263,6 +271,49 @@ pub fn is_readable(address: u64) -> bool {
     call!(PRLIMIT64, NOBODY, 0, address, 0) == Err(Errno::ESRCH)
 }
 
+/// Whether all pages from that of `low` to that of `high` are mapped, readable or not. Where nobody may ask, it is so.
+pub fn is_mapped(low: u64, high: u64) -> bool {
+    const MS_ASYNC: usize = 1;
+    let start = low & !4095;
+    call!(MSYNC, start, high.saturating_sub(start).max(1), MS_ASYNC) != Err(Errno::ENOMEM)
+}
+
+/// Copies words of this process, which may not be there.
+pub fn read_memory(at: u64, words: &mut [u64]) -> Result<(), Errno> {
+    let (own, length) = (words.as_mut_ptr(), size_of_val(words));
+    let copied = copy_memory(PROCESS_VM_READV, at, own, length);
+    if !matches!(copied, Err(error) if error != Errno::EFAULT) {
+        return whole(copied, length);
+    }
+    // Not every policy allows that.
+    let memory = open(b"/proc/self/mem\0", O_RDONLY)?;
+    whole(call!(PREAD64, memory.0, own, length, at), length)
+}
+
+/// Stores words in this process, where they can be.
+pub fn write_memory(at: u64, words: &[u64]) -> Result<(), Errno> {
+    let (own, length) = (words.as_ptr(), size_of_val(words));
+    let copied = copy_memory(PROCESS_VM_WRITEV, at, own.cast_mut(), length);
+    if !matches!(copied, Err(error) if error != Errno::EFAULT) {
+        return whole(copied, length);
+    }
+    let memory = open(b"/proc/self/mem\0", O_WRONLY)?;
+    whole(call!(PWRITE64, memory.0, own, length, at), length)
+}
+
+fn copy_memory(which: usize, at: u64, own: *mut u64, length: usize) -> Result<usize, Errno> {
+    let (own, other) = ([own as usize, length], [at as usize, length]);
+    call!(which, pid(), &raw const own, 1, &raw const other, 1, 0)
+}
+
+fn whole(copied: Result<usize, Errno>, length: usize) -> Result<(), Errno> {
+    if copied? == length {
+        Ok(())
+    } else {
+        Err(Errno::EFAULT)
+    }
+}
+
 /// Advice on whole pages.
 ///
 /// # Safety
@@ -354,7 +405,23 @@ fn clock(which: usize) -> u64 {
     time[0].wrapping_mul(1_000_000_000).wrapping_add(time[1])
 }
 
-/// Sleeps for 50 microseconds: a lock's owner may be a thread of lower priority on this very core.
+/// Sleeps while a word holds `value`, until somebody wakes this thread; it may wake up before.
+pub fn wait_while(word: &AtomicU32, value: u32) {
+    const WAIT_PRIVATE: usize = 128;
+    let slept = call!(FUTEX, word.as_ptr(), WAIT_PRIVATE, value, 0);
+    if !matches!(slept, Ok(_) | Err(Errno::EAGAIN | Errno::EINTR)) {
+        // A policy forbids it.
+        nap();
+    }
+}
+
+/// Wakes a thread that sleeps so.
+pub fn wake_one(word: &AtomicU32) {
+    const WAKE_PRIVATE: usize = 129;
+    let _ = call!(FUTEX, word.as_ptr(), WAKE_PRIVATE, 1);
+}
+
+/// Sleeps for 50 microseconds.
 pub fn nap() {
     let time = [0u64, 50_000];
     let _ = call!(NANOSLEEP, time.as_ptr(), 0);

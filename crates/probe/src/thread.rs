@@ -30,7 +30,7 @@ pub const STOPPED: u64 = u64::MAX;
 /// Value of [`Hot::fault_slot`] where no call is postponed.
 pub const NO_SLOT: u64 = 1;
 /// Mappings that a thread remembers.
-pub const SEGMENTS: usize = 4;
+pub const SEGMENTS: usize = 16;
 /// Entries that need no memory of their own; the first is a sentinel.
 const FIRST_ENTRIES: usize = 2 * layout::STAGING_WORDS;
 /// Deepest shadow stack, in entries: 1 GiB of them.
@@ -483,8 +483,12 @@ impl Thread {
         }
     }
 
+    /// Nobody may search the entries meanwhile: they move.
     fn grow(&mut self) -> bool {
-        syscall::without_signals(|| self.grow_entries())
+        match Process::get() {
+            Some(process) => process.alone(|| self.grow_entries()),
+            None => false,
+        }
     }
 
     fn grow_entries(&mut self) -> bool {

@@ -1,10 +1,12 @@
 //! The routines that take the arguments of a call (`lockstep_format::mpi`). They run on the program's
 //! stack and call Rust without saving vector registers: MPI functions take and give back none.
 
+use crate::program;
 use crate::side;
 use crate::thread::Thread;
 use core::arch::naked_asm;
 use core::mem::offset_of;
+use lockstep_format::mpi::MOST_PARAMETERS;
 use lockstep_format::plan::{routine, stub};
 
 use super::routines::exit;
@@ -40,18 +42,17 @@ impl Call {
         self.program as *const u8
     }
 
-    /// An argument, from its register or from the stack above the slot.
-    pub fn argument(&self, index: usize) -> u64 {
-        match self.registers.get(index) {
-            Some(register) => *register,
-            // SAFETY: of the caller's frame. Where the function has fewer, what lies there is not used;
-            // it is readable, since callers stand far from the end of their stack.
-            None => unsafe {
-                ((self.slot + 8) as *const u64)
-                    .add(index - 6)
-                    .read_volatile()
-            },
+    /// As many arguments as any function has, from their registers and from the stack above the slot. Where this one has
+    /// fewer, what lies there is not used.
+    pub fn arguments(&self) -> [u64; MOST_PARAMETERS] {
+        const ON_STACK: usize = MOST_PARAMETERS - 6;
+        let on_stack = program::words::<ON_STACK>(self.slot + 8, self.slot);
+        let all = self.registers.iter().chain(&on_stack);
+        let mut arguments = [0; MOST_PARAMETERS];
+        for (place, value) in arguments.iter_mut().zip(all) {
+            *place = *value;
         }
+        arguments
     }
 
     /// The call that a routine on the slow path was called for: its frame is one of our own.

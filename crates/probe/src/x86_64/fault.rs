@@ -6,6 +6,7 @@
 //!           end       (slow path) where the routine ends: `ret`, or one of the functions below
 //! ```
 
+use crate::program;
 use crate::thread::{Hot, NO_SLOT, Thread};
 use crate::x86_64::slow::slow;
 use core::arch::naked_asm;
@@ -165,6 +166,8 @@ struct Call {
     stack: [u64; STACK_WORDS],
     /// Where it goes on.
     next: u64,
+    /// What lies above the return address of the call that is made before it.
+    first: [u64; STACK_WORDS],
 }
 
 /// Room for it.
@@ -180,6 +183,7 @@ pub static POSTPONED: Postponed = Postponed(UnsafeCell::new(Call {
     vectors: [0; 128],
     stack: [0; STACK_WORDS],
     next: 0,
+    first: [0; STACK_WORDS],
 }));
 
 impl Postponed {
@@ -194,23 +198,32 @@ impl Postponed {
         place: u64,
         slot: u64,
     ) {
-        // SAFETY: the caller's promise. Above a return address there are at least these words: the
-        // outermost frame of a stack lies below the thread's or the program's own data.
+        // SAFETY: the caller's promise.
         unsafe {
             *self.0.get() = Call {
                 registers,
                 vectors: vectors.read(),
-                stack: ((slot + 8) as *const [u64; STACK_WORDS]).read_unaligned(),
+                stack: program::words(slot + 8, slot),
                 next: place + place::NEXT as u64,
+                first: [0; STACK_WORDS],
             };
         }
+    }
+
+    /// Keeps what [`both`] passes to the call with its return address in `slot`, which is made first.
+    ///
+    /// # Safety
+    /// This is the thread in which the fault happens.
+    pub unsafe fn keep_first(&self, slot: u64) {
+        // SAFETY: the caller's promise.
+        unsafe { (*self.0.get()).first = program::words(slot + 8, slot) };
     }
 }
 
 /// Makes this call with copies of its arguments, then the postponed one; returns what this one did.
 ///
 /// ```text
-///  rbp+24   arguments on the stack
+///  rbp+24   arguments on the stack, which were kept: there may be fewer
 ///  rbp+16   R         where the program's call returns to
 ///  rbp+8    A         behind the call of FOLLOW or FAULT
 ///  rbp      rbp
@@ -231,7 +244,7 @@ pub unsafe extern "C" fn both() {
         "sub rsp, 184",
         // Registers that are no arguments: r11.
         ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
-        "mov r11, qword ptr [rbp + 24 + 8 * \\i]",
+        "mov r11, qword ptr [rip + {postponed} + {first} + 8 * \\i]",
         "mov qword ptr [rsp + 8 * \\i], r11",
         ".endr",
         "mov r11, qword ptr [rbp + 8]",
@@ -274,6 +287,7 @@ pub unsafe extern "C" fn both() {
         next = const place::NEXT,
         postponed = sym POSTPONED,
         stack = const offset_of!(Call, stack),
+        first = const offset_of!(Call, first),
         vectors = const offset_of!(Call, vectors),
         target = const offset_of!(Call, next),
     )

@@ -51,9 +51,8 @@ pub(super) const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 const TOP: usize = offset_of!(Thread, top);
 const LOSS: usize = offset_of!(Thread, loss);
 
-/// How far above its caller's frame a restored frame is taken on trust to be readable memory: no
-/// unmapped page fits between.
-const NEAR: usize = block::NEAR as usize;
+/// A restored frame is looked at in the page of the stack pointer: see [`crate::program`].
+const PAGE: usize = crate::program::PAGE as usize;
 
 // Entries of the shadow stack, seen from the pointer behind the top entry.
 const ENTRY: usize = ENTRY_SIZE;
@@ -159,14 +158,15 @@ pub unsafe extern "C" fn enter() {
         "mov qword ptr [rax + {cursor}], rdi",
         "jmp 4b",
         // The top frame returns without us, being restored: alive as long as its return address
-        // still stands in its slot.
+        // still stands in its slot. That is read here in the page of the stack pointer only.
         "7:",
         "mov rsi, qword ptr [rcx - 8]",
-        "mov rdi, rsi",
-        "sub rdi, rdx",
-        "jz 19f",
-        "cmp rdi, {near}",
-        "ja 19f",
+        "cmp rsi, rdx",
+        "jbe 19f",
+        "lea rdi, [rsi + 7]",
+        "xor rdi, rdx",
+        "cmp rdi, {page}",
+        "jae 19f",
         "mov rsi, qword ptr [rsi]",
         "cmp rsi, qword ptr [rcx - 32]",
         "je 2b",
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn enter() {
         cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
         hook = const stub::HOOK, to_stub = const from::ENTRY, to_body = const from::ENTRY_TO_BODY,
         handed_over = const block::HANDED_OVER,
-        entry = const ENTRY, near = const NEAR, tail = const event_word(TAIL, false) as i32,
+        entry = const ENTRY, page = const PAGE, tail = const event_word(TAIL, false) as i32,
         kind = const routine::ENTER, slow = sym slow,
     )
 }
@@ -279,11 +279,12 @@ pub unsafe extern "C" fn instant() {
         "cmp qword ptr [rcx - 24], 0",
         "jne 19f",
         "mov rsi, qword ptr [rcx - 8]",
-        "mov rdi, rsi",
-        "sub rdi, rdx",
-        "jz 19f",
-        "cmp rdi, {near}",
-        "ja 19f",
+        "cmp rsi, rdx",
+        "jbe 19f",
+        "lea rdi, [rsi + 7]",
+        "xor rdi, rdx",
+        "cmp rdi, {page}",
+        "jae 19f",
         "mov rsi, qword ptr [rsi]",
         "cmp rsi, qword ptr [rcx - 32]",
         "jne 19f",
@@ -317,7 +318,7 @@ pub unsafe extern "C" fn instant() {
         "push {kind}",
         "jmp {slow}",
         busy = const BUSY, top = const TOP, cursor = const CURSOR,
-        limit = const LIMIT, near = const NEAR, word = const event_word(RETURN, false) as i32,
+        limit = const LIMIT, page = const PAGE, word = const event_word(RETURN, false) as i32,
         to_stub = const from::ENTRY, kind = const routine::INSTANT, slow = sym slow,
     )
 }
@@ -404,11 +405,12 @@ macro_rules! beside_inline {
                 "cmp esi, {plain}",
                 "je 19f",
                 "mov rsi, qword ptr [rcx - 8]",
-                "mov rdi, rsi",
-                "sub rdi, rdx",
-                "jz 19f",
-                "cmp rdi, {near}",
-                "ja 19f",
+                "cmp rsi, rdx",
+                "jbe 19f",
+                "lea rdi, [rsi + 7]",
+                "xor rdi, rdx",
+                "cmp rdi, {page}",
+                "jae 19f",
                 "mov rsi, qword ptr [rsi]",
                 "cmp rsi, qword ptr [rcx - 32]",
                 "jne 19f",
@@ -444,7 +446,7 @@ macro_rules! beside_inline {
                 "push {kind}",
                 "jmp {slow}",
                 busy = const BUSY, top = const TOP, cursor = const CURSOR, limit = const LIMIT, loss = const LOSS,
-                near = const NEAR, flags = const stub::ALIGNMENT - 1, plain = const block::PLAIN,
+                page = const PAGE, flags = const stub::ALIGNMENT - 1, plain = const block::PLAIN,
                 to_stub = const from::OPEN, kind = const $kind, slow = sym slow, $($constants)*
             )
         }

@@ -1,0 +1,78 @@
+//! Memory of the program that may be gone when we come to it: the stacks that open frames lie on, and what
+//! runs over the end of one.
+//!
+//! A program switches between stacks as it likes, and nobody is told when it unmaps one, or keeps it from
+//! being read. So no address of an open frame may be followed as a pointer. The kernel copies it, and an
+//! error says that nothing is there. One page is known to be there without being asked for: that of the
+//! stack pointer of the event at work.
+//!
+//! ```text
+//!        running stack             its next page, or another stack
+//!  ├──────────────────────────┤├────────────────────────────────────
+//!      rsp ──► entry               entry
+//!      read as it is               process_vm_readv; where a policy forbids that, /proc/self/mem
+//! ```
+//! What else the probe reads of a program, and why it is there:
+//!
+//! | what | why it can be read |
+//! |---|---|
+//! | return address at an event (routines, stubs) | the stack pointer points to it |
+//! | frame that is questioned (`enter`, `instant`, `open`, `leaf`) | in the page of the stack pointer; else the slow path asks here |
+//! | frames in `stack`: which are gone, which get their return address back | here |
+//! | words above a return address (`fault`, arguments on the stack) | here: the outermost frame of a stack may have none above it |
+//! | an import's slot (`closed`) | in the image whose code calls |
+//! | arguments and results of MPI calls (`side`) | the function reads or wrote the same bytes; what it does not look at is not taken |
+//! | `struct sigaction` (`signals`) | here |
+//! | a stub of an open frame (`entry`) | the main program's stays; others here, since their image may be gone |
+//! | headers, symbols, notes of images; the linker's list | the dynamic linker holds its lock and uses the same |
+//! | text that is rewritten | mapped by the image, and made writable just before |
+
+use crate::syscall;
+
+/// The least size of a page.
+pub const PAGE: u64 = 4096;
+
+/// Whether `length` bytes at `at` lie in the page of `known`.
+fn is_in_page(at: u64, length: usize, known: u64) -> bool {
+    let page = known & !(PAGE - 1);
+    let from = at.wrapping_sub(page);
+    from < PAGE && from + length as u64 <= PAGE
+}
+
+/// The word at `at`; nothing where none can be read. The page of `known` is there.
+pub fn read(at: u64, known: u64) -> Option<u64> {
+    if is_in_page(at, 8, known) {
+        // SAFETY: in a page that is there.
+        return Some(unsafe { (at as *const u64).read_unaligned() });
+    }
+    let mut word = [0];
+    syscall::read_memory(at, &mut word).ok()?;
+    let [word] = word;
+    Some(word)
+}
+
+/// Stores a word, if it can be. The page of `known` is there.
+pub fn write(at: u64, value: u64, known: u64) -> bool {
+    if is_in_page(at, 8, known) {
+        // SAFETY: in a page of the running stack, which can be written to.
+        unsafe { (at as *mut u64).write_unaligned(value) };
+        return true;
+    }
+    syscall::write_memory(at, &[value]).is_ok()
+}
+
+/// The words from `at` on; zeros where none can be read. The page of `known` is there.
+pub fn words<const N: usize>(at: u64, known: u64) -> [u64; N] {
+    let mut words = [0; N];
+    if is_in_page(at, size_of_val(&words), known) {
+        // SAFETY: in a page that is there.
+        return unsafe { (at as *const [u64; N]).read_unaligned() };
+    }
+    if syscall::read_memory(at, &mut words).is_err() {
+        let in_page = ((PAGE - at % PAGE) / 8) as usize;
+        words = [0; N];
+        let part = words.get_mut(..in_page.min(N)).unwrap_or(&mut []);
+        let _ = syscall::read_memory(at, part);
+    }
+    words
+}
