@@ -13,6 +13,7 @@
 //! *Not for*: decoding instructions, or deciding what to do with a function (that is `patch`).
 #![forbid(unsafe_code)]
 
+mod built;
 mod debug;
 mod frames;
 mod image;
@@ -23,6 +24,7 @@ mod program;
 mod ranges;
 mod unwind;
 
+pub use built::Built;
 pub use debug::debug_file;
 pub use frames::{DebugSections, Frame, Frames};
 pub use image::{Image, Section, Segment};

@@ -31,6 +31,7 @@ fn run(traces: Vec<Vec<Event>>) -> Run {
         host: String::new(),
         program: String::new(),
         build: String::new(),
+        compiled: lockstep_trace::Compiled::default(),
         end: End {
             kind: EndKind::Exited,
             code: Some(0),

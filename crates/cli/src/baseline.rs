@@ -1,9 +1,10 @@
-//! `lockstep baseline`: a gate for continuous integration: behaviour that changed ends with 1.
+//! `lockstep baseline`: a gate for continuous integration, which exits 1 if behaviour changed.
 
 use crate::compare::Compare;
 use crate::{output, run};
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use lockstep_compare::{Rules, SameFlags};
 use lockstep_trace::Run;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,8 @@ use std::process::ExitCode;
 
 /// Keep runs as the expected behaviour, and check other runs against them
 ///
-/// A baseline is a directory of copies of runs. `set` begins it anew, or with --add gives it another normal run: with
-/// several, what varies among them is no change. `check` is `compare` with all of them, with its options, its output and
-/// its exit status: 1 where behaviour changed.
+/// A baseline is a directory of copies of runs. `set` begins it anew, or with --add gives it another normal run. `check`
+/// exits 1 if a run does not do what these runs did: what is called, how often, and in which order.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep baseline set expected run
@@ -48,19 +48,48 @@ struct Set {
     add: bool,
 }
 
-/// Compare a run with the baseline
+/// Check a run against the baseline
+///
+/// Exits 1 if the run calls something that no run of the baseline calls, no longer calls something that all of them call, or
+/// calls it more or less often, in another order, or with other arguments of MPI. Between the fewest and the most calls that runs of the
+/// baseline made, everything is allowed: what varies from run to run needs several runs (`baseline set --add`). What
+/// is timing by its nature (who takes the next piece of work, how often something is asked) is no difference.
+///
+/// Two builds of a program may be checked. If both were compiled with the same options, everything is compared. The
+/// binaries record their options with `gcc -g`, `-frecord-gcc-switches`, or `clang -grecord-command-line`. With other options, or
+/// without a record, functions are left out that the compiler inlined in one of the builds. --same-flags decides it.
+///
+/// The output and the other options are those of `compare`; the JSON has `gate` beside its keys.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep baseline check expected new-run
-  lockstep baseline check expected new-run --counts --json
+  lockstep baseline check expected new-run --json
+  lockstep baseline check expected longer-run --ignore-counts
 ")]
 struct Check {
     /// Directory of the baseline
     directory: PathBuf,
     /// Directory of the run
     run: PathBuf,
+    /// How often something is called is no difference: the input decides it
+    #[arg(long, conflicts_with = "counts")]
+    ignore_counts: bool,
+    /// Whether two builds were compiled with the same options
+    #[arg(long, value_name = "WHETHER", value_enum, default_value_t = Flags::Auto)]
+    same_flags: Flags,
     #[command(flatten)]
     compare: crate::compare::Options,
+}
+
+/// Whether two builds were compiled with the same options.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Flags {
+    /// As the binaries' own records say
+    Auto,
+    /// They were: nothing is left out
+    Yes,
+    /// They were not
+    No,
 }
 
 /// What makes a directory a baseline.
@@ -137,7 +166,17 @@ impl Check {
                 self.directory.display()
             );
         };
-        Compare::new(normal, self.run, runs.collect(), self.compare).run()
+        let rules = Rules {
+            ignores_counts: self.ignore_counts,
+            same_flags: match self.same_flags {
+                Flags::Auto => SameFlags::Auto,
+                Flags::Yes => SameFlags::Yes,
+                Flags::No => SameFlags::No,
+            },
+        };
+        Compare::new(normal, self.run, runs.collect(), self.compare)
+            .behind(rules)
+            .run()
     }
 }
 

@@ -8,7 +8,9 @@ use crate::{context, output, report, run};
 use anyhow::Result;
 use clap::Args;
 use kept::{Entry, Kept};
-use lockstep_compare::{CausalOrder, Comparison, Culprit, Reason, compare_in_order};
+use lockstep_compare::{
+    CausalOrder, Comparison, Culprit, Gate, Reason, Rules, compare_in_order, gate,
+};
 use lockstep_progress::{Activity, Kind, Progress, analyse, departed_from_each};
 use lockstep_trace::{EndKind, Run, TraceName};
 use std::collections::BTreeMap;
@@ -45,6 +47,9 @@ pub struct Compare {
     more: Vec<PathBuf>,
     #[command(flatten)]
     options: Options,
+    /// Of `baseline check`: what decides instead.
+    #[arg(skip)]
+    gate: Option<Rules>,
 }
 
 /// What `compare` and `baseline check` can be told.
@@ -233,6 +238,15 @@ impl Compare {
             faulty,
             more,
             options,
+            gate: None,
+        }
+    }
+
+    /// With a gate that decides whether the runs differ.
+    pub fn behind(self, gate: Rules) -> Self {
+        Self {
+            gate: Some(gate),
+            ..self
         }
     }
 
@@ -245,7 +259,7 @@ impl Compare {
         let own: Vec<_> = (self.options.own.iter())
             .map(|file| context::sets(file))
             .collect::<Result<_>>()?;
-        let words = format!("{} {own:?}", self.options.words());
+        let words = format!("{} {own:?} {:?}", self.options.words(), self.gate);
         let kept = match self.options.fresh {
             true => None,
             false => Kept::of(&directories, &words),
@@ -290,11 +304,18 @@ impl Compare {
             options.own[runs.len() - 1].clone_from(faulty);
         }
         let (normals, run) = (&all[..all.len() - 1], all[all.len() - 1]);
-        let found = beside(normals, run, &options)?;
+        let mut found = beside(normals, run, &options)?;
+        let gate = match self.gate {
+            Some(rules) => Some(gate(normals, run, &options, rules)?),
+            None => None,
+        };
+        if let Some(gate) = &gate {
+            decide(&mut found, gate);
+        }
         if let Some(file) = &self.options.html {
             report::write_comparison(file, (normals[0], run), &options, &found, None)?;
         }
-        Ok(Entry::new(runs, &found)?)
+        Ok(Entry::new(runs, &found, gate.as_ref())?)
     }
 
     fn tell(&self, entry: &Entry) -> Result<ExitCode> {
@@ -306,6 +327,27 @@ impl Compare {
         }
         Ok(output::found(entry.told.differs))
     }
+}
+
+/// Lets the gate's answer be that of a comparison, which is told beside it where it found something.
+fn decide(found: &mut Comparison, gate: &Gate) {
+    // What the comparison leaves out the gate may have found.
+    if let Some(builds) = &found.builds {
+        let note = builds.note();
+        found.notes.retain(|it| *it != note);
+    }
+    if found.differs && gate.differs {
+        let beside = format!(
+            "compared with the first run of the baseline: {}",
+            found.verdict
+        );
+        found.notes.insert(0, beside);
+    }
+    if !gate.differs {
+        found.suspects.clear();
+    }
+    found.differs = gate.differs;
+    found.verdict.clone_from(&gate.verdict);
 }
 
 /// A regular expression that matches this name and no other.

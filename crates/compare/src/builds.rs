@@ -22,10 +22,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
+mod contained;
 mod elsewhere;
 mod names;
 mod reached;
 
+pub(crate) use contained::cannot_contain;
 pub(crate) use names::Names;
 use reached::{Beside, Code};
 

@@ -318,7 +318,12 @@ impl Trees {
 
     /// Lets the roots of all traces be what they are on their way ([`Self::way`]); gives what they were.
     pub(crate) fn close(&mut self) -> Vec<Vec<NodeId>> {
-        let mut projection = self.way(None, &[]);
+        self.close_by(None)
+    }
+
+    /// The same under a lens, if there is one.
+    pub(crate) fn close_by(&mut self, lens: Option<&Lens>) -> Vec<Vec<NodeId>> {
+        let mut projection = self.way(lens, &[]);
         let forest = &mut self.forest;
         let mut close = |trace: &mut Trace| {
             let root = forest.project(trace.root, &mut projection);

@@ -136,6 +136,14 @@ pub(crate) fn is_timing(name: &str) -> bool {
     KINDS.iter().any(|it| kinds & 1 << *it as u16 != 0)
 }
 
+/// Whether a function is called or not by timing alone.
+pub(crate) fn is_pause(name: &str) -> bool {
+    let kinds = kinds(name);
+    [Kind::Pause, Kind::MakesRoom]
+        .iter()
+        .any(|it| kinds & 1 << *it as u16 != 0)
+}
+
 /// What the functions of some trees do by timing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timing {

@@ -1,14 +1,16 @@
-//! Source lines of an image's functions and call sites, kept in the run so that a copy of it on a
-//! machine without the program tells them too: `lines/KEY.json`.
+//! What the debug information of an image says, kept in the run so that a copy of it on a machine without
+//! the program has it too: `lines/KEY.json`.
 //!
 //! ```text
-//! {"functions":{"0x1149":["file.c",12]},"calls":{"0x11a3":["file.c",20]}}
+//! {"functions":{"0x1149":["file.c",12]},"calls":{"0x11a3":["file.c",20]},
+//!  "options":["GNU C17 14.2.0 -O2"],"inlined":["square"]}
 //! ```
-//! Keys are addresses in the file: a function's entry, the address behind a call.
+//! Keys are addresses in the file: a function's entry, the address behind a call. The options are the compiler's;
+//! what was inlined somewhere has its linkage name.
 
-use lockstep_binary::{Image, Lines};
+use lockstep_binary::{Built, Image, Lines};
 use lockstep_format::plan::function;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -20,6 +22,9 @@ pub(crate) const MOST: usize = 256 << 20;
 struct Table {
     functions: BTreeMap<String, (String, u32)>,
     calls: BTreeMap<String, (String, u32)>,
+    options: BTreeSet<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inlined: Option<BTreeSet<String>>,
 }
 
 /// Writes the lines of the image at `path`, whose plan is `RUN/plans/PLAN`, unless they are there.
@@ -35,10 +40,12 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     let Ok(image) = Image::parse(&bytes) else {
         return Ok(());
     };
-    // Most libraries have none.
-    let Some(lines) = Lines::new(&image, MOST) else {
+    let lines = Lines::new(&image, MOST);
+    let built = Built::of(&image, MOST);
+    // Most programs of a system have neither.
+    if lines.is_none() && built.options.is_empty() {
         return Ok(());
-    };
+    }
     let plan = fs::read(run.join("plans").join(plan))?;
     let Ok(plan) = crate::cache::checked(&plan) else {
         return Ok(());
@@ -47,7 +54,10 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     if plan.build_id() != image.build_id() {
         return Ok(());
     }
-    let row = |address: u64, at: u64| Some((format!("{address:#x}"), lines.find(at)?));
+    let row = |address: u64, at: u64| {
+        let line = lines.as_ref()?.find(at)?;
+        Some((format!("{address:#x}"), line))
+    };
     let table = Table {
         functions: plan
             .functions()
@@ -59,6 +69,8 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
             // The line is that of the call, which the return address lies behind.
             .filter_map(|site| row(site.return_address, site.return_address.checked_sub(1)?))
             .collect(),
+        options: built.options,
+        inlined: built.inlined,
     };
     let draft = run
         .join("lines")

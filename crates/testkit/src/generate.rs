@@ -229,6 +229,7 @@ fn job(functions: Vec<Function>, threads: impl Iterator<Item = Thread>) -> Run {
             host: "host".to_owned(),
             program: "program".to_owned(),
             build: String::new(),
+            compiled: lockstep_trace::Compiled::default(),
             end: End {
                 kind: EndKind::Exited,
                 code: Some(0),

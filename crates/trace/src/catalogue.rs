@@ -4,7 +4,7 @@
 use crate::code::Code;
 use crate::container::ImageFact;
 use crate::map::Folder;
-use crate::model::{Function, FunctionId, Refused, SourceLine};
+use crate::model::{Compiled, Function, FunctionId, Refused, SourceLine};
 use crate::symbols::{Row, Symbols};
 use lockstep_format::plan::{Plan, PlanError, function, mechanism};
 use rustc_hash::FxHashMap;
@@ -35,6 +35,8 @@ pub(crate) struct Catalogue<'a> {
 pub(crate) struct Image {
     /// Its build id in hexadecimal digits.
     pub build: String,
+    /// How it was compiled, as it says itself.
+    pub compiled: Compiled,
     /// By symbol, from the image's first one on.
     pub rows: Arc<[Row]>,
     /// How many of them are second symbols, of imports that are leaves: the last ones.
@@ -69,6 +71,8 @@ struct CallSite {
 struct Lines {
     functions: FxHashMap<String, (String, u32)>,
     calls: FxHashMap<String, (String, u32)>,
+    #[serde(flatten)]
+    compiled: Compiled,
 }
 
 impl Lines {
@@ -224,6 +228,7 @@ impl<'a> Catalogue<'a> {
         let digits = plan.build_id().iter();
         Ok(Image {
             build: digits.map(|byte| format!("{byte:02x}")).collect(),
+            compiled: lines.compiled,
             rows: rows.into(),
             second,
             refused,

@@ -83,8 +83,8 @@ pub use lockstep_binary::{
 /// What is known of MPI functions: kinds of parameters.
 pub use lockstep_format::mpi;
 pub use model::{
-    Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run, SourceLine,
-    Thread,
+    Compiled, Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run,
+    SourceLine, Thread,
 };
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use open::Sealable;

@@ -11,6 +11,7 @@ use crate::stream::{Bookmark, Events, Stream, StreamId};
 use crate::times::Times;
 use lockstep_format::codec::Kind;
 use lockstep_format::launcher::STARTERS;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -197,6 +198,16 @@ impl Coverage {
     }
 }
 
+/// How a program was compiled, as its debug information says, or a section that keeps the options.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+pub struct Compiled {
+    /// One entry for each set of options, with the compiler's name and version. Empty if the program has no record of them.
+    pub options: BTreeSet<String>,
+    /// Linkage names of the functions that were inlined somewhere. `None` if the program has no debug information.
+    pub inlined: Option<BTreeSet<String>>,
+}
+
 /// One process of a run.
 #[derive(Debug)]
 pub struct Process {
@@ -214,6 +225,8 @@ pub struct Process {
     pub program: String,
     /// Build id of its program in hexadecimal digits; empty where it has none, or nobody knows it.
     pub build: String,
+    /// How its program was compiled, as that says itself.
+    pub compiled: Compiled,
     /// How it ended.
     pub end: End,
     /// When its recorder saw that it was gone, in microseconds since 1970, where it was there for that.

@@ -21,7 +21,9 @@ use crate::live::{Follower, Live};
 use crate::load::{self, Loaded, Whole, optional, process_key};
 use crate::map::Folder;
 use crate::mirror::place_calls;
-use crate::model::{Coverage, Frame, Function, FunctionId, Process, Run, SourceLine, Thread};
+use crate::model::{
+    Compiled, Coverage, Frame, Function, FunctionId, Process, Run, SourceLine, Thread,
+};
 use crate::name::{ProcessName, TraceName};
 use crate::naming::{self, Created, Place, Program};
 use crate::scans::scan_all;
@@ -354,6 +356,8 @@ pub(crate) struct Opened {
     images: Vec<(u64, Arc<Image>)>,
     /// Build id of the program.
     build: String,
+    /// How that was compiled.
+    compiled: Compiled,
     coverage: Coverage,
     /// Of its threads.
     pub scans: Vec<Scan>,
@@ -365,7 +369,7 @@ impl Opened {
     fn new(named: Named, catalogue: &mut Catalogue<'_>) -> Self {
         let facts = &named.loaded.file.facts;
         let mut main = 0..0;
-        let mut build = String::new();
+        let (mut build, mut compiled) = (String::new(), Compiled::default());
         let mut blocks = Vec::new();
         let mut images = Vec::new();
         let mut coverage = Coverage {
@@ -384,6 +388,7 @@ impl Opened {
             };
             if fact.role == Role::Main.name() {
                 build.clone_from(&image.build);
+                compiled.clone_from(&image.compiled);
             }
             images.push((fact.bias, Arc::clone(&image)));
             // An image that came back to another place is the same image.
@@ -427,6 +432,7 @@ impl Opened {
             named,
             images,
             build,
+            compiled,
             coverage,
             scans: Vec::new(),
             follower: None,
@@ -664,6 +670,7 @@ impl Opened {
             host,
             program: file.facts.program.unwrap_or_default(),
             build: self.build,
+            compiled: self.compiled,
             end,
             gone_at: seen.and_then(|it| it.at),
             coverage,

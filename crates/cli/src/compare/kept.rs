@@ -6,7 +6,7 @@
 //! opening them.
 
 use super::told::Told;
-use lockstep_compare::Comparison;
+use lockstep_compare::{Comparison, Gate};
 use lockstep_loops::Hasher128;
 use lockstep_record::Cache;
 use lockstep_trace::Run;
@@ -32,14 +32,23 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn new(runs: &[Run], found: &Comparison) -> serde_json::Result<Self> {
+    pub fn new(runs: &[Run], found: &Comparison, gate: Option<&Gate>) -> serde_json::Result<Self> {
         let remarks = runs.iter().flat_map(|run| &run.notes).cloned();
         Ok(Self {
             remarks: remarks.collect(),
-            told: Told::of(found),
-            json: serde_json::to_string(found)?,
+            told: Told::of(found, gate),
+            json: serde_json::to_string(&Answer { found, gate })?,
         })
     }
+}
+
+/// A comparison, and beside it what the gate found.
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    found: &'a Comparison,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<&'a Gate>,
 }
 
 /// The place of an answer in the cache.

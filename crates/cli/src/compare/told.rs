@@ -2,13 +2,14 @@
 
 use super::{Compare, exactly};
 use crate::output::{self, Style, styled};
-use lockstep_compare::{Comparison, Row, p_in_words};
+use lockstep_compare::{Comparison, Gate, Row, p_in_words};
 use lockstep_trace::{TraceName, in_short, names_in_short};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
 /// How much of long lists is printed; `--json` has all.
 const SUSPECTS: usize = 3;
+const CHANGES: usize = 10;
 const ROWS: usize = 10;
 const TOP: usize = 5;
 /// Events around a call that are shown with it.
@@ -20,6 +21,8 @@ const AFTER: u64 = 2;
 pub struct Told {
     pub differs: bool,
     verdict: String,
+    /// What the gate found beside the verdict, and how much follows from all of it.
+    changes: (Vec<String>, usize),
     notes: Vec<String>,
     suspects: Vec<Suspect>,
     /// How many more there are, and who.
@@ -43,7 +46,11 @@ struct Suspect {
 }
 
 impl Told {
-    pub fn of(found: &Comparison) -> Self {
+    pub fn of(found: &Comparison, gate: Option<&Gate>) -> Self {
+        let changes = gate.map_or_else(Vec::new, |it| it.sentences().skip(1).collect());
+        let follows = gate.map_or(0, |it| {
+            it.differences.iter().filter(|it| it.follows).count()
+        });
         let suspects = found.suspects.iter().take(SUSPECTS).map(|suspect| {
             let p = suspect
                 .p
@@ -64,10 +71,15 @@ impl Told {
         Self {
             differs: found.differs,
             verdict: found.verdict.clone(),
+            changes: (changes, follows),
             notes: found.notes.clone(),
             suspects: suspects.collect(),
             others: (others.len(), in_short(&others)),
-            rows: found.table.iter().take(ROWS).map(cells).collect(),
+            // A gate's answer is no matter of likeness.
+            rows: match gate {
+                Some(_) => Vec::new(),
+                None => found.table.iter().take(ROWS).map(cells).collect(),
+            },
             all_rows: found.table.len(),
             top: [&found.top.processes, &found.top.threads]
                 .map(|all| all.iter().take(TOP).cloned().collect()),
@@ -105,6 +117,20 @@ impl Compare {
     fn write_text(&self, text: &mut String, told: &Told) -> std::fmt::Result {
         let verdict = output::wrapped(&output::printable(&told.verdict), 0);
         writeln!(text, "{}", styled(Style::Bold, verdict))?;
+        let (changes, follows) = &told.changes;
+        for change in changes.iter().take(CHANGES) {
+            let change = format!("- {}", output::printable(change));
+            writeln!(text, "  {}", output::wrapped(&change, 4))?;
+        }
+        if let more @ 1.. = changes.len().saturating_sub(CHANGES) {
+            writeln!(text, "  - {more} more (--json has all)")?;
+        }
+        if *follows > 0 {
+            writeln!(
+                text,
+                "  - {follows} more follow from these (--json has all)"
+            )?;
+        }
         for note in &told.notes {
             let note = format!("Note: {}", output::printable(note));
             writeln!(text, "{}", output::wrapped(&note, 6))?;

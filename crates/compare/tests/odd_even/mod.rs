@@ -73,6 +73,7 @@ pub fn run(names: &[&str], traces: Vec<Vec<Event>>) -> Run {
                 host: "node".into(),
                 program: "odd_even".into(),
                 build: String::new(),
+                compiled: lockstep_trace::Compiled::default(),
                 end: End {
                     kind: EndKind::Exited,
                     code: Some(0),

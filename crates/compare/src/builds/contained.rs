@@ -1,0 +1,110 @@
+//! Of two builds with other options: the functions of one that the code of the other cannot contain as calls.
+//!
+//! The debug information of a build names the functions that were inlined somewhere in it. Without debug information a function that
+//! has no symbol and is not called may have been inlined; one that has a symbol and is not called is taken to be called no more.
+//! What a compiler or a header of the standard library calls for itself differs with the options, too: expanded library functions,
+//! the standard library's templates, and the runtime of OpenMP where the compilers use another one.
+
+use super::{Codes, EXPANDED};
+use crate::normality::tree_calls;
+use crate::sequence::Trees;
+use lockstep_calltree::{FunctionKey, NodeId};
+use lockstep_trace::{Run, base_name, is_standard, original_name};
+use regex::Regex;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+/// The runtimes of OpenMP, and what compilers call the bodies of regions and tasks.
+const GNU: &str = r"^GOMP_|\._omp_(fn|cpyfn)\.\d+$";
+const LLVM: &str = r"^__kmpc_|^\.omp_(task_entry|outlined)\.|\.omp_outlined";
+
+static KNOWN: LazyLock<Option<[Regex; 3]>> = LazyLock::new(|| {
+    let of = |pattern| Regex::new(pattern).ok();
+    Some([of(EXPANDED)?, of(GNU)?, of(LLVM)?])
+});
+
+/// What one of the builds says of itself.
+struct Side<'a> {
+    called: FxHashSet<FunctionKey>,
+    /// Linkage names of what was inlined somewhere; `None` if some program has no debug information.
+    inlined: Option<BTreeSet<&'a str>>,
+    /// Base names of functions of which a part was inlined: the rest stands by itself.
+    split: BTreeSet<&'a str>,
+}
+
+impl<'a> Side<'a> {
+    fn of(trees: &Trees, runs: &[(usize, &'a Run)]) -> Self {
+        let roots: Vec<NodeId> = (runs.iter())
+            .flat_map(|(at, _)| trees.runs[*at].iter().map(|it| it.root))
+            .collect();
+        let calls = tree_calls(&trees.forest, &roots);
+        let mut side = Self {
+            called: calls.into_iter().map(|(_, callee)| callee).collect(),
+            inlined: Some(BTreeSet::new()),
+            split: BTreeSet::new(),
+        };
+        for (_, run) in runs {
+            let visible = run.processes.iter();
+            for process in visible.filter(|it| run.is_visible(it) && !it.is_launcher()) {
+                match (&process.compiled.inlined, &mut side.inlined) {
+                    (Some(names), Some(all)) => all.extend(names.iter().map(String::as_str)),
+                    _ => side.inlined = None,
+                }
+            }
+            let parts = run.functions.iter().filter(|it| !it.imported);
+            let parts = parts.filter(|it| original_name(&it.linkage) != base_name(&it.linkage));
+            side.split.extend(parts.map(|it| base_name(&it.linkage)));
+        }
+        side
+    }
+
+    /// Whether somebody of this build calls what matches.
+    fn uses(&self, trees: &Trees, pattern: &Regex) -> bool {
+        let mut called = self.called.iter();
+        called.any(|it| pattern.is_match(&trees.forest.function(*it).name))
+    }
+}
+
+/// The functions that are left out of two builds with other options; the last run is of the one, the others of the other.
+pub(crate) fn cannot_contain(trees: &Trees, runs: &[&Run]) -> FxHashSet<FunctionKey> {
+    let all: Vec<(usize, &Run)> = runs.iter().copied().enumerate().collect();
+    let Some((last, normals)) = all.split_last() else {
+        return FxHashSet::default();
+    };
+    let codes = Codes::of(trees, runs);
+    let (before, now) = (Side::of(trees, normals), Side::of(trees, &[*last]));
+    let other_runtime = KNOWN.as_ref().is_some_and(|[_, gnu, llvm]| {
+        let uses = |side: &Side<'_>| (side.uses(trees, gnu), side.uses(trees, llvm));
+        matches!(
+            (uses(&before), uses(&now)),
+            ((true, false), (false, true)) | ((false, true), (true, false))
+        )
+    });
+    let called = before.called.union(&now.called).copied();
+    let is_out = |it: &FunctionKey| {
+        let function = trees.forest.function(*it);
+        if is_standard(&function.name) {
+            return true;
+        }
+        if let Some([expanded, gnu, llvm]) = KNOWN.as_ref()
+            && (expanded.is_match(&function.name)
+                || (other_runtime
+                    && (gnu.is_match(&function.name) || llvm.is_match(&function.name))))
+        {
+            return true;
+        }
+        if function.imported || function.name == "main" {
+            return false;
+        }
+        let sides = [(&before, &codes.normal), (&now, &codes.faulty)];
+        sides.into_iter().any(|(side, code)| match &side.inlined {
+            Some(names) => names.contains(function.linkage.as_str()),
+            None => {
+                let is_gone = !side.called.contains(it) && code.lacks(*it, &function.name);
+                is_gone || side.split.contains(function.linkage.as_str())
+            }
+        })
+    };
+    called.filter(is_out).collect()
+}

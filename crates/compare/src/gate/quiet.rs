@@ -1,0 +1,202 @@
+//! Which calls are made by timing alone, by their names and by what they call.
+//!
+//! A task that waits by asking asks as often as it takes: this is no behaviour. Each call of a tree has a [`Class`], which
+//! depends on the call alone and on nothing around it, so that it is the same in every run.
+
+use crate::timing;
+use lockstep_calltree::{Forest, Function, Label, NodeId};
+use lockstep_trace::{c_name, mpi};
+use regex::RegexSet;
+use std::sync::LazyLock;
+
+/// Questions that an answer may not be there for yet; besides, those of [`mpi::asks`].
+const ASKS: &str = r"(?x)
+    ^((__)?pthread_(mutex|spin|rwlock)_\w*try\w*lock | mtx_trylock | sem_trywait | omp_test_(nest_)?lock | p?poll | p?select
+    | epoll_p?wait2?)$
+  | ^std::(\w*mutex|unique_lock<.*>|shared_lock<.*>)::try_lock | ^std::try_lock
+  | ^std::(__)?(shared|weak)_(ptr|count)<.*>::(_M_)?(unique|use_count|get_use_count|expired)\(";
+
+/// Calls that take a lock, or that give it back.
+const LOCKS: &str = r"(?x)
+    ^((__)?pthread_(mutex|spin|rwlock)_\w*lock | mtx_(timed)?lock | mtx_unlock | sem_(\w*wait|post) | omp_(set|unset)_(nest_)?lock
+    | GOMP_(critical|atomic)_(name_)?(start|end) | __kmpc_(end_)?critical\w*)$
+  | ^std::\w*mutex::(un)?lock | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::(~?(lock_guard|unique_lock|scoped_lock|shared_lock)|(un)?lock)\b";
+
+/// Calls that give a lock back: something came of it.
+const UNLOCKS: &str = r"(?x)
+    ^((__)?pthread_\w+_unlock | mtx_unlock | sem_post | omp_unset_(nest_)?lock | GOMP_(critical|atomic)_(name_)?end
+    | __kmpc_end_critical\w*)$
+  | ^std::\w*mutex::unlock | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::(~|unlock)";
+
+/// Calls that read a clock.
+const CLOCKS: &str = r"(?x)
+    ^(MPI_Wtime | omp_get_wtime | clock_gettime | gettimeofday | time | clock)$
+  | ^std::chrono::(_V2::)?\w*clock::now";
+
+/// Calls that hand out work, or answers, to whoever comes first.
+const FIRST_COME: &str = r"(?x)
+    ^(GOMP_(single_\w*start|sections\w*_(start|next)|loop_(ull_)?(\w*_)?(dynamic|guided|runtime)(_\w+)?|parallel_loop_\w*(dynamic|guided|runtime)\w*)
+    | __kmpc_(single|dispatch_\w+) | MPI_(Probe|Mprobe|Wait(any|some)))$";
+
+/// Calls of OpenMP's runtime libraries, below which regions and tasks run.
+const RUNTIME: &str = r"^(GOMP_|__kmpc_)";
+
+static NAMES: LazyLock<Option<RegexSet>> =
+    LazyLock::new(|| RegexSet::new([ASKS, LOCKS, UNLOCKS, CLOCKS, FIRST_COME, RUNTIME]).ok());
+
+/// What a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Class {
+    /// It does something.
+    #[default]
+    Work,
+    /// It is made or not by timing alone (`pthread_cond_wait`): never counted.
+    Wait,
+    /// The same, and what comes behind it may be said once more (`usleep`).
+    Sleep,
+    /// The same, and it is only made while something is not ready (`sched_yield`).
+    Yield,
+    /// It asks whether something is ready.
+    Question,
+    /// It takes a lock, gives one back or reads a clock, and may be part of a question.
+    Idle,
+}
+
+/// What a name says of a function.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Named {
+    pub class: Class,
+    /// Whether something comes of an answer by such a call: a message is taken, a lock is given back.
+    commits: bool,
+    /// Whether who calls it shares work, or a state, with other threads.
+    pub shares: bool,
+    /// Whether it hands something to who comes first.
+    pub first_come: bool,
+    /// Whether it is a receive or a wait of MPI.
+    pub receives: bool,
+    /// Whether it is OpenMP's runtime.
+    pub is_runtime: bool,
+    /// Whether it is a library's, or of the standard library, and not MPI's.
+    pub is_library: bool,
+}
+
+impl Named {
+    fn of(function: &Function) -> Self {
+        let name = c_name(&function.name);
+        let is = |place: usize| {
+            let names = NAMES.as_ref();
+            names.is_some_and(|it| it.matches(&name).matched(place))
+        };
+        let asks = mpi::asks(&name) || is(0);
+        let is_mpi = name.starts_with("MPI_");
+        let class = if timing::is_pause(&name) {
+            match () {
+                () if name.contains("yield") => Class::Yield,
+                () if name.contains("sleep") => Class::Sleep,
+                () => Class::Wait,
+            }
+        } else if asks {
+            Class::Question
+        } else if is(1) || is(3) {
+            Class::Idle
+        } else {
+            Class::Work
+        };
+        let first_come = is(4);
+        Self {
+            class,
+            commits: is(2) || (is_mpi && !asks && !is(3)),
+            shares: is(1) || asks || first_come || class == Class::Wait,
+            first_come,
+            receives: is_mpi
+                && (name.contains("ecv") || name.contains("Wait") || name.contains("robe")),
+            is_runtime: is(5),
+            is_library: (function.imported || lockstep_trace::is_standard(&function.name))
+                && !is_mpi,
+        }
+    }
+}
+
+/// What a node is, whatever stands around it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Quiet {
+    pub class: Class,
+    /// Something comes of an answer in it.
+    pub commits: bool,
+    /// Of a loop or an iteration: whether it has work only, so that it need not be opened.
+    pub is_plain: bool,
+    /// Of a loop or an iteration: whether it only waits and asks.
+    pub is_idle: bool,
+}
+
+/// The classes of a forest's nodes.
+pub(super) struct Classes {
+    pub named: Vec<Named>,
+    nodes: Vec<Quiet>,
+}
+
+impl Classes {
+    /// O(nodes). Children have smaller numbers than their parents.
+    pub fn of(forest: &Forest) -> Self {
+        let named: Vec<Named> = forest.functions().iter().map(Named::of).collect();
+        let mut nodes: Vec<Quiet> = Vec::with_capacity(forest.len());
+        for id in (0..forest.len() as u32).map(NodeId) {
+            let node = forest.node(id);
+            let children = || node.items.iter().map(|item| &nodes[item.node.0 as usize]);
+            let inner = Quiet {
+                class: Class::Work,
+                commits: children().any(|it| it.commits),
+                is_plain: children().zip(node.items).all(|(child, item)| {
+                    match forest.node(item.node).label {
+                        Label::Loop(_) | Label::Iteration => child.is_plain,
+                        _ => child.class == Class::Work,
+                    }
+                }),
+                is_idle: !node.items.is_empty()
+                    && children().all(|it| it.is_idle || it.class != Class::Work),
+            };
+            let found = match node.label {
+                Label::Call(call) => {
+                    let named = named[call.function.0 as usize];
+                    called(named, inner, asks(forest, id, &nodes))
+                }
+                _ => inner,
+            };
+            nodes.push(found);
+        }
+        Self { named, nodes }
+    }
+
+    pub fn node(&self, id: NodeId) -> Quiet {
+        self.nodes.get(id.0 as usize).copied().unwrap_or_default()
+    }
+}
+
+/// A call with such a name, and this in it. A function that does nothing but ask is a question.
+fn called(named: Named, inner: Quiet, asks: bool) -> Quiet {
+    let class = match named.class {
+        Class::Work if inner.is_idle && asks => Class::Question,
+        Class::Work if inner.is_idle => Class::Idle,
+        class => class,
+    };
+    Quiet {
+        class,
+        commits: named.commits || (inner.commits && class == Class::Work),
+        ..Quiet::default()
+    }
+}
+
+/// Whether a question, or a pause, is among the calls directly in a node, down through loops.
+fn asks(forest: &Forest, id: NodeId, nodes: &[Quiet]) -> bool {
+    let mut found = false;
+    // Most calls have nothing of the kind in them.
+    let is_quiet =
+        |it: NodeId| nodes[it.0 as usize].class != Class::Work || nodes[it.0 as usize].is_idle;
+    if forest.node(id).items.iter().all(|it| is_quiet(it.node)) {
+        forest.within(id, 1, |node, _| {
+            let class = nodes[node.0 as usize].class;
+            found |= !matches!(class, Class::Work | Class::Idle);
+        });
+    }
+    found
+}

@@ -1,0 +1,398 @@
+//! What one call made, without what it made by timing alone.
+//!
+//! ```text
+//!  MPI_Test other MPI_Test other MPI_Test unpack     is   MPI_Test unpack       a question that is asked again before something came of it
+//!  lock unlock usleep lock unlock usleep lock unlock is   lock unlock           what is looked at again behind a pause
+//! ```
+//! Both rules forget the earlier of two looks. So the same program gives the same list, however long it had to wait.
+//!
+//! *Costs*: loops without questions, locks and pauses are taken as they are folded; others are gone through round by round.
+
+use super::quiet::{Class, Classes};
+use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+/// A list of calls, as a length and a polynomial of it: equal lists have equal ones, however their loops were folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(super) struct Sequence {
+    length: u64,
+    hash: u64,
+}
+
+/// A prime: 2^61 - 1.
+const PRIME: u128 = (1 << 61) - 1;
+/// Any large number will do.
+const BASE: u64 = 0x0b4e_1d2f_9c3a_5871;
+
+fn times(a: u64, b: u64) -> u64 {
+    (u128::from(a) * u128::from(b) % PRIME) as u64
+}
+
+fn plus(a: u64, b: u64) -> u64 {
+    ((u128::from(a) + u128::from(b)) % PRIME) as u64
+}
+
+/// Which call of a frame follows which; `None` is its begin, or its end.
+pub(super) type Follows = (Option<FunctionKey>, Option<FunctionKey>);
+
+/// A list of calls.
+#[derive(Debug, Clone)]
+struct List {
+    sequence: Sequence,
+    /// [`BASE`] to the power of the length.
+    power: u64,
+    first: Option<FunctionKey>,
+    last: Option<FunctionKey>,
+    follows: BTreeSet<Follows>,
+    calls: FxHashMap<NodeId, u64>,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self {
+            sequence: Sequence::default(),
+            power: 1,
+            first: None,
+            last: None,
+            follows: BTreeSet::new(),
+            calls: FxHashMap::default(),
+        }
+    }
+}
+
+impl List {
+    fn one(node: NodeId, function: FunctionKey) -> Self {
+        Self {
+            sequence: Sequence {
+                length: 1,
+                hash: u64::from(function.0) + 1,
+            },
+            power: BASE,
+            first: Some(function),
+            last: Some(function),
+            follows: BTreeSet::new(),
+            calls: FxHashMap::from_iter([(node, 1)]),
+        }
+    }
+
+    /// Adds a list so many times in a row.
+    fn push_times(&mut self, other: &Self, count: u64) {
+        if count == 0 || other.sequence.length == 0 {
+            return;
+        }
+        self.follows.extend(&other.follows);
+        if count > 1 {
+            self.follows.insert((other.last, other.first));
+        }
+        if self.last.is_some() {
+            self.follows.insert((self.last, other.first));
+        }
+        self.first = self.first.or(other.first);
+        self.last = other.last;
+        for (node, calls) in &other.calls {
+            let sum = self.calls.entry(*node).or_default();
+            *sum = sum.saturating_add(calls.saturating_mul(count));
+        }
+        // By doubling.
+        let (mut sequence, mut power, mut left) = (other.sequence, other.power, count);
+        while left > 0 {
+            if left & 1 == 1 {
+                (self.sequence, self.power) =
+                    joined((self.sequence, self.power), (sequence, power));
+            }
+            (sequence, power) = joined((sequence, power), (sequence, power));
+            left >>= 1;
+        }
+    }
+}
+
+fn joined(a: (Sequence, u64), b: (Sequence, u64)) -> (Sequence, u64) {
+    let sequence = Sequence {
+        length: a.0.length.saturating_add(b.0.length),
+        hash: plus(times(a.0.hash, b.1), b.0.hash),
+    };
+    (sequence, times(a.1, b.1))
+}
+
+/// What a call or a trace made.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    pub sequence: Sequence,
+    pub follows: BTreeSet<Follows>,
+    /// The calls, each as often as it stands there.
+    pub calls: Vec<(NodeId, FunctionKey, u64)>,
+    /// Functions of which a call was forgotten: how often they are called is a matter of timing.
+    pub forgotten: FxHashSet<FunctionKey>,
+    /// Whether it takes locks, asks, or takes work: itself, or through a function that does little else.
+    pub shares: bool,
+    pub first_come: bool,
+    pub receives: bool,
+}
+
+/// One entry of a list that is not finished.
+#[derive(Clone, Copy)]
+struct Entry {
+    node: NodeId,
+    times: u64,
+}
+
+/// A look: where it begins in the list, and what was asked.
+#[derive(Clone, Copy)]
+struct Look {
+    at: usize,
+    asked: Option<FunctionKey>,
+}
+
+/// Makes frames of the nodes of a forest.
+pub(super) struct Settler<'a> {
+    forest: &'a Forest,
+    classes: &'a Classes,
+    frames: FxHashMap<NodeId, Rc<Frame>>,
+    plain: FxHashMap<NodeId, Rc<List>>,
+}
+
+/// The list of a frame while it is made.
+#[derive(Default)]
+struct Draft {
+    entries: Vec<Entry>,
+    /// Where the calls begin that are idle, up to the end.
+    quiet_from: usize,
+    slept: bool,
+    looks: [Option<Look>; 2],
+    forgotten: FxHashSet<FunctionKey>,
+}
+
+impl<'a> Settler<'a> {
+    pub fn new(forest: &'a Forest, classes: &'a Classes) -> Self {
+        Self {
+            forest,
+            classes,
+            frames: FxHashMap::default(),
+            plain: FxHashMap::default(),
+        }
+    }
+
+    /// What a call, or a trace, made.
+    pub fn frame(&mut self, node: NodeId) -> Rc<Frame> {
+        if let Some(frame) = self.frames.get(&node) {
+            return Rc::clone(frame);
+        }
+        let frame = Rc::new(self.settle(node));
+        self.frames.insert(node, Rc::clone(&frame));
+        frame
+    }
+
+    fn settle(&mut self, node: NodeId) -> Frame {
+        let mut draft = Draft::default();
+        self.visit(self.forest.node(node).items, &mut draft);
+        let mut list = List::default();
+        for entry in &draft.entries {
+            let part = self.list(entry.node);
+            list.push_times(&part, entry.times);
+        }
+        list.follows.insert((None, list.first));
+        list.follows.insert((list.last, None));
+        let mut frame = Frame {
+            sequence: list.sequence,
+            follows: list.follows,
+            forgotten: draft.forgotten,
+            ..Frame::default()
+        };
+        for (node, count) in list.calls {
+            if let Label::Call(call) = self.forest.node(node).label {
+                frame.calls.push((node, call.function, count));
+            }
+        }
+        frame.calls.sort_unstable();
+        self.note_kinds(node, &mut frame);
+        frame
+    }
+
+    /// What those are that it calls, whether or not these calls are forgotten.
+    fn note_kinds(&self, node: NodeId, frame: &mut Frame) {
+        let named = |it: FunctionKey| self.classes.named[it.0 as usize];
+        let forest = self.forest;
+        forest.within(node, 1, |id, _| {
+            let Label::Call(call) = forest.node(id).label else {
+                return;
+            };
+            let mut add = |function: FunctionKey| {
+                let named = named(function);
+                frame.shares |= named.shares;
+                frame.first_come |= named.first_come;
+                frame.receives |= named.receives;
+            };
+            add(call.function);
+            // What it calls calls nothing: it does little else.
+            let mut called = Vec::new();
+            let mut is_small = !named(call.function).is_runtime;
+            forest.within(id, 1, |inner, _| {
+                if let Label::Call(it) = forest.node(inner).label {
+                    called.push(it.function);
+                    is_small &= forest.node(inner).items.is_empty();
+                }
+            });
+            if is_small {
+                called.into_iter().for_each(add);
+            }
+        });
+    }
+
+    /// The calls of an entry, in a row: those of a call alone, or of a loop or an iteration that is plain.
+    fn list(&mut self, node: NodeId) -> Rc<List> {
+        if let Some(list) = self.plain.get(&node) {
+            return Rc::clone(list);
+        }
+        let forest = self.forest;
+        let list = match forest.node(node).label {
+            Label::Call(call) => List::one(node, call.function),
+            Label::Loop(_) | Label::Iteration => {
+                let mut list = List::default();
+                for item in forest.node(node).items {
+                    let part = self.list(item.node);
+                    list.push_times(&part, item.times);
+                }
+                list
+            }
+            Label::Trace | Label::Return => List::default(),
+        };
+        let list = Rc::new(list);
+        self.plain.insert(node, Rc::clone(&list));
+        list
+    }
+
+    fn visit(&self, items: &[Item], draft: &mut Draft) {
+        for item in items {
+            let node = self.forest.node(item.node);
+            let quiet = self.classes.node(item.node);
+            match node.label {
+                Label::Call(call) => {
+                    let entry = Entry {
+                        node: item.node,
+                        times: item.times,
+                    };
+                    draft.call(
+                        entry,
+                        call.function,
+                        quiet.class,
+                        quiet.commits,
+                        self.forest,
+                    );
+                }
+                Label::Loop(_) | Label::Iteration if quiet.is_plain => {
+                    draft.work(
+                        Entry {
+                            node: item.node,
+                            times: item.times,
+                        },
+                        quiet.commits,
+                    );
+                }
+                Label::Loop(_) | Label::Iteration => {
+                    // To wait twice is as good as to wait for long.
+                    let rounds =
+                        if quiet.is_idle && quiet.class == Class::Work && self.waits(item.node) {
+                            item.times.min(2)
+                        } else {
+                            item.times
+                        };
+                    for _ in 0..rounds {
+                        self.visit(node.items, draft);
+                    }
+                }
+                Label::Trace | Label::Return => {}
+            }
+        }
+    }
+
+    /// Whether a loop that is idle has a pause or a question in it.
+    fn waits(&self, node: NodeId) -> bool {
+        let mut waits = false;
+        self.forest.within(node, 1, |id, _| {
+            waits |= !matches!(self.classes.node(id).class, Class::Work | Class::Idle);
+        });
+        waits
+    }
+}
+
+/// Places of [`Draft::looks`].
+const QUESTION: usize = 0;
+const YIELD: usize = 1;
+
+impl Draft {
+    fn call(
+        &mut self,
+        entry: Entry,
+        function: FunctionKey,
+        class: Class,
+        commits: bool,
+        forest: &Forest,
+    ) {
+        match class {
+            Class::Work => self.work(entry, commits),
+            Class::Wait => {}
+            Class::Sleep => self.slept = true,
+            Class::Yield => {
+                self.look(YIELD, None, forest);
+                self.slept = true;
+            }
+            Class::Question => {
+                self.wake(forest);
+                self.look(QUESTION, Some(function), forest);
+                self.entries.push(Entry { times: 1, ..entry });
+            }
+            Class::Idle => {
+                self.wake(forest);
+                self.entries.push(entry);
+                if commits {
+                    self.looks[QUESTION] = None;
+                }
+            }
+        }
+    }
+
+    fn work(&mut self, entry: Entry, commits: bool) {
+        self.entries.push(entry);
+        self.quiet_from = self.entries.len();
+        self.slept = false;
+        if commits {
+            self.looks = [None; 2];
+        }
+    }
+
+    /// Something is looked at behind a pause: what was looked at before it is forgotten.
+    fn wake(&mut self, forest: &Forest) {
+        if std::mem::take(&mut self.slept) {
+            self.forget_from(self.quiet_from, forest);
+        }
+    }
+
+    /// Something is asked: what came since the same was asked last is forgotten, with that question.
+    fn look(&mut self, kind: usize, asked: Option<FunctionKey>, forest: &Forest) {
+        if let Some(before) = self.looks[kind].filter(|it| it.asked == asked)
+            && before.at < self.entries.len()
+        {
+            self.forget_from(before.at, forest);
+        }
+        let at = self.entries.len();
+        self.looks[kind] = Some(Look { at, asked });
+    }
+
+    fn forget_from(&mut self, at: usize, forest: &Forest) {
+        for entry in self.entries.drain(at..) {
+            match forest.node(entry.node).label {
+                Label::Call(call) => {
+                    self.forgotten.insert(call.function);
+                }
+                _ => forest.within(entry.node, 1, |node, _| {
+                    if let Label::Call(call) = forest.node(node).label {
+                        self.forgotten.insert(call.function);
+                    }
+                }),
+            }
+        }
+        self.quiet_from = self.quiet_from.min(at);
+    }
+}

@@ -1,0 +1,180 @@
+//! The gate's answer in words.
+
+use super::{Detail, Difference, Kind};
+use crate::internals::{told, told_around};
+use crate::verdict::grouped;
+use lockstep_trace::ProcessName;
+
+/// The answer in a sentence.
+pub(super) fn verdict(differences: &[Difference], normals: usize) -> String {
+    let Some(first) = differences.first() else {
+        let runs = match normals {
+            1 => "the run".to_owned(),
+            more => format!("the {more} runs"),
+        };
+        return format!("the run does what {runs} of the baseline did");
+    };
+    let others = differences.iter().filter(|it| !it.follows).count() - 1;
+    let more = match others {
+        0 => String::new(),
+        1 => "; 1 other difference".to_owned(),
+        more => format!("; {more} other differences"),
+    };
+    format!("{}{more}", sentence(first))
+}
+
+/// How a process ended.
+pub(super) fn ended((kind, code): &(String, Option<i32>)) -> String {
+    match (kind.as_str(), code) {
+        ("exited", Some(code)) => format!("exited with status {code}"),
+        ("signalled", Some(signal)) => format!("was ended by signal {signal}"),
+        ("running", _) => "was still running".to_owned(),
+        _ => "was killed".to_owned(),
+    }
+}
+
+/// One difference in a sentence.
+pub(super) fn sentence(it: &Difference) -> String {
+    let function = it.function.as_deref().map(told_around).unwrap_or_default();
+    let own = it.function.as_deref().map(called).unwrap_or_default();
+    let caller = it.caller.as_deref().map(called);
+    let by = caller
+        .as_ref()
+        .map_or_else(String::new, |it| format!(" by {it}"));
+    let at = place(it);
+    let now = times(it.now.unwrap_or_default());
+    let text = match it.kind {
+        Kind::Missing => "a process of the baseline is missing".to_owned(),
+        Kind::Extra => "a process is there that the baseline does not have".to_owned(),
+        Kind::End => match &it.detail {
+            Some(Detail::End { now, normal }) => {
+                format!("a process {now}; in the baseline it {normal}")
+            }
+            _ => "a process ended in another way".to_owned(),
+        },
+        Kind::Gone => {
+            let why = match it.may_be_inlined {
+                true => " (removed, or inlined by the compiler)",
+                false => "",
+            };
+            format!(
+                "{own} is no longer called{by}{at}{why}; in the baseline {}",
+                range(it)
+            )
+        }
+        Kind::New => {
+            let why = match it.may_be_inlined {
+                true => " (added, or no longer inlined by the compiler)",
+                false => "",
+            };
+            format!("{own} is called {now}{by}{at}{why}; the baseline never calls it")
+        }
+        Kind::Count => format!(
+            "{own} is called {now}{by}{at}; in the baseline {}",
+            range(it)
+        ),
+        Kind::Argument => match &it.detail {
+            Some(Detail::Argument { name, now, normal }) => {
+                let normal = match normal.as_slice() {
+                    [] => "no such call".to_owned(),
+                    some => format!("{name}={}", few(some)),
+                };
+                format!("{own} is called with {name}={now}; in the baseline with {normal}")
+            }
+            _ => format!(
+                "{own} is called with its arguments in other combinations than in the baseline"
+            ),
+        },
+        Kind::Order => match &it.detail {
+            Some(Detail::Pair(None, None)) => {
+                format!("{function} makes no calls; in the baseline it always does")
+            }
+            Some(Detail::Pair(Some(a), Some(b))) => {
+                format!(
+                    "{function} calls {} directly after {}{at}; in the baseline it never does",
+                    called(b),
+                    called(a)
+                )
+            }
+            Some(Detail::Pair(None, Some(b))) => {
+                format!(
+                    "{function} calls {} first{at}; in the baseline it never does",
+                    called(b)
+                )
+            }
+            Some(Detail::Pair(Some(a), None)) => {
+                format!(
+                    "{function} returns directly after {}; in the baseline it never does",
+                    called(a)
+                )
+            }
+            _ => format!(
+                "{function} makes its calls in another order, or spread otherwise over its own calls, than in the baseline"
+            ),
+        },
+    };
+    format!("{}{text}", who(&it.processes))
+}
+
+fn called(name: &str) -> String {
+    let name = told(name);
+    match name.contains('(') || name.contains('<') {
+        true => name.into_owned(),
+        false => format!("{name}()"),
+    }
+}
+
+/// Whose difference it is; nothing if there is but one process.
+fn who(processes: &[ProcessName]) -> String {
+    match processes {
+        [] => String::new(),
+        [one] if *one == ProcessName::rank(0) => String::new(),
+        many => {
+            let names: Vec<String> = many.iter().map(ToString::to_string).collect();
+            let what = match many.len() {
+                1 => "rank",
+                _ => "ranks",
+            };
+            format!("{what} {}: ", lockstep_trace::names_in_short(&names))
+        }
+    }
+}
+
+fn place(it: &Difference) -> String {
+    it.source.as_ref().map_or_else(String::new, |(file, line)| {
+        format!(" at {}:{line}", file.rsplit('/').next().unwrap_or(file))
+    })
+}
+
+fn times(number: u64) -> String {
+    match number {
+        0 => "0 times".to_owned(),
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{} times", grouped(more)),
+    }
+}
+
+fn range(it: &Difference) -> String {
+    match it.normal {
+        Some([fewest, most]) if fewest == most => times(most),
+        Some([fewest, most]) => format!("{} to {} times", grouped(fewest), grouped(most)),
+        None => "never".to_owned(),
+    }
+}
+
+/// How many values are listed.
+const LISTED: usize = 4;
+
+fn few(values: &[String]) -> String {
+    let listed = values
+        .iter()
+        .take(LISTED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match values.len().saturating_sub(LISTED) {
+        0 => listed,
+        more => format!("{listed} and {more} others"),
+    }
+}
