@@ -658,16 +658,12 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
 /// What is said of a run that does not hang; and where it was ended from outside, why MPI may have done that.
 fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String) {
     let progress = facts.progress;
-    let kind = if progress.is_mpi { "ranks" } else { "threads" };
     let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
     let are_over = progress.tasks.values().all(|it| over(it.activity));
     let killed = killed(progress).filter(|_| !are_over);
     let is_killed = killed.is_some();
     let text = match are_over {
-        true => format!(
-            "no task hangs: all {} {kind} came to their end",
-            progress.tasks.len()
-        ),
+        true => format!("no task hangs: {}", all_finish(progress)),
         false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
     };
     let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
@@ -707,6 +703,18 @@ fn killed(progress: &Progress) -> Option<String> {
             finish(some)
         ),
     })
+}
+
+/// `all 4 ranks came to their end`; of ranks with other statuses, each status: that is no crash, but worth a word.
+fn all_finish(progress: &Progress) -> String {
+    let tasks: Vec<&Task> = progress.tasks.values().collect();
+    let is_well =
+        |it: &&Task| it.end.kind != EndKind::Exited || it.end.code.is_none_or(|it| it == 0);
+    match (progress.is_mpi, tasks.iter().all(is_well)) {
+        (true, true) => format!("all {} ranks came to their end", tasks.len()),
+        (true, false) => finish(&tasks),
+        (false, _) => format!("all {} threads came to their end", tasks.len()),
+    }
 }
 
 /// `ranks 0,2-3 came to their end (exit 3)`: for such a status launchers end the others.
