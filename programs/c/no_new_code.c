@@ -1,5 +1,5 @@
 // Runs the program that its arguments name where no memory may become executable any more (Linux 6.3).
-// A right recording: the program runs as ever, and the run says that it is untraced and why.
+// A right recording: all of the program.
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>

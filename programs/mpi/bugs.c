@@ -4,6 +4,7 @@
 //   bugs tag_order              rank 0 sends tags 1 and 2 synchronously, rank 1 receives 2 and 1
 //   bugs wrong_source           rank 1 receives from rank 2 what rank 0 sent
 //   bugs other_communicator     rank 0 sends in a copy of the communicator
+//   bugs ring_and_copy          rank 2 leaves a ring a step too early; beside it, all add up by messages in a copy of the communicator
 //   bugs wildcard_steals        a receive from anybody takes what a later one needs
 //   bugs waitany_never          MPI_Waitany for two messages that nobody sends
 //   bugs test_loop              MPI_Test again and again for a message that nobody sends
@@ -115,6 +116,25 @@ KERNEL(other_communicator) {
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     if (rank == 0) MPI_Send(&rank, 1, MPI_INT, 1, 3, copy);
     if (rank == 1) RECV(0, 3);
+}
+
+// Tags are those of the step in both communicators: the message of rank 1 that waits in the ring is none of those that rank 0
+// waits for in the copy.
+KERNEL(ring_and_copy) {
+    static double out[4096], in[4096];
+    MPI_Comm copy;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    for (int step = 0; step < 6; step++) {
+        if (rank != 2 || step < 4)
+            MPI_Sendrecv(out, 4096, MPI_DOUBLE, (rank + 1) % size, step, in, 4096, MPI_DOUBLE, (rank + size - 1) % size, step, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int apart = 1; apart < size; apart *= 2) {
+            if (rank & apart) {
+                MPI_Send(&word, 1, MPI_INT, rank - apart, step, copy);
+                break;
+            }
+            if (rank + apart < size) MPI_Recv(&word, 1, MPI_INT, rank + apart, step, copy, MPI_STATUS_IGNORE);
+        }
+    }
 }
 
 KERNEL(wildcard_steals) {
@@ -837,7 +857,7 @@ static const struct {
     void (*run)(void);
 } KERNELS[] = {
 #define X(f) {#f, f}
-    X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
+    X(cycle3), X(tag_order), X(wrong_source), X(other_communicator), X(ring_and_copy), X(wildcard_steals), X(waitany_never), X(test_loop), X(iprobe_loop),
     X(split_missing), X(grid_row), X(two_orders), X(mixed_barrier), X(iallreduce_missing), X(intercomm_receive), X(intercomm_barrier), X(intercomm_tags), X(intercomm_nobody), X(intercomm_leaders), X(file_left),
     X(persistent_alone), X(persistent_unstarted), X(persistent_once), X(startall_short), X(probed_only), X(edges_differ), X(partition_left), X(singles), X(singles_missing), X(start_without_post), X(start_for_range), X(post_without_complete), X(lock_held), X(windows_crossed), X(starts_crossed), X(dies), X(killed),
     X(stopped), X(omp_barrier), X(omp_barrier_left), X(omp_critical_first), X(omp_critical_receive), X(ab_ba), X(never_unlocked), X(never_signalled), X(join_receiver), X(lock_across_receive), X(gather_missing), X(fewer_rounds), X(one_of_two), X(halo_first), X(min_for_sum), X(prints_first),

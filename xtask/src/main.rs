@@ -35,6 +35,8 @@ Usage: cargo xtask COMMAND
   campaign compare       faults whose place is known, and whether compare names it
   campaign kill [COUNT] [--seed N]
                          SIGKILL at random moments: what had happened must be in the trace
+  campaign starts [COUNT] [--seed N]
+                         jobs of a few ranks on a busy machine: every rank must have begun to record
   campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
                          faults at random calls of MPI programs: who is named, by us and as published
   campaign go [--seed N] [KERNEL]...

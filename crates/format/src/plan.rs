@@ -142,7 +142,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -206,8 +206,10 @@ pub mod section {
     /// Entries of functions whose calls from other images may be recorded as leaves: rows of
     /// [`super::closed`], ascending.
     pub const CLOSED: usize = 9;
+    /// Rows of [`super::origin`], by their place in the arena.
+    pub const ORIGINS: usize = 10;
     /// Number of sections.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 }
 
 /// What the image is to the probe. Whether its own functions are recorded is another question
@@ -348,6 +350,8 @@ pub mod routine {
     pub const SIGNALS: usize = 18;
     /// A call of a library function of which it is not known yet whether it is a leaf (see [`super::leaf`]); no event.
     pub const BIND: usize = 19;
+    /// A program is about to be executed: its environment in rdx; no event.
+    pub const EXEC: usize = 20;
     /// Number of entries, used or not.
     pub const COUNT: usize = 24;
 }
@@ -366,6 +370,8 @@ pub mod stub {
     pub const CAPTURE: u32 = 6;
     /// Return address of the routine called at [`ENTRY`].
     pub const AFTER_ENTRY: u32 = 14;
+    /// Call-through: return address of EXIT, where the stack is again as at the entry.
+    pub const AFTER_EXIT: u32 = 36;
     /// `i32`, in a stub that calls OPEN: from behind this field to the function's first byte.
     pub const RANGE: u32 = 4;
     /// Return address of OPEN and LEAF.
@@ -396,6 +402,43 @@ pub mod leaf {
     pub const TRIES: usize = 56;
     /// Size of a row.
     pub const SIZE: usize = 64;
+}
+
+/// What a piece of the arena's code stands for in the image; [`origin::SIZE`] bytes. A row reaches to the next one.
+///
+/// ```text
+///  AT            AT + BODY              AT + BODY + LENGTH      next row's AT
+///  |  records    |  a copy of LENGTH    |  records, goes on     |
+///  |             |  bytes at ADDRESS    |                       |
+///  ADDRESS       ADDRESS + distance     ADDRESS + LENGTH          stands for
+///  ADDRESS + LENGTH (EXIT)
+/// ```
+/// A signal handler is told the image's address; whoever goes on where the image's text was overwritten goes on in the copy.
+pub mod origin {
+    /// `u32`, offset in the arena, with flags from [`FLAGS`] up.
+    pub const AT: usize = 0;
+    /// `u16`, from there to the copy.
+    pub const BODY: usize = 4;
+    /// `u16`, bytes of the copy, which are as many in the image.
+    pub const LENGTH: usize = 6;
+    /// `u32`, from the image's lowest address; [`NOWHERE`] if the piece stands for nothing in the image.
+    pub const ADDRESS: usize = 8;
+    /// `u32`, of the row with this number in the order of addresses: which row of this section it is.
+    pub const ORDER: usize = 12;
+    /// Size of a row.
+    pub const SIZE: usize = 16;
+    /// See [`ADDRESS`].
+    pub const NOWHERE: u32 = u32::MAX;
+    /// Everything below is an offset.
+    pub const FLAGS: u32 = 1 << 28;
+    /// Flag: the stub replaces the return address: for some of its instructions the stack is not as in the image.
+    pub const THROUGH: u32 = 1 << 28;
+    /// Flag: a jump in the image leads to the copy's first byte, or to the stub of a function.
+    pub const FIRST: u32 = 1 << 29;
+    /// Flag: the piece stands for what the image's slot at the address leads to.
+    pub const SLOT: u32 = 1 << 30;
+    /// Flag: what follows the copy in the image was overwritten, too.
+    pub const EXIT: u32 = 1 << 31;
 }
 
 /// The entry of a function that is *closed*: from there until it returns nothing but its own image's code runs,
@@ -643,5 +686,7 @@ pub mod export {
     pub const SIZE: usize = 12;
 }
 
+mod origins;
 mod view;
+pub use origins::{Origins, StandsFor};
 pub use view::{CallSite, Choice, Fixup, Function, Plan, PlanError, Refusal, Site};

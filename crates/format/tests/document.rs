@@ -111,6 +111,10 @@ fn every_table_equals_its_constants() {
             constants!(plan::export: NAME NAME_LENGTH FUNCTION SIZE),
         ),
         ("Closed", constants!(plan::closed: ADDRESS SLOT SIZE)),
+        (
+            "Origin",
+            constants!(plan::origin: AT BODY LENGTH ADDRESS ORDER SIZE),
+        ),
     ]);
     assert_eq!(tables(), expected);
 }

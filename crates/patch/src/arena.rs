@@ -152,6 +152,11 @@ impl Arena {
         self.bytes.resize(size, INT3);
     }
 
+    /// Where the next stub begins.
+    pub(crate) fn next_stub(&self) -> u32 {
+        self.bytes.len().next_multiple_of(stub::ALIGNMENT as usize) as u32
+    }
+
     /// Adds a stub, with the fault that is meant for it.
     pub(crate) fn add_stub(&mut self, head: Head, body: &Code) -> Stub {
         match self.fault.take() {

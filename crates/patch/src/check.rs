@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use lockstep_binary::{Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
-use lockstep_format::plan::{Plan, Site, fixup, routine, site as row, stub as layout};
+use lockstep_format::plan::{
+    Origins, Plan, Site, StandsFor, fixup, origin, routine, site as row, stub as layout,
+};
 use lockstep_format::symbol::{FIRST_FUNCTION, event_word, from_staging_word};
 
 /// What was checked.
@@ -114,6 +116,9 @@ struct Memory<'i, 'a> {
     words: HashMap<u64, u64>,
     /// Where functions and their parts begin and end.
     ranges: Vec<(u64, u64)>,
+    /// The image's lowest address, and what pieces of the arena stand for.
+    low: u64,
+    origins: Vec<[u8; origin::SIZE]>,
 }
 
 /// What was overwritten or moved: first byte, end of what nothing may lead into, end of what moved.
@@ -224,6 +229,8 @@ impl<'i, 'a> Memory<'i, 'a> {
                 .collect(),
             words: image.code_pointers().into_iter().collect(),
             ranges: Self::range_bounds(image),
+            low: plan.extent().0,
+            origins: plan.origins().rows().to_vec(),
         };
         for site in plan.sites().filter(|site| site.new != site.old) {
             if let Some(start) = memory.stub_entered_at(arena + u64::from(site.target)) {
@@ -486,6 +493,33 @@ impl<'i, 'a> Memory<'i, 'a> {
             checked.moved += 1;
         }
         Ok((end, copies))
+    }
+
+    /// Each copy stands for its original, and an original that is not led to by a jump is found by its copy.
+    fn check_origins(&self, copies: &HashMap<u64, u64>) -> Result<(), String> {
+        let origins = Origins::new(&self.origins);
+        let mut told: HashMap<u64, Vec<u64>> = HashMap::new();
+        for (original, copy) in copies {
+            told.entry(*copy).or_default().push(original - self.bias);
+        }
+        for (copy, originals) in told {
+            let offset = u32::try_from(copy - self.arena).unwrap_or(u32::MAX);
+            let stands_for = match origins.stands_for(offset) {
+                Some(StandsFor::Address(distance)) => self.low + distance,
+                other => return Err(format!("the copy at {offset:#x} stands for {other:?}")),
+            };
+            // An endbr64 that stays has none of its own.
+            if !originals.contains(&stands_for) {
+                return Err(format!(
+                    "the copy at {offset:#x} of {originals:x?} stands for {stands_for:#x}"
+                ));
+            }
+            let moved = origins.moved(stands_for - self.low);
+            if moved.is_some_and(|moved| moved != offset) {
+                return Err(format!("{stands_for:#x} is at {offset:#x}, not {moved:x?}"));
+            }
+        }
+        Ok(())
     }
 
     fn is_arena(&self, address: u64) -> bool {

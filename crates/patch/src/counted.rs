@@ -58,6 +58,8 @@ impl Builder<'_> {
             self.counters += 1;
             row.counter = Some(counter);
             let address = subject.survey.ranges[range].address;
+            let start = self.arena.next_stub();
+            self.stands_for(start, Some(address), 0);
             let stub = self.arena.add_counting_stub(address, counter);
             // Calls that are moved go there too.
             self.arena.stubs.insert(address, stub);

@@ -458,6 +458,11 @@ impl Arena {
         self.code(&((8 * routine) as i32 - next as i32).to_le_bytes());
     }
 
+    /// Where the next exit begins.
+    pub(crate) fn next_exit(&self) -> u32 {
+        self.bytes.len().next_multiple_of(8) as u32
+    }
+
     fn exit_head(&mut self, saved: usize, routine: usize) -> Slow {
         let size = self.bytes.len().next_multiple_of(8);
         self.bytes.resize(size, 0xcc);

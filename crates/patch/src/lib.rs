@@ -40,6 +40,7 @@ mod leaf;
 mod library;
 mod make;
 mod names;
+mod origins;
 mod own;
 mod padding;
 mod relocate;

@@ -135,6 +135,9 @@ const UNWINDER: [&[u8]; 12] = [
 /// The one place from which glibc sets handlers: `sigaction`, `signal` and its own needs lead there.
 const SETS_HANDLER: &[u8] = b"__libc_sigaction";
 
+/// By which glibc executes programs, whichever function it was asked by, and with an environment as the third argument.
+const EXECUTES: [&[u8]; 2] = [b"execve", b"fexecve"];
+
 /// The hooked entries of a library, and what they run.
 pub(crate) fn hook(role: lockstep_format::plan::Role, name: &[u8]) -> Option<usize> {
     use lockstep_format::plan::Role;
@@ -144,6 +147,7 @@ pub(crate) fn hook(role: lockstep_format::plan::Role, name: &[u8]) -> Option<usi
         Role::Unwinder => (UNWINDER.contains(&name), routine::RESTORE),
         Role::Mpi => (is_mpi_init(name), routine::MPI),
         Role::Libc if name == SETS_HANDLER => (true, routine::SIGNALS),
+        Role::Libc if any(&EXECUTES) => (true, routine::EXEC),
         Role::Libc => (any(&[b"_exit", b"_Exit"]), routine::END),
         Role::Linker => (name == b"_dl_debug_state", routine::LOADED),
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use lockstep_binary::{Image, Import, Kind};
 use lockstep_format::mpi::{Function, is_called_by_programs};
-use lockstep_format::plan::{Role, function, mechanism, refusal, routine};
+use lockstep_format::plan::{Role, function, mechanism, origin, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arena::{Arena, Head, Link, Stub};
@@ -22,7 +22,7 @@ use crate::relocate::{LARGEST_IMAGE, Moved, Place};
 use crate::scratch::Scratch;
 use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
-use crate::write::{CallSiteRow, Content, FunctionRow, RefusalRow, SiteRow};
+use crate::write::{CallSiteRow, Content, FunctionRow, OriginRow, RefusalRow, SiteRow};
 use crate::{Made, Options, PlanFailure, Scope, Unpatched};
 
 /// Longest site.
@@ -269,6 +269,8 @@ pub(crate) struct Builder<'a> {
     tells_of_signals: bool,
     /// All is patched as ever, and records nothing.
     pub is_silent: bool,
+    /// What pieces of the arena stand for, by their place.
+    pub origins: Vec<OriginRow>,
     /// Of a redirection: the function that is called instead.
     other: Option<Other>,
 }
@@ -297,6 +299,7 @@ impl<'a> Builder<'a> {
             faults: Faults::default(),
             tells_of_signals: false,
             is_silent: false,
+            origins: Vec::new(),
             other: None,
         }
     }
@@ -310,6 +313,7 @@ impl<'a> Builder<'a> {
             is_fixed: image.kind() == Kind::Fixed,
             build_id: image.build_id(),
             head: self.arena.head(),
+            origins: self.origins,
             closed: Vec::new(),
             code: self.arena.bytes,
             fixups: self.arena.fixups,
@@ -410,9 +414,13 @@ impl<'a> Builder<'a> {
         head: Head,
         before: Option<usize>,
     ) -> (Stub, u32, u32) {
+        let start = self.arena.next_stub();
         let stub = self.arena.add_stub(head, &moved.code);
+        self.copied(start, stub.body, moved, window.end, flags_of(head));
         let entry = match before {
             Some(routine) => {
+                let start = self.arena.next_stub();
+                self.stands_for(start, Some(window.start), 0);
                 let body = Arena::leading_to(stub.entry);
                 self.arena.add_stub(Head::Before { routine }, &body).entry
             }
@@ -464,7 +472,9 @@ impl<'a> Builder<'a> {
             let fault = self.faults.of_import(row.name, row.mechanism);
             let refused = self.faults.refused(row.name, row.mechanism);
             let is_ordinary = fault.is_none() && refused.is_none() && !self.arena.is_plain;
+            let start = self.arena.next_stub();
             if row.may_be_leaf && is_ordinary {
+                self.stands_for(start, Some(slot), origin::SLOT | origin::THROUGH);
                 let candidate = Candidate {
                     slot,
                     shadow: index as u32,
@@ -502,6 +512,7 @@ impl<'a> Builder<'a> {
             if let Some(reason) = refused {
                 self.refuse(slot, row.name.into(), reason);
             }
+            self.stands_for(start, Some(slot), origin::SLOT | flags_of(head));
             let stub = self.arena.add_import(head, &body);
             self.arena.set_symbol(&stub, symbol);
             self.arena.set_shadow_slot(index as u32, &stub);
@@ -653,11 +664,12 @@ impl<'a> Builder<'a> {
             };
             let owner = subject.domain.owner.get(range).copied().flatten();
             let own = owner.and_then(|owner| subject.domain.functions.get(owner as usize));
-            if own.is_some_and(|own| own.range == range && is_own(&own.name))
+            // What sets handlers is done by the recorder itself.
+            if hooked != routine::SIGNALS
+                && own.is_some_and(|own| own.range == range && is_own(&own.name))
                 && matches!(subject.way(range, |_| None, &[], 0), Ok(Way::Entry(..)))
             {
                 subject.watched.insert(range, hooked);
-                self.tells_of_signals |= hooked == routine::SIGNALS;
                 continue;
             }
             match subject.entry(range, |_| None, &[], 0) {
@@ -671,6 +683,14 @@ impl<'a> Builder<'a> {
                 Err(reason) => self.refuse(address, name, reason),
             }
         }
+    }
+}
+
+/// What the rows of a stub say beside where it comes from.
+pub(crate) fn flags_of(head: Head) -> u32 {
+    match head {
+        Head::Through | Head::ThroughSlot { .. } | Head::ThroughArguments => origin::THROUGH,
+        Head::Before { .. } | Head::Open | Head::Leaf => 0,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The image's own functions: which mechanism records each, and its code and sites.
 
-use lockstep_format::plan::{fixup, function, mechanism, site};
+use lockstep_format::plan::{fixup, function, mechanism, origin, site};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Unpatched;
@@ -14,7 +14,7 @@ use crate::imports::Imports;
 use crate::inline::Then;
 use crate::leaf::is_leaf;
 use crate::library;
-use crate::make::{Builder, Subject, branch_site};
+use crate::make::{Builder, Subject, branch_site, flags_of};
 use crate::padding::Padding;
 use crate::relocate::{Moved, relocate_before};
 use crate::survey::{Branch, Survey};
@@ -534,6 +534,8 @@ impl<'a> Builder<'a> {
             }
             Way::Callers(callers) => {
                 let address = subject.survey.ranges[range].address;
+                let start = self.arena.next_stub();
+                self.stands_for(start, Some(address), flags_of(head));
                 let stub = self.arena.add_stub(head, &Arena::whole_body(address));
                 let (entry, group) = (stub.entry, self.next_group());
                 self.arena.stubs.insert(address, entry);
@@ -558,7 +560,9 @@ impl<'a> Builder<'a> {
             };
             match exit.way.leaving {
                 Leaving::Return { pops } => {
+                    let start = self.arena.next_exit();
                     let at = self.arena.add_return(&moved.code, Then::Return { pops });
+                    self.copied(start, at, moved, exit.way.at, origin::EXIT);
                     self.lead_out(subject, exit, moved, at, group, field);
                 }
                 _ => tails.push(Tail {
@@ -606,6 +610,7 @@ impl<'a> Builder<'a> {
             let row = own.and_then(|own| rows[own as usize]);
             let to = own.and_then(|own| stubs[own as usize].as_ref());
             let by_slot = |slot: u64| Link::Slot { address: slot };
+            let start = self.arena.next_exit();
             let at = match (to.zip(row), slot) {
                 (_, Some(slot)) if calls.row_of_slot(slot).is_some() => {
                     let to = import(self, slot).unwrap_or(by_slot(slot));
@@ -628,6 +633,7 @@ impl<'a> Builder<'a> {
                     self.arena.add_return(code, Then::Jump(to))
                 }
             };
+            self.copied(start, at, &tail.moved, tail.exit.way.at, origin::EXIT);
             self.lead_out(
                 subject,
                 &tail.exit,

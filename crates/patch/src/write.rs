@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use lockstep_format::bytes::put;
 use lockstep_format::check;
 use lockstep_format::plan::{
-    MAGIC, Role, VERSION, call_site, choice, closed, export, fixup, function, header, refusal,
-    section, site,
+    MAGIC, Role, VERSION, call_site, choice, closed, export, fixup, function, header, origin,
+    refusal, section, site,
 };
 use rustc_hash::FxHashMap;
 
@@ -32,6 +32,20 @@ pub(crate) struct FunctionRow<'a> {
     pub name: Cow<'a, [u8]>,
     pub origin: u32,
     pub mechanism: u32,
+}
+
+/// A row of the plan's origins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OriginRow {
+    /// Offset in the arena.
+    pub at: u32,
+    /// Of `origin`'s.
+    pub flags: u32,
+    /// From there to the copy.
+    pub body: u16,
+    pub length: u16,
+    /// In the image; `None` where the piece stands for nothing there.
+    pub address: Option<u64>,
 }
 
 /// A row of the plan's refusals.
@@ -81,6 +95,8 @@ pub(crate) struct Content<'a> {
     pub exports: Vec<(&'a [u8], u32)>,
     /// Bytes at the arena's start that are no code.
     pub head: u32,
+    /// What pieces of the arena stand for, by their place.
+    pub origins: Vec<OriginRow>,
     /// Entries of closed functions, ascending, with the slots that they go on through.
     pub closed: Vec<(u64, u64)>,
 }
@@ -139,6 +155,7 @@ impl Content<'_> {
             put(row, closed::ADDRESS, &address.to_le_bytes());
             put(row, closed::SLOT, &slot.to_le_bytes());
         });
+        sections[section::ORIGINS] = self.origin_rows();
         sections[section::STRINGS] = strings.bytes;
 
         let mut plan = vec![0; header::SIZE];
@@ -177,6 +194,32 @@ impl Content<'_> {
         let check = check::crc32c(&plan[header::ROLE..]);
         put(&mut plan, header::CHECK, &check.to_le_bytes());
         plan
+    }
+}
+
+impl Content<'_> {
+    fn origin_rows(&self) -> Vec<u8> {
+        let address = |row: &OriginRow| {
+            let distance = row.address?.checked_sub(self.extent.0)?;
+            u32::try_from(distance).ok()
+        };
+        // Copies first, by their addresses.
+        let key = |index: &u32| {
+            let row = &self.origins[*index as usize];
+            let is_copy = row.flags & origin::SLOT == 0;
+            (!is_copy, address(row).unwrap_or(origin::NOWHERE))
+        };
+        let mut order: Vec<u32> = (0..self.origins.len() as u32).collect();
+        order.sort_by_key(key);
+        let ordered: Vec<(&OriginRow, u32)> = self.origins.iter().zip(order).collect();
+        rows(&ordered, origin::SIZE, |bytes, (row, number)| {
+            put(bytes, origin::AT, &(row.at | row.flags).to_le_bytes());
+            put(bytes, origin::BODY, &row.body.to_le_bytes());
+            put(bytes, origin::LENGTH, &row.length.to_le_bytes());
+            let address = address(row).unwrap_or(origin::NOWHERE);
+            put(bytes, origin::ADDRESS, &address.to_le_bytes());
+            put(bytes, origin::ORDER, &number.to_le_bytes());
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::place::place;
 use crate::scratch::Piece;
 use crate::setup::Setup;
 use crate::shortage::MEMORY;
-use crate::sites::rewrite;
+use crate::sites::{make_executable, rewrite};
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::x86_64::{arguments, routines};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +30,8 @@ pub struct Applied {
     pub head: u64,
     /// Where its page of counters lies; 0 where it has none.
     pub counters: u64,
+    /// Where what its pieces stand for is told, and in how many rows.
+    pub origins: (u64, usize),
 }
 
 /// An image to apply a plan to.
@@ -60,7 +62,9 @@ pub fn apply(
     let code = plan.code();
     let executable = (code.len() as u64).next_multiple_of(PAGE);
     // The page of counters, which becomes one of the process file.
-    let size = executable + if plan.counters() > 0 { PAGE } else { 0 };
+    let counters = if plan.counters() > 0 { PAGE } else { 0 };
+    let origins = plan.origins().rows().as_flattened();
+    let size = executable + counters + (origins.len() as u64).next_multiple_of(PAGE);
     let arena =
         place(image.extent(), target.is_pooled, size, maps).ok_or_else(|| no_place(size))?;
     // SAFETY: `size` bytes were just mapped there.
@@ -72,22 +76,26 @@ pub fn apply(
         .and_then(|()| Imports::leave(plan, bytes, is_recorded_elsewhere))
         .and_then(|imports| {
             // SAFETY: our own pages.
-            unsafe { syscall::protect(text as usize, length as usize, PROT_READ | PROT_EXEC) }
+            unsafe { make_executable(text, length) }
                 .map_err(|_| "memory must not be made executable here")?;
             Ok(imports)
         });
     let applied = prepared.and_then(|imports| {
+        let place = bytes.get_mut((executable + counters) as usize..);
+        let place = place.and_then(|it| it.get_mut(..origins.len()));
+        let place = place.ok_or("the plan is damaged")?;
+        place.copy_from_slice(origins);
         let unexpected = rewrite(plan, image, target.path, arena, &imports)?;
         Ok(Applied {
             unexpected,
             arena,
             size,
             head,
-            counters: if size > executable {
-                arena + executable
-            } else {
-                0
+            counters: match counters {
+                0 => 0,
+                _ => arena + executable,
             },
+            origins: (arena + executable + counters, plan.origins().rows().len()),
         })
     });
     match applied {
@@ -247,7 +255,7 @@ fn fill(
         } else {
             (arguments::nothing, routines::exit)
         };
-    let table: [(usize, unsafe extern "C" fn()); 20] = [
+    let table: [(usize, unsafe extern "C" fn()); 21] = [
         (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -268,6 +276,7 @@ fn fill(
         (routine::FOLLOW, crate::x86_64::fault::follow),
         (routine::SIGNALS, routines::signals),
         (routine::BIND, routines::bind),
+        (routine::EXEC, routines::exec),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

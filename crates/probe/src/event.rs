@@ -35,6 +35,7 @@ const EXIT_ARGUMENTS: u64 = routine::EXIT_ARGUMENTS as u64;
 const FOLLOW: u64 = routine::FOLLOW as u64;
 const SIGNALS: u64 = routine::SIGNALS as u64;
 const BIND: u64 = routine::BIND as u64;
+const EXEC: u64 = routine::EXEC as u64;
 
 /// What is done in a few microseconds, whoever waits, and may be done without blocking signals: see
 /// [`crate::signals`].
@@ -79,7 +80,7 @@ pub unsafe extern "C" fn nested(thread: *mut Thread, frame: *mut Frame) {
         },
         RESTORE => return thread.restore(slot),
         SUSPEND => return suspend(thread),
-        SIGNALS => return signals(frame),
+        SIGNALS => return signals(process, frame),
         // Not of a child of fork that has no file of its own yet, nor of one of vfork.
         END if process.is_ready() && process.is_own() => {
             return process.set_end(end::EXITED, frame.first_argument() as u32 & 0xff);
@@ -93,9 +94,16 @@ pub unsafe extern "C" fn nested(thread: *mut Thread, frame: *mut Frame) {
     count_unrecorded(thread);
 }
 
-fn signals(frame: &Frame) {
-    let [signal, action, ..] = frame.arguments();
+fn signals(process: &Process, frame: &mut Frame) {
+    let [signal, action, former, ..] = frame.arguments();
     crate::signals::set(signal as u32, action);
+    // A child of `vfork` has handlers of its own, and its parent's memory.
+    let is_own = !process.is_ready() || process.is_own();
+    // SAFETY: what the program gave to libc, which would read and write the same.
+    if is_own && unsafe { crate::handlers::exchange(signal, action, former) }.is_some() {
+        frame.set_result(0);
+        frame.stub = crate::x86_64::handlers::done as *const () as u64;
+    }
 }
 
 fn handle(thread: &mut Thread, frame: &mut Frame) {
@@ -126,7 +134,8 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
             return;
         }
         SUSPEND => return suspend(thread),
-        SIGNALS => return signals(frame),
+        SIGNALS => return signals(process, frame),
+        EXEC => return crate::exec::exec(thread, process, frame),
         LOADED => {
             // A library that unwinds by itself must find the addresses that it looks for.
             if crate::load::changed(process) {

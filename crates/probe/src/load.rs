@@ -14,10 +14,12 @@
 use crate::arena::{self, Target};
 use crate::closed;
 use crate::debugger;
+use crate::exec;
 use crate::handles;
-use crate::image::{Image, Rendezvous};
+use crate::image::{Image, Link, Rendezvous};
 use crate::imported::Imported;
 use crate::maps::{Maps, Range};
+use crate::origins;
 use crate::planner::{self, Candidate, Environment, Found, Missing};
 use crate::process::Process;
 use crate::scratch::Piece;
@@ -125,6 +127,9 @@ pub fn start(environment: Environment) -> Result<(), &'static str> {
         LOADER.store(loader, Ordering::Release);
         &mut *loader
     };
+    if let Some(link) = own_link(loader.rendezvous) {
+        exec::know(environment, link.name());
+    }
     let path = main_path().ok_or("the path of its file is not known")?;
     let main = Candidate {
         image: main,
@@ -134,6 +139,19 @@ pub fn start(environment: Environment) -> Result<(), &'static str> {
         is_only_called: false,
     };
     loader.look(Some(main), &mut Facts::Start)
+}
+
+/// Our own place in the linker's list.
+fn own_link(rendezvous: *const Rendezvous) -> Option<&'static Link> {
+    let own = changed as *const () as u64;
+    let mut found = None;
+    Rendezvous::each_library(rendezvous, |link| {
+        let extent = Image::library(link.bias).map(|image| image.extent());
+        if extent.is_some_and(|(low, high)| (low..high).contains(&own)) {
+            found = Some(link);
+        }
+    });
+    found
 }
 
 /// The main program's path, with a zero behind it, for ever.
@@ -454,6 +472,7 @@ impl Loader {
                 self.maps.remove(known.extent);
                 if known.arena != 0 {
                     debugger::forget(known.arena);
+                    origins::forget(known.arena);
                     // SAFETY: its image is unmapped, so that nothing leads there any more.
                     unsafe { syscall::unmap(known.arena as *mut u8, known.size as usize) };
                     self.maps.remove((known.arena, known.arena + known.size));
@@ -664,6 +683,16 @@ impl Loader {
         };
         let applied = arena::apply(&found.plan, &target, maps, is_recorded_elsewhere)?;
         debugger::know(applied.arena, applied.size);
+        let (rows, count) = applied.origins;
+        let (low, high) = found.plan.extent();
+        let bias = candidate.image.bias;
+        let image = (bias.wrapping_add(low), bias.wrapping_add(high));
+        // SAFETY: rows in the arena itself, written and never changed.
+        unsafe {
+            let rows = core::slice::from_raw_parts(rows as *const _, count);
+            let arena = (applied.arena, applied.arena + applied.size);
+            origins::know(arena, image, rows);
+        }
         // SAFETY: in the constructor, or one at a time where images are loaded.
         unsafe { crate::fault::know(found.name, &candidate.image) };
         if candidate.role == Role::Libc && found.plan.tells_of_signals() && applied.unexpected == 0

@@ -51,7 +51,8 @@ impl Environment {
         }
     }
 
-    fn strings(self) -> impl Iterator<Item = &'static [u8]> {
+    /// All of it.
+    pub fn strings(self) -> impl Iterator<Item = &'static [u8]> {
         self.bytes.split_inclusive(|byte| *byte == 0)
     }
 

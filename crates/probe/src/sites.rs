@@ -9,7 +9,7 @@ use crate::encoder::make;
 use crate::image::{Image, PATH};
 use crate::scratch::Piece;
 use crate::shortage::MEMORY;
-use crate::syscall::{self, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::syscall::{self, Errno, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::text::Text;
 use lockstep_format::plan::{Plan, site};
 
@@ -63,6 +63,15 @@ impl TextSegment {
         .map_err(|_| "the program's text must not be changed here")
     }
 
+    fn make_executable(&self) -> Result<(), &'static str> {
+        if !self.is_written() {
+            return Ok(());
+        }
+        // SAFETY: as in `protect`.
+        unsafe { make_executable(self.low, self.high - self.low) }
+            .map_err(|_| "the program's text must not be changed here")
+    }
+
     /// Has copies made of its marked pages, row by row: a page fault each would cost more.
     fn make_pages(&self, marks: &[u8]) {
         const FEWEST: usize = 4;
@@ -85,12 +94,38 @@ impl TextSegment {
     }
 }
 
+/// Makes pages that were written executable. A process may have forbidden that to itself (`PR_SET_MDWE`), and may map a file to
+/// execute all the same: one in memory that holds what they hold takes their place.
+///
+/// # Errors
+/// Neither is allowed.
+///
+/// # Safety
+/// The pages are private, and nobody runs or writes there meanwhile.
+pub unsafe fn make_executable(at: u64, length: u64) -> Result<(), Errno> {
+    // SAFETY: the caller's promise.
+    let protected =
+        unsafe { syscall::protect(at as usize, length as usize, PROT_READ | PROT_EXEC) };
+    if protected.is_ok() || length == 0 {
+        return protected;
+    }
+    let file = syscall::file_in_memory()?;
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { core::slice::from_raw_parts(at as *const u8, length as usize) };
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        written += file.write_at(rest, written as u64)?;
+    }
+    // SAFETY: as above.
+    unsafe { file.map_text_over(at, length, 0) }
+}
+
 /// Makes written pages executable again. A policy may forbid that; then the file's own pages take
 /// their place, and nothing was changed.
 fn seal(texts: &[TextSegment], path: &[u8]) -> Result<(), &'static str> {
     let mut refused = Ok(());
     for text in texts {
-        refused = refused.and(text.protect(PROT_READ | PROT_EXEC));
+        refused = refused.and(text.make_executable());
     }
     let Err(reason) = refused else {
         return Ok(());

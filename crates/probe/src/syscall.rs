@@ -1,5 +1,6 @@
 //! The system calls that the probe makes, raw: no errno, no libc, nothing that a host can interpose.
 
+use crate::handlers::Kernel;
 use crate::x86_64::syscall::syscall;
 use core::sync::atomic::AtomicU32;
 
@@ -31,6 +32,7 @@ const WRITE: usize = 1;
 const GETDENTS64: usize = 217;
 const EXIT_GROUP: usize = 231;
 const PRLIMIT64: usize = 302;
+const MEMFD_CREATE: usize = 319;
 const ARCH_PRCTL: usize = 158;
 const PROCESS_VM_READV: usize = 310;
 const PROCESS_VM_WRITEV: usize = 311;
@@ -216,6 +218,12 @@ impl Fd {
     }
 }
 
+/// A file that lies in memory, and goes with its last mapping.
+pub fn file_in_memory() -> Result<Fd, Errno> {
+    const MFD_CLOEXEC: usize = 1;
+    call!(MEMFD_CREATE, c"lockstep".as_ptr(), MFD_CLOEXEC).map(|fd| Fd(fd as i32))
+}
+
 /// Private memory, all zeros.
 pub fn map(length: usize) -> Result<*mut u8, Errno> {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -343,6 +351,14 @@ pub fn handler(signal: u32) -> u64 {
         Ok(_) => action[0],
         Err(_) => 0,
     }
+}
+
+/// Sets a signal's handler, if one is given; gives the former one.
+pub fn exchange_handler(signal: u32, action: Option<&Kernel>) -> Result<Kernel, Errno> {
+    let mut former = Kernel::NONE;
+    let action = action.map_or(core::ptr::null(), core::ptr::from_ref);
+    call!(RT_SIGACTION, signal, action, &raw mut former, 8)?;
+    Ok(former)
 }
 
 /// The process, the one a wiped page has to be compared with.

@@ -123,6 +123,8 @@ pub struct Thread {
     pub arguments: Arguments,
     /// Returns that nobody saw.
     pub inferred: Inferred,
+    /// Memory for the environment of a program that is started, and how much.
+    pub environment: (*mut u8, usize),
     index: u32,
     /// Calls at the beginning of the segment that were open before.
     inherited: u32,

@@ -16,20 +16,22 @@
 //! of all tasks where the second rule is asked; for each who waits, what the other sent that nobody took (256 at most). *Not for*: messages that were never sent ([`crate::departure`]).
 
 use crate::matching::{Matching, PartId};
-use crate::message::{Conversation, PartKind, Peer};
+use crate::message::{CommunicatorId, Conversation, PartKind, Peer};
 use crate::series::{Examples, Next, Said, Way, series};
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// To whom and with which tag messages go.
+/// To whom, with which tag and in which communicator messages go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Envelope {
     /// To whom.
     pub to: u32,
     /// Its tag.
     pub tag: i64,
+    /// Its communicator: a message of another one has nothing to do with a wait in this one.
+    pub communicator: CommunicatorId,
 }
 
 /// A message that went astray.
@@ -229,7 +231,7 @@ impl<'a> Sender<'a> {
     fn is_told_by_tag(&self, it: Envelope) -> bool {
         let taken = self.taken.keys().chain(self.settled);
         let all = taken.chain(self.strays.iter().map(|it| &it.0));
-        let others = all.filter(|other| **other != it);
+        let others = all.filter(|other| **other != it && other.communicator == it.communicator);
         let tags: BTreeSet<i64> = others.map(|it| it.tag).collect();
         tags.len() >= TAGS && !tags.contains(&it.tag)
     }
@@ -251,7 +253,8 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Whether a message may have been meant to be this one: another task or another tag it has, not both.
     fn may_be(&self, sent: Envelope) -> bool {
-        (sent.to == self.wanted.to) != (sent.tag == self.wanted.tag)
+        sent.communicator == self.wanted.communicator
+            && (sent.to == self.wanted.to) != (sent.tag == self.wanted.tag)
     }
 
     fn astray(&self, sent: Envelope, operation: usize, by_sender: bool) -> Option<Misdirection> {
@@ -284,7 +287,11 @@ impl<'a> Usual<'a> {
         self.senders.entry(from).or_insert_with(new);
         Some(Asked {
             from,
-            wanted: Envelope { to: wait.from, tag },
+            wanted: Envelope {
+                to: wait.from,
+                tag,
+                communicator: wait.communicator?,
+            },
             conversation,
         })
     }
@@ -341,6 +348,8 @@ impl<'a> Usual<'a> {
         };
         let strays = series.iter().enumerate().filter(|it| is_stray(it.1));
         let strays = strays.filter(|(at, it)| !is_again(*at, it));
+        let communicator = wait.communicator?;
+        let strays = strays.filter(|it| it.1.communicator == communicator);
         let (said, next) = strays.take(MOST_STRAYS).find_map(|(at, it)| {
             let next = self.examples.next(from, Way::Sent, &series, at)?;
             let is_wanted = (next.peer, next.tag) == (wait.from, tag);
@@ -353,8 +362,13 @@ impl<'a> Usual<'a> {
             sent: Envelope {
                 to: said.peer,
                 tag: said.tag,
+                communicator,
             },
-            wanted: Envelope { to: wait.from, tag },
+            wanted: Envelope {
+                to: wait.from,
+                tag,
+                communicator,
+            },
             others: false,
             by_sender: true,
             asked: None,
@@ -370,7 +384,8 @@ impl<'a> Usual<'a> {
         let task = wait.from;
         let conversation = self.tasks.get(&task)?;
         let series = series(conversation, Way::Asked);
-        let is_it = |it: &Said| (it.peer, it.tag) == (wait.to, tag);
+        let communicator = wait.communicator?;
+        let is_it = |it: &Said| (it.peer, it.tag, it.communicator) == (wait.to, tag, communicator);
         let alike = series.iter().enumerate().filter(|it| is_it(it.1));
         // The last ones first, of those the first that is not as it would have been.
         let alike: Vec<(usize, &Said)> = alike.rev().take(MOST_STRAYS).collect();
@@ -385,8 +400,13 @@ impl<'a> Usual<'a> {
             sent: Envelope {
                 to: task,
                 tag: next.tag,
+                communicator,
             },
-            wanted: Envelope { to: task, tag },
+            wanted: Envelope {
+                to: task,
+                tag,
+                communicator,
+            },
             others: false,
             by_sender: false,
             asked: Some(wait.to),
@@ -450,9 +470,10 @@ impl<'a> Usual<'a> {
         let to = wait.from;
         let mut strays = sender.strays.iter().rev();
         let &(sent, operation) = strays.find(|(it, operation)| {
-            let wanted = Envelope { to, tag: it.tag };
+            let wanted = Envelope { to, ..*it };
             let is_usual = |it: Envelope| sender.is_usual(it, *operation);
-            it.to != to && !is_usual(*it) && is_usual(wanted)
+            let is_here = it.to != to && it.communicator == asked.wanted.communicator;
+            is_here && !is_usual(*it) && is_usual(wanted)
         })?;
         asked.wanted.tag = sent.tag;
         Some((operation, asked.astray(sent, operation, true)?))
@@ -463,7 +484,9 @@ impl<'a> Usual<'a> {
         let asked = self.asked(wait)?;
         let mut strays = self.senders.get(&asked.from)?.strays.iter().rev();
         let &(sent, operation) = strays.find(|it| asked.may_be(it.0))?;
-        let to_either = |it: Envelope| [sent.to, asked.wanted.to].contains(&it.to);
+        let to_either = |it: Envelope| {
+            it.communicator == sent.communicator && [sent.to, asked.wanted.to].contains(&it.to)
+        };
         let mut sends = asked.conversation.parts.iter().rev();
         let last = sends.find(|it| it.kind.envelope().is_some_and(to_either));
         let is_last = last.is_some_and(|it| it.operation == operation);
@@ -516,8 +539,13 @@ impl PartKind {
             Self::Send {
                 to: Peer::Task(to),
                 tag,
+                communicator,
                 ..
-            } => Some(Envelope { to, tag }),
+            } => Some(Envelope {
+                to,
+                tag,
+                communicator,
+            }),
             _ => None,
         }
     }

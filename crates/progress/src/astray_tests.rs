@@ -5,6 +5,15 @@ use super::*;
 use crate::message::{Mode, Operation, State, Waits};
 use crate::message_tests::{Job, receive, send};
 
+/// A message in the communicator in which these all are.
+fn to(to: u32, tag: i64) -> Envelope {
+    Envelope {
+        to,
+        tag,
+        communicator: CommunicatorId(0),
+    }
+}
+
 /// Two steps of messages from each of three to the next, `tag` apart each step.
 fn ring(job: &mut Job, steps: i64, apart: i64) {
     for step in 0..steps {
@@ -40,7 +49,7 @@ fn a_tag_that_was_never_sent() {
     ring(&mut job, 2, 0);
     one(&mut job, 0, 1, 77, false);
     waits(&mut job, 1, 0, 5);
-    assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
+    assert_eq!(found(&job), [(0, to(1, 77), true)]);
 }
 
 /// Whoever waits for any of its requests waits for the only one that is open.
@@ -59,7 +68,7 @@ fn a_tag_of_a_message_that_any_of_one_waits_for() {
     operation.waits = Waits::Any(vec![last - 1, last]);
     // Another was sent behind it, to one of the two.
     one(&mut job, 0, 1, 6, false);
-    assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
+    assert_eq!(found(&job), [(0, to(1, 77), true)]);
 }
 
 #[test]
@@ -68,7 +77,7 @@ fn a_message_to_itself() {
     ring(&mut job, 2, 0);
     one(&mut job, 0, 0, 5, false);
     waits(&mut job, 1, 0, 5);
-    assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
+    assert_eq!(found(&job), [(0, to(0, 5), true)]);
 }
 
 #[test]
@@ -76,7 +85,7 @@ fn the_first_message_to_itself() {
     let mut job = Job::default();
     one(&mut job, 0, 0, 5, false);
     waits(&mut job, 1, 0, 5);
-    assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
+    assert_eq!(found(&job), [(0, to(0, 5), true)]);
     // It is for another receive; others do so, and take it.
     let mut job = Job::default();
     one(&mut job, 0, 0, 6, false);
@@ -100,7 +109,7 @@ fn a_tag_of_its_own() {
     one(&mut job, 0, 1, 55, false);
     one(&mut job, 1, 2, 55, true);
     waits(&mut job, 1, 0, 45);
-    assert_eq!(found(&job), [(0, Envelope { to: 2, tag: 45 }, true)]);
+    assert_eq!(found(&job), [(0, to(2, 45), true)]);
     // It had the tag of all.
     let mut job = Job::default();
     ring(&mut job, 4, 0);
@@ -115,7 +124,7 @@ fn a_receive_that_nobody_ever_served() {
     ring(&mut job, 2, 0);
     one(&mut job, 0, 1, 5, false);
     waits(&mut job, 1, 0, 77);
-    assert_eq!(found(&job), [(1, Envelope { to: 1, tag: 5 }, false)]);
+    assert_eq!(found(&job), [(1, to(1, 5), false)]);
 }
 
 #[test]
@@ -127,7 +136,7 @@ fn messages_that_are_numbered_by_their_steps() {
     }
     one(&mut job, 0, 1, 77, false);
     waits(&mut job, 1, 0, 8);
-    assert_eq!(found(&job), [(0, Envelope { to: 1, tag: 77 }, true)]);
+    assert_eq!(found(&job), [(0, to(1, 77), true)]);
 }
 
 #[test]
@@ -153,7 +162,7 @@ fn what_was_sent_behind_it_and_what_nobody_ever_takes_are_not_it() {
     one(&mut job, 0, 0, 5, false);
     one(&mut job, 0, 1, 6, false);
     waits(&mut job, 1, 0, 5);
-    assert_eq!(found(&job), [(0, Envelope { to: 0, tag: 5 }, true)]);
+    assert_eq!(found(&job), [(0, to(0, 5), true)]);
 }
 
 #[test]
@@ -177,9 +186,9 @@ fn of_those_whom_a_wildcard_receive_would_take_the_one_who_sent_elsewhere() {
         found(&job)
     };
     let wrong_tag = asked(&[(2, 0, 77)]);
-    assert_eq!(wrong_tag, [(2, Envelope { to: 0, tag: 77 }, true)]);
+    assert_eq!(wrong_tag, [(2, to(0, 77), true)]);
     let to_itself = asked(&[(2, 2, 5)]);
-    assert_eq!(to_itself, [(2, Envelope { to: 2, tag: 5 }, true)]);
+    assert_eq!(to_itself, [(2, to(2, 5), true)]);
     // Of two it may be either.
     assert_eq!(asked(&[(2, 0, 77), (3, 0, 78)]), []);
 }
@@ -199,7 +208,7 @@ fn another_tag_than_the_one_that_anybody_may_send() {
     job.call(0, "MPI_Recv", vec![receive(Peer::Any, Some(2))], false);
     waits(&mut job, 2, 0, 7);
     job.0.entry(1).or_default().state = State::Finished;
-    assert_eq!(found(&job), [(2, Envelope { to: 0, tag: 1 }, true)]);
+    assert_eq!(found(&job), [(2, to(0, 1), true)]);
     // It sent what is waited for behind it.
     let mut job = Job::default();
     workers(&mut job);
@@ -427,4 +436,24 @@ fn a_task_at_the_boundary_goes_its_own_way() {
         told.iter().all(|it| !it.starts_with("rank 0 asked")),
         "{told:?}"
     );
+}
+
+/// What waits in one communicator was not meant for who waits in another, whatever its tag and receiver.
+#[test]
+fn what_was_sent_in_another_communicator() {
+    for (receiver, tag) in [(1, 77), (2, 5)] {
+        for copy in [0, 1] {
+            let mut job = Job::default();
+            ring(&mut job, 2, 0);
+            let mut sent = send(receiver, tag, Mode::Standard);
+            if let PartKind::Send { communicator, .. } = &mut sent {
+                *communicator = CommunicatorId(copy);
+            }
+            job.call(0, "MPI_Send", vec![sent], true);
+            waits(&mut job, 1, 0, 5);
+            let expected = [(0, to(receiver, tag), true)];
+            let expected = if copy == 0 { &expected[..] } else { &[] };
+            assert_eq!(found(&job), expected, "{receiver} {tag} {copy}");
+        }
+    }
 }

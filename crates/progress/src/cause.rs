@@ -14,7 +14,7 @@ use crate::matching::PartId;
 use crate::message::Conversation;
 use crate::mismatch::{Aspect, Mismatch};
 use crate::observe::Observed;
-use crate::omission::{self, Omission, omission};
+use crate::omission::{self, Omission, Wanted, omission};
 use crate::past::passed;
 use crate::precedent::precedents;
 use crate::waits::{Wait, Waiting, Why};
@@ -308,7 +308,11 @@ fn sent_alike(
     };
     let wanted = waiting.waits.iter().filter(|it| it.to == task);
     let wanted = wanted.filter_map(|it| match it.why {
-        Why::Message(Some(tag)) | Why::OtherTag(tag, _) => Some(Envelope { to: it.from, tag }),
+        Why::Message(Some(tag)) | Why::OtherTag(tag, _) => Some(Envelope {
+            to: it.from,
+            tag,
+            communicator: it.communicator?,
+        }),
         _ => None,
     });
     let wanted: BTreeSet<Envelope> = wanted.collect();
@@ -435,11 +439,11 @@ fn skipped(observed: &Observed, task: u32, waiting: &Waiting) -> Option<Gap> {
     let said = observed.conversations.get(&task)?;
     let waits = waiting.waits.iter().filter(|it| it.to == task);
     let mut waits = waits.filter_map(|it| match it.why {
-        Why::Message(tag) => Some((it.from, tag, it.or_another)),
+        Why::Message(tag) => Some((it.from, tag, it.communicator?, it.or_another)),
         _ => None,
     });
     match (waits.next()?, waits.next()) {
-        ((missed, tag, false), None) => gap(said, missed, tag),
+        ((missed, tag, communicator, false), None) => gap(said, missed, tag, communicator),
         _ => None,
     }
 }
@@ -469,17 +473,13 @@ fn exchanged(
     left_out_of_exchange(&observed.conversations, task, &missed, left)
 }
 
-/// Who waits for messages of a task alone, and with which tag, or any.
-fn missed_of(
-    task: u32,
-    waiting: &Waiting,
-    is_it: impl Fn(&Wait) -> bool,
-) -> Vec<(u32, Option<i64>)> {
+/// The messages of a task alone that others wait for.
+fn missed_of(task: u32, waiting: &Waiting, is_it: impl Fn(&Wait) -> bool) -> Vec<Wanted> {
     let waits = waiting.waits.iter();
     let waits = waits.filter(|it| it.to == task && !it.or_another && is_it(it));
     let missed = waits.filter_map(|it| match it.why {
-        Why::Message(tag) => Some((it.from, tag)),
-        Why::OtherTag(tag, _) => Some((it.from, Some(tag))),
+        Why::Message(tag) => Some((it.from, tag, it.communicator?)),
+        Why::OtherTag(tag, _) => Some((it.from, Some(tag), it.communicator?)),
         _ => None,
     });
     missed.collect()

@@ -40,8 +40,12 @@ pub(crate) fn displaced(
         };
         looked_at.into_iter().find_map(|(part, _, room)| {
             let sent = matching.partner(PartId { task: *task, part })?;
-            let PartKind::Send { tag, size, .. } =
-                &tasks.get(&sent.task)?.parts.get(sent.part)?.kind
+            let PartKind::Send {
+                tag,
+                size,
+                communicator,
+                ..
+            } = &tasks.get(&sent.task)?.parts.get(sent.part)?.kind
             else {
                 return None;
             };
@@ -49,6 +53,7 @@ pub(crate) fn displaced(
                 from: *task,
                 to: sent.task,
                 why: Why::Message(Some(*tag)),
+                communicator: Some(*communicator),
                 or_another: false,
             })
         })
@@ -115,6 +120,7 @@ mod tests {
             from: 1,
             to: 0,
             why: Why::Message(Some(5)),
+            communicator: Some(crate::message::CommunicatorId(0)),
             or_another: false,
         };
         let wait = [wait];
@@ -134,6 +140,7 @@ mod tests {
             from,
             to: 9,
             why: Why::Message(None),
+            communicator: None,
             or_another: false,
         };
         let waiting = Waiting {

@@ -55,7 +55,7 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
     };
     // Whoever is in a call that comes too late did not get away with it.
     let is_too_late = || conversation.late.is_some() && !conversation.pending.is_empty();
-    if conversation.finalized && !is_too_late() {
+    if conversation.finalized && !is_too_late() && !died(process.end, stack) {
         return State::Finished;
     }
     if by_itself {
@@ -69,6 +69,16 @@ pub(crate) fn state(process: &Process, conversation: &Conversation, stack: &[Pla
     match waits {
         true => State::Waiting,
         false => State::Running,
+    }
+}
+
+/// Whether a process was ended by a signal of its own: wherever it was, what it had to do was not done. Of one that nobody saw
+/// end, its last call tells.
+fn died(end: End, stack: &[Place]) -> bool {
+    match end.kind {
+        EndKind::Signalled => is_crash(&end),
+        EndKind::Killed => ends_in_a_crash(stack),
+        EndKind::Exited | EndKind::Running => false,
     }
 }
 

@@ -12,7 +12,7 @@
 //! task in one exchange with one tag; tasks of whose threads several communicate.
 
 use crate::message::{CommunicatorId, Conversation};
-use crate::omission::{Act, Evidence, Omission, acts};
+use crate::omission::{Act, Evidence, Omission, Wanted, acts};
 use std::collections::BTreeMap;
 
 /// So many messages that were sent to whom one was asked of tell that this one lacks.
@@ -96,12 +96,12 @@ fn exchanges(
     all
 }
 
-/// The message that `task` left out of an exchange, for one of those that wait for it: who, and with which tag, or any. `left`
-/// is how much may still be looked at.
+/// The message that `task` left out of an exchange, for one of those that wait for it. `left` is how much may still be looked
+/// at.
 pub(crate) fn left_out_of_exchange(
     conversations: &BTreeMap<u32, Conversation>,
     task: u32,
-    missed: &[(u32, Option<i64>)],
+    missed: &[Wanted],
     left: &mut usize,
 ) -> Option<Omission> {
     let known = |task: u32, left: &mut usize| {
@@ -112,10 +112,12 @@ pub(crate) fn left_out_of_exchange(
     };
     let (said, own) = known(task, left)?;
     let mut found = Vec::new();
-    for (waits, wanted) in missed {
+    for (waits, wanted, within) in missed {
         let (other, theirs) = known(*waits, left)?;
         let asked = theirs.iter().rev().find_map(|it| match it.0 {
-            Act::Asked((from, tag, communicator)) if from == task => Some((tag, communicator)),
+            Act::Asked((from, tag, communicator)) if (from, communicator) == (task, *within) => {
+                Some((tag, communicator))
+            }
             _ => None,
         });
         let Some((tag, communicator)) = asked.filter(|it| wanted.is_none_or(|tag| tag == it.0))
@@ -204,7 +206,10 @@ mod tests {
 
     fn told(lines: &[&str], task: u32, missed: u32) -> Option<String> {
         let job = job(lines);
-        let found = left_out_of_exchange(&job.0, task, &[(missed, None)], &mut { ALL });
+        let found =
+            left_out_of_exchange(&job.0, task, &[(missed, None, CommunicatorId(0))], &mut {
+                ALL
+            });
         found.map(|it| it.sentence(""))
     }
 
@@ -251,7 +256,12 @@ mod tests {
         none("<0 <2 >0 =", ">1 ?1");
         // It was sent, with another tag.
         none("<0 <4 <2 >0 >4 >2:9 =", "<5 >5 >1 ?1:8");
-        let few = left_out_of_exchange(&job(&["", "<0 >0"]).0, 1, &[(0, None)], &mut 1);
+        let few = left_out_of_exchange(
+            &job(&["", "<0 >0"]).0,
+            1,
+            &[(0, None, CommunicatorId(0))],
+            &mut 1,
+        );
         assert_eq!(few, None);
     }
 }

@@ -12,7 +12,7 @@
 //! in it: who answers as others come may well answer them in order. *Costs*: one pass over the messages of a task that are not
 //! settled. *Not for*: who would have been the first or the last of the row.
 
-use crate::message::Conversation;
+use crate::message::{CommunicatorId, Conversation};
 use std::sync::Arc;
 
 /// So many equal steps from one receiver to the next are a row.
@@ -71,11 +71,17 @@ impl Gap {
 /// A message: the operation that sent it, to whom, and its tag.
 type Sent = (usize, i64, i64);
 
-/// The gap in what a task sent, where this one is left out that waits for a message with this tag, or any.
-pub(crate) fn gap(said: &Conversation, missed: u32, tag: Option<i64>) -> Option<Gap> {
+/// The gap in what a task sent in one communicator, where this one is left out that waits for a message with this tag, or any.
+pub(crate) fn gap(
+    said: &Conversation,
+    missed: u32,
+    tag: Option<i64>,
+    communicator: CommunicatorId,
+) -> Option<Gap> {
     let parts = said.parts.iter();
     let sent = parts.filter_map(|it| Some((it.operation, it.kind.envelope()?)));
     let mut sent: Vec<Sent> = sent
+        .filter(|(_, it)| it.communicator == communicator)
         .filter(|(_, it)| tag.is_none_or(|tag| it.tag == tag))
         .map(|(operation, it)| (operation, i64::from(it.to), it.tag))
         .collect();
@@ -145,7 +151,7 @@ mod tests {
         for (name, to, tag) in sent {
             job.call(0, name, vec![send(*to, *tag, Mode::Standard)], true);
         }
-        gap(job.0.get(&0)?, missed, tag).map(|it| it.beside)
+        gap(job.0.get(&0)?, missed, tag, CommunicatorId(0)).map(|it| it.beside)
     }
 
     fn to(of: &[u32], tag: i64) -> Vec<(&'static str, u32, i64)> {
@@ -173,7 +179,7 @@ mod tests {
             job.call(0, "MPI_Recv", vec![receive(Peer::Task(to), None)], true)
                 .call(0, "MPI_Send", vec![send(to, 1, Mode::Standard)], true);
         }
-        assert_eq!(gap(&job.0[&0], 4, None), None);
+        assert_eq!(gap(&job.0[&0], 4, None, CommunicatorId(0)), None);
     }
 
     #[test]

@@ -122,6 +122,7 @@ mod tests {
                 from,
                 to,
                 why: Why::Message(None),
+                communicator: None,
                 or_another: false,
             };
             let waiting = Waiting {

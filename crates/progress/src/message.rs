@@ -319,7 +319,7 @@ pub struct Conversation {
     pub(crate) settled_by: BTreeMap<Arc<str>, usize>,
     /// Whether anything came before.
     pub is_cut: bool,
-    /// To whom and with which tags messages went that came before, some of them.
+    /// To whom, with which tags and in which communicators messages went that came before, some of them.
     pub sent: BTreeSet<Envelope>,
     /// The last messages that came before, of what may be a series.
     pub(crate) recent: Option<Box<Recent>>,
@@ -465,11 +465,10 @@ impl Conversation {
         }
     }
 
-    /// The tags with which it sent to a task, each once or more.
-    pub(crate) fn sent_to(&self, task: u32) -> impl Iterator<Item = i64> {
+    /// What it sent, each once or more.
+    pub(crate) fn all_sent(&self) -> impl Iterator<Item = Envelope> {
         let here = self.parts.iter().filter_map(|it| it.kind.envelope());
-        let all = here.chain(self.sent.iter().copied());
-        all.filter(move |it| it.to == task).map(|it| it.tag)
+        here.chain(self.sent.iter().copied())
     }
 
     /// Keeps a part that is left out as long as it is one of the last, for the series that goes on.

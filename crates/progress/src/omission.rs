@@ -190,11 +190,13 @@ fn places(acts: &[u32], message: u32) -> FxHashMap<usize, usize> {
     found
 }
 
-/// The message that a task left out, of those that others wait for: to whom, and with which tag, or any. `left` is how much may
-/// still be looked at.
+/// A message that is waited for: by whom, with which tag, or any, and in which communicator.
+pub(crate) type Wanted = (u32, Option<i64>, CommunicatorId);
+
+/// The message that a task left out, of those that others wait for. `left` is how much may still be looked at.
 pub(crate) fn omission(
     said: &Conversation,
-    missed: &[(u32, Option<i64>)],
+    missed: &[Wanted],
     left: &mut usize,
 ) -> Option<Omission> {
     if said.is_threaded() {
@@ -209,9 +211,9 @@ pub(crate) fn omission(
     };
     let acts: Vec<u32> = last.iter().map(number).collect();
     let is_missed = |it: &Act| match it {
-        Act::Sent((to, tag, _)) => missed
+        Act::Sent((to, tag, communicator)) => missed
             .iter()
-            .any(|it| it.0 == *to && it.1.is_none_or(|it| it == *tag)),
+            .any(|it| (it.0, it.2) == (*to, *communicator) && it.1.is_none_or(|it| it == *tag)),
         _ => false,
     };
     let mut found = Vec::new();
@@ -242,6 +244,8 @@ mod tests {
     use crate::message::Mode;
     use crate::message_tests::{Job, receive, send};
 
+    const WORLD: CommunicatorId = CommunicatorId(0);
+
     /// Rank 0 in words: `>3` sends to rank 3, `<3` receives from it, with this tag each.
     fn said(words: &str) -> Conversation {
         let mut job = Job::default();
@@ -267,7 +271,7 @@ mod tests {
     }
 
     fn omitted(words: &str, missed: u32) -> Option<usize> {
-        omission(&said(words), &[(missed, Some(7))], &mut { ALL }).map(|it| times(&it))
+        omission(&said(words), &[(missed, Some(7), WORLD)], &mut { ALL }).map(|it| times(&it))
     }
 
     /// A sweep to the south and east, and one back.
@@ -280,7 +284,9 @@ mod tests {
     fn a_sweep_without_one_of_its_messages() {
         assert_eq!(omitted(&sweeps(5, "<1 >2 "), 4), Some(15));
         assert_eq!(omitted(&sweeps(5, "<1 >4 "), 2), Some(15));
-        let found = omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None)], &mut { ALL });
+        let found = omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None, WORLD)], &mut {
+            ALL
+        });
         let expected = "left out MPI_Send for rank 4 with tag 7, unlike 15 times before between the same calls";
         assert_eq!(found.map(|it| it.sentence("")).as_deref(), Some(expected));
     }
@@ -305,7 +311,9 @@ mod tests {
         // Another one waits; with another tag; it happened before; few messages so far; both are left out.
         assert_eq!(omitted(&sweeps(5, "<1 >2 "), 1), None);
         assert_eq!(
-            omission(&said(&sweeps(5, "<1 >2 ")), &[(4, Some(8))], &mut { ALL }),
+            omission(&said(&sweeps(5, "<1 >2 ")), &[(4, Some(8), WORLD)], &mut {
+                ALL
+            }),
             None
         );
         assert_eq!(omitted(&sweeps(5, "<1 >2 <1 >2 "), 4), None);
@@ -323,7 +331,7 @@ mod tests {
         assert_eq!(omitted("", 4), None);
         let few = &mut 90;
         assert_eq!(
-            omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None)], few),
+            omission(&said(&sweeps(5, "<1 >2 ")), &[(4, None, WORLD)], few),
             None
         );
     }
@@ -332,7 +340,7 @@ mod tests {
     fn what_is_settled_is_known() {
         let mut said = said(&sweeps(5, "<1 >2 "));
         said.leave_out(said.operations.len() - 2);
-        let found = omission(&said, &[(4, Some(7))], &mut { ALL });
+        let found = omission(&said, &[(4, Some(7), WORLD)], &mut { ALL });
         assert_eq!(found.as_ref().map(times), Some(15));
         let expected = "left out a message for rank 4 with tag 7, unlike 15 times before between the same calls";
         assert_eq!(found.map(|it| it.sentence("")).as_deref(), Some(expected));

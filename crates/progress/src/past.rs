@@ -88,8 +88,11 @@ pub(crate) fn went_ahead(
         let (Why::Message(tag), Some(said)) = (&wait.why, conversations.get(&wait.to)) else {
             return false;
         };
-        let mut sent = said.sent_to(wait.from);
-        sent.any(|it| tag.is_none_or(|tag| tag == it))
+        let mut sent = said.all_sent();
+        sent.any(|it| {
+            let is_there = (it.to, Some(it.communicator)) == (wait.from, wait.communicator);
+            is_there && tag.is_none_or(|tag| tag == it.tag)
+        })
     };
     let mut core_of: FxHashMap<u32, usize> = FxHashMap::default();
     for (core, tasks) in waiting.cores.iter().enumerate() {

@@ -355,8 +355,10 @@ pub(crate) fn steals(
                     task: wait.from,
                     part: *index,
                 });
-                matches!(&it.kind, PartKind::Receive { wildcard: Some(_), tag: got, .. }
-                if partner.is_some_and(|it| it.task == wait.to) && (tag.is_none() || got == tag))
+                matches!(&it.kind, PartKind::Receive { wildcard: Some(_), tag: got, communicator, .. }
+                if partner.is_some_and(|it| it.task == wait.to)
+                    && Some(*communicator) == wait.communicator
+                    && (tag.is_none() || got == tag))
             });
         if let (Some(starved), Some((wildcard, _)), false) = (starved, taken, wait.or_another) {
             found.push(Race {

@@ -33,24 +33,26 @@ impl Stray {
     }
 
     /// The communicator in which such a message is waited for, if that is another one.
-    fn elsewhere(&self, facts: &Facts<'_>, wait: &Wait) -> Option<CommunicatorId> {
-        let conversation = facts.conversations.get(&wait.from)?;
-        let mut open = conversation.parts.iter().rev().filter(|it| !it.complete);
-        let awaited = open.find_map(|it| match &it.kind {
-            PartKind::Receive {
-                from: Peer::Task(from),
-                tag,
-                communicator,
-                ..
-            }
-            | PartKind::Probe {
-                from: Peer::Task(from),
-                tag,
-                communicator,
-            } if *from == self.from && tag.is_none_or(|it| it == self.tag) => Some(*communicator),
-            _ => None,
-        })?;
+    fn elsewhere(&self, wait: &Wait) -> Option<CommunicatorId> {
+        let awaited = wait.communicator?;
         (self.is_for(wait) && awaited != self.communicator).then_some(awaited)
+    }
+
+    fn is_within(&self, wait: &Wait) -> bool {
+        Some(self.communicator) == wait.communicator
+    }
+
+    /// Whether it may have been meant for who waits, with one mistake: another sender, another receiver, or another
+    /// communicator. A message in which two of these differ has nothing to do with the wait.
+    fn may_be_for(&self, wait: &Wait) -> bool {
+        let is_to = self.to == wait.from;
+        let is_alike = match (self.from == wait.to, is_to) {
+            (true, true) => true,
+            (false, true) => self.is_within(wait),
+            (true, false) => self.is_within(wait) && self.to != self.from && !wait.or_another,
+            (false, false) => false,
+        };
+        is_alike && matches!(wait.why, Why::Message(Some(tag)) if tag == self.tag)
     }
 }
 
@@ -62,7 +64,9 @@ pub(crate) fn calls<'a>(
 ) -> impl Iterator<Item = (TraceName, u64)> + 'a {
     let is_other = |it: &Stray, wait: &Wait| match &wait.why {
         Why::OtherTag(_, tags) => {
-            (it.from, it.to) == (wait.to, wait.from) && tags.as_slice() == [it.tag]
+            (it.from, it.to) == (wait.to, wait.from)
+                && it.is_within(wait)
+                && tags.as_slice() == [it.tag]
         }
         _ => false,
     };
@@ -141,13 +145,18 @@ pub(crate) fn unstarted(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<St
                 PartKind::Send {
                     to: Peer::Task(to),
                     tag: sent,
+                    communicator,
                     ..
-                } if *to == wait.from && tag.is_none_or(|it| it == *sent) => Some(format!(
-                    "{} did not start its persistent send to {} with tag {sent}{}",
-                    who(progress, &[wait.to]),
-                    who(progress, &[*to]),
-                    if *was_started { " again" } else { "" },
-                )),
+                } if (*to, Some(*communicator)) == (wait.from, wait.communicator)
+                    && tag.is_none_or(|it| it == *sent) =>
+                {
+                    Some(format!(
+                        "{} did not start its persistent send to {} with tag {sent}{}",
+                        who(progress, &[wait.to]),
+                        who(progress, &[*to]),
+                        if *was_started { " again" } else { "" },
+                    ))
+                }
                 _ => None,
             })
         })
@@ -164,8 +173,12 @@ fn awaited<'a>(tasks: &'a BTreeMap<u32, Conversation>, wait: &Wait) -> Option<&'
         PartKind::Send {
             to: Peer::Task(to),
             tag,
+            communicator,
             ..
-        } => *to == wait.from && wanted.is_none_or(|it| it == *tag),
+        } => {
+            let is_there = (*to, Some(*communicator)) == (wait.from, wait.communicator);
+            is_there && wanted.is_none_or(|it| it == *tag)
+        }
         _ => false,
     })
 }
@@ -180,8 +193,12 @@ fn held_back(tasks: &BTreeMap<u32, Conversation>, wait: &Wait) -> Option<(u32, u
         PartKind::Receive {
             from: Peer::Task(from),
             tag,
+            communicator,
             ..
-        } => *from == wait.from && tag.is_none_or(|it| it == sent) && receiver.holds_back(*part),
+        } => {
+            let is_there = (*from, Some(*communicator)) == (wait.from, wait.communicator);
+            is_there && tag.is_none_or(|it| it == sent) && receiver.holds_back(*part)
+        }
         _ => false,
     };
     let mut parts = 0..receiver.parts.len();
@@ -212,7 +229,9 @@ pub(crate) fn other_tag_wanted(facts: &Facts<'_>, told: &BTreeSet<u32>) -> Optio
         let Why::Receiver(sent) = wait.why else {
             return None;
         };
-        let back = |it: &&Wait| (it.from, it.to) == (wait.to, wait.from);
+        let back = |it: &&Wait| {
+            (it.from, it.to, it.communicator) == (wait.to, wait.from, wait.communicator)
+        };
         let wanted = waits.iter().filter(back).filter_map(|it| match it.why {
             Why::Message(tag) => Some(tag),
             Why::OtherTag(tag, _) => Some(Some(tag)),
@@ -243,7 +262,9 @@ pub(crate) fn sent_elsewhere(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Opti
     let waits = progress.waiting.waits.iter();
     let waits = waits.filter(|it| waiting.contains(&it.from) && is_over(it.to));
     let found = waits.filter(|it| it.is_for_message()).find_map(|wait| {
-        let is_it = |it: &&Stray| it.from == wait.to && it.to != wait.from && is_over(it.to);
+        let is_it = |it: &&Stray| {
+            it.from == wait.to && it.to != wait.from && it.is_within(wait) && is_over(it.to)
+        };
         facts.strays.iter().find(is_it)
     });
     found.map(|it| {
@@ -334,10 +355,9 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
         // Where nothing tells who is wrong: the only one that came instead, and where it was sent.
         if let Why::OtherTag(_, tags) = &wait.why
             && let [tag] = tags.as_slice()
-            && let Some(stray) = facts
-                .strays
-                .iter()
-                .find(|it| (it.from, it.to, it.tag) == (wait.to, wait.from, *tag))
+            && let Some(stray) = facts.strays.iter().find(|it| {
+                (it.from, it.to, it.tag) == (wait.to, wait.from, *tag) && it.is_within(wait)
+            })
         {
             let sentence = format!(
                 "sent {} a message with tag {tag} that nobody received{}",
@@ -349,22 +369,21 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
                 sentence,
             });
         }
-        let Why::Message(Some(tag)) = wait.why else {
+        if !matches!(wait.why, Why::Message(Some(_))) {
             continue;
+        }
+        let alike = |it: &&Stray| it.may_be_for(wait);
+        let other_tag = |it: &&Stray| {
+            let is_from = wait.or_another && (it.from, it.to) == (wait.to, wait.from);
+            is_from && it.is_within(wait)
         };
-        let alike = |it: &&Stray| {
-            let for_it = it.to == wait.from;
-            let by_it = it.from == wait.to && it.to != wait.from && it.to != it.from;
-            it.tag == tag && (for_it || by_it && !wait.or_another)
-        };
-        let other_tag = |it: &&Stray| wait.or_another && it.to == wait.from && it.from == wait.to;
         let mut strays = facts.strays.iter();
         if let Some(stray) = strays
             .clone()
             .find(alike)
             .or_else(|| strays.find(other_tag))
         {
-            let elsewhere = stray.elsewhere(facts, wait);
+            let elsewhere = stray.elsewhere(wait);
             let of = match facts.communicators.name(stray.communicator).as_str() {
                 "MPI_COMM_WORLD" if elsewhere.is_none() => String::new(),
                 name => format!(" of {name}"),
@@ -400,6 +419,36 @@ mod tests {
     use super::*;
     use crate::message_tests::receive;
     use lockstep_trace::{ProcessName, ThreadName};
+
+    #[test]
+    fn a_message_may_be_for_a_wait_with_one_mistake() {
+        let wait = |or_another| Wait {
+            from: 1,
+            to: 0,
+            why: Why::Message(Some(3)),
+            communicator: Some(CommunicatorId(0)),
+            or_another,
+        };
+        let stray = |from, to, tag, communicator| Stray {
+            from,
+            to,
+            tag,
+            communicator: CommunicatorId(communicator),
+            is_open: false,
+            operation: 0,
+        };
+        let may_be = |it: Stray| [false, true].map(|any| it.may_be_for(&wait(any)));
+        // Another communicator, receiver or sender.
+        assert_eq!(may_be(stray(0, 1, 3, 7)), [true, true]);
+        assert_eq!(may_be(stray(0, 2, 3, 0)), [true, false]);
+        assert_eq!(may_be(stray(2, 1, 3, 0)), [true, true]);
+        // Another tag; two of these; all of them; to itself.
+        assert_eq!(may_be(stray(0, 1, 4, 7)), [false, false]);
+        assert_eq!(may_be(stray(0, 2, 3, 7)), [false, false]);
+        assert_eq!(may_be(stray(2, 1, 3, 7)), [false, false]);
+        assert_eq!(may_be(stray(2, 3, 3, 7)), [false, false]);
+        assert_eq!(may_be(stray(0, 0, 3, 0)), [false, false]);
+    }
 
     #[test]
     fn a_wait_for_what_was_not_started_explains_a_message_that_fits() {

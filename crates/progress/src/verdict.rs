@@ -671,15 +671,13 @@ fn ended(facts: &Facts<'_>, tasks: &[u32], given: Option<&str>) -> String {
 /// What is said of a run that does not hang; and where it was ended from outside, why MPI may have done that.
 fn quiet(facts: &Facts<'_>, potential: Option<&str>) -> (Option<String>, String) {
     let progress = facts.progress;
-    let kind = if progress.is_mpi { "rank" } else { "thread" };
     let over = |it: Activity| matches!(it, Activity::Finished | Activity::Ended);
     let are_over = progress.tasks.values().all(|it| over(it.activity));
     let killed = killed(progress).filter(|_| !are_over);
     let is_killed = killed.is_some();
-    let text = match (are_over, progress.tasks.len()) {
-        (true, 1) => format!("no task hangs: the only {kind} came to its end"),
-        (true, all) => format!("no task hangs: all {all} {kind}s came to their end"),
-        (false, _) => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
+    let text = match are_over {
+        true => format!("no task hangs: {}", all_finish(progress)),
+        false => killed.unwrap_or_else(|| "no task is seen to hang".to_owned()),
     };
     let with = |what: String, may_end_it: bool| match is_killed && may_end_it {
         true => (Some(what), text.clone()),
@@ -718,6 +716,19 @@ fn killed(progress: &Progress) -> Option<String> {
             finish(some)
         ),
     })
+}
+
+/// `all 4 ranks came to their end`; of ranks with other statuses, each status: that is no crash, but worth a word.
+fn all_finish(progress: &Progress) -> String {
+    let tasks: Vec<&Task> = progress.tasks.values().collect();
+    let is_well =
+        |it: &&Task| it.end.kind != EndKind::Exited || it.end.code.is_none_or(|it| it == 0);
+    let kind = if progress.is_mpi { "rank" } else { "thread" };
+    match tasks.len() {
+        _ if progress.is_mpi && !tasks.iter().all(is_well) => finish(&tasks),
+        1 => format!("the only {kind} came to its end"),
+        all => format!("all {all} {kind}s came to their end"),
+    }
 }
 
 /// `ranks 0,2-3 came to their end (exit 3)`: for such a status launchers end the others.

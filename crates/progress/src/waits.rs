@@ -52,6 +52,9 @@ pub struct Wait {
     pub to: u32,
     /// For what.
     pub why: Why,
+    /// In which communicator the message is; `None` if the wait is for no message. What was said in another communicator
+    /// explains nothing.
+    pub communicator: Option<CommunicatorId>,
     /// Whether others would do as well.
     pub or_another: bool,
 }
@@ -321,7 +324,12 @@ impl Builder<'_> {
             return NOW;
         };
         match &kind.kind {
-            PartKind::Send { to, tag, .. } => match to {
+            PartKind::Send {
+                to,
+                tag,
+                communicator,
+                ..
+            } => match to {
                 Peer::Task(to) => {
                     let partner = self.matching.partner(id);
                     let receiver = |it: PartId| Some((self.tasks.get(&it.task)?, it.part));
@@ -333,7 +341,7 @@ impl Builder<'_> {
                     if taken.is_some_and(comes) {
                         return NOW;
                     }
-                    self.on(task, *to, Why::Receiver(*tag), !all)
+                    self.on(task, *to, Why::Receiver(*tag), Some(*communicator), !all)
                 }
                 _ => NOW,
             },
@@ -385,7 +393,7 @@ impl Builder<'_> {
                     },
                     None => Why::Message(None),
                 };
-                self.on(task, from, why, or_another)
+                self.on(task, from, why, Some(communicator), or_another)
             }
             Peer::Any => {
                 let Some(members) = self.members.heard_by(task, communicator).cloned() else {
@@ -402,6 +410,7 @@ impl Builder<'_> {
                             from: task,
                             to: member,
                             why: Why::Message(tag),
+                            communicator: Some(communicator),
                             or_another: true,
                         });
                     }
@@ -440,7 +449,14 @@ impl Builder<'_> {
     }
 
     /// Needs one task.
-    fn on(&mut self, from: u32, to: u32, why: Why, or_another: bool) -> Node {
+    fn on(
+        &mut self,
+        from: u32,
+        to: u32,
+        why: Why,
+        communicator: Option<CommunicatorId>,
+        or_another: bool,
+    ) -> Node {
         // A task of which there is no trace may do anything.
         let Some(&index) = self.index.get(&to) else {
             return NOW;
@@ -449,6 +465,7 @@ impl Builder<'_> {
             from,
             to,
             why,
+            communicator,
             or_another,
         });
         Node {
@@ -492,7 +509,7 @@ impl Builder<'_> {
             && root != task
             && !come.contains(&root)
         {
-            return self.on(task, root, why, false);
+            return self.on(task, root, why, None, false);
         }
         // Between two groups, all wait for the root, and a root for all of the others.
         if is_between && share.shape != Shape::All && share.role != Role::Root {
@@ -637,6 +654,7 @@ impl Builder<'_> {
                 from: task,
                 to: *to,
                 why: why.clone(),
+                communicator: None,
                 or_another: whom.len() > 1,
             }));
         Node { all: false, on }
@@ -695,6 +713,7 @@ impl Builder<'_> {
                 from,
                 to: *to,
                 why: why.clone(),
+                communicator: None,
                 or_another: false,
             }));
         missing

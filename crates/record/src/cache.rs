@@ -11,12 +11,13 @@
 //! that cannot be written, or that somebody else may write, is no cache.
 
 use lockstep_format::plan::{Plan, PlanError};
-use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+/// How long plans of other runs are waited for, which may be large.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of all plans together, or of what others keep.
 const MOST: u64 = 512 << 20;
 /// Bits of a mode that let others write.
@@ -63,7 +64,7 @@ impl Cache {
     /// several make the same.
     pub(crate) fn lock(&self) -> Option<File> {
         let directory = File::open(&self.own).ok()?;
-        flock(&directory, FlockOperation::LockExclusive).ok()?;
+        crate::plan::lock(&directory, PATIENCE);
         Some(directory)
     }
 

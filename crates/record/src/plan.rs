@@ -18,6 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 /// The environment variables that pass the choice of functions on: expressions, one a line, and what
 /// tells this choice from others in the names of plans.
@@ -233,6 +234,25 @@ pub(crate) struct Job {
     pub path: PathBuf,
 }
 
+/// How long another process of the run is waited for, which makes the plans that this one needs. It may have been stopped.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for a file's lock, which only saves work: where another process keeps it for longer than this (it may be stopped, and
+/// may never go on), or locks do not work, both do the same.
+pub(crate) fn lock(file: &File, patience: Duration) {
+    let end = Instant::now() + patience;
+    let mut pause = Duration::from_millis(1);
+    while let Err(Errno::WOULDBLOCK | Errno::INTR) =
+        flock(file, FlockOperation::NonBlockingLockExclusive)
+    {
+        if Instant::now() > end {
+            return;
+        }
+        std::thread::sleep(pause);
+        pause = (2 * pause).min(Duration::from_millis(32));
+    }
+}
+
 /// Puts plans into a run.
 struct Planner {
     plans: PathBuf,
@@ -250,7 +270,7 @@ impl Planner {
         }
         // One process provides them, the others wait. Where locks do not work, several do the same.
         let run_lock = File::open(&self.plans)?;
-        let _ = flock(&run_lock, FlockOperation::LockExclusive);
+        lock(&run_lock, PATIENCE);
         jobs.retain(|job| !self.is_there(job) && !self.fetch(job));
         if jobs.is_empty() {
             return Ok(());
@@ -268,8 +288,8 @@ impl Planner {
     /// Puts what the cache has into the run; those that are there then.
     fn fetch_all(&self, mut jobs: Vec<Job>) -> Vec<Job> {
         let lock = File::open(&self.plans);
-        if let Ok(lock) = &lock {
-            let _ = flock(lock, FlockOperation::LockExclusive);
+        if let Ok(file) = &lock {
+            self::lock(file, PATIENCE);
         }
         jobs.retain(|job| self.is_there(job) || self.fetch(job));
         jobs
@@ -349,12 +369,12 @@ impl Planner {
         let workers = workers.min(jobs.len());
         let jobs = Mutex::new(jobs);
         let failure = Mutex::new(None);
-        let lock = |jobs: &Mutex<Vec<Job>>| match jobs.lock() {
+        let next = |jobs: &Mutex<Vec<Job>>| match jobs.lock() {
             Ok(mut jobs) => jobs.pop(),
             Err(_) => None,
         };
         let work = || {
-            while let Some(job) = lock(&jobs) {
+            while let Some(job) = next(&jobs) {
                 if let Err(error) = self.make(&job) {
                     if matches!(error, PlanError::Image(_)) {
                         // An empty one says that there is none: nobody asks again in this run.
@@ -427,6 +447,22 @@ mod tests {
         let memory = PlanError::File(io::ErrorKind::OutOfMemory.into());
         assert_eq!(status(&memory), planner::MEMORY);
         assert_eq!(status(&PlanError::Replaced), planner::FAILED);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_for_whoever_has_a_lock() {
+        let path = std::env::temp_dir().join(format!("lockstep-lock-{}", std::process::id()));
+        fs::write(&path, "").unwrap();
+        let open = || File::open(&path).unwrap();
+        let (one, other) = (open(), open());
+        lock(&one, Duration::ZERO);
+        let begun = Instant::now();
+        lock(&other, Duration::from_millis(50));
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+        drop(one);
+        lock(&other, PATIENCE);
+        assert!(begun.elapsed() < PATIENCE);
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub mod mpi;
 mod recipe;
 pub mod recording;
 mod scratch;
+pub mod starts;
 pub mod statistics;
 pub mod stepper;
 pub mod suite;

@@ -699,6 +699,63 @@ fn in_fortran() {
     check("bugs.f90", &["-g", "-O1", "-cpp", "-DOLD"], "60", FORTRAN);
 }
 
+/// The tags are the same; what rank 1 sends in the one has nothing to do with what rank 0 waits for in the other.
+#[test]
+fn a_message_of_another_communicator_explains_nothing() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs-copy");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let program = mpi.recipe("bugs.c").flags(C).build();
+        let mut words = mpi.launch(4);
+        words.extend([program.display().to_string(), "ring_and_copy".to_owned()]);
+        let options = ["--hang", "60", "--on-hang", "stop"];
+        let recording = record(&scratch, &options, &words);
+        let progress = recording.json(&["progress"]);
+        let told = format!("{mpi:?}: {progress:#}");
+        assert_eq!(progress["kind"], "deadlock", "{told}");
+        let causes = progress["causes"].as_array().expect("a list");
+        assert!(causes.iter().all(|it| it["task"] == 2), "{told}");
+        assert!(!causes.is_empty(), "{told}");
+        let verdict = progress["verdict"].as_str().expect("a sentence");
+        assert!(!verdict.contains("rank 1 sen"), "{told}");
+    }
+}
+
+/// Whatever ends a process by a signal is a crash, wherever it was; a status is none, and is told.
+#[test]
+fn what_ends_a_rank_behind_finalize() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("bugs-exit");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        for (word, says) in [
+            (
+                "handler",
+                "rank 1 ended (signal 11) in touch() called at at_exit.c:",
+            ),
+            (
+                "destructor",
+                "rank 1 ended (signal 11) in touch() called at at_exit.c:",
+            ),
+            (
+                "thread",
+                "rank 1 ended (signal 11) in pthread_join at at_exit.c:",
+            ),
+            ("abort", "rank 1 ended (signal 6) in abort at at_exit.c:"),
+            (
+                "status",
+                "no task hangs: ranks 0,2 came to their end, rank 1 came to its end (exit 3)",
+            ),
+            ("well", "no task hangs: all 3 ranks came to their end"),
+        ] {
+            let recording = mpi.record_ended(&scratch, "at_exit.c", 3, word);
+            let progress = recording.json(&["progress"]);
+            let verdict = progress["verdict"].as_str().expect("a sentence");
+            assert!(verdict.starts_with(says), "{mpi:?} {word}: {progress:#}");
+            assert_eq!(progress["hang"], false, "{mpi:?} {word}: {progress:#}");
+        }
+    }
+}
+
 /// Launchers end the others for it, at once or a second later.
 #[test]
 fn who_dies_or_is_killed_first_is_named() {

@@ -81,3 +81,32 @@ fn handlers_that_jump() {
         }
     }
 }
+
+/// The handler finds the program's own addresses, and the program goes on where it says.
+#[test]
+fn faults_in_moved_instructions() {
+    let kinds = [
+        "skip", "retry", "fixup", "trap", "plain", "nested", "former", "timer",
+    ];
+    for flags in [&["-O1"][..], &["-O2", "-no-pie", "-fno-pie"]] {
+        let hazard = Hazard::new(&Recipe::new("c/fault_address.c").flags(flags));
+        for kind in kinds {
+            let _ = hazard.clone().arguments(&[kind]).unharmed();
+        }
+    }
+    let hazard = Hazard::new(&Recipe::new("c/fault_address.c").flag("-O1"));
+    for kind in ["skip", "former"] {
+        let all = hazard.clone().options(&["--images", "all"]);
+        let _ = all.arguments(&[kind]).unharmed();
+    }
+}
+
+/// With the program's addresses in its frame, an unwinder comes through a handler into what was interrupted.
+#[test]
+fn exceptions_that_handlers_throw() {
+    for level in ["-O0", "-O1", "-O2"] {
+        let recipe = Recipe::new("cpp/throws_from_handler.cpp");
+        let recipe = recipe.flags(&["-fnon-call-exceptions", level]);
+        let _ = Hazard::new(&recipe).unharmed();
+    }
+}

@@ -1,8 +1,11 @@
 //! Several recorders that make one run: each launcher's environment, faked, two ranks each.
 
 use lockstep_testkit::command::Running;
+use lockstep_testkit::mpi::{Mpi, one_at_a_time};
 use lockstep_testkit::recording::record_command;
-use lockstep_testkit::{Recipe, Recording, Scratch, command};
+use lockstep_testkit::{Recipe, Recording, Scratch, command, record};
+use lockstep_trace::Run;
+use std::path::PathBuf;
 
 /// A launcher's variables for one rank of two in one job.
 type Variables = fn(rank: usize, job: &str) -> Vec<(&'static str, String)>;
@@ -122,4 +125,89 @@ fn another_job_may_not_join() {
         assert_eq!(outcome.status, 125, "{name}: {outcome:#?}");
         assert_eq!(run.traces(), ["0.0", "1.0"], "{name}");
     }
+}
+
+/// A library to preload that says so in the standard error of whoever it is loaded into.
+fn another_library() -> PathBuf {
+    let recipe = Recipe::new("c/preloaded.c");
+    recipe.flags(&["-shared", "-fPIC"]).build()
+}
+
+/// The ranks of a launcher that is told to preload something have that, and us.
+#[test]
+fn ranks_with_a_preload_of_the_users() {
+    let _one = one_at_a_time();
+    let scratch = Scratch::new("preload-mpi");
+    for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
+        let library = another_library().display().to_string();
+        let program = mpi.recipe("at_exit.c").flags(&["-g", "-O1"]).build();
+        let given: &[&[&str]] = match mpi {
+            Mpi::OpenMpi => &[&["-x", "LD_PRELOAD=@"]],
+            Mpi::Mpich => &[&["-genv", "LD_PRELOAD", "@"], &["-env", "LD_PRELOAD", "@"]],
+        };
+        for option in given {
+            let mut words = vec![mpi.launcher()];
+            words.extend(option.iter().map(|word| word.replace('@', &library)));
+            words.extend([
+                "-n".to_owned(),
+                "3".to_owned(),
+                program.display().to_string(),
+            ]);
+            let recording = record(&scratch, &[], &words);
+            let outcome = &recording.outcome;
+            assert_eq!(outcome.status, 0, "{words:?}: {outcome:#?}");
+            assert_eq!(recording.traces(), ["0.0", "1.0", "2.0"], "{words:?}");
+            let loaded = outcome.stderr.matches("preloaded").count();
+            assert!(loaded >= 3, "{words:?}: {outcome:#?}");
+        }
+    }
+}
+
+/// Programs that recorded ones start with other environments than their own.
+#[test]
+fn programs_with_another_environment() {
+    let scratch = Scratch::new("preload");
+    let library = another_library().display().to_string();
+    let program = Recipe::new("c/leaf_calls.c").flag("-O1").build();
+    let program = program.display().to_string();
+    let starts = Recipe::new("c/starts_with.c").build().display().to_string();
+    let is_recorded = |script: &str, preloads: usize| {
+        let script = script
+            .replace("LIBRARY", &library)
+            .replace("STARTS", &starts)
+            .replace("PROGRAM", &program);
+        let recording = record(&scratch, &[], &["sh", "-c", &script]);
+        let outcome = &recording.outcome;
+        assert_eq!(outcome.status, 0, "{script}: {outcome:#?}");
+        let loaded = outcome.stderr.matches("preloaded").count();
+        assert_eq!(loaded, preloads, "{script}: {outcome:#?}");
+        let run = Run::open(&recording.directory).expect("a run");
+        let mut processes = run.processes.iter();
+        let named = |it: &str| it.ends_with("leaf_calls") || it.contains("leaf_calls-");
+        let is_it = processes.any(|it| {
+            let events: u64 = it.threads.iter().map(|thread| thread.events).sum();
+            named(&it.program) && events > 100
+        });
+        let images = run
+            .processes
+            .iter()
+            .flat_map(|it| &it.coverage.untraced_images);
+        let is_told = images
+            .into_iter()
+            .any(|(image, _)| image.contains("leaf_calls"));
+        (is_it, is_told)
+    };
+    let recorded = (true, false);
+    // The shell, `env` and the program it becomes are one process that loads it twice.
+    assert_eq!(is_recorded("env LD_PRELOAD=LIBRARY PROGRAM", 1), recorded);
+    assert_eq!(is_recorded("export LD_PRELOAD=; PROGRAM", 0), recorded);
+    assert_eq!(is_recorded("unset LD_PRELOAD; PROGRAM", 0), recorded);
+    for way in ["execve", "posix_spawn", "vfork", "execle", "fexecve"] {
+        let own = format!("STARTS {way} LD_PRELOAD=LIBRARY PROGRAM");
+        assert_eq!(is_recorded(&own, 1), recorded, "{way}");
+        let none = format!("STARTS {way} A=1 PROGRAM");
+        let told = (false, way == "execve" || way == "execle");
+        assert_eq!(is_recorded(&none, 0), told, "{way}");
+    }
+    assert_eq!(is_recorded("env -i PROGRAM", 0), (false, true));
 }

@@ -1,7 +1,8 @@
 //! A plan as it lies in memory, checked once, then read row by row.
 
 use super::{
-    Role, call_site, choice, closed, export, fixup, function, header, refusal, section, site,
+    Origins, Role, call_site, choice, closed, export, fixup, function, header, origin, refusal,
+    section, site,
 };
 use crate::bytes::{array, u32_at, u64_at};
 use crate::check;
@@ -104,6 +105,7 @@ const ROW_SIZES: [usize; section::COUNT] = [
     choice::SIZE,
     export::SIZE,
     closed::SIZE,
+    origin::SIZE,
 ];
 
 impl<'a> Plan<'a> {
@@ -215,6 +217,9 @@ impl<'a> Plan<'a> {
             if !text_in(row, choice::PATTERN) {
                 return Err(PlanError::Row(section::CHOICES, index));
             }
+        }
+        if let Some(index) = self.origins().wrong(code) {
+            return Err(PlanError::Row(section::ORIGINS, index));
         }
         let known = |f: u32| (f as usize) < functions;
         for (index, row) in self.rows::<{ export::SIZE }>(section::EXPORTS).enumerate() {
@@ -406,6 +411,16 @@ impl<'a> Plan<'a> {
         let (rows, _) = self.sections[section::CLOSED].as_chunks::<{ closed::SIZE }>();
         rows.iter()
             .map(|row| [closed::ADDRESS, closed::SLOT].map(|at| u64_at(row, at).unwrap_or(0)))
+    }
+
+    /// What pieces of the arena stand for.
+    #[must_use]
+    pub fn origins(&self) -> Origins<'a> {
+        Origins::new(
+            self.sections[section::ORIGINS]
+                .as_chunks::<{ origin::SIZE }>()
+                .0,
+        )
     }
 
     /// How many counters its refusals have.

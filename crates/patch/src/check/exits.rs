@@ -105,7 +105,7 @@ impl Memory<'_, '_> {
                 checked.exits += 1;
             }
         }
-        Ok(())
+        self.check_origins(&copies)
     }
 
     /// From where an instruction begins: what is overwritten but not moved is padding.

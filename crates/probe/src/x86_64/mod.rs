@@ -3,6 +3,7 @@
 pub mod arguments;
 pub mod check;
 pub mod fault;
+pub mod handlers;
 pub mod memory;
 pub mod routines;
 pub mod slow;

@@ -359,6 +359,10 @@ slow_routine!(
     signals, routine::SIGNALS
 );
 slow_routine!(
+    /// A program is about to be executed.
+    exec, routine::EXEC
+);
+slow_routine!(
     /// Looks whether a library function is a leaf.
     bind, routine::BIND
 );

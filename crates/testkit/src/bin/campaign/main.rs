@@ -7,6 +7,7 @@ mod go;
 mod healthy;
 mod kills;
 mod progress;
+mod starts;
 
 use anyhow::{Context, Result, bail, ensure};
 use lockstep_testkit::kill::Trial;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask campaign kill [--suite] [COUNT] [--seed N]
+       cargo xtask campaign starts [COUNT] [--seed N]
        cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --healthy | --beside [--campaigns N]] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
 
@@ -23,6 +25,8 @@ kill: SIGKILL at random moments
   COUNT      how many kills (1500; of the suite 1000)
   --suite    programs of the compression suite instead of one that tells how far it is: what is traced must be the
              beginning of what a whole run is, and all that could be read before the kill
+starts: jobs of 2 to 4 ranks on a busy machine, each of whose ranks must have begun to record
+  COUNT      how many jobs (5000)
 go: the zoo of concurrency bugs in Go, each kernel until its bug is found
   --runs N   at most so many runs of the bug (30)
   --twins N  so many runs of the repaired twin (10)
@@ -59,9 +63,12 @@ fn main() -> Result<ExitCode> {
     if what == Some("progress") {
         return progress::run(rest.as_slice());
     }
+    if what == Some("starts") {
+        return starts::run(rest.as_slice());
+    }
     ensure!(
         what == Some("kill"),
-        "expected: campaign kill, go or progress; `--help` says more"
+        "expected: campaign kill, starts, go or progress; `--help` says more"
     );
     while let Some(word) = rest.next() {
         match word.as_str() {
