@@ -10,7 +10,7 @@ use gimli::{
     UnwindSection, X86_64,
 };
 use object::elf;
-use object::read::elf::Sym;
+use object::read::elf::{SectionHeader, Sym};
 use rustc_hash::FxHashMap;
 
 use crate::image::{Image, LE};
@@ -160,6 +160,27 @@ impl<'a> Image<'a> {
                     section.address.saturating_add(section.size),
                 )
             })
+            .collect()
+    }
+
+    /// Start and end of what holds code: sections, or segments where the file has none.
+    #[must_use]
+    pub fn code_sections(&self) -> Vec<(u64, u64)> {
+        let loaded = self.sections.iter().filter(|it| it.sh_addr(LE) != 0);
+        let code = loaded.filter(|it| it.sh_flags(LE).0 & elf::SHF_EXECINSTR.0 != 0);
+        let found: Vec<(u64, u64)> = code
+            .map(|it| {
+                (
+                    it.sh_addr(LE),
+                    it.sh_addr(LE).saturating_add(it.sh_size(LE)),
+                )
+            })
+            .collect();
+        if !found.is_empty() {
+            return found;
+        }
+        let code = self.segments().iter().filter(|it| it.executable);
+        code.map(|it| (it.address, it.address + it.bytes.len() as u64))
             .collect()
     }
 

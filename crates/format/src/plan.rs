@@ -1,7 +1,7 @@
 //! The patch plan of one image: what to write where, relocatable, made by `patch` (which decodes
 //! instructions) and applied by the probe (which never does).
 //!
-//! Applying a plan: map an *arena* near the image, copy [`section::CODE`] into it, apply every
+//! Applying a plan: map an *arena* from which displacements reach [`header::REACH_LOW`] to [`header::REACH_HIGH`], copy [`section::CODE`] into it, apply every
 //! [`fixup`], fill the routine table, make it executable; then for every [`site`] check that the
 //! text holds the expected bytes, and write the new ones. All or nothing per *group*: sites of one
 //! group are written only if all of them hold what they should.
@@ -179,8 +179,13 @@ pub mod header {
     pub const TRACED: usize = 180;
     /// `u32`, 1 where [`super::routine::SIGNALS`] is called before a handler is set by this libc.
     pub const SIGNALS: usize = 188;
+    /// `i64`, lowest address in the file that the arena must reach, and that must reach the arena; below 0 where an
+    /// instruction names what lies before a position-independent image.
+    pub const REACH_LOW: usize = 192;
+    /// `i64`, the highest one.
+    pub const REACH_HIGH: usize = 200;
     /// Size of the header.
-    pub const SIZE: usize = 192;
+    pub const SIZE: usize = 208;
 }
 
 /// Sections of a plan, by index in the header's table.

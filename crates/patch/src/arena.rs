@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::fault::Faulted;
 use crate::inline::Entry;
+use crate::scratch::Free;
 
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
 #[derive(Debug, Clone, Default)]
@@ -88,8 +89,8 @@ pub(crate) struct Arena {
     pub fault: Option<Faulted>,
     /// Stubs and exits record nothing.
     pub is_plain: bool,
-    /// The next inline code need not save r10 and r11 (see [`crate::scratch`]).
-    pub is_scratch_free: bool,
+    /// Where the next inline code need not save r10 and r11.
+    pub free: Free,
     /// Jumps of redirected calls that lead nowhere yet.
     pub elsewhere: Vec<u32>,
     slots: u32,
@@ -112,7 +113,7 @@ impl Arena {
             stubs: FxHashMap::default(),
             fault: None,
             is_plain: false,
-            is_scratch_free: false,
+            free: Free::default(),
             elsewhere: Vec::new(),
             slots,
             rows: rows as u32,

@@ -17,6 +17,8 @@ pub(crate) struct Candidate {
     pub row: u32,
     /// Lowest and highest address of the image.
     pub extent: (u64, u64),
+    /// Nobody waits for r10 and r11 behind its calls.
+    pub is_free: bool,
 }
 
 /// Its stubs.
@@ -47,6 +49,7 @@ impl Arena {
             slot,
             target: u64::from(row) + TARGET,
             through: through.entry,
+            is_free: candidate.is_free,
         };
         let leaf = self.add_inline_entry(Entry::LibraryLeaf(gate), &to_target);
         let head = Head::Before {

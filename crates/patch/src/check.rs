@@ -345,8 +345,9 @@ impl<'i, 'a> Memory<'i, 'a> {
         let first = self.decode_after(stub)?;
         if first.code() != Code::Call_rm64 || !first.is_ip_rel_memory_operand() {
             let entry = start + u64::from(layout::INLINE);
-            let gate = self.gate_at(entry)?.map_or(0, |_| bind::GATE);
-            let inline = self.check_inline(entry + gate)?;
+            let gate = self.gate_at(entry)?.map(|gate| (gate.end, gate.saved));
+            let (begin, saved) = gate.unwrap_or((entry, 0));
+            let inline = self.check_inline_behind(begin, saved)?;
             let routine = inline.routine;
             let is_leaf = routine == routine::LEAF;
             if inline.slow != stub || !(is_leaf || routine == routine::OPEN) {

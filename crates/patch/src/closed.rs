@@ -3,17 +3,19 @@
 //!
 //! From its entry on every way is followed, and only one thing may come of it: a plain return. It goes by direct jumps
 //! and calls through the image's own code, comes nowhere twice, waits for nothing, asks the kernel for nothing, and
-//! moves the stack pointer only as compilers do. What it calls must be closed by itself. Where it goes on through a slot
+//! moves the stack pointer only as compilers do, and takes nothing in r10 or r11, which the stub of its caller uses. What it calls must be closed by itself. Where it goes on through a slot
 //! whose target the image chooses while it is loaded (IFUNC), the probe looks whether that is closed, too.
 //!
 //! *Costs*: each function is decoded up to the first instruction that is against it, at most [`MOST`] of them.
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
+    OpKind, Register,
 };
 use lockstep_binary::{Image, RangeKind};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::fate::{Use, use_of};
 use crate::flow::is_special;
 use crate::survey::has_near_branch;
 
@@ -79,6 +81,7 @@ impl Prover<'_, '_> {
         self.known.insert(entry, None);
         let mut slots = Slots::new();
         let found = self.follow(entry, depth, &mut slots).map(|()| slots);
+        let found = found.filter(|_| !self.takes_scratch(entry));
         self.known.insert(entry, found.clone());
         found
     }
@@ -152,6 +155,46 @@ impl Prover<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether r10 or r11 may be read before it is written: then its caller passes something in it. Every way is followed
+    /// once for each register; none comes to a place twice.
+    fn takes_scratch(&self, entry: u64) -> bool {
+        let mut factory = InstructionInfoFactory::new();
+        [Register::R10, Register::R11].into_iter().any(|register| {
+            let mut seen = FxHashSet::default();
+            let mut open = vec![entry];
+            while let Some(at) = open.pop() {
+                if !seen.insert(at) {
+                    continue;
+                }
+                let Some(instruction) = self.decode(at) else {
+                    return true;
+                };
+                match use_of(&mut factory, &instruction, register) {
+                    Use::Read => return true,
+                    Use::Written => continue,
+                    Use::None => {}
+                }
+                let flow = instruction.flow_control();
+                let target =
+                    has_near_branch(&instruction).then(|| instruction.near_branch_target());
+                // What it calls is closed by itself, and takes nothing.
+                if !matches!(flow, FlowControl::Call) {
+                    open.extend(target);
+                }
+                let ends = matches!(
+                    flow,
+                    FlowControl::UnconditionalBranch
+                        | FlowControl::IndirectBranch
+                        | FlowControl::Return
+                );
+                if !ends {
+                    open.push(instruction.next_ip());
+                }
+            }
+            false
+        })
     }
 
     fn decode(&self, at: u64) -> Option<Instruction> {

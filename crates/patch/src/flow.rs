@@ -9,7 +9,8 @@ use iced_x86::{
     Code, ConstantOffsets, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits,
 };
 
-use crate::scratch::mentions;
+use crate::change::{Changed, Changes};
+use crate::fate::mentions;
 use crate::survey::has_near_branch;
 
 /// Instructions kept to look back at.
@@ -101,6 +102,8 @@ pub(crate) struct Traits {
     pub reads_flags: bool,
     /// Of r10 and r11, those that are an operand anywhere, or part of one.
     pub mentions: u8,
+    /// It returns with another value in a register of arguments (see [`crate::change`]).
+    pub changes: bool,
 }
 
 impl Traits {
@@ -147,6 +150,9 @@ pub(crate) struct Flow {
     after_call: Flags,
     callee: u64,
     behind_call: u64,
+    changes: Changes,
+    /// Addresses behind calls: if nothing else leads there, the function changes a register of arguments.
+    pub changes_behind: Vec<u64>,
     pub traits: Traits,
 }
 
@@ -165,6 +171,8 @@ impl Flow {
             after_call: Flags::NONE,
             callee: 0,
             behind_call: 0,
+            changes: Changes::default(),
+            changes_behind: Vec::new(),
             traits: Traits::default(),
         }
     }
@@ -176,6 +184,8 @@ impl Flow {
         self.goes_on = true;
         self.at_entry = Flags::ALL;
         self.after_call = Flags::NONE;
+        self.changes = Changes::default();
+        self.changes_behind.clear();
         self.traits = Traits::default();
     }
 
@@ -203,6 +213,10 @@ impl Flow {
         let is_read = self.after_call.read_by(instruction);
         let flag_use = is_read.then_some((self.callee, self.behind_call, instruction.ip()));
         let flow = instruction.flow_control();
+        let is_call = matches!(flow, FlowControl::Call | FlowControl::IndirectCall);
+        if is_call || flow == FlowControl::Next {
+            self.changes.take(instruction, is_call);
+        }
         if flow == FlowControl::Next && !is_special(instruction) {
             if !is_padding(instruction) {
                 self.goes_on = true;
@@ -262,6 +276,16 @@ impl Flow {
             }
         }
         let instruction = &self.ring[(self.count - 1) % RECENT];
+        if leaving.is_some() {
+            match self.changes.at_way_out() {
+                Changed::No => {}
+                Changed::Yes => self.traits.changes = true,
+                Changed::Behind(address) => self.changes_behind.push(address),
+            }
+        }
+        if !goes_on && !is_call {
+            self.changes = Changes::default();
+        }
         let way_out = leaving.map(|leaving| {
             let offsets = offsets(instruction);
             let is_wide = is_near && offsets.immediate_size() == 4;

@@ -18,7 +18,7 @@ use iced_x86::{
 };
 use lockstep_binary::Image;
 
-use crate::survey::{BranchKind, SlotUse, SlotUseKind, Survey};
+use crate::survey::{BranchKind, SlotUse, SlotUseKind, Survey, has_near_branch, jumps_to_register};
 
 /// Instructions looked at for all loads of an image together.
 const MOST_STEPS: usize = 1 << 23;
@@ -72,8 +72,18 @@ impl<'s, 'a> Loads<'s, 'a> {
             let is_target = instruction.op_count() == 1
                 && instruction.op0_kind() == OpKind::Register
                 && instruction.op0_register() == register;
-            match instruction.flow_control() {
+            let flow = instruction.flow_control();
+            let direct = has_near_branch(&instruction).then(|| instruction.near_branch_target());
+            // Where no processor shall predict a call, it goes by way of code that jumps to the register.
+            let jumps_to = |at: u64| jumps_to_register(self.image, at) == Some(register);
+            if flow == FlowControl::Call && jumps_to(instruction.ip()) {
+                served = true;
+                continue;
+            }
+            match flow {
+                FlowControl::UnconditionalBranch if direct.is_some_and(jumps_to) => served = true,
                 FlowControl::IndirectCall | FlowControl::Call => {
+                    let is_target = is_target || direct.is_some_and(jumps_to);
                     if is_argument(register) {
                         return None;
                     }

@@ -86,13 +86,23 @@ impl<'a> Imports<'a> {
                     chosen.hoisted_calls.extend(calls.map(|at| (*at, row)));
                     chosen.sites.push((*slot_use, row));
                     chosen.by_address.insert(slot_use.address, row);
-                } else if is_call {
+                } else if is_call || slot_use.is_in_plt {
                     calls += 1;
                 } else {
                     pointers += 1;
                 }
             }
             let sites = chosen.sites.len() - before;
+            if sites + calls + pointers == 0 {
+                let reason = "where it is called was not found".to_owned();
+                let kind = refusal::CALLS;
+                chosen.missed.push(Missed {
+                    name,
+                    slot,
+                    reason,
+                    kind,
+                });
+            }
             let kinds = [(refusal::CALLS, calls), (refusal::POINTERS, pointers)];
             for (kind, count) in kinds.into_iter().filter(|(_, count)| *count > 0) {
                 let all = sites + calls + pointers;

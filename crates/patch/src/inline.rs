@@ -48,6 +48,7 @@
 //! ```text
 //!  mov slot(%rip),%r11 ; cmp target(%rip),%r11 ; jne through ; the leaf's code ; jmp *target(%rip)
 //! ```
+//! Where somebody waits for r10 and r11, both are kept before the gate, and `jne` is `je 1f; mov -8(%rsp),%r11; jmp through; 1:`.
 //!
 //! *Costs*, in cycles of an entry and its return together (the least of many runs of this code alone, in a loop
 //! whose plain call takes 5): 9 to 11 without the brackets, 4 more with them. Stores are what counts, up to a cycle each; loads
@@ -138,7 +139,7 @@ pub(crate) enum Entry {
     Open,
     /// A call and its return.
     Leaf,
-    /// The same, of calls that pass the gate. Nobody waits for r10 and r11: of a call between images the ABI says so.
+    /// The same, of calls that pass the gate.
     LibraryLeaf(Gate),
 }
 
@@ -151,6 +152,8 @@ pub(crate) struct Gate {
     pub target: u64,
     /// Where others go.
     pub through: u32,
+    /// Nobody waits for r10 and r11.
+    pub is_free: bool,
 }
 
 /// Where the address of a stub goes.
@@ -175,10 +178,11 @@ impl Arena {
         let slow = Slow {
             at: self.bytes.len(),
         };
-        let saved = match kind {
-            Entry::LibraryLeaf(_) => 0,
-            _ => self.scratch(),
+        let is_free = match kind {
+            Entry::LibraryLeaf(gate) => gate.is_free,
+            _ => self.free.at_entry,
         };
+        let saved = if is_free { 0 } else { BOTH };
         let routine = if is_leaf {
             routine::LEAF
         } else {
@@ -191,9 +195,16 @@ impl Arena {
         self.bytes.resize(start + stub::INLINE as usize, 0xcc);
         let mut words = vec![start];
         match kind {
-            Entry::Open => self.open(saved, &slow, start, &mut words),
-            Entry::Leaf => self.leaf(saved, &slow, &mut words),
+            Entry::Open => {
+                self.save(saved);
+                self.open(saved, &slow, start, &mut words);
+            }
+            Entry::Leaf => {
+                self.save(saved);
+                self.leaf(saved, &slow, &mut words);
+            }
             Entry::LibraryLeaf(gate) => {
+                self.save(saved);
                 self.gate(gate);
                 self.leaf(saved, &slow, &mut words);
             }
@@ -220,8 +231,8 @@ impl Arena {
         }
         // Where a jump leads, r10 may be waited for.
         let saved = match then {
-            Then::Return { .. } => self.scratch(),
-            Then::Jump(_) => BOTH,
+            Then::Return { .. } if self.free.at_return => 0,
+            _ => BOTH,
         };
         let slow = self.exit_head(saved, routine::RETURN);
         self.then(then);
@@ -266,11 +277,6 @@ impl Arena {
         if let Some(field) = self.bytes.get_mut(at..at + 4) {
             field.copy_from_slice(&length.to_le_bytes());
         }
-    }
-
-    /// How many registers inline code of the function at work saves.
-    fn scratch(&self) -> usize {
-        if self.is_scratch_free { 0 } else { BOTH }
     }
 
     /// A tail jump to another stub, which will find the frame marked.
@@ -356,7 +362,6 @@ impl Arena {
     /// Records a call and leaves its return address where it is. With two registers: the block's
     /// address is loaded again where it is needed, which costs less than to save a third.
     fn open(&mut self, saved: usize, slow: &Slow, start: usize, words: &mut Vec<usize>) {
-        self.save(saved);
         self.block_or(slow);
         self.set_busy();
         self.room_or(slow);
@@ -396,13 +401,20 @@ impl Arena {
         self.link(at, link);
         self.code(&[0x4c, 0x3b, 0x1d, 0, 0, 0, 0]); // cmp target(%rip),%r11
         self.set_displacement(self.bytes.len() as u32 - 4, gate.target);
-        self.code(&[0x0f, 0x85, 0, 0, 0, 0]); // jne through
+        if gate.is_free {
+            self.code(&[0x0f, 0x85, 0, 0, 0, 0]); // jne through
+        } else {
+            let passes = self.jump_ahead(If::Equal);
+            self.code(RESTORE[0]);
+            self.jump_to(gate.through);
+            self.land(passes);
+            return;
+        }
         self.set_displacement(self.bytes.len() as u32 - 4, u64::from(gate.through));
     }
 
     /// Records a call and its return.
     fn leaf(&mut self, saved: usize, slow: &Slow, words: &mut Vec<usize>) {
-        self.save(saved);
         self.block_or(slow);
         self.set_busy();
         self.frame_fits_below(slow);

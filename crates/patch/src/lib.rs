@@ -22,6 +22,7 @@
 
 mod arena;
 mod bind;
+mod change;
 mod check;
 mod choice;
 mod closed;
@@ -31,6 +32,7 @@ mod domain;
 mod entry;
 mod exits;
 mod explain;
+mod fate;
 mod fault;
 mod flow;
 mod hoisted;
@@ -43,6 +45,7 @@ mod names;
 mod origins;
 mod own;
 mod padding;
+mod reach;
 mod relocate;
 mod scratch;
 mod sensitive;
@@ -71,9 +74,6 @@ pub enum PlanFailure {
         /// What is wrong with it.
         reason: String,
     },
-    /// The image is larger than a near jump reaches.
-    #[error("the image spans {0} bytes; a near jump reaches 1 GiB")]
-    TooLarge(u64),
 }
 
 /// What a plan is made for.

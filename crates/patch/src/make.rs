@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use lockstep_binary::{Image, Import, Kind};
 use lockstep_format::mpi::{Function, is_called_by_programs};
-use lockstep_format::plan::{Role, function, mechanism, origin, refusal, routine};
+use lockstep_format::plan::{Role, fixup, function, mechanism, origin, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arena::{Arena, Head, Link, Stub};
@@ -18,7 +18,8 @@ use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::names::Names;
 use crate::own::{Way, flag_users, jump_site};
-use crate::relocate::{LARGEST_IMAGE, Moved, Place};
+use crate::reach::{Reach, Window as Span};
+use crate::relocate::{Moved, Place};
 use crate::scratch::Scratch;
 use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
@@ -132,10 +133,6 @@ pub(crate) fn make(
     if let Some(names) = debug.or(compressed.as_deref()) {
         image = image.with_names_of(names);
     }
-    let (low, high) = image.extent();
-    if high - low > LARGEST_IMAGE / 2 {
-        return Err(PlanFailure::TooLarge(high - low));
-    }
     // Of a fault without recording, the linker's hook alone is needed: libraries that come later are patched, too.
     let is_bare = options.fault.as_ref().is_some_and(|it| !it.records);
     let is_hooked = !is_bare || role == Role::Linker;
@@ -159,6 +156,7 @@ pub(crate) fn make(
             unpatched: Vec::new(),
         });
     }
+    let reach = Reach::new(&image);
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
     let survey = Survey::new(&image, &slots);
     let mut domain = Domain::new(&image, &survey);
@@ -171,7 +169,7 @@ pub(crate) fn make(
         image: &image,
         survey: &survey,
         domain: &domain,
-        place: Place::new(high),
+        place: Place::new(reach.window()),
         defined: imports
             .iter()
             .filter(|import| import.is_defined)
@@ -181,62 +179,29 @@ pub(crate) fn make(
         watched: FxHashMap::default(),
         scratch: Scratch::new(&image, &survey, &domain),
     };
-    let mut plan = Builder::new(0, 0);
-    let mut calls = Imports::default();
-    let own_unwinder = has_own_unwinder(&image, &imports);
-    // Of a library's own functions those alone, where it is not asked for as a whole.
-    let mut chosen = None;
-    let wants = |name: &[u8]| choice.wants(name);
-    if role == Role::Main {
-        let beginnings = subject.beginnings(options);
-        choice.add(&beginnings);
-        calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
-        plan = Builder::new(calls.rows.len() as u32, calls.candidates());
-        plan.choose_fault(&subject, &imports, options, beginnings, role);
-        let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
-        plan.add_imports(&subject, &calls);
-        plan.add_call_sites(&subject, &calls, &rows);
-        plan.lead_elsewhere(&calls);
-    } else {
-        if is_library && scope.library_calls {
-            calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
-            plan = Builder::new(calls.rows.len() as u32, calls.candidates());
-        } else if calls_mpi {
-            let wants = |name: &[u8]| is_called_by_programs(name) && wants(name);
-            calls = Imports::choose(&image, &imports, &survey, own_unwinder, wants);
-            plan = Builder::new(calls.rows.len() as u32, 0);
+    let making = Making {
+        imports: &imports,
+        choice: &choice,
+        options,
+        scope,
+        own_unwinder: has_own_unwinder(&image, &imports),
+        names: names.as_ref(),
+        is_hooked,
+        calls_mpi,
+    };
+    // Where free memory in reach is short, as many functions as find room in it.
+    let mut room = domain.functions.len();
+    let mut plan = loop {
+        let plan = making.build(&mut subject, room);
+        let size = plan.arena.bytes.len();
+        if room == 0 || reach.has_place(plan.span(), size) {
+            break plan;
         }
-        chosen = calls_mpi.then(|| subject.callers(&calls));
-        let begins_child = match &names {
-            Some(names) => subject.veto(names, role),
-            None => Vec::new(),
-        };
-        if is_library {
-            plan.choose_fault(&subject, &imports, options, FxHashSet::default(), role);
-        }
-        if is_hooked {
-            let is_own = |name: &[u8]| is_library && wants(name);
-            plan.add_hooks(&mut subject, role, begins_child, is_own);
-        }
-    }
-    if let Some(names) = &names {
-        let wants = |name: &[u8]| chosen.as_ref().is_none_or(|it| it.contains(name)) && wants(name);
-        let rows = plan.add_own(&subject, &calls, own_unwinder, wants);
-        plan.add_imports(&subject, &calls);
-        plan.lead_elsewhere(&calls);
-        plan.exports = names.exports(|address| {
-            let range = survey.range_starting_at(address)?;
-            let owner = domain.owner.get(range).copied().flatten()?;
-            rows.get(owner as usize).copied().flatten()
-        });
-        if image.has_lines() {
-            plan.add_call_sites(&subject, &calls, &rows);
-        }
-    }
+        room = room / 4 * 3;
+    };
     let (left_out, mut choices) = choice.counts();
     choices.extend(plan.faults.row());
     let unpatched = std::mem::take(&mut plan.unpatched);
-    plan.arena.align();
     let mut content = plan.content(&image, role);
     content.closed = closed;
     content.is_traced = role == Role::Main || names.is_some();
@@ -247,8 +212,95 @@ pub(crate) fn make(
     })
 }
 
+/// What a plan is made of besides its subject.
+struct Making<'m, 'a> {
+    imports: &'m [Import<'a>],
+    choice: &'m Choice,
+    options: &'m Options,
+    scope: Scope,
+    own_unwinder: bool,
+    /// Of a library whose own functions are asked for.
+    names: Option<&'m Names<'a>>,
+    is_hooked: bool,
+    calls_mpi: bool,
+}
+
+impl<'a> Making<'_, 'a> {
+    /// Everything that is patched, but of the own functions no more than the first `room`.
+    fn build(&self, subject: &mut Subject<'_, 'a>, room: usize) -> Builder<'a> {
+        let (image, survey, domain) = (subject.image, subject.survey, subject.domain);
+        let role = self.scope.role;
+        let is_library = self.names.is_some();
+        let wants = |name: &[u8]| self.choice.wants(name);
+        let choose = |wants: &dyn Fn(&[u8]) -> bool| {
+            Imports::choose(image, self.imports, survey, self.own_unwinder, wants)
+        };
+        let mut plan = Builder::new(0, 0);
+        let mut calls = Imports::default();
+        // Of a library's own functions those alone, where it is not asked for as a whole.
+        let mut chosen = None;
+        if role == Role::Main {
+            let beginnings = subject.beginnings(self.options);
+            self.choice.add(&beginnings);
+            calls = choose(&wants);
+            plan = Builder::new(calls.rows.len() as u32, calls.candidates());
+            plan.choose_fault(subject, self.imports, self.options, beginnings, role);
+            plan.room = room;
+            let rows = plan.add_own(subject, &calls, self.own_unwinder, wants);
+            plan.add_imports(subject, &calls);
+            plan.add_call_sites(subject, &calls, &rows);
+            plan.lead_elsewhere(&calls);
+        } else {
+            if is_library && self.scope.library_calls {
+                calls = choose(&wants);
+                plan = Builder::new(calls.rows.len() as u32, calls.candidates());
+            } else if self.calls_mpi {
+                calls = choose(&|name: &[u8]| is_called_by_programs(name) && wants(name));
+                plan = Builder::new(calls.rows.len() as u32, 0);
+            }
+            plan.room = room;
+            chosen = self.calls_mpi.then(|| subject.callers(&calls));
+            let begins_child = match self.names {
+                Some(names) => subject.veto(names, role),
+                None => Vec::new(),
+            };
+            if is_library {
+                let nobody = FxHashSet::default();
+                plan.choose_fault(subject, self.imports, self.options, nobody, role);
+            }
+            if self.is_hooked {
+                let is_own = |name: &[u8]| is_library && wants(name);
+                plan.add_hooks(subject, role, begins_child, is_own);
+            }
+        }
+        if let Some(names) = self.names {
+            let is_chosen = |name: &[u8]| {
+                chosen
+                    .as_ref()
+                    .is_none_or(|it: &FxHashSet<_>| it.contains(name))
+            };
+            let wants = |name: &[u8]| is_chosen(name) && wants(name);
+            let rows = plan.add_own(subject, &calls, self.own_unwinder, wants);
+            plan.add_imports(subject, &calls);
+            plan.lead_elsewhere(&calls);
+            plan.exports = names.exports(|address| {
+                let range = survey.range_starting_at(address)?;
+                let owner = domain.owner.get(range).copied().flatten()?;
+                rows.get(owner as usize).copied().flatten()
+            });
+            if image.has_lines() {
+                plan.add_call_sites(subject, &calls, &rows);
+            }
+        }
+        plan.arena.align();
+        plan
+    }
+}
+
 /// The plan while it is built.
 pub(crate) struct Builder<'a> {
+    /// How many of the image's own functions there is room for.
+    pub room: usize,
     pub arena: Arena,
     pub sites: Vec<SiteRow>,
     pub functions: Vec<FunctionRow<'a>>,
@@ -285,6 +337,7 @@ enum Other {
 impl<'a> Builder<'a> {
     fn new(shadow_slots: u32, leaves: u32) -> Self {
         Self {
+            room: 0,
             arena: Arena::new(shadow_slots, leaves),
             sites: Vec::new(),
             functions: Vec::new(),
@@ -304,12 +357,24 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Addresses of the image that the arena must reach: lowest and highest.
+    fn span(&self) -> Span {
+        let sites = self.sites.iter().map(|site| site.address as i64);
+        let near = self.arena.fixups.iter();
+        let near = near.filter(|it| it.kind == fixup::RELATIVE_32);
+        // A field's value is less than its target by what follows it.
+        let near = near.map(|it| (it.value as i64).saturating_add(4));
+        let all = || sites.clone().chain(near.clone());
+        (all().min().unwrap_or(0), all().max().unwrap_or(0))
+    }
+
     fn content(self, image: &Image<'a>, role: Role) -> Content<'a> {
         Content {
             role,
             is_traced: false,
             tells_of_signals: self.tells_of_signals,
             extent: image.extent(),
+            reach: self.span(),
             is_fixed: image.kind() == Kind::Fixed,
             build_id: image.build_id(),
             head: self.arena.head(),
@@ -459,6 +524,9 @@ impl<'a> Builder<'a> {
     fn add_imports(&mut self, subject: &Subject<'_, 'a>, calls: &Imports<'a>) {
         let first = self.functions.len() as u32;
         let mut leaves = Vec::new();
+        let free = subject
+            .scratch
+            .free_imports(subject.image, subject.survey, calls);
         for (index, row) in calls.rows.iter().enumerate() {
             let symbol = first + index as u32;
             let slot = row.slot;
@@ -480,6 +548,7 @@ impl<'a> Builder<'a> {
                     shadow: index as u32,
                     row: leaves.len() as u32,
                     extent: subject.image.extent(),
+                    is_free: free[index],
                 };
                 let stubs = self.arena.add_candidate(&candidate);
                 let second = first + (calls.rows.len() + leaves.len()) as u32;

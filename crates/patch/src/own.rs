@@ -17,6 +17,7 @@ use crate::library;
 use crate::make::{Builder, Subject, branch_site, flags_of};
 use crate::padding::Padding;
 use crate::relocate::{Moved, relocate_before};
+use crate::scratch::Free;
 use crate::survey::{Branch, Survey};
 use crate::write::{FunctionRow, SiteRow};
 
@@ -85,10 +86,15 @@ struct Decide<'s, 'i, 'a, S> {
     /// Nothing is recorded: ways out are left alone.
     only_faults: bool,
     own_unwinder: bool,
+    /// How many functions there is room for.
+    room: usize,
 }
 
 impl<S: Fn(u64) -> Option<u64>> Decide<'_, '_, '_, S> {
     fn verdict(&self, index: u32, own: &Function<'_>) -> Result<Decision, String> {
+        if index as usize >= self.room {
+            return Err("free memory that its code reaches is too small".to_owned());
+        }
         let (survey, domain) = (self.subject.survey, self.subject.domain);
         let by_name = library::of_own(&own.name);
         if let Some(mechanism) = by_name {
@@ -438,6 +444,7 @@ impl<'a> Builder<'a> {
             faults: &self.faults,
             only_faults: self.arena.is_plain && !self.is_silent,
             own_unwinder,
+            room: self.room,
         };
         let verdicts = verdicts(&decide, wants);
         let functions = &subject.domain.functions;
@@ -473,12 +480,12 @@ impl<'a> Builder<'a> {
                 if matches!(decision.way, Way::Entry(..)) == by_entry {
                     let range = functions[index].range;
                     self.arena.fault = self.faults.of(&functions[index].name);
-                    self.arena.is_scratch_free = subject.scratch.is_free(range);
+                    self.arena.free = subject.scratch.free(range);
                     stubs[index] = Some(self.add_function(subject, range, decision, &mut tails));
                 }
             }
         }
-        self.arena.is_scratch_free = false;
+        self.arena.free = Free::default();
         let mut rows = vec![None; verdicts.len()];
         for (index, own) in functions.iter().enumerate() {
             let (Some(target), Some(decision)) = (&stubs[index], verdicts[index].decision()) else {

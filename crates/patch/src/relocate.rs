@@ -1,7 +1,7 @@
 //! Moving instructions into the arena.
 //!
-//! A block is encoded as if the arena lay at a made-up address near the image, where every
-//! displacement fits; then the result is decoded again, and each displacement that leads out of the
+//! A block is encoded as if the arena lay at a made-up address from which every displacement into the window of
+//! [`crate::reach`] fits; then the result is decoded again, and each displacement that leads out of the
 //! block becomes a link. So the block may lie anywhere in the arena, and the arena anywhere in reach
 //! of the image when the plan is applied.
 
@@ -11,15 +11,14 @@ use iced_x86::{
 };
 
 use crate::arena::{Code, Link};
+use crate::reach::Window;
 use crate::survey::has_near_branch;
 
-/// Displacements into the image and into the arena are told apart by this distance.
-const GAP: u64 = 1 << 28;
+/// Size of each half of the made-up arena: shadow slots and exits, then the block.
+const HALF: u64 = 1 << 24;
 
-/// Largest image that near displacements serve, with gap and arena.
-pub(crate) const LARGEST_IMAGE: u64 = 1 << 30;
-
-const LARGEST_ARENA: u64 = 1 << 28;
+/// From the lowest address that may be referred to up to the made-up arena: a displacement reaches so far from all of it.
+const DISTANCE: u64 = (1 << 31) - (1 << 20) - 2 * HALF;
 
 /// The encoder takes whatever refers to the address of an instruction in the block as referring to
 /// its copy. That is right for branches and wrong for `lea self(%rip)`, whose result is a pointer;
@@ -33,6 +32,8 @@ const NOWHERE: u64 = 1 << 61;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     arena: u64,
+    /// What the block may refer to.
+    window: Window,
 }
 
 /// A moved block.
@@ -55,30 +56,38 @@ impl Moved {
 }
 
 impl Place {
-    /// For an image that ends at `high`.
-    pub(crate) fn new(high: u64) -> Self {
-        Self {
-            arena: high.next_multiple_of(1 << 12) + GAP,
-        }
+    /// For code that refers to this window.
+    pub(crate) fn new(window: Window) -> Self {
+        let arena = (window.0 as u64).wrapping_add(DISTANCE) & !0xfff;
+        Self { arena, window }
     }
 
     /// Where the block lies: far enough from the arena's start that shadow slots have room.
     fn address(&self) -> u64 {
-        self.arena + LARGEST_ARENA
+        self.arena + HALF
     }
 
     /// Stands for the exit of a way out, by its index. Shadow slots lie below.
     fn exit(&self, index: usize) -> u64 {
-        self.arena + LARGEST_ARENA / 2 + index as u64
+        self.arena + HALF / 2 + index as u64
+    }
+
+    /// Stands for a shadow slot.
+    fn slot(&self, offset: u64) -> Result<u64, String> {
+        if offset < HALF / 2 {
+            Ok(self.arena + offset)
+        } else {
+            Err("it calls one library function too many".into())
+        }
     }
 
     fn is_arena(&self, target: u64) -> bool {
-        (self.arena..self.arena + 2 * LARGEST_ARENA).contains(&target)
+        (self.arena..self.arena + 2 * HALF).contains(&target)
     }
 
-    /// Whether a displacement to `target` can only mean the image or its surroundings.
-    fn is_near_image(&self, target: u64) -> bool {
-        (-(GAP as i64)..self.arena as i64).contains(&(target as i64))
+    /// Whether an arena that has a place reaches `target`.
+    fn is_reached(&self, target: u64) -> bool {
+        (self.window.0..self.window.1).contains(&(target as i64))
     }
 }
 
@@ -105,7 +114,7 @@ pub(crate) fn relocate(
         let mut moved = *instruction;
         check(&moved, place)?;
         if let Some(slot) = shadow(moved.ip()) {
-            moved.set_memory_displacement64(place.arena + slot);
+            moved.set_memory_displacement64(place.slot(slot)?);
         }
         let target = moved.near_branch_target();
         let is_moved = |target| instructions.iter().any(|other| other.ip() == target);
@@ -164,7 +173,7 @@ pub(crate) fn relocate_before(
         let mut moved = *instruction;
         check(&moved, place)?;
         if let Some(slot) = shadow(moved.ip()) {
-            moved.set_memory_displacement64(place.arena + slot);
+            moved.set_memory_displacement64(place.slot(slot)?);
         }
         moved.set_ip(instruction.ip() | FORMER);
         block.push(moved);
@@ -232,10 +241,10 @@ fn check(instruction: &Instruction, place: Place) -> Result<(), String> {
     } else {
         return Ok(());
     };
-    if place.is_near_image(target) {
+    if place.is_reached(target) {
         Ok(())
     } else {
-        refuse("an instruction that refers to an address far outside the image")
+        refuse("an instruction that refers to what lies too far from free memory")
     }
 }
 
@@ -314,7 +323,7 @@ fn links(bytes: &[u8], place: Place) -> Result<Links, String> {
             continue;
         };
         // Inside the block, literal included.
-        if (start..place.arena + 2 * LARGEST_ARENA).contains(&address) {
+        if (start..place.arena + 2 * HALF).contains(&address) {
             continue;
         }
         if size != 4 {

@@ -6,7 +6,7 @@ use lockstep_binary::{CodeRange, Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::flow::{Computed, FlagUse, Flow, Leaving, Traits, WayOut};
+use crate::flow::{Computed, FlagUse, Flow, Leaving, Traits, WayOut, is_padding};
 
 /// How a direct branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub(crate) struct SlotUse {
     /// Offset of the displacement in the instruction; 0 where it is not relative to rip.
     pub field: u8,
     pub kind: SlotUseKind,
+    /// It stands in a section of stubs: whatever it does, calls go this way.
+    pub is_in_plt: bool,
 }
 
 /// What is known of one range's bytes.
@@ -97,8 +99,6 @@ pub(crate) struct Survey<'a> {
     pub with_tables: FxHashSet<u32>,
 }
 
-const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
-
 impl<'a> Survey<'a> {
     pub(crate) fn new(image: &Image<'a>, slots: &FxHashMap<u64, u32>) -> Self {
         let ranges = image.ranges();
@@ -130,6 +130,7 @@ impl<'a> Survey<'a> {
         let mut tables = Tables::default();
         let mut flow = Flow::new();
         let mut flag_uses = Vec::new();
+        let mut changes_behind = Vec::new();
         for index in 0..survey.ranges.len() {
             if survey.ranges[index].kind != RangeKind::Plt {
                 survey.decode_range(
@@ -139,6 +140,8 @@ impl<'a> Survey<'a> {
                     &mut tables,
                     (&mut flow, &mut flag_uses),
                 );
+                let found = flow.changes_behind.iter();
+                changes_behind.extend(found.map(|behind| (index, *behind)));
             }
         }
         let places = tables.read(image, &survey.ranges, &mut survey.branches);
@@ -167,6 +170,10 @@ impl<'a> Survey<'a> {
             survey.with_tables.insert(branch.range);
         }
         survey.resolve_slots(image, slots);
+        for (range, behind) in changes_behind {
+            let returns = survey.branches_to(behind, behind + 1).is_empty();
+            survey.bodies[range].traits.changes |= returns;
+        }
         // Behind a call that does not return there may be other code, led to from elsewhere.
         for (callee, behind, reader) in flag_uses {
             if survey.branches_to(behind, reader + 1).is_empty() {
@@ -351,25 +358,40 @@ impl<'a> Survey<'a> {
         self.ways_out = ways_out;
     }
 
+    /// The stubs that lead into libraries. Linkers have many forms of them; each is straight code up to a jump through a slot.
+    ///
+    /// ```text
+    ///  [endbr64]  [mov $index,%r11d]  jmp *slot(%rip)
+    ///  mov slot(%rip),%r11 ; then code that jumps to what r11 holds (-z retpolineplt)
+    /// ```
     fn decode_plt(&mut self, image: &Image<'a>, slots: &FxHashMap<u64, u32>, start: u64, end: u64) {
         let Some(bytes) = image.bytes_at(start, end.saturating_sub(start)) else {
             return;
         };
         let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        let mut straight = Vec::new();
         while decoder.can_decode() {
             let instruction = decoder.decode();
-            let Some(slot_use) = slot_use(&decoder, &instruction, slots) else {
+            if is_padding(&instruction) {
+                straight.clear();
                 continue;
-            };
-            self.slot_uses.push(slot_use);
-            if slot_use.kind == SlotUseKind::Jump {
-                // ┌ endbr64 (may be absent)
-                // └ jmp *slot(%rip)
-                let at = instruction.ip();
-                self.plt.insert(at, slot_use.slot);
-                if image.bytes_at(at.wrapping_sub(4), 4) == Some(&ENDBR64) {
-                    self.plt.insert(at - 4, slot_use.slot);
+            }
+            straight.push(instruction.ip());
+            if let Some(mut slot_use) = slot_use(&decoder, &instruction, slots) {
+                if let SlotUseKind::Load(register) = slot_use.kind
+                    && jumps_on(image, instruction.next_ip()) == Some(register)
+                {
+                    slot_use.kind = SlotUseKind::Jump;
                 }
+                if slot_use.kind == SlotUseKind::Jump {
+                    let stub = straight.iter().map(|at| (*at, slot_use.slot));
+                    self.plt.extend(stub);
+                }
+                slot_use.is_in_plt = true;
+                self.slot_uses.push(slot_use);
+            }
+            if instruction.flow_control() != FlowControl::Next {
+                straight.clear();
             }
         }
     }
@@ -587,5 +609,54 @@ fn slot_use(
             0
         },
         kind,
+        is_in_plt: false,
     })
+}
+
+/// The register whose value the code at `at` jumps to, whatever else it does: a jump, or one that no processor predicts.
+///
+/// ```text
+///      call 1f          `-mindirect-branch=thunk`, `-mretpoline`
+///  0:  pause ; lfence ; jmp 0b
+///  1:  mov %register,(%rsp)
+///      ret
+/// ```
+pub(crate) fn jumps_to_register(image: &Image<'_>, at: u64) -> Option<Register> {
+    let first = decode(image, at)?;
+    let first = match first.code() {
+        Code::Endbr64 => decode(image, first.next_ip())?,
+        _ => first,
+    };
+    match first.code() {
+        Code::Jmp_rm64 if first.op0_kind() == OpKind::Register => Some(first.op0_register()),
+        Code::Call_rel32_64 => {
+            let store = decode(image, first.near_branch_target())?;
+            let is_slot = store.code() == Code::Mov_rm64_r64
+                && store.op0_kind() == OpKind::Memory
+                && store.memory_base() == Register::RSP
+                && store.memory_index() == Register::None
+                && store.memory_displacement64() == 0
+                && store.segment_prefix() == Register::None;
+            let goes = decode(image, store.next_ip())?.code() == Code::Retnq;
+            (is_slot && goes).then(|| store.op1_register())
+        }
+        _ => None,
+    }
+}
+
+/// The same behind a load in a stub, which may jump to code that all stubs share.
+fn jumps_on(image: &Image<'_>, at: u64) -> Option<Register> {
+    let first = decode(image, at)?;
+    match first.code() {
+        Code::Jmp_rel32_64 | Code::Jmp_rel8_64 => {
+            jumps_to_register(image, first.near_branch_target())
+        }
+        _ => jumps_to_register(image, at),
+    }
+}
+
+fn decode(image: &Image<'_>, at: u64) -> Option<Instruction> {
+    let bytes = image.bytes_from(at).filter(|_| image.is_code(at))?;
+    let instruction = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
+    (!instruction.is_invalid()).then_some(instruction)
 }

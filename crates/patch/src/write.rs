@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use crate::arena::Fixup;
 use crate::choice::ChoiceRow;
+use crate::reach::Window;
 
 /// A row of the plan's sites.
 #[derive(Debug, Clone)]
@@ -78,6 +79,8 @@ pub(crate) struct Content<'a> {
     /// The probe is told before a signal's handler is set.
     pub tells_of_signals: bool,
     pub extent: (u64, u64),
+    /// What the arena must reach.
+    pub reach: Window,
     pub is_fixed: bool,
     pub build_id: &'a [u8],
     pub code: Vec<u8>,
@@ -171,6 +174,8 @@ impl Content<'_> {
         put(&mut plan, header::SYMBOLS, &symbols.to_le_bytes());
         put(&mut plan, header::LOW, &self.extent.0.to_le_bytes());
         put(&mut plan, header::HIGH, &self.extent.1.to_le_bytes());
+        put(&mut plan, header::REACH_LOW, &self.reach.0.to_le_bytes());
+        put(&mut plan, header::REACH_HIGH, &self.reach.1.to_le_bytes());
         put(
             &mut plan,
             header::FIXED,

@@ -3,7 +3,7 @@
 use crate::encoder::make;
 use crate::image::Image;
 use crate::maps::Maps;
-use crate::place::place;
+use crate::place::{Near, place};
 use crate::scratch::Piece;
 use crate::setup::Setup;
 use crate::shortage::MEMORY;
@@ -65,8 +65,15 @@ pub fn apply(
     let counters = if plan.counters() > 0 { PAGE } else { 0 };
     let origins = plan.origins().rows().as_flattened();
     let size = executable + counters + (origins.len() as u64).next_multiple_of(PAGE);
-    let arena =
-        place(image.extent(), target.is_pooled, size, maps).ok_or_else(|| no_place(size))?;
+    let reach = plan.reach();
+    let near = Near {
+        extent: image.extent(),
+        reach: (
+            image.bias.wrapping_add(reach.0),
+            image.bias.wrapping_add(reach.1),
+        ),
+    };
+    let arena = place(near, target.is_pooled, size, maps).ok_or_else(|| no_place(size))?;
     // SAFETY: `size` bytes were just mapped there.
     let bytes = unsafe { core::slice::from_raw_parts_mut(arena as *mut u8, size as usize) };
     make(arena as *const u8, executable as usize);
@@ -113,7 +120,7 @@ fn no_place(size: u64) -> &'static str {
     };
     // SAFETY: just mapped.
     unsafe { syscall::unmap(memory, size as usize) };
-    "no free memory near the image"
+    "no free memory in reach of the image's code"
 }
 
 /// From now on the stubs of an arena, whose first `head` bytes are data, leave return addresses where they are. Other

@@ -10,6 +10,7 @@ const FSTAT: usize = 5;
 const MMAP: usize = 9;
 const MPROTECT: usize = 10;
 const MUNMAP: usize = 11;
+const BRK: usize = 12;
 const RT_SIGACTION: usize = 13;
 const RT_SIGPROCMASK: usize = 14;
 const PREAD64: usize = 17;
@@ -104,6 +105,11 @@ macro_rules! call {
         // SAFETY: see the macro's text.
         check(unsafe { syscall($number, arguments) })
     }};
+}
+
+/// Where the program's heap ends.
+pub fn program_break() -> u64 {
+    call!(BRK, 0).unwrap_or(0) as u64
 }
 
 /// Opens `path`, which ends in a zero byte.

@@ -276,6 +276,13 @@ impl<'a> Plan<'a> {
         (read(header::LOW), read(header::HIGH))
     }
 
+    /// Addresses in the file that the arena must reach: lowest and highest. Below 0 they wrap.
+    #[must_use]
+    pub fn reach(&self) -> (u64, u64) {
+        let read = |at| u64_at(self.bytes, at).unwrap_or(0);
+        (read(header::REACH_LOW), read(header::REACH_HIGH))
+    }
+
     /// Whether the image is loaded at the file's own addresses (not PIE).
     #[must_use]
     pub fn is_fixed(&self) -> bool {

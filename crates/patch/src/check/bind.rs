@@ -5,6 +5,7 @@ use lockstep_format::bytes::u64_at;
 use lockstep_format::plan::{leaf, routine, stub as layout};
 
 use super::Memory;
+use super::inline::is_move;
 
 impl Memory<'_, '_> {
     /// Checks the row of the BIND stub that a shadow slot leads to (run-time addresses): call-through unless the
@@ -43,8 +44,8 @@ impl Memory<'_, '_> {
         let leaf = self.stub_entered_at(gate);
         let leaf = leaf.map(|start| self.head(start)).transpose()?;
         let passes = self.gate_at(gate)?;
-        let is_gate = passes.is_some_and(|(slot, word, miss)| {
-            self.same_import(slot, real) && word == target && miss == through
+        let is_gate = passes.is_some_and(|gate| {
+            self.same_import(gate.slot, real) && gate.target == target && gate.miss == through
         });
         let Some(leaf) = leaf.filter(|leaf| is_gate && leaf.routine == routine::LEAF) else {
             return wrong("has no gate to a leaf");
@@ -56,27 +57,51 @@ impl Memory<'_, '_> {
         Ok(())
     }
 
-    /// The gate that begins at a run-time address, if one does: the slot, the target's place, and where others go.
-    pub(super) fn gate_at(&self, at: u64) -> Result<Option<(u64, u64, u64)>, String> {
-        let load = self.decode_after(at)?;
+    /// The gate that begins at a run-time address, if one does. Where it keeps registers, it gives r11 back to who does not pass.
+    pub(super) fn gate_at(&self, at: u64) -> Result<Option<Gate>, String> {
+        let mut load = self.decode_after(at)?;
+        let mut saved = 0;
+        while is_move(&load, saved, true) && saved < 2 {
+            saved += 1;
+            load = self.decode_after(load.next_ip())?;
+        }
         let compare = self.decode_after(load.next_ip())?;
-        let jump = self.decode_after(compare.next_ip())?;
-        let is_gate = loads(&load, Code::Mov_r64_rm64)
-            && loads(&compare, Code::Cmp_r64_rm64)
-            && jump.code() == Code::Jne_rel32_64
-            && jump.next_ip() == at + GATE;
-        Ok(is_gate.then(|| {
-            let (slot, target) = (
-                load.ip_rel_memory_address(),
-                compare.ip_rel_memory_address(),
-            );
-            (slot, target, jump.near_branch_target())
+        let mut jump = self.decode_after(compare.next_ip())?;
+        if !loads(&load, Code::Mov_r64_rm64) || !loads(&compare, Code::Cmp_r64_rm64) {
+            return Ok(None);
+        }
+        let mut end = jump.next_ip();
+        let mut is_gate = jump.code() == Code::Jne_rel32_64;
+        if saved != 0 {
+            end = jump.near_branch_target();
+            let back = self.decode_after(jump.next_ip())?;
+            is_gate = saved == 2 && jump.code() == Code::Je_rel8_64 && is_move(&back, 0, false);
+            jump = self.decode_after(back.next_ip())?;
+            is_gate &= jump.code() == Code::Jmp_rel32_64 && jump.next_ip() == end;
+        }
+        Ok(is_gate.then(|| Gate {
+            slot: load.ip_rel_memory_address(),
+            target: compare.ip_rel_memory_address(),
+            miss: jump.near_branch_target(),
+            saved,
+            end,
         }))
     }
 }
 
-/// Bytes of a gate.
-pub(super) const GATE: u64 = 20;
+/// A gate, by run-time addresses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gate {
+    pub slot: u64,
+    /// The place of the target's address.
+    pub target: u64,
+    /// Where others go.
+    pub miss: u64,
+    /// How many registers it has saved.
+    pub saved: usize,
+    /// Where it ends.
+    pub end: u64,
+}
 
 fn loads(instruction: &Instruction, code: Code) -> bool {
     instruction.code() == code

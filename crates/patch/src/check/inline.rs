@@ -31,9 +31,17 @@ pub(super) struct Inline {
 impl Memory<'_, '_> {
     /// Reads the inline code that begins at a run-time address.
     pub(super) fn check_inline(&self, start: u64) -> Result<Inline, String> {
+        self.check_inline_behind(start, 0)
+    }
+
+    /// The same behind code that has saved so many registers.
+    pub(super) fn check_inline_behind(
+        &self,
+        start: u64,
+        mut saved: usize,
+    ) -> Result<Inline, String> {
         let wrong = |at: u64, what: &str| Err(format!("the inline code at {at:#x} {what}"));
         let mut at = start;
-        let mut saved = 0;
         let mut instruction = self.decode_after(at)?;
         while saved < SCRATCH.len() && is_move(&instruction, saved, true) {
             saved += 1;
@@ -155,7 +163,7 @@ fn is_immediate(instruction: &Instruction) -> bool {
 }
 
 /// `mov %register,-8k(%rsp)`, or back.
-fn is_move(instruction: &Instruction, index: usize, saves: bool) -> bool {
+pub(super) fn is_move(instruction: &Instruction, index: usize, saves: bool) -> bool {
     let (code, memory, register) = if saves {
         (Code::Mov_rm64_r64, 0, 1)
     } else {
