@@ -1,4 +1,5 @@
-//! The repository's own commands: `cargo xtask demo | test | bench | campaign | fuzz`.
+//! The repository's own commands: `cargo xtask demo | test | bench | campaign | dist | environments |
+//! fuzz`.
 //!
 //! *Guarantees*: says what it does before it does it, and installs nothing but Debian packages, and
 //! those only as root or with a `sudo` that asks no password; otherwise it says what to install and
@@ -10,6 +11,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod demo;
+mod dist;
+mod environments;
 mod fuzz;
 mod setup;
 mod shell;
@@ -44,6 +47,10 @@ Usage: cargo xtask COMMAND
                          repaired twins
   campaign properties [--cases N] [--seed N]
                          every property of the tests, with a new seed each time and, where a test sets no number, many more cases
+  dist [--rebuild]       the archives of a release: static command, .deb, Python wheel, source; packed
+                         twice with the same bytes (--rebuild: also built twice)
+  environments           the release's command in root file systems of Debian 11 and 13, beside busybox alone, without
+                         root, without /tmp or a home, and with the program in a container
   fuzz [TARGET]... [--seconds N]
                          libFuzzer on every decoder and importer
 ";
@@ -57,6 +64,8 @@ fn main() -> Result<ExitCode> {
     match command.as_str() {
         "demo" => demo::run(),
         "test" => test::everything(rest),
+        "dist" => dist::run(rest),
+        "environments" => environments::run(),
         "fuzz" => fuzz::run_targets(rest),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
         "campaign"

@@ -74,6 +74,19 @@ pub const DEMO: &[Need] = &[
 /// For libFuzzer.
 pub const FUZZ: &[Need] = &[need("g++", "g++", "compiles libFuzzer")];
 
+/// For root file systems.
+pub const ENVIRONMENTS: &[Need] = &[
+    need("debootstrap", "debootstrap", "root file systems of Debian"),
+    need("bwrap", "bubblewrap", "enters them"),
+    need(
+        "busybox",
+        "busybox-static",
+        "a root file system of one file",
+    ),
+    need("musl-gcc", "musl-tools", "the other C library"),
+    need("readelf", "binutils", "what the command needs"),
+];
+
 /// For the tests, beyond the demo's.
 pub const TEST: &[Need] = &[
     need("g++", "g++", "C++ programs"),
@@ -83,6 +96,7 @@ pub const TEST: &[Need] = &[
     need("mpicc.mpich", "libmpich-dev", "the second MPI"),
     need("strip", "binutils", "stripped twins"),
     need("setcap", "libcap2-bin", "programs with file capabilities"),
+    need("bwrap", "bubblewrap", "programs in containers"),
     need("gdb", "gdb", "backtraces through recorded frames"),
     need("valgrind", "valgrind", "callgrind, to compare with"),
     need("uftrace", "uftrace", "to compare with"),

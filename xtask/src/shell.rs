@@ -66,6 +66,18 @@ pub fn must(command: &mut Command) -> Result<()> {
     }
 }
 
+/// What it prints; fails unless it succeeds.
+pub fn output_of(command: &mut Command) -> Result<String> {
+    let output = command
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| format!("{} could not be started", shown(command)))?;
+    if !output.status.success() {
+        bail!("{} ended with {}", shown(command), output.status);
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// The command as one would type it, with paths relative to the checkout.
 fn shown(command: &Command) -> String {
     let root = root();

@@ -2,8 +2,8 @@
 //! programs of their own.
 
 use crate::setup;
-use crate::shell::{cargo, must, run, say, target};
-use anyhow::{Context, Result, bail};
+use crate::shell::{cargo, must, run, say};
+use anyhow::{Result, bail};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -170,7 +170,7 @@ pub fn properties(rest: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(run(&mut tests)?).unwrap_or(1)))
 }
 
-/// The release build of `lockstep`, with the probe beside it.
+/// The release build of `lockstep`.
 pub fn build() -> Result<()> {
     must(&mut cargo(&[
         "build",
@@ -179,21 +179,7 @@ pub fn build() -> Result<()> {
         "lockstep",
         "--bin",
         "lockstep",
-    ]))?;
-    must(&mut cargo(&[
-        "build",
-        "--profile",
-        "probe",
-        "--package",
-        "lockstep-probe",
-    ]))?;
-    let name = "liblockstep_probe.so";
-    let release = target().join("release");
-    // Beside it first and then renamed: a program that runs may have the old one mapped.
-    let fresh = release.join("liblockstep_probe.new");
-    std::fs::copy(target().join("probe").join(name), &fresh)
-        .and_then(|_| std::fs::rename(&fresh, release.join(name)))
-        .with_context(|| format!("{name} could not be put into {}", release.display()))
+    ]))
 }
 
 /// Builds everything and runs the program `binary` of `package` with `arguments`.

@@ -1,7 +1,7 @@
 //! `lockstep doctor`: what this machine lacks for which feature.
 
 use crate::go::scratch;
-use crate::output;
+use crate::{output, probe};
 use anyhow::Result;
 use clap::Args;
 use lockstep_goroutines::build::BuildError;
@@ -39,7 +39,15 @@ struct Row {
 
 impl Doctor {
     pub fn run(self) -> Result<ExitCode> {
-        let mut rows = Vec::new();
+        let (state, note) = match probe::chosen(None).place() {
+            Ok(place) => ("works", place.display().to_string()),
+            Err(error) => ("limited", format!("{error}: it is put into each run")),
+        };
+        let mut rows = vec![Row {
+            what: "probe".to_owned(),
+            state,
+            note,
+        }];
         for (tool, feature) in TOOLS {
             let found = std::env::var_os("PATH").and_then(|path| {
                 let mut places = std::env::split_paths(&path).map(|it| it.join(tool));

@@ -1,6 +1,6 @@
 //! `lockstep inject`: puts a fault into a program.
 
-use crate::{output, record, run};
+use crate::{output, probe, record, run};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -75,7 +75,7 @@ pub struct Inject {
     /// Replace a former run in the directory (a run, and nothing else)
     #[arg(long)]
     force: bool,
-    /// The probe's shared library [default: beside the executable, then ../lib]
+    /// The probe's shared library [default: the one that this command carries]
     #[arg(long, value_name = "FILE")]
     probe: Option<PathBuf>,
     /// The program and its arguments, after `--` or as they are
@@ -159,7 +159,7 @@ impl Inject {
             redact: false,
             force: self.force,
             untraced_is_fine: false,
-            probe: self.probe,
+            probe: probe::chosen(self.probe),
         };
         let outcome = match inject(&options, &injection, &mut output::complain) {
             Ok(outcome) => outcome,

@@ -39,6 +39,7 @@ mod man;
 mod options;
 mod outliers;
 mod plan;
+mod probe;
 mod progress;
 mod record;
 mod report;

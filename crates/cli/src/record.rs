@@ -2,7 +2,7 @@
 
 use crate::conclusion::Conclusion;
 use crate::hang::Hang;
-use crate::output;
+use crate::{output, probe};
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -109,7 +109,7 @@ pub struct Record {
     /// Run a program that cannot be recorded (static, setuid) without recording, instead of refusing it
     #[arg(long)]
     untraced_is_fine: bool,
-    /// The probe's shared library [default: beside the executable, then ../lib]
+    /// The probe's shared library [default: the one that this command carries]
     #[arg(long, value_name = "FILE")]
     probe: Option<PathBuf>,
     /// The program and its arguments, after `--` or as they are
@@ -176,7 +176,7 @@ impl Record {
             events: !self.no_events,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,
-            probe: self.probe,
+            probe: probe::chosen(self.probe),
         };
         let mut hang = self.hang.map(|patience| Hang::new(patience, self.on_hang));
         let watcher = hang.as_mut().map(|it| it as &mut dyn Watcher);

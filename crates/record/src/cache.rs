@@ -49,6 +49,11 @@ impl Cache {
         Self::at(&base.join("lockstep").join(kind), maker)
     }
 
+    /// The directory of this maker.
+    pub(crate) fn place(&self) -> &Path {
+        &self.own
+    }
+
     fn at(all: &Path, maker: &str) -> Option<Self> {
         let own = all.join(maker);
         let mut builder = fs::DirBuilder::new();
@@ -152,7 +157,7 @@ fn used(entry: &Path) {
 }
 
 /// Whether nobody but this user (and root) can have written it.
-fn is_ours(found: &Metadata) -> bool {
+pub(crate) fn is_ours(found: &Metadata) -> bool {
     found.uid() == rustix::process::geteuid().as_raw() && found.mode() & WRITABLE_BY_OTHERS == 0
 }
 

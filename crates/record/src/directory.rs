@@ -21,8 +21,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// What a watcher said of a job that hung, in its run.
 pub const SAID: &str = "hang.json";
 /// What a run may hold besides its parts.
-const OTHERS: [&str; 4] = [
+const OTHERS: [&str; 5] = [
     SAID,
+    crate::probe::FOLDER,
     lockstep_format::buffer::FOLDER,
     lockstep_format::fault::report::DIRECTORY,
     lockstep_format::sealed::FILE,
@@ -513,7 +514,7 @@ mod tests {
             events: true,
             force,
             untraced_is_fine: false,
-            probe: None,
+            probe: crate::Probe::Carried(b""),
         }
     }
 

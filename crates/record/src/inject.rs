@@ -69,7 +69,7 @@ pub fn inject(
     let mut choice = crate::choice(options)?;
     choice.fault = Some(planned(injection.order, &injection.at, &injection.to));
     let program = program::check(&program::find(name)?)?;
-    let probe = launch::find_probe(options.probe.as_deref())?;
+    let probe = options.probe.check()?;
     let directory = if records {
         directory::claim(options.output.as_deref(), options)?
     } else {
@@ -87,18 +87,12 @@ pub fn inject(
             at: &injection.at,
             to: &injection.to,
         };
-        execute(
-            &probe,
-            &directory,
-            options.redact,
-            Some(&mut teller),
-            |probe| {
-                let mut command =
-                    launch::command(options, &choice, &images, &program, &directory, probe);
-                command.env(VARIABLE, fault.to_string());
-                command
-            },
-        )
+        execute(&probe, &directory, options, Some(&mut teller), |probe| {
+            let mut command =
+                launch::command(options, &choice, &images, &program, &directory, probe);
+            command.env(VARIABLE, fault.to_string());
+            command
+        })
     });
     let mut unmatched_images = Vec::new();
     if records && directory.elected {

@@ -5,9 +5,9 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::images::{self, Images};
 use crate::plan::{CHOICE, SILENT};
+use crate::probe::{Placed, is_probe};
 use crate::program::{Program, plain};
 use crate::{Keep, Memory, Options};
-use lockstep_format::{plan, process, stamp};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -17,8 +17,6 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The probe's file name.
-const PROBE: &str = "liblockstep_probe.so";
 /// Where the dynamic loader looks by itself.
 const LIBRARIES: [&str; 6] = [
     "/lib/x86_64-linux-gnu",
@@ -29,131 +27,25 @@ const LIBRARIES: [&str; 6] = [
     "/usr/lib",
 ];
 
-/// Finds the probe's library, and sees that it is of our build.
-pub(crate) fn find_probe(given: Option<&Path>) -> Result<PathBuf, Error> {
-    let probe = locate_probe(given)?;
-    let failed = |text: String| Error::own(format!("the probe {}: {text}", probe.display()));
-    let bytes = std::fs::read(&probe).map_err(|error| failed(plain(&error)))?;
-    let ours = (process::VERSION, plan::VERSION);
-    match stamp::find(&bytes) {
-        Some(versions) if versions == ours => Ok(probe),
-        Some((process, plan)) => Err(failed(format!(
-            "expected process files of version {} and plans of version {}, found {process} and {plan}: it is of another build",
-            ours.0, ours.1
-        ))),
-        None => Err(failed(
-            "expected lockstep's probe, found another library".to_owned(),
-        )),
-    }
-}
-
-fn locate_probe(given: Option<&Path>) -> Result<PathBuf, Error> {
-    let given = given
-        .map(Path::to_owned)
-        .or_else(|| std::env::var_os("LOCKSTEP_PROBE").map(PathBuf::from));
-    if let Some(path) = given {
-        return path.canonicalize().map_err(|error| {
-            Error::own(format!("the probe {}: {}", path.display(), plain(&error)))
-        });
-    }
-    let executable = std::env::current_exe()
-        .map_err(|error| Error::own(format!("the probe: {}", plain(&error))))?;
-    let beside = executable.parent().unwrap_or(Path::new("/"));
-    // In a build tree (target/debug/lockstep, target/debug/deps/test-...) the library of the
-    // profile `probe`: what other profiles leave beside the executable does not load.
-    let built = executable
-        .ancestors()
-        .skip(2)
-        .take(3)
-        .filter(|directory| directory.join("CACHEDIR.TAG").exists())
-        .map(|directory| directory.join("probe").join(PROBE));
-    let installed = ["", "../lib", "../lib/lockstep"].map(|place| beside.join(place).join(PROBE));
-    let places: Vec<PathBuf> = built.chain(installed).collect();
-    places
-        .iter()
-        .find_map(|place| place.canonicalize().ok())
-        .ok_or_else(|| {
-            Error::own(format!(
-                "the probe {PROBE} was not found beside {} or in ../lib; give --probe FILE \
-                 (in a checkout: cargo build --profile probe --package lockstep-probe)",
-                executable.display()
-            ))
-        })
-}
-
-/// A name for the probe that `LD_PRELOAD` can hold: neither spaces nor colons.
-pub(crate) struct ProbeName {
-    name: PathBuf,
-    directory: Option<PathBuf>,
-}
-
-impl ProbeName {
-    pub(crate) fn new(probe: &Path) -> Result<Self, Error> {
-        let holds = |path: &Path| {
-            !path
-                .as_os_str()
-                .as_bytes()
-                .iter()
-                .any(|byte| b" :\t\n$".contains(byte))
-        };
-        if holds(probe) {
-            return Ok(Self {
-                name: probe.to_owned(),
-                directory: None,
-            });
-        }
-        let failed = |error: &std::io::Error| {
-            Error::own(format!(
-                "{}: a preloaded library's path must not contain spaces or colons, and a link to \
-                 it cannot be made: {}",
-                probe.display(),
-                plain(error)
-            ))
-        };
-        let temporary = Some(std::env::temp_dir())
-            .filter(|path| holds(path))
-            .unwrap_or_else(|| PathBuf::from("/tmp"));
-        let directory = temporary.join(format!(
-            "lockstep-{}-{}",
-            std::process::id(),
-            crate::process::start_time(std::process::id().cast_signed()).unwrap_or(0)
-        ));
-        std::fs::create_dir(&directory).map_err(|error| failed(&error))?;
-        let name = directory.join(PROBE);
-        std::os::unix::fs::symlink(probe, &name).map_err(|error| failed(&error))?;
-        Ok(Self {
-            name,
-            directory: Some(directory),
-        })
-    }
-
-    /// Removes the link, if there is one: processes that are left cannot load the probe any more.
-    pub(crate) fn remove(&self) {
-        if let Some(directory) = &self.directory {
-            let _ = std::fs::remove_file(&self.name);
-            let _ = std::fs::remove_dir(directory);
-        }
-    }
-}
-
 /// `LD_PRELOAD`: the unwinder, whose entries must be there to be patched before anybody throws; the
 /// probe; what was there. The address sanitizer's library brings the unwinder along, and puts its own
-/// entries before it: its place is the earlier one.
-fn preload(probe: &Path, has_sanitizer: bool) -> OsString {
+/// entries before it: its place is the earlier one. A container may have no such library, which the dynamic
+/// linker would complain about.
+fn preload(probe: &Placed, has_sanitizer: bool) -> OsString {
     let mut value = OsString::new();
     let searched = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let found = std::env::split_paths(&searched)
         .chain(LIBRARIES.iter().map(PathBuf::from))
         .any(|directory| directory.join("libgcc_s.so.1").exists());
-    if found && !has_sanitizer {
+    if found && !has_sanitizer && !probe.is_contained {
         value.push("libgcc_s.so.1:");
     }
-    value.push(probe);
+    value.push(&probe.name);
     let before = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let separators = |byte: &u8| b" :".contains(byte);
     for entry in before.as_bytes().split(separators) {
         let entry = Path::new(OsStr::from_bytes(entry));
-        if !entry.as_os_str().is_empty() && entry != probe && !entry.ends_with(PROBE) {
+        if !entry.as_os_str().is_empty() && entry != probe.name && !is_probe(entry) {
             value.push(":");
             value.push(entry);
         }
@@ -181,11 +73,11 @@ pub(crate) fn command(
     images: &Images,
     program: &Program,
     directory: &Directory,
-    probe: &ProbeName,
+    probe: &Placed,
 ) -> Command {
     let mut command = plain_command(options, &program.path);
     command
-        .env("LD_PRELOAD", preload(&probe.name, program.has_sanitizer))
+        .env("LD_PRELOAD", preload(probe, program.has_sanitizer))
         .env("LOCKSTEP_RUN", &directory.path)
         .env("LOCKSTEP_CODEC", options.codec.name());
     if program.has_sanitizer {
@@ -236,7 +128,7 @@ pub(crate) fn command(
             None => command.env_remove(name),
         };
     }
-    if let Ok(planner) = std::env::current_exe() {
+    if let Some(planner) = &probe.planner {
         command.env("LOCKSTEP_PLANNER", planner);
     }
     if let Some(list) = forwarded(&options.command) {
@@ -257,22 +149,30 @@ pub(crate) fn plain_command(options: &Options, path: &Path) -> Command {
 /// The variable by which Open MPI passes others on to other nodes.
 const OPEN_MPI_FORWARD: &str = "OMPI_MCA_mca_base_env_list";
 
+/// What it passes on for us.
+const FORWARDED: &str = "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
+     LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT;LOCKSTEP_BUFFER";
+
 /// Open MPI passes no environment on to other nodes unless told; the variable and its `-x` option
 /// exclude each other, so that it is set only where the command line names hosts and has no `-x`.
 fn forwarded(command: &[OsString]) -> Option<&'static str> {
-    let program = Path::new(command.first()?).file_name()?;
-    if !["mpirun", "mpiexec", "orterun", "prterun"]
+    let taken = has(command, &["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
+    (has_other_nodes(command) && !taken).then_some(FORWARDED)
+}
+
+fn has(command: &[OsString], options: &[&str]) -> bool {
+    command
         .iter()
-        .any(|name| program == *name)
-    {
-        return None;
-    }
-    let has = |options: &[&str]| {
-        command
-            .iter()
-            .any(|argument| options.iter().any(|option| argument == option))
-    };
-    let hosts = has(&[
+        .any(|argument| options.iter().any(|option| argument == option))
+}
+
+/// Whether the command is a launcher that starts programs on other nodes.
+pub(crate) fn has_other_nodes(command: &[OsString]) -> bool {
+    let program = command.first().and_then(|it| Path::new(it).file_name());
+    let is_launcher = ["mpirun", "mpiexec", "orterun", "prterun"]
+        .iter()
+        .any(|name| program == Some(OsStr::new(name)));
+    let hosts = [
         "-H",
         "-host",
         "--host",
@@ -280,13 +180,11 @@ fn forwarded(command: &[OsString]) -> Option<&'static str> {
         "--hostfile",
         "-machinefile",
         "--machinefile",
-    ]) || std::env::var("SLURM_JOB_NUM_NODES").is_ok_and(|nodes| nodes != "1")
-        || std::env::var_os("PBS_NODEFILE").is_some();
-    let taken = has(&["-x"]) || std::env::var_os(OPEN_MPI_FORWARD).is_some();
-    (hosts && !taken).then_some(
-        "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-         LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT;LOCKSTEP_BUFFER",
-    )
+    ];
+    is_launcher
+        && (has(command, &hosts)
+            || std::env::var("SLURM_JOB_NUM_NODES").is_ok_and(|nodes| nodes != "1")
+            || std::env::var_os("PBS_NODEFILE").is_some())
 }
 
 /// Signals that are passed on.

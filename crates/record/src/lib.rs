@@ -26,6 +26,7 @@ mod look;
 mod pack;
 mod pidfd;
 mod plan;
+mod probe;
 mod process;
 mod program;
 mod spot;
@@ -44,6 +45,7 @@ pub use launch::file_limit_is_an_error;
 pub use launch::{Asked, asked, remember_signals};
 pub use look::Watcher;
 pub use plan::plan_command;
+pub use probe::Probe;
 pub use spot::spots;
 pub use thread::{STACK, thread};
 
@@ -92,8 +94,8 @@ pub struct Options {
     pub force: bool,
     /// Run a program that cannot be traced untraced, instead of refusing it.
     pub untraced_is_fine: bool,
-    /// The probe's shared library; searched beside the executable where `None`.
-    pub probe: Option<PathBuf>,
+    /// The probe's shared library.
+    pub probe: Probe,
 }
 
 /// How much memory the probe may use in each thread of the program.
@@ -186,7 +188,7 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         }
         Err(error) => return Err(error),
     };
-    let probe = launch::find_probe(options.probe.as_deref())?;
+    let probe = options.probe.check()?;
     let directory = directory::claim(options.output.as_deref(), options)?;
     // Made now, the plan is there when the first process asks. Where it cannot be written (a full
     // disk), the process says so itself.
@@ -220,7 +222,7 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
         command
     };
     let watcher = watcher.filter(|_| directory.elected);
-    let ended = execute(&probe, &directory, options.redact, watcher, command);
+    let ended = execute(&probe, &directory, options, watcher, command);
     let buffered = buffer.and_then(|buffer| buffer.leave(&directory.path));
     let ended = ended.inspect_err(|_| {
         if directory.elected {
@@ -262,16 +264,17 @@ struct Ended {
     left: Vec<i32>,
 }
 
-/// Starts the command that `command` makes with the probe's name, and waits for it; where it was to be ended, also for all
-/// that it started. Meanwhile the directory is watched.
+/// Starts the command that `command` makes with the probe in its place, and waits for it; if it was to be ended, also
+/// for all that it started. Meanwhile the directory is watched.
 fn execute(
-    probe: &std::path::Path,
+    probe: &probe::Checked,
     directory: &Directory,
-    redact: bool,
+    options: &Options,
     looker: Option<&mut dyn Watcher>,
-    command: impl FnOnce(&launch::ProbeName) -> std::process::Command,
+    command: impl FnOnce(&probe::Placed) -> std::process::Command,
 ) -> Result<Ended, Error> {
-    let probe = launch::ProbeName::new(probe)?;
+    let far = launch::has_other_nodes(&options.command);
+    let probe = probe.place(directory, &options.command, far)?;
     launch::catch_signals();
     let mut command = command(&probe);
     let (stop, over) = (stop::Stop::default(), stop::Stop::default());
@@ -292,7 +295,7 @@ fn execute(
             // Nobody would see how it ends.
             descendants.end();
         })?;
-        let own = own_name(child.id(), redact);
+        let own = own_name(child.id(), options.redact);
         let status = launch::wait(&child);
         let at = watch::now();
         over.set();

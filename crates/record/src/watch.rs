@@ -10,6 +10,7 @@ use crate::stop::Stop;
 use crate::tally::{ProcessFile, files};
 use crate::thread::{STACK, thread};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -63,7 +64,7 @@ fn put(run: &Path, name: &FileName, text: &str) {
 /// A process that has ended.
 struct Gone {
     name: FileName,
-    fd: OwnedFd,
+    fd: Option<OwnedFd>,
     /// When that was seen, in microseconds since 1970: the first of a job that is gone may be why the others are.
     at: u128,
     /// By so many looks it was not known how it ended.
@@ -71,7 +72,7 @@ struct Gone {
 }
 
 impl Gone {
-    fn new(name: FileName, fd: OwnedFd, at: u128) -> Self {
+    fn new(name: FileName, fd: Option<OwnedFd>, at: u128) -> Self {
         Self {
             name,
             fd,
@@ -84,7 +85,7 @@ impl Gone {
     /// new kernels do afterwards.
     fn ask(&mut self, run: &Path) -> bool {
         let left = crate::process::status_left(self.name.pid, self.name.start);
-        let status = left.or_else(|| crate::pidfd::exit_status(&self.fd));
+        let status = left.or_else(|| crate::pidfd::exit_status(self.fd.as_ref()?));
         let at = format!(",\"at\":{}", self.at);
         self.asked += 1;
         match status {
@@ -163,7 +164,7 @@ const GRACE: Duration = Duration::from_secs(1);
 fn watch(run: &Path, stop: &Stop, grace: Duration) {
     let mut stopped: Option<Instant> = None;
     let mut known = HashSet::new();
-    let mut open: HashMap<FileName, OwnedFd> = HashMap::new();
+    let mut open: HashMap<FileName, Option<OwnedFd>> = HashMap::new();
     let mut gone: Vec<Gone> = Vec::new();
     for looks in 0.. {
         let last = stop.is_set()
@@ -176,19 +177,24 @@ fn watch(run: &Path, stop: &Stop, grace: Duration) {
                 continue;
             };
             // The number may be another process's by now: its start time tells.
-            if let Ok(fd) = pidfd_open(pid, PidfdFlags::empty())
-                && crate::process::start_time(name.pid) == Some(name.start)
-            {
+            let fd = match pidfd_open(pid, PidfdFlags::empty()) {
+                Ok(fd) => Some(fd),
+                // Kernels before 5.3 have none: `/proc` is asked at every look.
+                Err(Errno::NOSYS) => None,
+                Err(_) => continue,
+            };
+            if name.is_alive_here() {
                 open.insert(name, fd);
             }
         }
         let mut ended = Vec::new();
         {
-            let names: Vec<&FileName> = open.keys().collect();
-            let mut fds: Vec<_> = open
-                .values()
-                .map(|fd| PollFd::new(fd, PollFlags::IN))
-                .collect();
+            let pollable = open
+                .iter()
+                .filter_map(|(name, fd)| Some((name, fd.as_ref()?)));
+            let (names, mut fds): (Vec<&FileName>, Vec<_>) = pollable
+                .map(|(name, fd)| (name, PollFd::new(fd, PollFlags::IN)))
+                .unzip();
             let wait = if last { 0 } else { pause(looks) };
             let timeout = Timespec {
                 tv_sec: 0,
@@ -204,6 +210,11 @@ fn watch(run: &Path, stop: &Stop, grace: Duration) {
                 }
             }
         }
+        let unpolled = open.iter().filter(|(_, fd)| fd.is_none());
+        let over = unpolled
+            .map(|(name, _)| name)
+            .filter(|name| !name.is_alive_here());
+        ended.extend(over.cloned());
         // In which order those of one look went nobody knows.
         let at = now();
         let ended = ended

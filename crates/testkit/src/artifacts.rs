@@ -1,4 +1,4 @@
-//! The probe and `lockstep` themselves, built from this checkout.
+//! `lockstep` itself and the probe that it carries, built from this checkout.
 
 use crate::command;
 use std::path::{Path, PathBuf};
@@ -28,65 +28,47 @@ pub fn target() -> PathBuf {
     )
 }
 
-/// The probe, built with its own profile.
+/// The probe that [`lockstep`] carries, as its build script left it.
+///
+/// # Panics
+/// If it cannot be built.
 #[must_use]
 pub fn probe() -> &'static Path {
     static PROBE: OnceLock<PathBuf> = OnceLock::new();
     PROBE.get_or_init(|| {
-        build(
-            &["--profile", "probe", "--package", "lockstep-probe"],
-            ".so",
-        )
+        let messages = cargo_build(&of_command());
+        let made = messages.iter().filter_map(|message| {
+            let variables = message.get("env")?.as_array()?;
+            let of_probe = |it: &&serde_json::Value| it[0] == "LOCKSTEP_CARRIED_PROBE";
+            variables.iter().find(of_probe)?[1]
+                .as_str()
+                .map(PathBuf::from)
+        });
+        made.last().expect("the command carries a probe")
     })
 }
 
-/// The `lockstep` program, with the probe beside it as an installation has it. With
-/// `LOCKSTEP_TEST_RELEASE=1` in the environment it is the release build.
+/// The `lockstep` program. With `LOCKSTEP_TEST_RELEASE=1` in the environment it is the release build.
 ///
 /// # Panics
 /// If it cannot be built.
 #[must_use]
 pub fn lockstep() -> &'static Path {
     static LOCKSTEP: OnceLock<PathBuf> = OnceLock::new();
-    LOCKSTEP.get_or_init(|| {
-        let release = std::env::var_os("LOCKSTEP_TEST_RELEASE").is_some();
-        let profile = if release { "release" } else { "dev" };
-        let program = build(
-            &[
-                "--profile",
-                profile,
-                "--package",
-                "lockstep",
-                "--bin",
-                "lockstep",
-            ],
-            "lockstep",
-        );
-        let directory = target().join("testkit").join(profile);
-        std::fs::create_dir_all(&directory).expect("the target directory can be written");
-        put(&program, &directory);
-        put(probe(), &directory);
-        directory.join("lockstep")
-    })
+    LOCKSTEP.get_or_init(|| build(&of_command(), "lockstep"))
 }
 
-/// Puts `file` into `directory` under its own name, if it is not already there as it is now. A
-/// hard link is enough: cargo replaces its outputs and never rewrites them.
-fn put(file: &Path, directory: &Path) {
-    let place = directory.join(file.file_name().expect("a built file has a name"));
-    let same = |a: &Path, b: &Path| {
-        use std::os::unix::fs::MetadataExt;
-        matches!((a.metadata(), b.metadata()), (Ok(a), Ok(b)) if a.ino() == b.ino() && a.dev() == b.dev())
-    };
-    if same(file, &place) {
-        return;
-    }
-    let mine = directory.join(format!("putting-{}", std::process::id()));
-    let _ = std::fs::remove_file(&mine);
-    std::fs::hard_link(file, &mine)
-        .or_else(|_| std::fs::copy(file, &mine).map(|_| ()))
-        .expect("the target directory can be written");
-    std::fs::rename(&mine, &place).expect("a file can be renamed in its directory");
+fn of_command() -> [&'static str; 6] {
+    let release = std::env::var_os("LOCKSTEP_TEST_RELEASE").is_some();
+    let profile = if release { "release" } else { "dev" };
+    [
+        "--profile",
+        profile,
+        "--package",
+        "lockstep",
+        "--bin",
+        "lockstep",
+    ]
 }
 
 /// Runs `cargo build` with `arguments` and gives the artifact whose file name ends in `ending`.
@@ -95,6 +77,19 @@ fn put(file: &Path, directory: &Path) {
 /// If the build fails, with what cargo said.
 #[must_use]
 pub fn build(arguments: &[&str], ending: &str) -> PathBuf {
+    let messages = cargo_build(arguments);
+    let artifacts = messages.iter().filter_map(|message| {
+        let mut files = message.get("filenames")?.as_array()?.iter();
+        let file = files.find_map(|file| file.as_str().filter(|it| it.ends_with(ending)))?;
+        Some(PathBuf::from(file))
+    });
+    artifacts
+        .last()
+        .unwrap_or_else(|| panic!("cargo build {arguments:?} made no {ending}"))
+}
+
+/// What cargo says of each unit of a build.
+fn cargo_build(arguments: &[&str]) -> Vec<serde_json::Value> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(repository())
@@ -103,18 +98,8 @@ pub fn build(arguments: &[&str], ending: &str) -> PathBuf {
     let outcome = command::Running::start(&mut cargo)
         .wait(std::time::Duration::from_secs(900))
         .success();
-    outcome
-        .stdout
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter_map(|message| {
-            let files = message.get("filenames")?.as_array()?.clone();
-            files
-                .iter()
-                .filter_map(|file| file.as_str())
-                .find(|file| file.ends_with(ending))
-                .map(PathBuf::from)
-        })
-        .next_back()
-        .unwrap_or_else(|| panic!("cargo build {arguments:?} made no {ending}"))
+    let lines = outcome.stdout.lines();
+    lines
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
 }

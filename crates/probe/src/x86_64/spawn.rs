@@ -72,11 +72,20 @@ pub unsafe extern "C" fn run(
         "xor edi, edi",
         "mov esi, -1",
         "xor edx, edx",
-        "mov eax, 436", // close_range, which kernels before 5.9 have not:
+        "mov eax, 436", // close_range
         "syscall",
-        "mov edi, 2",
+        "test eax, eax",
+        "jns 2f",
+        // Kernels before 5.9 do not have it.
+        "mov r8d, 65536",
+        "12:",
+        "dec r8d",
+        "mov edi, r8d",
         "mov eax, 3", // close
         "syscall",
+        "test r8d, r8d",
+        "jnz 12b",
+        "2:",
         "mov rdi, rbx",
         "mov rsi, r12",
         "mov rdx, r13",
