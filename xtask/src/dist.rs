@@ -5,11 +5,13 @@
 //! lockstep_VERSION_amd64.deb               the same, where Debian has them
 //! lockstep_trace-VERSION-...whl            the command, for `pip install`
 //! lockstep-VERSION.tar.gz                  the source of the commit
+//! lockstep-VERSION-recipes.tar.gz          recipes for Spack, EasyBuild and conda-forge
 //! SHA256SUMS
 //! ```
 //! Everything is packed twice, and both must have the same bytes: files are sorted, belong to nobody, and have the
 //! commit's date.
 
+use crate::recipes;
 use crate::shell::{cargo, must, output_of, root, say, target};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
@@ -143,6 +145,7 @@ fn pack(command: &Path, place: &Path, date: &str) -> Result<()> {
     wheel.args(LICENCES.map(|it| root().join(it)));
     must(wheel.env("SOURCE_DATE_EPOCH", date))?;
     source(place)?;
+    recipes(place, &tree, date)?;
     fs::remove_dir_all(tree)?;
     let mut sums = Command::new("sha256sum");
     sums.current_dir(place).args(names(place)?);
@@ -239,6 +242,19 @@ fn source(place: &Path) -> Result<()> {
     must(Command::new("gzip").args(["-9", "-n"]).arg(tar))
 }
 
+/// Recipes that build what [`source`] packed.
+fn recipes(place: &Path, tree: &Path, date: &str) -> Result<()> {
+    let name = format!("lockstep-{VERSION}-recipes");
+    let source = place.join(format!("lockstep-{VERSION}.tar.gz"));
+    let sum = output_of(Command::new("sha256sum").arg(source))?;
+    let sum = sum
+        .split_whitespace()
+        .next()
+        .context("sha256sum printed nothing")?;
+    recipes::write(&tree.join(&name), VERSION, sum)?;
+    archive(tree, &name, &place.join(format!("{name}.tar.gz")), date)
+}
+
 /// `what` in `directory` as a compressed tar archive.
 fn archive(directory: &Path, what: &str, file: &Path, date: &str) -> Result<()> {
     let tar = file.with_extension("");
@@ -317,7 +333,7 @@ mod tests {
             fs::set_permissions(&command, fs::Permissions::from_mode(0o755)).unwrap();
         }
         let names = compare(&place.join("one"), &place.join("other")).unwrap();
-        assert_eq!(names.len(), 5, "{names:?}");
+        assert_eq!(names.len(), 6, "{names:?}");
         fs::remove_dir_all(&place).unwrap();
     }
 }

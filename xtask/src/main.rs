@@ -14,6 +14,7 @@ mod demo;
 mod dist;
 mod environments;
 mod fuzz;
+mod recipes;
 mod setup;
 mod shell;
 mod test;
