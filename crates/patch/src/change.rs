@@ -8,7 +8,7 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use crate::flow::is_padding;
 
-/// Registers of arguments, by bit. Results are given back in none of them but rdx.
+/// Registers of arguments. Results are given back in none of them but rdx.
 const KEPT: [Register; 6] = [
     Register::RCX,
     Register::RDX,
@@ -18,62 +18,52 @@ const KEPT: [Register; 6] = [
     Register::R9,
 ];
 
-/// What straight code has done to the registers so far.
+/// Calls in a row behind which a change is known.
+const CALLS: usize = 8;
+
+/// The last change that straight code made to one of the registers.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changes {
-    /// Changed since the last call.
-    now: u8,
-    /// Changed before that, and not put back.
-    before: u8,
-    /// Address behind the last call.
-    behind: u64,
-}
-
-/// What is known where a function is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Changed {
-    No,
-    Yes,
-    /// If the call before this address returns at all, that is: nothing else leads here.
-    Behind(u64),
+    changed: Option<Register>,
+    /// Addresses behind the calls since. If one of those calls does not return, other code stands there.
+    behind: [u64; CALLS],
+    count: usize,
 }
 
 impl Changes {
     /// Takes an instruction behind which execution goes on.
     pub(crate) fn take(&mut self, instruction: &Instruction, is_call: bool) {
-        if is_call {
-            (self.before, self.now) = (self.now, 0);
-            self.behind = instruction.next_ip();
+        if is_call && self.changed.is_some() {
+            match self.behind.get_mut(self.count) {
+                Some(place) => *place = instruction.next_ip(),
+                None => self.changed = None,
+            }
+            self.count += 1;
             return;
         }
         // Padding stands behind calls that do not return.
         if is_padding(instruction) {
-            *self = Self::default();
+            self.changed = None;
             return;
         }
-        if instruction.op_count() == 0 || instruction.op0_kind() != OpKind::Register {
+        if is_call || instruction.op_count() == 0 || instruction.op0_kind() != OpKind::Register {
             return;
         }
         let written = instruction.op0_register().full_register();
-        let Some(index) = KEPT.iter().position(|it| *it == written) else {
+        if !KEPT.contains(&written) {
             return;
-        };
-        let bit = 1 << index;
+        }
         if may_put_back(instruction) {
-            self.now &= !bit;
-            self.before &= !bit;
+            self.changed = self.changed.filter(|it| *it != written);
         } else if computes(instruction) {
-            self.now |= bit;
+            self.changed = Some(written);
+            self.count = 0;
         }
     }
 
-    /// Whether a function that is left here has changed one.
-    pub(crate) fn at_way_out(&self) -> Changed {
-        match (self.now, self.before) {
-            (0, 0) => Changed::No,
-            (0, _) => Changed::Behind(self.behind),
-            _ => Changed::Yes,
-        }
+    /// Whether a function that is left here has changed one: if nothing but what stands before leads to these addresses.
+    pub(crate) fn at_way_out(&self) -> Option<&[u64]> {
+        self.changed.and_then(|_| self.behind.get(..self.count))
     }
 }
 

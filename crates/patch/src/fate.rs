@@ -19,17 +19,10 @@ pub(crate) const MOST_STEPS: usize = 2048;
 pub(crate) struct Fate {
     /// It is read, or may be.
     pub is_read: bool,
+    /// It is there where a jump leads to what is not known, which may take it.
+    pub is_handed_out: bool,
     /// It is there where these functions are called or jumped to, by their ranges.
     pub reaches: Vec<u32>,
-}
-
-/// Where a value is followed from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
-    /// A function's entry. Where the function hands over to what is not known, it may hand that the register, too.
-    Entry,
-    /// The place behind a call.
-    Call,
 }
 
 /// Follows values, function by function.
@@ -55,7 +48,7 @@ impl<'s, 'i, 'a> Search<'s, 'i, 'a> {
     pub(crate) fn follow(
         &mut self,
         node: u32,
-        (from, start): (From, u64),
+        start: u64,
         register: Register,
         steps: &mut usize,
     ) -> Fate {
@@ -66,7 +59,7 @@ impl<'s, 'i, 'a> Search<'s, 'i, 'a> {
             if fate.is_read || !seen.insert(at) {
                 continue;
             }
-            self.straight(node, (from, at), register, steps, &mut open, &mut fate);
+            self.straight(node, at, register, steps, &mut open, &mut fate);
         }
         fate
     }
@@ -75,7 +68,7 @@ impl<'s, 'i, 'a> Search<'s, 'i, 'a> {
     fn straight(
         &mut self,
         node: u32,
-        (from, start): (From, u64),
+        start: u64,
         register: Register,
         steps: &mut usize,
         open: &mut Vec<u64>,
@@ -133,14 +126,14 @@ impl<'s, 'i, 'a> Search<'s, 'i, 'a> {
                     match self.node_at(target) {
                         Some(to) if to == node => open.push(target),
                         Some(to) if !self.survey.plt.contains_key(&target) => fate.reaches.push(to),
-                        _ => fate.is_read |= from == From::Entry,
+                        _ => fate.is_handed_out = true,
                     }
                     if flow == FlowControl::UnconditionalBranch {
                         return;
                     }
                 }
                 FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
-                    fate.is_read |= from == From::Entry;
+                    fate.is_handed_out = true;
                     return;
                 }
                 FlowControl::Interrupt | FlowControl::Exception => return,

@@ -9,7 +9,7 @@ use iced_x86::{
     Code, ConstantOffsets, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits,
 };
 
-use crate::change::{Changed, Changes};
+use crate::change::Changes;
 use crate::fate::mentions;
 use crate::survey::has_near_branch;
 
@@ -151,8 +151,8 @@ pub(crate) struct Flow {
     callee: u64,
     behind_call: u64,
     changes: Changes,
-    /// Addresses behind calls: if nothing else leads there, the function changes a register of arguments.
-    pub changes_behind: Vec<u64>,
+    /// Addresses behind calls, for each way out where a register of arguments is changed if nothing else leads there.
+    pub changes_behind: Vec<Vec<u64>>,
     pub traits: Traits,
 }
 
@@ -276,12 +276,10 @@ impl Flow {
             }
         }
         let instruction = &self.ring[(self.count - 1) % RECENT];
-        if leaving.is_some() {
-            match self.changes.at_way_out() {
-                Changed::No => {}
-                Changed::Yes => self.traits.changes = true,
-                Changed::Behind(address) => self.changes_behind.push(address),
-            }
+        if leaving.is_some()
+            && let Some(behind) = self.changes.at_way_out()
+        {
+            self.changes_behind.push(behind.to_vec());
         }
         if !goes_on && !is_call {
             self.changes = Changes::default();

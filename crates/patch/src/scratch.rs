@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!  taken     the function reads the register before it writes it, or jumps or calls to one that does, or jumps
-//!            to what is not known, the register being untouched
+//!            (itself, or one that it jumps to) to what is not known, the register being untouched
 //!  kept      a caller reads it behind the call before it writes it; or its own callers may, and nothing in it
 //!            says otherwise
 //!  unknown   not all of its callers are known: pointers lead to it, other images see it, code without frame
@@ -24,11 +24,12 @@
 
 use iced_x86::Register;
 use lockstep_binary::Image;
+use lockstep_format::bytes::u32_at;
 use rustc_hash::FxHashSet;
 
 use crate::computed::inside;
 use crate::domain::Domain;
-use crate::fate::{From, MOST_STEPS, Search};
+use crate::fate::{MOST_STEPS, Search};
 use crate::flow::{Leaving, Traits};
 use crate::imports::Imports;
 use crate::survey::{BranchKind, SlotUseKind, Survey};
@@ -99,6 +100,8 @@ impl<'g> Closure<'g> {
 struct Graph {
     callees: Vec<Vec<u32>>,
     callers: Vec<Vec<u32>>,
+    /// Those of them that jump.
+    jumpers: Vec<Vec<u32>>,
     /// Branches into the midst of another function.
     odd: Vec<(u32, u32)>,
 }
@@ -108,6 +111,7 @@ impl Graph {
         let mut graph = Self {
             callees: vec![Vec::new(); node.len()],
             callers: vec![Vec::new(); node.len()],
+            jumpers: vec![Vec::new(); node.len()],
             odd: Vec::new(),
         };
         for branch in &survey.branches {
@@ -122,6 +126,9 @@ impl Graph {
             }
             graph.callees[from as usize].push(to);
             graph.callers[to as usize].push(from);
+            if branch.kind != BranchKind::Call {
+                graph.jumpers[to as usize].push(from);
+            }
             if survey.ranges[range].address != branch.target {
                 graph.odd.push((from, to));
             }
@@ -232,8 +239,7 @@ impl Scratch {
             for (register, bit) in REGISTERS {
                 let mut steps = MOST_STEPS;
                 let mentions = self.mentions[node as usize] & bit != 0;
-                let from = (From::Call, behind);
-                *is_free &= !mentions || !search.follow(node, from, register, &mut steps).is_read;
+                *is_free &= !mentions || !search.follow(node, behind, register, &mut steps).is_read;
             }
         }
         free
@@ -275,7 +281,7 @@ fn read_behind_calls(
         let left = &mut left[at as usize];
         let mut steps = MOST_STEPS.min(*left);
         let given = steps;
-        let fate = search.follow(at, (From::Call, behind), register, &mut steps);
+        let fate = search.follow(at, behind, register, &mut steps);
         read[to] |= fate.is_read;
         *left -= given - steps;
     }
@@ -294,18 +300,22 @@ fn taken(
     // An arrow from each function to those that hand it the register untouched.
     let mut hands = vec![Vec::new(); node.len()];
     let mut takes = Vec::new();
+    let mut hands_out = Vec::new();
     for at in (0..node.len()).filter(|at| node[*at] as usize == *at) {
         let reaches = if mentions[at] {
             let mut steps = MOST_STEPS;
-            let start = (From::Entry, survey.ranges[at].address);
+            let start = survey.ranges[at].address;
             let fate = search.follow(at as u32, start, register, &mut steps);
             if fate.is_read {
                 takes.push(at as u32);
             }
+            if fate.is_handed_out {
+                hands_out.push(at);
+            }
             fate.reaches
         } else {
             if leaves_to_unknown(at) {
-                takes.push(at as u32);
+                hands_out.push(at);
             }
             graph.callees[at].clone()
         };
@@ -321,7 +331,11 @@ fn taken(
             taken.add(*to);
         }
     }
-    taken.close()
+    let handed_out = Closure::of(&graph.jumpers, hands_out.into_iter());
+    let taken = taken.close().into_iter().zip(handed_out);
+    taken
+        .map(|(is_taken, is_handed)| is_taken || is_handed)
+        .collect()
 }
 
 /// Whether a function ends with a jump to what is not known.
@@ -368,16 +382,16 @@ fn strays(image: &Image<'_>, survey: &Survey<'_>) -> FxHashSet<u64> {
             let bytes = image
                 .bytes_at(at, gap.saturating_sub(at))
                 .unwrap_or_default();
+            let mut before = 0;
             for (index, window) in bytes.windows(1 + FIELD).enumerate() {
-                let Ok(field) = <[u8; FIELD]>::try_from(&window[1..]) else {
-                    continue;
-                };
-                // call, jmp, jcc (its second byte); an operand relative to rip.
-                let is_one =
-                    matches!(window[0], 0xe8 | 0xe9 | 0x80..=0x8f) || window[0] & 0xc7 == 5;
-                if is_one {
+                let opcode = window[0];
+                let is_branch = matches!(opcode, 0xe8 | 0xe9)
+                    || before == 0x0f && matches!(opcode, 0x80..=0x8f);
+                before = opcode;
+                // Or an operand relative to rip.
+                if is_branch || opcode & 0xc7 == 5 {
+                    let distance = u32_at(window, 1).map_or(0, |field| i64::from(field as i32));
                     let behind = at + (index + 1 + FIELD) as u64;
-                    let distance = i64::from(i32::from_le_bytes(field));
                     found.insert(behind.wrapping_add_signed(distance));
                 }
             }

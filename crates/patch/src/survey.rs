@@ -140,8 +140,8 @@ impl<'a> Survey<'a> {
                     &mut tables,
                     (&mut flow, &mut flag_uses),
                 );
-                let found = flow.changes_behind.iter();
-                changes_behind.extend(found.map(|behind| (index, *behind)));
+                let found = flow.changes_behind.drain(..);
+                changes_behind.extend(found.map(|behind| (index, behind)));
             }
         }
         let places = tables.read(image, &survey.ranges, &mut survey.branches);
@@ -171,8 +171,10 @@ impl<'a> Survey<'a> {
         }
         survey.resolve_slots(image, slots);
         for (range, behind) in changes_behind {
-            let returns = survey.branches_to(behind, behind + 1).is_empty();
-            survey.bodies[range].traits.changes |= returns;
+            let is_led_to = |at: &u64| !survey.branches_to(*at, at + 1).is_empty();
+            if !behind.iter().any(is_led_to) {
+                survey.bodies[range].traits.changes = true;
+            }
         }
         // Behind a call that does not return there may be other code, led to from elsewhere.
         for (callee, behind, reader) in flag_uses {

@@ -334,6 +334,73 @@ fn returns_of_compiled_functions_are_patched() {
     }
 }
 
+/// Stubs and calls in the forms that linkers and compilers make to keep processors from predicting, or attackers from jumping.
+#[test]
+fn library_calls_in_guarded_forms() {
+    let forms: [(&str, &[&str]); 9] = [
+        ("clang", &["-fuse-ld=lld", "-Wl,-z,retpolineplt"]),
+        (
+            "clang",
+            &["-fuse-ld=lld", "-Wl,-z,retpolineplt,-z,now", "-O2"],
+        ),
+        (
+            "clang",
+            &["-fuse-ld=lld", "-Wl,-z,force-ibt", "-fcf-protection=full"],
+        ),
+        ("clang", &["-mretpoline", "-fno-plt", "-O2"]),
+        (
+            "gcc",
+            &[
+                "-mindirect-branch=thunk",
+                "-fcf-protection=none",
+                "-fno-plt",
+                "-O2",
+            ],
+        ),
+        (
+            "gcc",
+            &[
+                "-mindirect-branch=thunk-inline",
+                "-fcf-protection=none",
+                "-fno-plt",
+                "-O2",
+            ],
+        ),
+        (
+            "gcc",
+            &[
+                "-mindirect-branch=thunk",
+                "-fcf-protection=none",
+                "-O1",
+                "-no-pie",
+            ],
+        ),
+        ("gcc", &["-Wl,-z,ibtplt", "-fcf-protection=full", "-O1"]),
+        (
+            "gcc",
+            &["-Wl,-z,ibtplt,-z,now", "-fcf-protection=full", "-no-pie"],
+        ),
+    ];
+    for (compiler, options) in forms {
+        let Some(build) = compile(compiler, "calls.c", options) else {
+            continue;
+        };
+        let bytes = check_build(&build);
+        let plan = Plan::new(&bytes).unwrap();
+        assert_eq!(refused(&plan), Vec::<String>::new(), "{}", build.how);
+        let imports = imported(&plan);
+        for name in [
+            "qsort", "puts", "exit", "abort", "longjmp", "printf", "fprintf",
+        ] {
+            assert!(
+                imports.contains(name),
+                "{}: {name} in {imports:?}",
+                build.how
+            );
+        }
+    }
+}
+
 /// A library function's stub calls through the slot that no PLT stub of the program can be in.
 #[test]
 fn stubs_do_not_meet_themselves() {

@@ -54,17 +54,29 @@ fn who_waits_for_scratch_registers() {
     assert_eq!(
         named(true),
         [
+            "below",
             "hands_on",
             "kept",
             "kept_between",
             "main",
+            "seen",
+            "seen_between",
+            "seen_failing",
+            "seen_keeping",
             "takes",
             "takes_part"
         ]
     );
     assert_eq!(
         named(false),
-        ["forgets", "forgotten", "gives", "keeps", "plain"]
+        [
+            "forgets",
+            "forgotten",
+            "gives",
+            "keeps",
+            "plain",
+            "seen_ordinary"
+        ]
     );
     assert!(status.success(), "{status}");
 }
@@ -79,6 +91,12 @@ fn compiled_functions_rarely_wait() {
         let found = savers(&std::fs::read(&build.path).unwrap());
         let saving = found.values().filter(|it| **it).count();
         eprintln!("{}: {saving} of {} save", build.how, found.len());
-        assert!(found.len() > 2 && 4 * saving <= found.len(), "{found:?}");
+        // A comparison that `qsort` calls, and what ends with a jump into a library.
+        let expected = ["by_value", "tail"];
+        let others = found
+            .iter()
+            .filter(|(name, saves)| **saves && !expected.contains(&&***name));
+        assert_eq!(others.count(), 0, "{found:?}");
+        assert!(found.len() > 2);
     }
 }

@@ -93,6 +93,44 @@ fn what_is_lost_is_not_covered() {
 }
 
 #[test]
+fn a_library_call_that_was_not_found_is_said_to_be_missing() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let scratch = Scratch::new("not-found");
+    let program = Recipe::new("c/undescribed.c")
+        .flags(&["-O1", "-fno-builtin"])
+        .build();
+    let run = record(&scratch, &[], &[&program]);
+    assert_eq!(run.outcome.status, 0, "{run:#?}");
+    let info = run.json(&["info"]);
+    let refused = processes(&info)[0]["functions"]["refused"]
+        .as_array()
+        .expect("a list");
+    let missing: Vec<(&Value, &Value)> = refused
+        .iter()
+        .map(|row| (&row["name"], &row["more"]))
+        .collect();
+    assert_eq!(
+        missing,
+        [(&Value::from("labs"), &Value::from(true))],
+        "{info:#}"
+    );
+    // By the stub that all calls of a function share.
+    let calls: Value = run.json(&["calls"]);
+    let calls = calls["functions"].as_array().expect("functions");
+    let abs = calls
+        .iter()
+        .find(|row| row["name"] == "abs")
+        .expect("a row");
+    assert_eq!(abs["calls"], 2);
+    assert!(
+        run.text(&["info"])
+            .contains("may have been called more often")
+    );
+}
+
+#[test]
 fn a_program_that_a_process_became_unseen() {
     if !tools::require(&["gcc", "env"]) {
         return;

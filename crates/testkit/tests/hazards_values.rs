@@ -74,6 +74,42 @@ fn vectors_under_every_codec() {
     }
 }
 
+/// Functions that keep more than the ABI says, as `preserve_most` and `no_caller_saved_registers` make them, and callers in
+/// another image that count on it.
+#[test]
+fn callers_that_count_on_r10_and_r11_across_images() {
+    if !tools::require(&["gcc"]) {
+        return;
+    }
+    let source = || Recipe::new("c/keeps_registers.c").flags(&["-O1", "-Wl,-z,now"]);
+    let library = source().shared().flag("-DLIBRARY").build();
+    let library = library.display().to_string();
+    for (linking, options) in [
+        (&[][..], &[][..]),
+        (&["-no-pie"], &[]),
+        (&[], &["--images", "all"]),
+        // Callers that are left as they are count on it as well.
+        (&[], &["--skip", "^by_(own|jump|call)"]),
+    ] {
+        let hazard = Hazard::new(&source().flags(linking).flag(&library)).options(options);
+        let Some(unharmed) = hazard.unharmed() else {
+            return;
+        };
+        unharmed.ended();
+        unharmed.exactly(&[("by_stub", 100), ("by_slot", 100), ("takes_both", 100)]);
+        let lost = unharmed
+            .outcome
+            .stdout
+            .lines()
+            .filter(|line| !line.ends_with(": 0 lost"));
+        assert_eq!(
+            lost.collect::<Vec<_>>(),
+            Vec::<&str>::new(),
+            "{linking:?} {options:?}"
+        );
+    }
+}
+
 #[test]
 fn callers_that_know_what_their_callee_changes() {
     matrix("c/ipa_ra.c", |unharmed, what| {

@@ -45,6 +45,53 @@
         ret
         end gives
 
+# Other images see it, and it changes nothing that they might count on.
+        function seen
+        mov %rdi, %rax
+        ret
+        end seen
+
+# The same, but it leaves its argument changed: who calls it by pointer keeps to the ABI.
+        function seen_ordinary
+        add $1, %rdi
+        mov %rdi, %rax
+        ret
+        end seen_ordinary
+
+# Puts back what it changed, as functions do that keep more than the ABI says.
+        function seen_keeping
+        push %rcx
+        .cfi_def_cfa_offset 16
+        mov $5, %ecx
+        lea (%rdi,%rcx), %rax
+        pop %rcx
+        .cfi_def_cfa_offset 8
+        ret
+        end seen_keeping
+
+# Only the call that does not return is behind the change.
+        function seen_failing
+        test %rdi, %rdi
+        js 1f
+        mov %rdi, %rax
+        ret
+1:      push %rax
+        .cfi_def_cfa_offset 16
+        mov $1, %edi
+        call abort@PLT
+        end seen_failing
+
+# Called by one that keeps nothing and changes nothing: its own callers may wait for what it leaves alone.
+        function seen_between
+        call below
+        ret
+        end seen_between
+
+        function below
+        lea 3(%rdi), %rax
+        ret
+        end below
+
 # Its caller keeps something in r11 meanwhile, as it knows that nothing here changes it.
         function kept
         lea 2(%rdi), %rax
@@ -105,10 +152,14 @@
         call gives
         call keeps
         call forgets
+        call seen_between
         call takes_part
         add $8, %rsp
         .cfi_def_cfa_offset 8
         ret
         end main
+
+        .data
+        .quad seen, seen_ordinary, seen_keeping, seen_failing, seen_between
 
         .section .note.GNU-stack,"",@progbits
