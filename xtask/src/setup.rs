@@ -40,6 +40,11 @@ pub const TEST: &[Need] = &[
     need("mpirun.mpich", "mpich", "the second MPI"),
     need("mpicc.mpich", "libmpich-dev", "the second MPI"),
     need("strip", "binutils", "stripped twins"),
+    need(
+        "/usr/include/boost/coroutine2/all.hpp",
+        "libboost-context-dev",
+        "coroutines that switch stacks by themselves",
+    ),
     need("setcap", "libcap2-bin", "programs with file capabilities"),
     need("gdb", "gdb", "backtraces through recorded frames"),
     need("valgrind", "valgrind", "callgrind, to compare with"),
