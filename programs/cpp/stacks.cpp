@@ -1,16 +1,23 @@
 // build: -pthread
-// stacks SEED COUNT: lives of stacks, drawn at random. Each sequence maps stacks side by side, switches to them by
+// stacks SEED COUNT [ALLOWED]: lives of stacks, drawn at random. Each sequence maps stacks side by side, switches to them by
 // instructions of its own or by swapcontext, and leaves them: by return, exception, longjmp, out of a signal handler
 // on an alternate stack, or for good. Their memory is unmapped, kept from being read, wiped, or used by another stack.
+// With 1 as the last word it forbids itself process_vm_readv and process_vm_writev, with 0 openat too.
 // A right recording: the same sums, and no read of memory that is gone.
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cerrno>
+#include <cstddef>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <search.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
 
 extern "C" void change_stack(void **keep, void *go);
@@ -222,10 +229,22 @@ static void sequence() {
     munmap(block, PLACES * PLACE);
 }
 
+#define REFUSE(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (__u32)(number), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+static void forbid(bool also_files) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(__NR_process_vm_readv), REFUSE(__NR_process_vm_writev), REFUSE(also_files ? __NR_openat : __NR_process_vm_readv),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) exit(77);
+}
+
 int main(int count, char **words) {
     setvbuf(stdout, nullptr, _IOLBF, 0);
     uint64_t seed = count > 1 ? strtoull(words[1], nullptr, 10) : 1;
     int sequences = count > 2 ? atoi(words[2]) : 100;
+    if (count > 3) forbid(words[3][0] == '0');
     static char alternate[64 * 1024];
     stack_t stack = {};
     stack.ss_sp = alternate, stack.ss_size = sizeof alternate;

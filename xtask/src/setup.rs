@@ -95,6 +95,11 @@ pub const TEST: &[Need] = &[
     need("mpirun.mpich", "mpich", "the second MPI"),
     need("mpicc.mpich", "libmpich-dev", "the second MPI"),
     need("strip", "binutils", "stripped twins"),
+    need(
+        "/usr/include/boost/coroutine2/all.hpp",
+        "libboost-context-dev",
+        "coroutines that switch stacks by themselves",
+    ),
     need("setcap", "libcap2-bin", "programs with file capabilities"),
     need("bwrap", "bubblewrap", "programs in containers"),
     need("gdb", "gdb", "backtraces through recorded frames"),

@@ -27,7 +27,7 @@
 //! | headers, symbols, notes of images; the linker's list | the dynamic linker holds its lock and uses the same |
 //! | text that is rewritten | mapped by the image, and made writable just before |
 
-use crate::syscall;
+use crate::syscall::{self, Errno};
 
 /// The least size of a page.
 pub const PAGE: u64 = 4096;
@@ -46,9 +46,18 @@ pub fn read(at: u64, known: u64) -> Option<u64> {
         return Some(unsafe { (at as *const u64).read_unaligned() });
     }
     let mut word = [0];
-    syscall::read_memory(at, &mut word).ok()?;
-    let [word] = word;
-    Some(word)
+    match syscall::read_memory(at, &mut word) {
+        Ok(()) => word.first().copied(),
+        // SAFETY: it is there, see `is_there`.
+        Err(error) if is_there(at, error) => Some(unsafe { (at as *const u64).read_unaligned() }),
+        Err(_) => None,
+    }
+}
+
+/// Where a policy forbids every way of copying: whether a word is there now. Another thread could still unmap it before it
+/// is read; but whoever throws an exception needs the return addresses that are kept here.
+fn is_there(at: u64, error: Errno) -> bool {
+    error != Errno::EFAULT && syscall::is_readable(at & !15)
 }
 
 /// Stores a word, if it can be. The page of `known` is there.
@@ -58,7 +67,15 @@ pub fn write(at: u64, value: u64, known: u64) -> bool {
         unsafe { (at as *mut u64).write_unaligned(value) };
         return true;
     }
-    syscall::write_memory(at, &[value]).is_ok()
+    match syscall::write_memory(at, &[value]) {
+        Ok(()) => true,
+        Err(error) if is_there(at, error) => {
+            // SAFETY: it is there, see `is_there`; a return address was written to it.
+            unsafe { (at as *mut u64).write_unaligned(value) };
+            true
+        }
+        Err(_) => false,
+    }
 }
 
 /// The words from `at` on; zeros where none can be read. The page of `known` is there.
