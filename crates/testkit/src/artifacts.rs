@@ -37,14 +37,14 @@ pub fn probe() -> &'static Path {
     static PROBE: OnceLock<PathBuf> = OnceLock::new();
     PROBE.get_or_init(|| {
         let messages = cargo_build(&of_command());
-        let made = messages.iter().filter_map(|message| {
+        let mut made = messages.iter().filter_map(|message| {
             let variables = message.get("env")?.as_array()?;
             let of_probe = |it: &&serde_json::Value| it[0] == "LOCKSTEP_CARRIED_PROBE";
             variables.iter().find(of_probe)?[1]
                 .as_str()
                 .map(PathBuf::from)
         });
-        made.last().expect("the command carries a probe")
+        made.next_back().expect("the command carries a probe")
     })
 }
 
@@ -78,13 +78,13 @@ fn of_command() -> [&'static str; 6] {
 #[must_use]
 pub fn build(arguments: &[&str], ending: &str) -> PathBuf {
     let messages = cargo_build(arguments);
-    let artifacts = messages.iter().filter_map(|message| {
+    let mut artifacts = messages.iter().filter_map(|message| {
         let mut files = message.get("filenames")?.as_array()?.iter();
         let file = files.find_map(|file| file.as_str().filter(|it| it.ends_with(ending)))?;
         Some(PathBuf::from(file))
     });
     artifacts
-        .last()
+        .next_back()
         .unwrap_or_else(|| panic!("cargo build {arguments:?} made no {ending}"))
 }
 
