@@ -50,7 +50,8 @@ Usage: cargo xtask COMMAND
                          every property of the tests, with a new seed each time and, where a test sets no number, many more cases
   dist [--rebuild]       the archives of a release: static command, .deb, Python wheel, source; packed
                          twice with the same bytes (--rebuild: also built twice)
-  environments           the release's command in root file systems of Debian 11 and 13, beside busybox alone, without
+  environments [--command FILE]
+                         the release's command in root file systems of Debian 11 and 13, beside busybox alone, without
                          root, without /tmp or a home, and with the program in a container
   fuzz [TARGET]... [--seconds N]
                          libFuzzer on every decoder and importer
@@ -66,7 +67,7 @@ fn main() -> Result<ExitCode> {
         "demo" => demo::run(),
         "test" => test::everything(rest),
         "dist" => dist::run(rest),
-        "environments" => environments::run(),
+        "environments" => environments::run(rest),
         "fuzz" => fuzz::run_targets(rest),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
         "campaign"
