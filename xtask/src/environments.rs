@@ -62,7 +62,10 @@ pub fn run(rest: &[String]) -> Result<ExitCode> {
         [word, file] if word == "--command" => Some(file),
         _ => bail!("`environments` takes nothing but --command FILE"),
     };
-    let _ = setup::provide(&[setup::DEMO, setup::ENVIRONMENTS]);
+    let _ = setup::provide(
+        &[setup::DEMO, setup::ENVIRONMENTS],
+        setup::Install::new(false),
+    );
     let place = target().join("environments");
     fs::create_dir_all(&place)?;
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755))?;
