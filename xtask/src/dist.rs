@@ -29,16 +29,19 @@ const SHELLS: [(&str, &str); 3] = [
 ];
 const LICENCES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "packaging/NOTICE"];
 
-/// Builds, packs twice, compares. With `--rebuild`, what is packed the second time is also built a second time.
+/// Builds, packs twice, compares. With `--rebuild`, what is packed the second time is also built a second time;
+/// `--command FILE` is packed as it is.
 pub fn run(rest: &[String]) -> Result<ExitCode> {
-    let rebuilds = match rest {
-        [] => false,
-        [word] if word == "--rebuild" => true,
-        _ => bail!("`dist` takes nothing but --rebuild"),
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let (given, rebuilds) = match words[..] {
+        [] => (None, false),
+        ["--rebuild"] => (None, true),
+        ["--command", file] => (Some(PathBuf::from(file)), false),
+        _ => bail!("`dist` takes --rebuild or --command FILE, and nothing else"),
     };
     let place = target().join("dist");
     let date = date()?;
-    let command = build(&place.join("build"))?;
+    let command = given.map_or_else(|| build(&place.join("build")), Ok)?;
     let packed = place.join("packed");
     pack(&command, &packed, &date)?;
     say("Again, to compare");

@@ -48,8 +48,9 @@ Usage: cargo xtask COMMAND
                          repaired twins
   campaign properties [--cases N] [--seed N]
                          every property of the tests, with a new seed each time and, where a test sets no number, many more cases
-  dist [--rebuild]       the archives of a release: static command, .deb, Python wheel, source; packed
-                         twice with the same bytes (--rebuild: also built twice)
+  dist [--rebuild | --command FILE]
+                         the archives of a release: static command, .deb, Python wheel, source; packed
+                         twice with the same bytes (--rebuild: also built twice; --command: of this file)
   environments [--command FILE]
                          the release's command in root file systems of Debian 11 and 13, beside busybox alone, without
                          root, without /tmp or a home, and with the program in a container
