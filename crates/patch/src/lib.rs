@@ -44,6 +44,7 @@ mod make;
 mod names;
 mod own;
 mod padding;
+mod parallel;
 mod reach;
 mod relocate;
 mod scratch;
