@@ -45,6 +45,7 @@ mod names;
 mod origins;
 mod own;
 mod padding;
+mod parallel;
 mod reach;
 mod relocate;
 mod scratch;

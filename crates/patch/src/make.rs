@@ -18,6 +18,7 @@ use crate::imports::{Imports, has_own_unwinder};
 use crate::library;
 use crate::names::Names;
 use crate::own::{Way, flag_users, jump_site};
+use crate::parallel;
 use crate::reach::{Reach, Window as Span};
 use crate::relocate::{Moved, Place};
 use crate::scratch::Scratch;
@@ -50,9 +51,13 @@ impl<'a> Subject<'_, 'a> {
     /// may begin a process in this very memory.
     fn veto(&mut self, names: &Names<'a>, role: Role) -> Vec<u64> {
         let mut begins_child = Vec::new();
-        for own in &self.domain.functions {
+        let functions = &self.domain.functions;
+        let all = parallel::each(functions.len(), |index| {
+            let range = &self.survey.ranges[functions[index].range];
+            sensitive::find(self.image, range, names.all(range.address))
+        });
+        for (own, found) in functions.iter().zip(all) {
             let range = &self.survey.ranges[own.range];
-            let found = sensitive::find(self.image, range, names.all(range.address));
             if found.is_some_and(|found| found.begins_child) {
                 begins_child.push(range.address);
             }

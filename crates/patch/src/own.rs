@@ -8,7 +8,6 @@ use crate::arena::{Arena, Code, Head, Link, Stub};
 use crate::domain::{Domain, Function};
 use crate::entry::{JUMP, Window, callers};
 use crate::exits::{Exit, Exits, Help, Unpatchable, Write};
-use crate::fault::Faults;
 use crate::flow::Leaving;
 use crate::imports::Imports;
 use crate::inline::Then;
@@ -16,6 +15,7 @@ use crate::leaf::is_leaf;
 use crate::library;
 use crate::make::{Builder, Subject, branch_site, flags_of};
 use crate::padding::Padding;
+use crate::parallel;
 use crate::relocate::{Moved, relocate_before};
 use crate::scratch::Free;
 use crate::survey::{Branch, Survey};
@@ -82,7 +82,8 @@ struct Target {
 struct Decide<'s, 'i, 'a, S> {
     subject: &'s Subject<'i, 'a>,
     shadow: S,
-    faults: &'s Faults,
+    /// Functions that a fault is put into, by index.
+    faulted: Vec<bool>,
     /// Nothing is recorded: ways out are left alone.
     only_faults: bool,
     own_unwinder: bool,
@@ -90,7 +91,7 @@ struct Decide<'s, 'i, 'a, S> {
     room: usize,
 }
 
-impl<S: Fn(u64) -> Option<u64>> Decide<'_, '_, '_, S> {
+impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
     fn verdict(&self, index: u32, own: &Function<'_>) -> Result<Decision, String> {
         if index as usize >= self.room {
             return Err("free memory that its code reaches is too small".to_owned());
@@ -105,7 +106,7 @@ impl<S: Fn(u64) -> Option<u64>> Decide<'_, '_, '_, S> {
                 unpatchable: None,
             });
         }
-        if self.only_faults || self.faults.is_at(&own.name) {
+        if self.only_faults || self.faulted[index as usize] {
             return Ok(self.by_hook(self.way(own.range, &[], 0)?, None));
         }
         if is_leaf(self.subject.image, survey, domain, index) {
@@ -300,24 +301,23 @@ pub(crate) fn flag_users(
 }
 
 /// What is decided of every function of the domain.
-fn verdicts<S: Fn(u64) -> Option<u64>>(
+fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
     decide: &Decide<'_, '_, '_, S>,
     wants: impl Fn(&[u8]) -> bool,
 ) -> Vec<Verdict> {
     let subject = decide.subject;
     let (survey, domain) = (subject.survey, subject.domain);
-    let mut verdicts: Vec<Verdict> = Vec::with_capacity(domain.functions.len());
-    for (index, own) in domain.functions.iter().enumerate() {
-        let index = index as u32;
-        verdicts.push(if !wants(&own.name) {
-            Verdict::Unwanted
-        } else {
-            match decide.verdict(index, own) {
-                Ok(decision) => Verdict::Record(Box::new(decision)),
-                Err(reason) => Verdict::Refuse(reason),
-            }
-        });
-    }
+    let functions = &domain.functions;
+    let wanted: Vec<bool> = functions.iter().map(|own| wants(&own.name)).collect();
+    let mut verdicts: Vec<Verdict> = parallel::each(functions.len(), |index| {
+        if !wanted[index] {
+            return Verdict::Unwanted;
+        }
+        match decide.verdict(index as u32, &functions[index]) {
+            Ok(decision) => Verdict::Record(Box::new(decision)),
+            Err(reason) => Verdict::Refuse(reason),
+        }
+    });
     refuse_conflicts(domain, &mut verdicts);
     // Padding goes first to the functions that it belongs to, then to their neighbours.
     let mut claimed = Vec::new();
@@ -397,7 +397,7 @@ fn refuse_conflicts(domain: &Domain<'_>, verdicts: &mut [Verdict]) {
 
 /// A function that hands over to one which is not recorded stays open until that returns, and what
 /// that hands over to is its tail call: only a hook in place of the return address tells.
-fn keep_open_beyond_gaps<S: Fn(u64) -> Option<u64>>(
+fn keep_open_beyond_gaps<S: Fn(u64) -> Option<u64> + Sync>(
     decide: &Decide<'_, '_, '_, S>,
     verdicts: &mut [Verdict],
 ) {
@@ -438,10 +438,15 @@ impl<'a> Builder<'a> {
             let row = calls.row_of_instruction(address)?;
             Some(self.arena.shadow_slot(row))
         };
+        let (domain, faults) = (subject.domain, &self.faults);
         let decide = Decide {
             subject,
             shadow,
-            faults: &self.faults,
+            faulted: domain
+                .functions
+                .iter()
+                .map(|own| faults.is_at(&own.name))
+                .collect(),
             only_faults: self.arena.is_plain && !self.is_silent,
             own_unwinder,
             room: self.room,

@@ -7,6 +7,7 @@ use lockstep_format::bytes::{u32_at, u64_at};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::flow::{Computed, FlagUse, Flow, Leaving, Traits, WayOut, is_padding};
+use crate::parallel;
 
 /// How a direct branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl<'a> Survey<'a> {
     pub(crate) fn new(image: &Image<'a>, slots: &FxHashMap<u64, u32>) -> Self {
         let ranges = image.ranges();
         let mut survey = Self {
-            bodies: vec![Body::default(); ranges.len()],
+            bodies: Vec::new(),
             ranges,
             branches: Vec::new(),
             indirect_calls: Vec::new(),
@@ -128,21 +129,35 @@ impl<'a> Survey<'a> {
             }
         }
         let mut tables = Tables::default();
-        let mut flow = Flow::new();
         let mut flag_uses = Vec::new();
         let mut changes_behind = Vec::new();
-        for index in 0..survey.ranges.len() {
-            if survey.ranges[index].kind != RangeKind::Plt {
-                survey.decode_range(
-                    image,
-                    slots,
-                    index,
-                    &mut tables,
-                    (&mut flow, &mut flag_uses),
-                );
-                let found = flow.changes_behind.drain(..);
-                changes_behind.extend(found.map(|behind| (index, behind)));
+        let ranges = &survey.ranges;
+        let parts = parallel::by_pieces(ranges.len(), |indices| {
+            let mut part = Part::new(ranges);
+            let mut flow = Flow::new();
+            for index in indices {
+                part.bodies.push(Body::default());
+                if ranges[index].kind != RangeKind::Plt {
+                    part.decode_range(image, slots, index, &mut flow);
+                }
             }
+            part
+        });
+        for part in parts {
+            survey.bodies.extend(part.bodies);
+            survey.branches.extend(part.branches);
+            survey.indirect_calls.extend(part.indirect_calls);
+            survey.slot_uses.extend(part.slot_uses);
+            survey
+                .taken
+                .extend(part.takers.iter().map(|(address, _)| *address));
+            survey.takers.extend(part.takers);
+            survey.labels.extend(part.labels);
+            survey.ways_out.extend(part.ways_out);
+            tables.mentioned.extend(part.tables.mentioned);
+            tables.candidates.extend(part.tables.candidates);
+            flag_uses.extend(part.flag_uses);
+            changes_behind.extend(part.changes_behind);
         }
         let places = tables.read(image, &survey.ranges, &mut survey.branches);
         let in_table = |place: u64| {
@@ -196,134 +211,6 @@ impl<'a> Survey<'a> {
         survey.takers.sort_unstable();
         survey.takers.dedup();
         survey
-    }
-
-    fn decode_range(
-        &mut self,
-        image: &Image<'a>,
-        slots: &FxHashMap<u64, u32>,
-        index: usize,
-        tables: &mut Tables,
-        (flow, flag_uses): (&mut Flow, &mut Vec<FlagUse>),
-    ) {
-        let range = self.ranges[index];
-        let bytes = image
-            .bytes_at(range.address, range.size)
-            .unwrap_or_default();
-        let mut decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
-        flow.begin();
-        let first = tables.mentioned.len();
-        let mut computes_jumps = false;
-        let at = index as u32;
-        while decoder.can_decode() {
-            let place = flow.next();
-            decoder.decode_out(place);
-            let instruction = *place;
-            if instruction.is_invalid() {
-                self.bodies[index].undecodable = Some(instruction.ip());
-                break;
-            }
-            self.take_addresses(image, &instruction, at, &mut tables.mentioned);
-            self.bodies[index].leaves |= leaves(&instruction, &range);
-            let bounds = (range.address, range.end());
-            let (way_out, flag_use) =
-                flow.take(bounds, at, |taken| decoder.get_constant_offsets(taken));
-            self.ways_out.extend(way_out);
-            flag_uses.extend(flag_use);
-            match instruction.flow_control() {
-                FlowControl::IndirectBranch => {
-                    computes_jumps |= !instruction.is_ip_rel_memory_operand();
-                }
-                FlowControl::IndirectCall => self.indirect_calls.push((instruction.next_ip(), at)),
-                FlowControl::Next => {}
-                _ => self.take_branch(&decoder, &instruction, at),
-            }
-            if let Some(slot_use) = slot_use(&decoder, &instruction, slots) {
-                self.slot_uses.push(slot_use);
-            }
-        }
-        self.bodies[index].traits = flow.end();
-        if computes_jumps {
-            let candidates = &tables.mentioned[first..];
-            tables
-                .candidates
-                .extend(candidates.iter().map(|table| (*table, at)));
-        }
-    }
-
-    fn take_branch(&mut self, decoder: &Decoder<'_>, instruction: &Instruction, range: u32) {
-        if !has_near_branch(instruction) {
-            return;
-        }
-        let kind = match instruction.flow_control() {
-            FlowControl::Call => BranchKind::Call,
-            FlowControl::UnconditionalBranch => BranchKind::Jump,
-            // Conditional jumps, loop, jcxz, and xbegin with its abort target.
-            _ => BranchKind::Conditional,
-        };
-        let offsets = decoder.get_constant_offsets(instruction);
-        let is_wide = offsets.immediate_size() == 4;
-        self.branches.push(Branch {
-            from: instruction.ip(),
-            target: instruction.near_branch_target(),
-            range,
-            length: instruction.len() as u8,
-            field: if is_wide {
-                offsets.immediate_offset() as u8
-            } else {
-                0
-            },
-            kind,
-        });
-    }
-
-    /// Addresses that the instruction mentions without branching there: of functions, and of what
-    /// may be a jump table.
-    fn take_addresses(
-        &mut self,
-        image: &Image<'a>,
-        instruction: &Instruction,
-        range: u32,
-        mentioned: &mut Vec<u64>,
-    ) {
-        if instruction.is_ip_rel_memory_operand() {
-            let address = instruction.ip_rel_memory_address();
-            if instruction.code() == Code::Lea_r64_m {
-                if image.is_code(address) {
-                    self.take_address(address, range);
-                } else {
-                    mentioned.push(address);
-                }
-            }
-        } else if instruction.op_count() > 0
-            && instruction.memory_base() == Register::None
-            && instruction.memory_displacement64() > 4096
-        {
-            mentioned.push(instruction.memory_displacement64());
-        }
-        if image.kind() == Kind::Fixed {
-            for operand in 0..instruction.op_count() {
-                let kind = instruction.op_kind(operand);
-                if matches!(
-                    kind,
-                    OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64
-                ) {
-                    let address = instruction.immediate(operand);
-                    if image.is_code(address) {
-                        self.take_address(address, range);
-                    }
-                }
-            }
-        }
-    }
-
-    fn take_address(&mut self, address: u64, range: u32) {
-        if self.range_starting_at(address).is_some() {
-            self.taken.push(address);
-            self.takers.push((address, range));
-        } else {
-            self.labels.push(address);
-        }
     }
 
     /// Tells what jumps through words of memory mean: a library function, one of the image's own, by
@@ -457,6 +344,175 @@ impl<'a> Survey<'a> {
     pub(crate) fn symbol_in(&self, from: u64, to: u64) -> Option<u64> {
         let first = self.symbols.partition_point(|address| *address < from);
         self.symbols.get(first).copied().filter(|at| *at < to)
+    }
+}
+
+/// What decoding some of the ranges finds, one behind the other.
+struct Part<'s, 'a> {
+    ranges: &'s [CodeRange<'a>],
+    bodies: Vec<Body>,
+    branches: Vec<Branch>,
+    indirect_calls: Vec<(u64, u32)>,
+    slot_uses: Vec<SlotUse>,
+    takers: Vec<(u64, u32)>,
+    labels: Vec<u64>,
+    ways_out: Vec<WayOut>,
+    tables: Tables,
+    flag_uses: Vec<FlagUse>,
+    /// Ranges that change a register of arguments if nothing else leads to these addresses.
+    changes_behind: Vec<(usize, Vec<u64>)>,
+}
+
+impl<'s, 'a> Part<'s, 'a> {
+    fn new(ranges: &'s [CodeRange<'a>]) -> Self {
+        Self {
+            ranges,
+            bodies: Vec::new(),
+            branches: Vec::new(),
+            indirect_calls: Vec::new(),
+            slot_uses: Vec::new(),
+            takers: Vec::new(),
+            labels: Vec::new(),
+            ways_out: Vec::new(),
+            tables: Tables::default(),
+            flag_uses: Vec::new(),
+            changes_behind: Vec::new(),
+        }
+    }
+
+    /// What is known of the range that is decoded.
+    fn body(&mut self) -> &mut Body {
+        let last = self.bodies.len() - 1;
+        &mut self.bodies[last]
+    }
+
+    fn decode_range(
+        &mut self,
+        image: &Image<'_>,
+        slots: &FxHashMap<u64, u32>,
+        index: usize,
+        flow: &mut Flow,
+    ) {
+        let range = self.ranges[index];
+        let bytes = image
+            .bytes_at(range.address, range.size)
+            .unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
+        flow.begin();
+        let first = self.tables.mentioned.len();
+        let mut computes_jumps = false;
+        let at = index as u32;
+        while decoder.can_decode() {
+            let place = flow.next();
+            decoder.decode_out(place);
+            let instruction = *place;
+            if instruction.is_invalid() {
+                self.body().undecodable = Some(instruction.ip());
+                break;
+            }
+            self.take_addresses(image, &instruction, at);
+            self.body().leaves |= leaves(&instruction, &range);
+            let bounds = (range.address, range.end());
+            let (way_out, flag_use) =
+                flow.take(bounds, at, |taken| decoder.get_constant_offsets(taken));
+            self.ways_out.extend(way_out);
+            self.flag_uses.extend(flag_use);
+            match instruction.flow_control() {
+                FlowControl::IndirectBranch => {
+                    computes_jumps |= !instruction.is_ip_rel_memory_operand();
+                }
+                FlowControl::IndirectCall => self.indirect_calls.push((instruction.next_ip(), at)),
+                FlowControl::Next => {}
+                _ => self.take_branch(&decoder, &instruction, at),
+            }
+            if let Some(slot_use) = slot_use(&decoder, &instruction, slots) {
+                self.slot_uses.push(slot_use);
+            }
+        }
+        self.body().traits = flow.end();
+        let found = flow.changes_behind.drain(..);
+        self.changes_behind
+            .extend(found.map(|behind| (index, behind)));
+        if computes_jumps {
+            let Tables {
+                mentioned,
+                candidates,
+            } = &mut self.tables;
+            candidates.extend(mentioned[first..].iter().map(|table| (*table, at)));
+        }
+    }
+
+    fn take_branch(&mut self, decoder: &Decoder<'_>, instruction: &Instruction, range: u32) {
+        if !has_near_branch(instruction) {
+            return;
+        }
+        let kind = match instruction.flow_control() {
+            FlowControl::Call => BranchKind::Call,
+            FlowControl::UnconditionalBranch => BranchKind::Jump,
+            // Conditional jumps, loop, jcxz, and xbegin with its abort target.
+            _ => BranchKind::Conditional,
+        };
+        let offsets = decoder.get_constant_offsets(instruction);
+        let is_wide = offsets.immediate_size() == 4;
+        self.branches.push(Branch {
+            from: instruction.ip(),
+            target: instruction.near_branch_target(),
+            range,
+            length: instruction.len() as u8,
+            field: if is_wide {
+                offsets.immediate_offset() as u8
+            } else {
+                0
+            },
+            kind,
+        });
+    }
+
+    /// Addresses that the instruction mentions without branching there: of functions, and of what
+    /// may be a jump table.
+    fn take_addresses(&mut self, image: &Image<'_>, instruction: &Instruction, range: u32) {
+        if instruction.is_ip_rel_memory_operand() {
+            let address = instruction.ip_rel_memory_address();
+            if instruction.code() == Code::Lea_r64_m {
+                if image.is_code(address) {
+                    self.take_address(address, range);
+                } else {
+                    self.tables.mentioned.push(address);
+                }
+            }
+        } else if instruction.op_count() > 0
+            && instruction.memory_base() == Register::None
+            && instruction.memory_displacement64() > 4096
+        {
+            self.tables
+                .mentioned
+                .push(instruction.memory_displacement64());
+        }
+        if image.kind() == Kind::Fixed {
+            for operand in 0..instruction.op_count() {
+                let kind = instruction.op_kind(operand);
+                if matches!(
+                    kind,
+                    OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64
+                ) {
+                    let address = instruction.immediate(operand);
+                    if image.is_code(address) {
+                        self.take_address(address, range);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_address(&mut self, address: u64, range: u32) {
+        let starts = self
+            .ranges
+            .binary_search_by_key(&address, |range| range.address);
+        if starts.is_ok() {
+            self.takers.push((address, range));
+        } else {
+            self.labels.push(address);
+        }
     }
 }
 
