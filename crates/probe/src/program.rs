@@ -10,7 +10,8 @@
 //!        running stack             its next page, or another stack
 //!  ├──────────────────────────┤├────────────────────────────────────
 //!      rsp ──► entry               entry
-//!      read as it is               process_vm_readv; where a policy forbids that, /proc/self/mem
+//!      read as it is               process_vm_readv; where a policy forbids that, /proc/self/mem;
+//!                                  where it forbids that, too, what the kernel finds is read as it is
 //! ```
 //! What else the probe reads of a program, and why it is there:
 //!

@@ -12,6 +12,7 @@ use crate::syscall;
 use crate::thread::{SEGMENTS, Thread};
 use crate::x86_64::slow::Frame;
 use core::mem::offset_of;
+use lockstep_format::plan::block;
 
 /// How a slot was found that a hook may stand in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,9 +125,9 @@ impl Thread {
     /// Whether the newest entry is of a frame that is gone, when the stack pointer has come back to
     /// `slot`.
     ///
-    /// On the stack that `slot` is in, what lies at or below it is gone. Elsewhere a frame is gone whose return
-    /// address is neither the real one nor our hook, since somebody else uses its place, and one whose memory is
-    /// not mapped any more. Others stay, except those of a signal handler that was left.
+    /// On the stack that `slot` is in, what lies at or below it is gone, and a frame is gone with its memory. One
+    /// that is questioned is so, too, where its return address is neither the real one nor our hook: somebody else
+    /// uses its place. Others stay, except those of a signal handler that was left.
     pub fn is_top_dead(&mut self, slot: u64) -> bool {
         let restored = self.restored() == self.depth();
         let Some(entry) = self.top_entry().copied() else {
@@ -136,13 +137,20 @@ impl Thread {
         if place <= slot && self.is_same_stack(place, slot) {
             return true;
         }
-        let Some(found) = self.look(place) else {
-            // Memory that may not be read now may be again.
-            return !syscall::is_mapped(place, place);
+        let found = match entry.key {
+            block::QUESTIONED => self.look(place),
+            _ => None,
         };
-        let hook = if restored { 0 } else { entry.hook() };
-        if found != entry.return_address && (hook == 0 || found != hook) {
-            return true;
+        match found {
+            Some(found) => {
+                let hook = if restored { 0 } else { entry.hook() };
+                if found != entry.return_address && (hook == 0 || found != hook) {
+                    return true;
+                }
+            }
+            // Memory that may not be read now may be again.
+            None if !syscall::is_mapped(place) => return true,
+            None => {}
         }
         if place.abs_diff(slot) < SAME {
             return false;
@@ -186,7 +194,7 @@ impl Thread {
             Some(_) => true,
             None => false,
         };
-        if is_done || !syscall::is_mapped(place, place) {
+        if is_done || !syscall::is_mapped(place) {
             Slot::Restored
         } else {
             Slot::Hidden
@@ -239,9 +247,6 @@ impl Thread {
         let (low, high) = (a.min(b), a.max(b));
         if high - low < SAME {
             return true;
-        }
-        if !syscall::is_mapped(low, high) {
-            return false;
         }
         // That of the lower one: a stack that grew is looked at again.
         let (start, end) = self.segment(low);

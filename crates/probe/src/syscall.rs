@@ -285,11 +285,10 @@ pub fn is_readable(address: u64) -> bool {
     call!(PRLIMIT64, NOBODY, 0, address, 0) == Err(Errno::ESRCH)
 }
 
-/// Whether all pages from that of `low` to that of `high` are mapped, readable or not. Where nobody may ask, it is so.
-pub fn is_mapped(low: u64, high: u64) -> bool {
+/// Whether the page of an address is mapped, readable or not. Where nobody may ask, it is.
+pub fn is_mapped(address: u64) -> bool {
     const MS_ASYNC: usize = 1;
-    let start = low & !4095;
-    call!(MSYNC, start, high.saturating_sub(start).max(1), MS_ASYNC) != Err(Errno::ENOMEM)
+    call!(MSYNC, address & !4095, 1, MS_ASYNC) != Err(Errno::ENOMEM)
 }
 
 /// Copies words of this process, which may not be there.
