@@ -39,6 +39,7 @@ mod options;
 mod outliers;
 mod plan;
 mod progress;
+mod prune;
 mod record;
 mod report;
 mod runs;

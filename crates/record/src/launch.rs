@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::images::{self, Images};
 use crate::plan::{CHOICE, SILENT};
 use crate::program::{Program, plain};
-use crate::{Keep, Memory, Options};
+use crate::{Bound, Keep, Memory, Options};
 use lockstep_format::{plan, process, stamp};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::ffi::{OsStr, OsString, c_int, c_void};
@@ -117,7 +117,7 @@ impl ProbeName {
             std::process::id(),
             crate::process::start_time(std::process::id().cast_signed()).unwrap_or(0)
         ));
-        std::fs::create_dir(&directory).map_err(|error| failed(&error))?;
+        crate::own::create_directory(&directory, 0o700).map_err(|error| failed(&error))?;
         let name = directory.join(PROBE);
         std::os::unix::fs::symlink(probe, &name).map_err(|error| failed(&error))?;
         Ok(Self {
@@ -180,6 +180,7 @@ pub(crate) fn command(
     images: &Images,
     program: &Program,
     directory: &Directory,
+    bound: Option<Bound>,
     probe: &ProbeName,
 ) -> Command {
     let mut command = plain_command(options, &program.path);
@@ -217,14 +218,10 @@ pub(crate) fn command(
         (images::VARIABLE, images.variable()),
         // What an outer recorder buffers is not this run's.
         (lockstep_format::buffer::VARIABLE, None),
-        (
-            "LOCKSTEP_MAX_SIZE",
-            options.bound.map(|bound| bound.bytes.to_string()),
-        ),
+        ("LOCKSTEP_MAX_SIZE", bound.map(|bound| bound.variable())),
         (
             "LOCKSTEP_KEEP",
-            options
-                .bound
+            bound
                 .filter(|bound| bound.keep == Keep::Last)
                 .map(|_| "last".to_owned()),
         ),

@@ -6,8 +6,9 @@
 //! ```
 //! Keys are addresses in the file: a function's entry, the address behind a call.
 
+use crate::own;
 use lockstep_binary::{Image, Lines};
-use lockstep_format::plan::function;
+use lockstep_format::plan::{Plan, function};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -39,8 +40,8 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     let Some(lines) = Lines::new(&image, MOST) else {
         return Ok(());
     };
-    let plan = fs::read(run.join("plans").join(plan))?;
-    let Ok(plan) = crate::cache::checked(&plan) else {
+    let plan = own::read(&run.join("plans").join(plan))?;
+    let Ok(plan) = Plan::kept(&plan, crc32c::crc32c_append) else {
         return Ok(());
     };
     // The file may have been replaced since.
@@ -63,5 +64,5 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     let draft = run
         .join("lines")
         .join(format!(".{key}.{}", std::process::id()));
-    crate::put(&draft, &place, &serde_json::to_vec(&table)?)
+    own::put(&draft, &place, &serde_json::to_vec(&table)?)
 }
