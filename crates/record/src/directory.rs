@@ -266,7 +266,7 @@ fn join(path: &Path, shown: &Path, token: Option<&str>) -> Result<Result<(), Tak
         match read_token(path) {
             Ok(Some(found)) => {
                 if token.is_some() && found.as_deref() == token {
-                    return Ok(Ok(()));
+                    return same_version(path, shown).map(Ok);
                 }
                 let whose = match (token, found) {
                     (Some(_), Some(_)) => "the run of another job",
@@ -299,6 +299,23 @@ fn join(path: &Path, shown: &Path, token: Option<&str>) -> Result<Result<(), Tak
             }
         }
     }
+}
+
+/// Refuses to join a run whose first recorder writes another version of the format.
+fn same_version(path: &Path, shown: &Path) -> Result<(), Error> {
+    let marker = read_marker(path).ok().flatten().unwrap_or_default();
+    let version = marker.get("version").and_then(serde_json::Value::as_u64);
+    if version == Some(u64::from(VERSION)) {
+        return Ok(());
+    }
+    let version = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    let tool = marker.get("tool").and_then(serde_json::Value::as_str);
+    Err(Error::own(format!(
+        "{}: expected that all recorders of a job are of one version, found format {version} of lockstep {} there, and format {VERSION} of lockstep {} here",
+        shown.display(),
+        tool.unwrap_or("?"),
+        env!("CARGO_PKG_VERSION"),
+    )))
 }
 
 /// Whether everything in the directory is part of a run in the making.

@@ -36,7 +36,10 @@ const QUESTIONS: [(&str, &[&str]); 15] = [
     ("calls-sealed", &["calls", "--json", "sealed"]),
     ("graph", &["calls", "--json", "--graph", "run"]),
     ("events", &["events", "--json", "-t", "0.0", "run"]),
-    ("events-sealed", &["events", "--json", "-t", "0.0", "sealed"]),
+    (
+        "events-sealed",
+        &["events", "--json", "-t", "0.0", "sealed"],
+    ),
     ("tree", &["tree", "--json", "-t", "0.0", "run"]),
     ("stack", &["stack", "--json", "run"]),
     ("loops", &["loops", "--json", "run"]),
@@ -84,7 +87,10 @@ fn what_was_kept_was_not_changed() {
     let kept = checks();
     assert!(!kept.is_empty());
     let is_last = |(version, _): &(String, u32)| *version == lockstep_trace::VERSION.to_string();
-    assert!(kept.last().is_some_and(is_last), "this version has no archive: see this file's first page");
+    assert!(
+        kept.last().is_some_and(is_last),
+        "this version has no archive: see this file's first page"
+    );
     for (version, check) in kept {
         let bytes = fs::read(fixtures().join(format!("{version}.tar.gz"))).expect("an archive");
         assert!(bytes.len() < 64 << 10, "{version}: {} bytes", bytes.len());
@@ -105,7 +111,11 @@ fn what_earlier_versions_wrote_is_read_as_it_was_then() {
                 continue;
             };
             let old: Value = serde_json::from_str(&text).expect("JSON");
-            still_says(&answer(scratch.path(), words), &old, &format!("{version} {name}: "));
+            still_says(
+                &answer(scratch.path(), words),
+                &old,
+                &format!("{version} {name}: "),
+            );
         }
     }
 }
@@ -116,7 +126,10 @@ fn what_earlier_versions_wrote_is_read_as_it_was_then() {
 fn make_an_archive() {
     let version = lockstep_trace::VERSION.to_string();
     let mut kept = checks();
-    assert!(kept.iter().all(|(known, _)| *known != version), "version {version} has an archive");
+    assert!(
+        kept.iter().all(|(known, _)| *known != version),
+        "version {version} has an archive"
+    );
     let scratch = Scratch::new("format-new");
     let directory = scratch.path();
     let program = Recipe::new("c/leaf_calls.c").flag("-O0").flag("-g").build();
@@ -126,7 +139,9 @@ fn make_an_archive() {
         let outcome = command::run(command.current_dir(directory));
         assert_eq!(outcome.status, 0, "{outcome:#?}");
     };
-    done(&mut lockstep(&["record", "-o", "run", "--redact", "--", "./app"]));
+    done(&mut lockstep(&[
+        "record", "-o", "run", "--redact", "--", "./app",
+    ]));
     copy(&scratch.join("run"), &scratch.join("sealed"));
     done(&mut lockstep(&["seal", "sealed"]));
     done(&mut lockstep(&["baseline", "set", "baseline", "run"]));
@@ -139,8 +154,13 @@ fn make_an_archive() {
     let archive = archive.to_str().expect("UTF-8");
     let owner = ["--owner=0", "--group=0", "--sort=name"];
     let parts = ["run", "sealed", "baseline", "answers"];
-    tar(&[&["-czf", archive][..], &owner, &parts].concat(), directory);
+    tar(
+        &[&["-czf", archive][..], &owner, &parts].concat(),
+        directory,
+    );
     kept.push((version, crc32c(&fs::read(archive).expect("an archive"))));
-    let rows = kept.iter().map(|(version, check)| format!("{version} {check:08x}\n"));
+    let rows = kept
+        .iter()
+        .map(|(version, check)| format!("{version} {check:08x}\n"));
     fs::write(fixtures().join("checks.txt"), rows.collect::<String>()).expect("fixtures");
 }

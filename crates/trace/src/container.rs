@@ -7,7 +7,7 @@ use lockstep_format::bytes::{array, u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::codec::Kind;
 use lockstep_format::process::{
-    BYTE_ORDER, DATA_CHUNK, MAGIC, PAGE, VERSION, chunk, extent_end, header, kind,
+    BYTE_ORDER, DATA_CHUNK, MAGIC, OLDEST, PAGE, VERSION, chunk, extent_end, header, kind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -193,10 +193,12 @@ fn read_header(bytes: &[u8]) -> Result<Kind, Finding> {
         ));
     }
     let version = number(header::VERSION, "a version")?;
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(finding(
             header::VERSION,
-            format!("expected a process file of version {VERSION}, found version {version}"),
+            format!(
+                "expected a process file of version {OLDEST} to {VERSION}, found version {version}"
+            ),
         ));
     }
     let claimed = number(header::CHECK, "a check")?;
