@@ -321,13 +321,6 @@ fn read_chunk(bytes: &[u8], at: usize) -> Result<Option<(Chunk, usize)>, String>
         payload_check: number(chunk::PAYLOAD_CHECK),
         payload: at + chunk::SIZE..bytes.len().min(at + length),
     };
-    if !matches!(chunk.kind, kind::FACTS..=kind::INFERRED) {
-        return Err(format!(
-            "expected a chunk of kind {} to {}, found kind {}",
-            kind::FACTS,
-            kind::TIMES,
-            chunk.kind
-        ));
-    }
+    // A kind that is not known is a later version's, which can be left out.
     Ok(Some((chunk, length)))
 }
