@@ -16,6 +16,7 @@ use crate::run::{Job, empty, json};
 use crate::words::Words;
 use anyhow::{Context, Result, ensure};
 use lockstep_binary::{Image, display_name};
+use lockstep_format::check::extend;
 use lockstep_format::plan::Plan;
 use lockstep_testkit::tools;
 use std::collections::BTreeMap;
@@ -228,7 +229,7 @@ fn named(called: &Called, run: &Path) -> Result<Counts> {
     let mut plans: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     for entry in std::fs::read_dir(run.join("plans"))? {
         let bytes = std::fs::read(entry?.path())?;
-        if let Ok(plan) = Plan::new(&bytes)
+        if let Ok(plan) = Plan::kept(&bytes, extend)
             && (plan.functions().next().is_some() || plan.refusals().next().is_some())
         {
             plans.insert(plan.build_id().to_vec(), bytes);
@@ -258,7 +259,7 @@ fn named(called: &Called, run: &Path) -> Result<Counts> {
 /// What begins at each address, by a plan.
 fn names(plan: &[u8], image: &str) -> BTreeMap<u64, String> {
     let mut names = BTreeMap::new();
-    let Ok(plan) = Plan::new(plan) else {
+    let Ok(plan) = Plan::kept(plan, extend) else {
         return names;
     };
     let text = |name: &[u8]| match String::from_utf8_lossy(name) {

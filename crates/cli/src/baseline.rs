@@ -199,7 +199,9 @@ fn kept(directory: &Path) -> Result<Vec<(u32, PathBuf)>> {
 
 /// Copies a directory; links are not followed.
 fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
+    // As closed to others as the run is.
     fs::create_dir(target)?;
+    fs::set_permissions(target, fs::metadata(source)?.permissions())?;
     for entry in source.read_dir()? {
         let entry = entry?;
         let kind = entry.file_type()?;

@@ -320,7 +320,7 @@ impl Compare {
 
     fn tell(&self, entry: &Entry) -> Result<ExitCode> {
         if self.options.json {
-            output::print(|out| writeln!(out, "{}", entry.json))?;
+            output::data(|out| writeln!(out, "{}", entry.json))?;
         } else {
             let text = self.text(&entry.told);
             output::print(|out| out.write_all(text.as_bytes()))?;

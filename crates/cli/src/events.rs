@@ -67,7 +67,7 @@ impl Events {
         };
         let thread = run::trace(&run, &self.trace)?;
         if self.json {
-            output::print(|out| self.json(out, &run, thread))?;
+            output::data(|out| self.json(out, &run, thread))?;
         } else {
             output::print(|out| self.text(out, &run, thread))?;
         }

@@ -8,7 +8,7 @@ use lockstep_calltree::{Counts, Forest};
 use lockstep_format::codec;
 use lockstep_format::fault::{Kind, Order};
 use lockstep_format::mpi;
-use lockstep_record::{Injection, Memory, Options, inject};
+use lockstep_record::{Injection, Keep, Memory, Options, Size, inject};
 use lockstep_trace::{ThreadName, c_name};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -149,13 +149,14 @@ impl Inject {
             command: self.command,
             output: self.output,
             buffer: None,
+            mode: 0o700,
             pack: false,
             images: self.images,
             trace: Vec::new(),
             skip: Vec::new(),
             codec: codec::Kind::Lockstep,
             memory: Memory::Normal,
-            bound: None,
+            size: Size::Share(Keep::First),
             redact: false,
             force: self.force,
             untraced_is_fine: false,

@@ -41,6 +41,7 @@ mod outliers;
 mod plan;
 mod probe;
 mod progress;
+mod prune;
 mod record;
 mod report;
 mod runs;

@@ -9,12 +9,55 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Where results are written.
-pub type Out<'a> = BufWriter<io::StdoutLock<'a>>;
+pub type Out<'a> = BufWriter<Shown<io::StdoutLock<'a>>>;
+
+/// Text on its way out. Names come from strangers' programs: whoever prints them makes them [`printable`], in one line; what was
+/// forgotten is made so here, except line breaks, tabs and our own colours. JSON has rules of its own.
+pub struct Shown<W> {
+    out: W,
+    is_text: bool,
+    is_coloured: bool,
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_plain = |byte: &u8| (b' '..0x7f).contains(byte) || *byte == b'\n';
+        if !self.is_text || bytes.iter().all(is_plain) {
+            self.out.write_all(bytes)?;
+            return Ok(bytes.len());
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let is_coloured = self.is_coloured;
+        let clean = lockstep_trace::printable_but(&text, |c| {
+            matches!(c, '\n' | '\t') || c == '\x1b' && is_coloured
+        });
+        self.out.write_all(clean.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
 
 /// Runs `write` on stdout. A reader that went away (`| head`) is no failure: the rest is not
 /// written, and the command ends with the status that it would have had.
 pub fn print(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    print_as(true, write)
+}
+
+/// The same of data whose format says how each character stands: JSON.
+pub fn data(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<()> {
+    print_as(false, write)
+}
+
+fn print_as(is_text: bool, write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<()> {
+    let out = Shown {
+        out: io::stdout().lock(),
+        is_text,
+        is_coloured: coloured(),
+    };
+    let mut out = BufWriter::with_capacity(1 << 16, out);
     let result = write(&mut out).and_then(|()| out.flush());
     // What is left in the buffer after a failure would be tried again on drop.
     let _ = out.into_parts();
@@ -27,7 +70,7 @@ pub fn print(write: impl FnOnce(&mut Out<'_>) -> io::Result<()>) -> Result<()> {
 
 /// Prints one JSON document and a newline.
 pub fn json(value: &impl serde::Serialize) -> Result<()> {
-    print(|out| {
+    data(|out| {
         serde_json::to_writer(&mut *out, value)?;
         writeln!(out)
     })
@@ -81,21 +124,9 @@ pub fn found(something: bool) -> ExitCode {
     ExitCode::from(u8::from(something))
 }
 
-/// A name from a stranger's program as it may be shown on a terminal: control characters (which
-/// could steer the terminal or break a line) become `\u{..}`.
+/// A name from a stranger's program as it may be shown on a terminal, in one line.
 pub fn printable(text: &str) -> String {
-    if !text.chars().any(char::is_control) {
-        return text.to_owned();
-    }
-    text.chars()
-        .map(|c| {
-            if c.is_control() {
-                c.escape_default().to_string()
-            } else {
-                c.to_string()
-            }
-        })
-        .collect()
+    lockstep_trace::printable(text).into_owned()
 }
 
 /// How a piece of text stands out on a terminal.

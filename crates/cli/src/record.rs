@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use lockstep_format::codec::Kind;
-use lockstep_record::{Bound, Keep, Memory, Options, Summary, Watcher, record};
+use lockstep_record::{Bound, Keep, Memory, Options, Size, Summary, Watcher, record};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -57,13 +57,16 @@ pub struct Record {
     /// Memory of the recorder in the program: normal (up to 4 MB a thread) or low (at most 0.5 MB)
     #[arg(long, value_name = "HOW", default_value = "normal", value_parser = PossibleValuesParser::new(["normal", "low"]).map(|word| if word == "low" { Memory::Low } else { Memory::Normal }))]
     memory: Memory,
-    /// Most bytes of the run's event files together: 500M, 2G [at least 1M; default: no bound]
+    /// Most bytes of the run's event files together: 500M, 2G, or none [default: a tenth of the free disk space]
     ///
-    /// What does not fit is counted in `lockstep info`, and the program runs on. Suffixes K, M, G, T count by 1024.
-    #[arg(long, value_name = "BYTES", value_parser = size)]
-    max_size: Option<u64>,
+    /// What does not fit is counted in `lockstep info`, and the program runs on. Suffixes K, M, G, T count by 1024; at
+    /// least 1M. A run below its bound is the same as one without.
+    #[arg(long, value_name = "BYTES|none", value_parser = bound)]
+    max_size: Option<Most>,
     /// Which events a full run keeps: those that came first, or the last ones of every thread
-    #[arg(long, value_name = "WHICH", requires = "max_size", default_value = "first", value_parser = PossibleValuesParser::new(["first", "last"]).map(|word| if word == "last" { Keep::Last } else { Keep::First }))]
+    ///
+    /// To keep the last ones costs something from the start: such a run has no times but the first and the last.
+    #[arg(long, value_name = "WHICH", default_value = "first", value_parser = PossibleValuesParser::new(["first", "last"]).map(|word| if word == "last" { Keep::Last } else { Keep::First }))]
     keep: Keep,
     /// Watch for a hang: deadlocks are told at once, other standstills after SECONDS without progress
     ///
@@ -95,6 +98,9 @@ pub struct Record {
     /// still find them there, as long as DIR lasts, and `seal` puts them into the run.
     #[arg(long, value_name = "DIR")]
     buffer: Option<PathBuf>,
+    /// Permissions of the run's directory, in octal: 0755 lets others read it [default: 0700]
+    #[arg(long, value_name = "MODE", default_value = "0700", hide_default_value = true, value_parser = mode)]
+    mode: u32,
     /// Put what comes into the run from DIR into one file a node, instead of one a process
     ///
     /// The last recorder of the run on the node does it. Every command reads such a run as before.
@@ -126,8 +132,43 @@ fn codecs() -> impl TypedValueParser<Value = Kind> {
     })
 }
 
-/// Bytes as people write them.
+/// What `--max-size` says.
+#[derive(Debug, Clone, Copy)]
+enum Most {
+    Nothing,
+    Bytes(u64),
+}
+
+fn bound(text: &str) -> Result<Most, String> {
+    match text {
+        "none" => Ok(Most::Nothing),
+        _ => size(text).map(Most::Bytes),
+    }
+}
+
+/// Permissions as `chmod` has them. Without the owner's own nothing could be recorded.
+fn mode(text: &str) -> Result<u32, String> {
+    const OWN: u32 = 0o700;
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| mode & OWN == OWN && *mode <= 0o777)
+        .ok_or_else(|| format!("expected permissions from 0700 to 0777, found '{text}'"))
+}
+
+/// Bytes as people write them, as many as a run needs at least.
 pub fn size(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes < Bound::LEAST {
+        return Err(format!(
+            "expected at least {} bytes, found {bytes}",
+            output::grouped(Bound::LEAST)
+        ));
+    }
+    Ok(bytes)
+}
+
+/// Bytes as people write them.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let expected = || format!("expected a size such as 500M or 2G, found '{text}'");
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let power = match text[digits.len()..].to_ascii_uppercase().as_str() {
@@ -139,14 +180,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         _ => return Err(expected()),
     };
     let number: u64 = digits.parse().map_err(|_| expected())?;
-    let bytes = number.checked_mul(1 << (10 * power)).ok_or_else(expected)?;
-    if bytes < Bound::LEAST {
-        return Err(format!(
-            "expected at least {} bytes, found {bytes}",
-            output::grouped(Bound::LEAST)
-        ));
-    }
-    Ok(bytes)
+    number.checked_mul(1 << (10 * power)).ok_or_else(expected)
 }
 
 impl Record {
@@ -156,20 +190,26 @@ impl Record {
     }
 
     pub fn run(self) -> Result<ExitCode> {
+        let size = match (self.max_size, self.keep) {
+            (Some(Most::Bytes(bytes)), keep) => Size::Most(bytes, keep),
+            (None, keep) => Size::Share(keep),
+            (Some(Most::Nothing), Keep::First) => Size::Unbounded,
+            (Some(Most::Nothing), Keep::Last) => {
+                anyhow::bail!("expected a size with --keep last, found --max-size none")
+            }
+        };
         let options = Options {
             command: self.command,
             output: self.output,
             buffer: self.buffer,
+            mode: self.mode,
             pack: self.pack,
             images: self.images,
             trace: self.trace,
             skip: self.skip,
             codec: self.codec,
             memory: self.memory,
-            bound: self.max_size.map(|bytes| Bound {
-                bytes,
-                keep: self.keep,
-            }),
+            size,
             redact: self.redact,
             arguments: !self.no_arguments,
             time: !self.no_time,
@@ -253,7 +293,11 @@ pub fn sentence(summary: &Summary) -> String {
     let lost = match summary.lost {
         0 if summary.events == 0 => " (lockstep info says why)".to_owned(),
         0 => String::new(),
-        lost => format!(" ({} lost: see lockstep info)", output::grouped(lost)),
+        lost => format!(
+            " ({} lost: {})",
+            output::grouped(lost),
+            full(summary).unwrap_or_else(|| "see lockstep info".to_owned())
+        ),
     };
     format!(
         "{}{lost} of {} in {} bytes, in {}",
@@ -264,9 +308,35 @@ pub fn sentence(summary: &Summary) -> String {
     )
 }
 
+/// Of a run that came to its bound: what the bound is, and what else could be done.
+fn full(summary: &Summary) -> Option<String> {
+    let bound = summary.bound.filter(|_| summary.too_many > 0)?;
+    let bytes = output::grouped(bound.bytes);
+    let (what, instead) = match bound.keep {
+        Keep::First => ("the first", "--keep last keeps the last ones"),
+        Keep::Last => ("the last", "--keep first keeps the first ones"),
+    };
+    let bound = match bound.is_asked {
+        true => format!("--max-size is {bytes} bytes"),
+        false => format!(
+            "the run may have a tenth of the free disk space, {bytes} bytes; --max-size sets another bound"
+        ),
+    };
+    Some(format!("{what} events were kept, as {bound}; {instead}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{bytes, mode, size};
+
+    #[test]
+    fn permissions_as_chmod_has_them() {
+        assert_eq!([mode("755"), mode("0700")], [Ok(0o755), Ok(0o700)]);
+        for wrong in ["", "0", "0655", "1755", "u+x", "789"] {
+            assert!(mode(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(bytes("5K"), Ok(5120));
+    }
 
     #[test]
     fn sizes_as_people_write_them() {

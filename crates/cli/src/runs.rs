@@ -2,7 +2,7 @@
 
 use crate::output;
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, Subcommand};
 use lockstep_record::{check_ended, check_run, remove_run};
 use lockstep_trace::MARKER;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where `record` puts a run that was given no directory.
-const DEFAULT: &str = "lockstep-runs";
+pub const DEFAULT: &str = "lockstep-runs";
 /// Far more than a marker needs.
 const MARKER_LIMIT: u64 = 1 << 20;
 
@@ -22,14 +22,23 @@ const MARKER_LIMIT: u64 = 1 << 20;
 #[command(before_help = "EXAMPLES
   lockstep runs
   lockstep runs results
+  lockstep runs prune --older 30d --max 5G --dry-run
 ")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Runs {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Directory that holds runs
     #[arg(default_value = DEFAULT)]
     directory: PathBuf,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Prune(crate::prune::Prune),
 }
 
 /// Remove a run (a directory that record wrote, and nothing else)
@@ -45,38 +54,45 @@ pub struct Rm {
 }
 
 /// A run as its directory shows it; its traces are not read.
-struct Entry {
-    directory: PathBuf,
-    command: Option<String>,
-    bytes: u64,
+pub struct Entry {
+    pub directory: PathBuf,
+    pub command: Option<String>,
+    pub bytes: u64,
     /// Seconds since the epoch.
-    started: Option<u64>,
+    pub started: Option<u64>,
+}
+
+/// The runs in a directory, the latest first.
+pub fn entries(directory: &Path) -> Result<Vec<Entry>> {
+    let mut entries = match fs::read_dir(directory) {
+        Ok(entries) => entries
+            .filter_map(|entry| Entry::of(&entry.ok()?.path()))
+            .collect::<Vec<_>>(),
+        // That nobody has recorded anything yet is no failure.
+        Err(error)
+            if error.kind() == std::io::ErrorKind::NotFound && directory == Path::new(DEFAULT) =>
+        {
+            Vec::new()
+        }
+        Err(error) => {
+            return Err(error)
+                .with_context(|| format!("{}: expected a directory of runs", directory.display()));
+        }
+    };
+    entries.sort_by(|a, b| {
+        b.started
+            .cmp(&a.started)
+            .then_with(|| a.directory.cmp(&b.directory))
+    });
+    Ok(entries)
 }
 
 impl Runs {
     pub fn run(self) -> Result<ExitCode> {
-        let mut entries = match fs::read_dir(&self.directory) {
-            Ok(entries) => entries
-                .filter_map(|entry| Entry::of(&entry.ok()?.path()))
-                .collect::<Vec<_>>(),
-            // That nobody has recorded anything yet is no failure.
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound
-                    && self.directory == Path::new(DEFAULT) =>
-            {
-                Vec::new()
-            }
-            Err(error) => {
-                return Err(error).with_context(|| {
-                    format!("{}: expected a directory of runs", self.directory.display())
-                });
-            }
-        };
-        entries.sort_by(|a, b| {
-            b.started
-                .cmp(&a.started)
-                .then_with(|| a.directory.cmp(&b.directory))
-        });
+        if let Some(Action::Prune(prune)) = self.action {
+            return prune.run();
+        }
+        let entries = entries(&self.directory)?;
         if self.json {
             output::json(&json!({"runs": entries.iter().map(Entry::json).collect::<Vec<_>>()}))?;
         } else if entries.is_empty() {
@@ -125,7 +141,7 @@ impl Entry {
         })
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         json!({
             "directory": self.directory.display().to_string(),
             "command": self.command,
@@ -175,7 +191,7 @@ fn bytes_below(directory: &Path) -> u64 {
 }
 
 /// How long ago, in the largest unit that fits.
-fn age(started: Option<u64>) -> String {
+pub fn age(started: Option<u64>) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |now| now.as_secs());

@@ -143,6 +143,8 @@
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
 pub const VERSION: u32 = 11;
+/// The oldest version of which runs keep plans that readers understand ([`Plan::kept`]).
+pub const OLDEST_KEPT: u32 = 11;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {
@@ -215,6 +217,8 @@ pub mod section {
     pub const ORIGINS: usize = 10;
     /// Number of sections.
     pub const COUNT: usize = 11;
+    /// What a run keeps when it has been recorded: what readers need. The others are for the probe alone.
+    pub const KEPT: [usize; 5] = [FUNCTIONS, REFUSALS, CALL_SITES, STRINGS, CHOICES];
 }
 
 /// What the image is to the probe. Whether its own functions are recorded is another question

@@ -47,6 +47,8 @@
 pub const MAGIC: [u8; 8] = *b"LOCKSTEP";
 /// Version of everything in this module; a reader refuses any other.
 pub const VERSION: u32 = 6;
+/// The oldest version that readers understand: that of the first release.
+pub const OLDEST: u32 = 6;
 /// Stored as written by the host, to refuse a file of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header and unit of chunk sizes and offsets, in bytes.

@@ -30,6 +30,8 @@ pub const FILE: &str = "sealed.lockstep";
 pub const MAGIC: [u8; 8] = *b"LSSEALED";
 /// Version of this layout.
 pub const VERSION: u32 = 3;
+/// The oldest version that readers understand: that of the first release.
+pub const OLDEST: u32 = 3;
 
 /// The header.
 pub mod header {
@@ -160,7 +162,10 @@ impl core::fmt::Display for Fault {
         match self.kind {
             FaultKind::Magic => f.write_str("expected a sealed run, found something else"),
             FaultKind::Version(found) => {
-                write!(f, "expected version {VERSION}, found version {found}")
+                write!(
+                    f,
+                    "expected a version from {OLDEST} to {VERSION}, found version {found}"
+                )
             }
             FaultKind::Short { expected, found } => {
                 write!(f, "expected {expected} bytes, found {found}")
@@ -249,7 +254,7 @@ pub fn open(bytes: &[u8]) -> Result<(Header, [Range<usize>; section::COUNT]), Fa
     }
     let number = |at| u32_at(bytes, at).unwrap_or(0);
     let long = |at| u64_at(bytes, at).unwrap_or(0);
-    if number(header::VERSION) != VERSION {
+    if !(OLDEST..=VERSION).contains(&number(header::VERSION)) {
         let version = number(header::VERSION);
         return Err(fault(header::VERSION, FaultKind::Version(version)));
     }

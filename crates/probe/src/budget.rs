@@ -5,7 +5,7 @@
 //! are not coherent between hosts. Who gets how much is [`lockstep_format::budget`]'s to say. Nothing
 //! is given back: an ended process's file is still there.
 
-use crate::syscall::{self, O_CREAT, O_NOFOLLOW, O_RDWR};
+use crate::syscall::{self, AS_IT_IS, O_CREAT, O_RDWR, Stat};
 use crate::text::Text;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,9 @@ impl Budget {
         for part in [run, b"/budgets/", host, b"\0"] {
             path.push(part);
         }
-        let file = syscall::open(path.bytes(), O_RDWR | O_CREAT | O_NOFOLLOW).ok()?;
+        let file = syscall::open(path.bytes(), O_RDWR | O_CREAT | AS_IT_IS).ok()?;
+        // Others of this host write it; but a file of another kind would be no counter.
+        file.stat().ok().filter(Stat::is_regular)?;
         // Makes it a page long and leaves what others wrote.
         file.write_at(&[0], PAGE - 1).ok()?;
         let taken = file.map_shared(0, PAGE as usize).ok()?.cast();

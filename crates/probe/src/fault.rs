@@ -17,7 +17,8 @@ use crate::process::{Process, map_extent, start_time};
 use crate::program;
 use crate::setup::Setup;
 use crate::syscall::{
-    self, Errno, MADV_WIPEONFORK, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_RDWR, O_WRONLY,
+    self, AS_IT_IS, Errno, MADV_WIPEONFORK, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY,
+    O_RDWR, O_WRONLY, Stat,
 };
 use crate::text::{Text, decimal, file_name};
 use crate::thread::{NO_SLOT, Thread};
@@ -307,14 +308,16 @@ fn place_in_order() -> Option<u32> {
         // A program that replaced another is the same process.
         return Some(found);
     }
-    let flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW;
+    let flags = O_WRONLY | O_CREAT | O_APPEND | AS_IT_IS;
     let file = syscall::open(path.bytes(), flags).ok()?;
+    file.stat().ok().filter(Stat::is_regular)?;
     file.append(&own).ok()?;
     find_row(&path, &own)
 }
 
 fn find_row(path: &Text<4608>, own: &[u8; report::ORDER_ROW]) -> Option<u32> {
-    let file = syscall::open(path.bytes(), O_RDONLY).ok()?;
+    let file = syscall::open(path.bytes(), O_RDONLY | AS_IT_IS).ok()?;
+    file.stat().ok().filter(Stat::is_regular)?;
     let mut number = 0;
     let mut buffer = [0u8; 4096];
     let mut filled = 0;

@@ -537,14 +537,16 @@ impl Loader {
         }
         let is_missing = |index: usize| {
             let found = plans.all().get(index);
-            matches!(found, Some(Err(Missing::NotMade)))
+            matches!(found, Some(Err(missing)) if missing.may_be_made())
         };
         if (0..candidates.len()).any(is_missing) {
             let made = planner::make(environment, candidates, is_missing);
             for (plan, candidate) in plans.all_mut().iter_mut().zip(candidates) {
-                if matches!(plan, Err(Missing::NotMade)) {
+                if matches!(plan, Err(missing) if missing.may_be_made()) {
                     *plan = match (planner::find(environment, candidate), made) {
-                        (Err(Missing::NotMade), Err(reason)) => Err(Missing::Because(reason)),
+                        (Err(missing), Err(reason)) if missing.may_be_made() => {
+                            Err(Missing::Because(reason))
+                        }
                         (found, _) => found,
                     };
                 }

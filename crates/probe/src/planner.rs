@@ -1,9 +1,10 @@
 //! Plans of images: found in the run, or made by the planner, a program of its own.
 
 use crate::image::{self, Image};
+use crate::process::Process;
 use crate::setup::{PATH, Setup};
 use crate::shortage::{self, MEMORY, PLANNER_DESCRIPTORS, PLANNER_LIBRARIES, PLANNER_MEMORY};
-use crate::syscall::{self, Fd, O_RDONLY};
+use crate::syscall::{self, AS_IT_IS, Fd, O_RDONLY};
 use crate::text::Text;
 use crate::x86_64::check;
 use crate::x86_64::spawn::{NOT_EXECUTED, SIGNALLED, run};
@@ -108,7 +109,7 @@ fn open(name: &Text<192>) -> Result<Fd, syscall::Errno> {
     path.push(b"/plans/");
     path.push(name.bytes());
     path.push(b"\0");
-    syscall::open(path.bytes(), O_RDONLY)
+    syscall::open(path.bytes(), O_RDONLY | AS_IT_IS)
 }
 
 /// Why there is no plan.
@@ -116,6 +117,8 @@ fn open(name: &Text<192>) -> Result<Fd, syscall::Errno> {
 pub enum Missing {
     /// Nobody has made it yet, or nobody could write it.
     NotMade,
+    /// What is there is not to be used: another may be made in its place.
+    NotUsable(&'static str),
     /// It cannot be used, or there can be none.
     Because(&'static str),
 }
@@ -125,8 +128,13 @@ impl Missing {
     pub fn reason(self) -> &'static str {
         match self {
             Self::NotMade => NONE,
-            Self::Because(reason) => reason,
+            Self::NotUsable(reason) | Self::Because(reason) => reason,
         }
+    }
+
+    /// Whether the planner may help.
+    pub fn may_be_made(self) -> bool {
+        !matches!(self, Self::Because(_))
     }
 }
 
@@ -150,7 +158,13 @@ pub fn read(name: Text<192>) -> Result<Found, Missing> {
     const UNREADABLE: Missing = Missing::Because("its plan cannot be read");
     let short = |error| shortage::of(error).map(Missing::Because);
     let file = open(&name).map_err(|error| short(error).unwrap_or(Missing::NotMade))?;
-    let size = file.stat().map_err(|_| UNREADABLE)?.size as usize;
+    let stat = file.stat().map_err(|_| UNREADABLE)?;
+    if !stat.is_trusted(|| Process::get()?.makes()) {
+        return Err(Missing::NotUsable(
+            "its plan is somebody else's, or others may write it",
+        ));
+    }
+    let size = stat.size as usize;
     if size == 0 {
         return Err(Missing::Because(NONE));
     }
@@ -162,7 +176,8 @@ pub fn read(name: Text<192>) -> Result<Found, Missing> {
     let Ok(plan) = Plan::checked_by(bytes, check::extend) else {
         // SAFETY: nothing of it is kept.
         unsafe { syscall::unmap(at, size) };
-        return Err(UNREADABLE);
+        // Of a run that has been recorded, or damaged.
+        return Err(Missing::NotUsable("its plan does not hold"));
     };
     Ok(Found {
         plan,

@@ -14,7 +14,7 @@ use crate::lock::Lock;
 use crate::ring::{Ring, Segment, clear};
 use crate::setup::Setup;
 use crate::syscall::{
-    self, Errno, Fd, MADV_POPULATE_WRITE, MADV_RANDOM, MADV_WIPEONFORK, O_CREAT, O_EXCL,
+    self, AS_IT_IS, Errno, Fd, MADV_POPULATE_WRITE, MADV_RANDOM, MADV_WIPEONFORK, O_CREAT, O_EXCL,
     O_NOFOLLOW, O_RDONLY, O_RDWR, Stat,
 };
 use crate::text::Text;
@@ -165,6 +165,11 @@ impl Process {
         Setup::get().codec
     }
 
+    /// Whose the files are that this process makes in the run, as far as it has made one.
+    pub fn makes(&self) -> Option<u32> {
+        self.locked(|file| file.identity.map(|identity| identity.user))
+    }
+
     fn locked<T>(&self, work: impl FnOnce(&mut File) -> T) -> T {
         // SAFETY: this thread holds the lock.
         self.lock.with(|| work(unsafe { &mut *self.file.get() }))
@@ -255,7 +260,8 @@ impl Process {
             let _ = unsafe { fd.map_shared_over(page, PAGE as usize) };
         });
         if count > 0 {
-            tell_exec(setup, pid, start, count - 1);
+            let makes = file.identity.map(|identity| identity.user);
+            tell_exec(setup, makes, pid, start, count - 1);
         }
         Ok(())
     }
@@ -442,7 +448,7 @@ impl Process {
 
     /// The file, if what stands at its path is still it.
     fn reopen(file: &File) -> Result<Fd, Stop> {
-        let fd = syscall::open(file.path.bytes(), O_RDWR | O_NOFOLLOW).map_err(|_| Stop::NoFile)?;
+        let fd = syscall::open(file.path.bytes(), O_RDWR | AS_IT_IS).map_err(|_| Stop::NoFile)?;
         let same = |a: &Stat, b: &Stat| (a.device, a.inode) == (b.device, b.inode);
         match (fd.stat(), file.identity) {
             (Ok(now), Some(then)) if same(&now, &then) => Ok(fd),
@@ -670,11 +676,14 @@ fn write_zeros(fd: &Fd, start: u64, length: u64) -> Result<(), Stop> {
 
 /// Tells the file of the program that ran here before that it ended by `exec`: the new program is
 /// the proof.
-fn tell_exec(setup: &Setup, pid: u32, start: u64, count: u32) {
+fn tell_exec(setup: &Setup, makes: Option<u32>, pid: u32, start: u64, count: u32) {
     let path = setup.process_path(pid, start, count);
-    let Ok(fd) = syscall::open(path.bytes(), syscall::O_WRONLY | O_NOFOLLOW) else {
+    let Ok(fd) = syscall::open(path.bytes(), syscall::O_WRONLY | AS_IT_IS) else {
         return;
     };
+    if !fd.stat().is_ok_and(|it| it.is_trusted(|| makes)) {
+        return;
+    }
     let mut bytes = [0u8; 8];
     put_u32(&mut bytes, 0, layout::end::EXEC);
     let _ = fd.write_at(&bytes, header::END_KIND as u64);

@@ -178,10 +178,14 @@ fn take_fault_on(environment: Environment) -> bool {
     unsafe { fault::take_on(text, rank, path.get(..length).unwrap_or(&[])) }
 }
 
-/// How large files may become. `None` where there is a bound that cannot be kept.
+/// How large files may become. `None` where there is a bound that cannot be kept, and the user asked for it.
 fn bound(setup: &mut Setup, environment: Environment) -> Option<()> {
-    let Some(limit) = environment.variable("LOCKSTEP_MAX_SIZE").map(decimal) else {
+    let Some(limit) = environment.variable("LOCKSTEP_MAX_SIZE") else {
         return Some(());
+    };
+    let (is_asked, limit) = match limit.strip_prefix(b"~") {
+        Some(limit) => (false, decimal(limit)),
+        None => (true, decimal(limit)),
     };
     let number = |name: &str| {
         environment
@@ -194,7 +198,11 @@ fn bound(setup: &mut Setup, environment: Environment) -> Option<()> {
         .find(|launcher| number(launcher.rank).is_some())
         .and_then(|launcher| number(launcher.size));
     setup.keep_last = environment.variable("LOCKSTEP_KEEP") == Some(b"last");
-    setup.budget = Budget::open(setup.run.bytes(), setup.host.bytes(), limit, ranks)?;
+    match Budget::open(setup.run.bytes(), setup.host.bytes(), limit, ranks) {
+        Some(budget) => setup.budget = budget,
+        None if is_asked => return None,
+        None => {}
+    }
     Some(())
 }
 

@@ -21,6 +21,7 @@ const NANOSLEEP: usize = 35;
 const GETPID: usize = 39;
 const UNAME: usize = 63;
 const READLINK: usize = 89;
+const GETEUID: usize = 107;
 const GETPPID: usize = 110;
 const SIGALTSTACK: usize = 131;
 const GETTID: usize = 186;
@@ -63,7 +64,10 @@ pub const O_WRONLY: usize = 1;
 pub const O_RDWR: usize = 2;
 pub const O_CREAT: usize = 0o100;
 pub const O_EXCL: usize = 0o200;
+/// Of a file that is there already: no link is followed, and no pipe waited for.
+pub const AS_IT_IS: usize = O_NOFOLLOW | O_NONBLOCK;
 pub const O_APPEND: usize = 0o2000;
+pub const O_NONBLOCK: usize = 0o4000;
 pub const O_NOFOLLOW: usize = 0o400_000;
 pub const O_CLOEXEC: usize = 0o2_000_000;
 
@@ -135,9 +139,30 @@ impl Drop for Fd {
 pub struct Stat {
     pub device: u64,
     pub inode: u64,
+    /// Permissions, and what kind of file it is.
+    pub mode: u32,
+    /// Whose it is.
+    pub user: u32,
     pub size: u64,
     pub modified_seconds: u64,
     pub modified_nanoseconds: u64,
+}
+
+impl Stat {
+    /// Whether it is a regular file that belongs to this user, to root, or to whom the file system gives what this user
+    /// `makes`; and which nobody else can write.
+    pub fn is_trusted(&self, makes: impl FnOnce() -> Option<u32>) -> bool {
+        const WRITABLE_BY_OTHERS: u32 = 0o022;
+        let is_own = self.user == 0 || self.user == user() || Some(self.user) == makes();
+        is_own && self.is_regular() && self.mode & WRITABLE_BY_OTHERS == 0
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_regular(&self) -> bool {
+        const KIND: u32 = 0o170_000;
+        const REGULAR: u32 = 0o100_000;
+        self.mode & KIND == REGULAR
+    }
 }
 
 impl Fd {
@@ -178,6 +203,8 @@ impl Fd {
         Ok(Stat {
             device: raw[0],
             inode: raw[1],
+            mode: raw[3] as u32,
+            user: (raw[3] >> 32) as u32,
             size: raw[6],
             modified_seconds: raw[11],
             modified_nanoseconds: raw[12],
@@ -369,6 +396,11 @@ pub fn exchange_handler(signal: u32, action: Option<&Kernel>) -> Result<Kernel, 
 /// The process, the one a wiped page has to be compared with.
 pub fn pid() -> u32 {
     call!(GETPID).unwrap_or(0) as u32
+}
+
+/// The user whose rights this process has.
+fn user() -> u32 {
+    call!(GETEUID).unwrap_or(0) as u32
 }
 
 /// The parent.

@@ -9,11 +9,12 @@
 
 use crate::cache::Cache;
 use crate::images::Images;
+use crate::own;
 use crate::plan::Job;
 use lockstep_format::plan::Role;
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -77,20 +78,16 @@ pub(crate) fn note(plans: &Path, jobs: &[Job]) {
     if text.is_empty() {
         return;
     }
-    let file = File::options()
-        .append(true)
-        .create(true)
-        .open(plans.join(ASKED));
     // One write: lines of several processes do not mix.
-    let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    let _ = own::append(&plans.join(ASKED)).and_then(|mut file| file.write_all(text.as_bytes()));
 }
 
 /// What was written down, each plan once; nothing of it is left in the run.
 pub(crate) fn asked(plans: &Path) -> Vec<Job> {
     let path = plans.join(ASKED);
-    let text = fs::read_to_string(&path).unwrap_or_default();
+    let text = own::read(&path).unwrap_or_default();
     let _ = fs::remove_file(&path);
-    jobs(&text)
+    jobs(&String::from_utf8_lossy(&text))
 }
 
 /// Keeps what runs of this key ask for.

@@ -13,8 +13,10 @@
 //! their processes' ends into `RUN/ends/HOST-PID-START.pack`. What is packed is removed when the pack is on the disk.
 
 use crate::Options;
-use crate::directory::MARKER;
+use crate::directory::{self, MARKER};
 use crate::error::Error;
+use crate::kept;
+use crate::own;
 use crate::pack::{self, Input};
 use crate::process::{self, FileName, host_in_names, redacted};
 use crate::program::plain;
@@ -28,7 +30,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A path is not longer.
@@ -62,10 +64,8 @@ impl Buffer {
         } else {
             host_in_names()
         };
-        let pid = std::process::id();
-        let start = process::start_time(pid.cast_signed()).unwrap_or(0);
         let buffer = Self {
-            name: format!("{host}-{pid}-{start}"),
+            name: directory::own_name(options.redact),
             place,
             host,
             packs: options.pack,
@@ -76,13 +76,21 @@ impl Buffer {
 
     fn enter(&self, run: &Path) -> io::Result<()> {
         enter(&self.place, |place| {
-            File::create(place.join(&self.name)).map(drop)
+            match own::create(&place.join(&self.name)) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                made => made.map(drop),
+            }
         })?;
         enter(&run.join(FOLDER), |folder| {
             let draft = folder.join(format!(".{}", self.name));
             let path = self.place.as_os_str().as_bytes();
-            crate::put(&draft, &folder.join(&self.name), path)
+            own::put(&draft, &folder.join(&self.name), path)
         })
+    }
+
+    /// Where this node's process files are.
+    pub(crate) fn place(&self) -> &Path {
+        &self.place
     }
 
     /// What the probe is told: host and directory. A process on another host, which this recorder
@@ -139,6 +147,17 @@ fn enter(place: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()>
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
+        match fs::symlink_metadata(place) {
+            Ok(found) if found.is_dir() && own::is_trusted(found.uid(), found.mode()) => {}
+            Ok(_) => {
+                return Err(io::Error::other(format!(
+                    "{} belongs to somebody else",
+                    place.display()
+                )));
+            }
+            // Removed meanwhile.
+            Err(_) => continue,
+        }
         match make(place) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             made => return made,
@@ -151,7 +170,8 @@ pub(crate) fn places(run: &Path) -> BTreeSet<PathBuf> {
     let entries = fs::read_dir(run.join(FOLDER)).into_iter().flatten();
     let paths = entries.flatten().filter_map(|entry| {
         let mut path = Vec::new();
-        let file = File::open(entry.path()).ok()?;
+        // It names a directory from which files are moved.
+        let file = own::open_trusted(&entry.path()).ok()?;
         file.take(MOST_PATH).read_to_end(&mut path).ok()?;
         Some(PathBuf::from(OsString::from_vec(path)))
     });
@@ -174,6 +194,8 @@ pub fn gather(run: &Path) -> Result<(), Error> {
         let _ = fs::remove_dir(run.join(FOLDER));
         let _ = fs::remove_dir(place);
     }
+    // What the recorder would have done at its end.
+    kept::trim(run);
     Ok(())
 }
 
@@ -279,8 +301,8 @@ fn move_into(files: &[Input], pack: &Path) -> io::Result<()> {
 fn move_file(file: &Input, run: &Path) -> io::Result<()> {
     let folder = run.join("processes");
     let draft = folder.join(format!(".{}.{}", file.name, std::process::id()));
-    let copied = File::create(&draft)
-        .and_then(|mut to| io::copy(&mut File::open(&file.path)?.take(file.length), &mut to))
+    let copied = own::create_draft(&draft)
+        .and_then(|mut to| io::copy(&mut own::open(&file.path)?.take(file.length), &mut to))
         .and_then(|_| fs::rename(&draft, folder.join(&file.name)));
     if copied.is_err() {
         let _ = fs::remove_file(&draft);

@@ -6,10 +6,11 @@
 //! plans/PATCHER/asked-KEY   which plans the last run of a program asked for (`ahead`)
 //! KIND/MAKER/NAME           a text of another kind, by this very maker of it
 //! ```
-//! An entry is put in place by a rename, a plan checked whenever it is used, and removed where it does not
-//! hold. Together those of a kind take at most so much; those that were not used for longest go first. A cache
-//! that cannot be written, or that somebody else may write, is no cache.
+//! An entry is put in place by a rename and never changed. A run that is being recorded has links to plans, not copies. Together
+//! the entries of a kind take at most so much; those that were not used for longest go first. A cache that cannot be
+//! written, or that somebody else may write, is no cache; and an entry that belongs to somebody else is none.
 
+use crate::own;
 use lockstep_format::plan::{Plan, PlanError};
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -20,8 +21,6 @@ use std::time::{Duration, SystemTime};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of all plans together, or of what others keep.
 const MOST: u64 = 512 << 20;
-/// Bits of a mode that let others write.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The cache of this user, of one kind of things.
 #[derive(Debug, Clone)]
@@ -58,7 +57,10 @@ impl Cache {
         let own = all.join(maker);
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&own).ok()?;
-        let is_private = |path: &Path| fs::metadata(path).is_ok_and(|found| is_ours(&found));
+        // A link in the place of the last directory would lead to one of somebody's choice.
+        let is_private = |path: &Path| {
+            fs::symlink_metadata(path).is_ok_and(|found| found.is_dir() && is_ours(&found))
+        };
         (is_private(all) && is_private(&own)).then(|| Self {
             all: all.to_owned(),
             own,
@@ -76,40 +78,46 @@ impl Cache {
     /// Puts the entry `name` at `place`, if there is one that holds.
     pub(crate) fn fetch(&self, name: &str, place: &Path) -> bool {
         let entry = self.own.join(name);
-        let Ok(found) = fs::symlink_metadata(&entry) else {
-            return false;
-        };
-        if !found.is_file() || !is_ours(&found) {
-            return false;
-        }
-        let Ok(bytes) = fs::read(&entry) else {
+        let Ok(bytes) = own::read(&entry) else {
             return false;
         };
         if checked(&bytes).is_err() {
             let _ = fs::remove_file(&entry);
             return false;
         }
-        used(&entry);
-        // A copy, not a link: who damages a run's file must damage nobody else's.
-        crate::put(&draft(place), place, &bytes).is_ok()
+        self.link(name, place) || own::put(&draft(place), place, &bytes).is_ok()
+    }
+
+    /// The same ahead of need: the probe checks what it uses, and asks for what does not hold.
+    pub(crate) fn fetch_ahead(&self, name: &str, place: &Path) -> bool {
+        let is_there = own::open_trusted(&self.own.join(name)).is_ok();
+        is_there && self.link(name, place) || self.fetch(name, place)
+    }
+
+    /// Puts a link to an entry at `place`, in the place of what is there. Not possible between file systems, nor on some.
+    pub(crate) fn link(&self, name: &str, place: &Path) -> bool {
+        let (entry, draft) = (self.own.join(name), draft(place));
+        let linked = fs::hard_link(&entry, &draft).and_then(|()| fs::rename(&draft, place));
+        match linked {
+            Ok(()) => used(&entry),
+            Err(_) => drop(fs::remove_file(&draft)),
+        }
+        linked.is_ok()
     }
 
     /// The text of the entry `name`, if there is one.
     #[must_use]
     pub fn note(&self, name: &str) -> Option<String> {
         let entry = self.own.join(name);
-        let found = fs::symlink_metadata(&entry).ok()?;
-        if !found.is_file() || !is_ours(&found) {
-            return None;
-        }
+        let text = own::read(&entry).ok()?;
         used(&entry);
-        fs::read_to_string(&entry).ok()
+        String::from_utf8(text).ok()
     }
 
-    /// Keeps a plan, or a text, as the entry `name`.
-    pub fn keep(&self, name: &str, bytes: &[u8]) {
+    /// Keeps a plan, or a text, as the entry `name`; false where it cannot be written.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> bool {
         let entry = self.own.join(name);
-        let _ = crate::put(&draft(&entry), &entry, bytes);
+        own::put(&draft(&entry), &entry, bytes).is_ok()
     }
 
     /// Removes what was not used for longest, as long as there is too much.
@@ -151,14 +159,14 @@ pub(crate) fn checked(bytes: &[u8]) -> Result<Plan<'_>, PlanError> {
 
 /// So that it counts as used.
 fn used(entry: &Path) {
-    if let Ok(file) = File::open(entry) {
+    if let Ok(file) = own::open(entry) {
         let _ = file.set_modified(SystemTime::now());
     }
 }
 
 /// Whether nobody but this user (and root) can have written it.
 pub(crate) fn is_ours(found: &Metadata) -> bool {
-    found.uid() == rustix::process::geteuid().as_raw() && found.mode() & WRITABLE_BY_OTHERS == 0
+    own::is_trusted(found.uid(), found.mode())
 }
 
 /// A name beside `place` that nobody else uses.

@@ -5,15 +5,16 @@
 
 use crate::Options;
 use crate::error::Error;
+use crate::own;
 use crate::process::FileName;
 use crate::program::plain;
 use lockstep_format::launcher::LAUNCHERS;
-use lockstep_format::process::VERSION;
+use lockstep_format::process::{SUFFIX, VERSION};
 use std::ffi::OsString;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -161,7 +162,7 @@ fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Clai
         fs::create_dir_all(parent)
             .map_err(|error| failed("the run cannot be made here", &error))?;
     }
-    let made = match fs::create_dir(shown) {
+    let made = match own::create_directory(shown, options.mode) {
         Ok(()) => true,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
         Err(error) => return Err(failed("the run cannot be made here", &error)),
@@ -176,11 +177,19 @@ fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Clai
         shared: token.is_some(),
     };
     if !made {
-        let metadata = fs::metadata(&path).map_err(|error| failed("not accessible", &error))?;
+        let metadata =
+            fs::symlink_metadata(&path).map_err(|error| failed("not accessible", &error))?;
         if !metadata.is_dir() {
             return Ok(taken(format!(
                 "{}: expected a new or empty directory, found a file",
                 shown.display()
+            )));
+        }
+        if !own::is_own(metadata.uid()) && !belongs_to_us(&path, metadata.uid()) {
+            return Ok(taken(format!(
+                "{}: expected a new directory or one of yours, found one of user {}, who could replace what is in it",
+                shown.display(),
+                metadata.uid()
             )));
         }
         if !is_empty(&path).map_err(|error| failed("not readable", &error))? {
@@ -191,6 +200,10 @@ fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Clai
         }
     }
     // New, or empty: whoever links the marker into place has won.
+    if !made {
+        // Where it belongs to root, what is in it is still closed to others.
+        let _ = fs::set_permissions(&path, fs::Permissions::from_mode(options.mode));
+    }
     let won = begin(&path, options, token).map_err(|error| {
         if token.is_none() {
             abandon(&path, made);
@@ -209,12 +222,20 @@ fn claim_at(shown: &Path, options: &Options, token: Option<&str>) -> Result<Clai
 /// Writes what each run has; false where another recorder was first.
 fn begin(path: &Path, options: &Options, token: Option<&str>) -> std::io::Result<bool> {
     for part in PARTS {
-        match fs::create_dir(path.join(part)) {
+        match own::create_directory(&path.join(part), options.mode) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
     }
     write_marker(path, options, token)
+}
+
+/// Whether what we make in the directory belongs to the same user as the directory: some file systems give it to another one.
+fn belongs_to_us(path: &Path, owner: u32) -> bool {
+    let draft = draft_of(path);
+    let made = own::create(&draft).and_then(|file| file.metadata());
+    let _ = fs::remove_file(&draft);
+    made.is_ok_and(|made| made.uid() == owner)
 }
 
 /// Takes back what [`begin`] wrote until it failed: without a marker nobody would know whose it is. Only empty directories go.
@@ -246,7 +267,7 @@ fn join(path: &Path, shown: &Path, token: Option<&str>) -> Result<Result<(), Tak
         match read_token(path) {
             Ok(Some(found)) => {
                 if token.is_some() && found.as_deref() == token {
-                    return Ok(Ok(()));
+                    return same_version(path, shown).map(Ok);
                 }
                 let whose = match (token, found) {
                     (Some(_), Some(_)) => "the run of another job",
@@ -281,6 +302,23 @@ fn join(path: &Path, shown: &Path, token: Option<&str>) -> Result<Result<(), Tak
     }
 }
 
+/// Refuses to join a run whose first recorder writes another version of the format.
+fn same_version(path: &Path, shown: &Path) -> Result<(), Error> {
+    let marker = read_marker(path).ok().flatten().unwrap_or_default();
+    let version = marker.get("version").and_then(serde_json::Value::as_u64);
+    if version == Some(u64::from(VERSION)) {
+        return Ok(());
+    }
+    let version = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    let tool = marker.get("tool").and_then(serde_json::Value::as_str);
+    Err(Error::own(format!(
+        "{}: expected that all recorders of a job are of one version, found format {version} of lockstep {} there, and format {VERSION} of lockstep {} here",
+        shown.display(),
+        tool.unwrap_or("?"),
+        env!("CARGO_PKG_VERSION"),
+    )))
+}
+
 /// Whether everything in the directory is part of a run in the making.
 fn is_ours_in_part(path: &Path) -> bool {
     fs::read_dir(path).is_ok_and(|entries| {
@@ -295,19 +333,26 @@ fn is_ours_in_part(path: &Path) -> bool {
 /// The marker's job token; the outer `None` where there is no marker of ours.
 #[allow(clippy::option_option)]
 fn read_token(path: &Path) -> std::io::Result<Option<Option<String>>> {
-    let text = match fs::read(path.join(MARKER)) {
-        Ok(text) => text,
+    Ok(read_marker(path)?.map(|marker| {
+        let token = marker.get("job").and_then(|job| job.as_str());
+        token.map(str::to_owned)
+    }))
+}
+
+/// The marker of the run at `path`; `None` where there is none of ours.
+fn read_marker(path: &Path) -> std::io::Result<Option<serde_json::Value>> {
+    let mut text = Vec::new();
+    let read = own::open(&path.join(MARKER));
+    match read.and_then(|file| file.take(LARGEST_MARKER).read_to_end(&mut text)) {
+        Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     let Ok(marker) = serde_json::from_slice::<serde_json::Value>(&text) else {
         return Ok(None);
     };
-    if marker.get("tool").is_none() || marker.get("version").is_none() {
-        return Ok(None);
-    }
-    let token = marker.get("job").and_then(|job| job.as_str());
-    Ok(Some(token.map(str::to_owned)))
+    let is_ours = marker.get("tool").is_some() && marker.get("version").is_some();
+    Ok(is_ours.then_some(marker))
 }
 
 /// Writes the marker; false where another recorder was first.
@@ -330,17 +375,13 @@ fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io:
         "host": told(crate::process::host()),
         "codec": options.codec.name(),
         "job": token,
+        "recorder": own_name(options.redact),
         "started": now.as_secs(),
     });
-    static DRAFTS: AtomicU32 = AtomicU32::new(0);
-    let draft = path.join(format!(
-        "{MARKER}.{}-{}-{}",
-        crate::process::host(),
-        std::process::id(),
-        DRAFTS.fetch_add(1, Ordering::Relaxed)
-    ));
+    let draft = draft_of(path);
     // A link is made or not: no reader ever sees half a marker.
-    let linked = fs::write(&draft, format!("{marker:#}\n"))
+    let linked = own::create_draft(&draft)
+        .and_then(|mut file| file.write_all(format!("{marker:#}\n").as_bytes()))
         .and_then(|()| fs::hard_link(&draft, path.join(MARKER)));
     let removed = fs::remove_file(&draft);
     match linked.and(removed) {
@@ -348,6 +389,29 @@ fn write_marker(path: &Path, options: &Options, token: Option<&str>) -> std::io:
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// This recorder, as files of processes are named.
+pub(crate) fn own_name(redact: bool) -> String {
+    let host = if redact {
+        crate::process::redacted(&crate::process::host())
+    } else {
+        crate::process::host_in_names()
+    };
+    let pid = std::process::id();
+    let start = crate::process::start_time(pid.cast_signed()).unwrap_or(0);
+    format!("{host}-{pid}-{start}")
+}
+
+/// A name for a marker that is being written.
+fn draft_of(path: &Path) -> PathBuf {
+    static DRAFTS: AtomicU32 = AtomicU32::new(0);
+    path.join(format!(
+        "{MARKER}.{}-{}-{}",
+        crate::process::host_in_names(),
+        std::process::id(),
+        DRAFTS.fetch_add(1, Ordering::Relaxed)
+    ))
 }
 
 /// A directory for what is not to be kept.
@@ -360,8 +424,8 @@ pub(crate) fn temporary() -> Result<Directory, Error> {
         let shown = path.display();
         Error::own(format!("{shown}: cannot be made: {}", plain(&error)))
     };
-    fs::create_dir(&path).map_err(failed)?;
-    fs::create_dir(path.join("plans")).map_err(failed)?;
+    own::create_directory(&path, 0o700).map_err(failed)?;
+    own::create_directory(&path.join("plans"), 0o700).map_err(failed)?;
     let path = path.canonicalize().map_err(failed)?;
     Ok(Directory {
         shown: path.clone(),
@@ -456,17 +520,56 @@ pub fn check_run(shown: &Path) -> Result<(), Error> {
 /// What was found instead.
 pub fn check_ended(shown: &Path) -> Result<(), Error> {
     check_run(shown)?;
-    let files = fs::read_dir(shown.join(PARTS[0])).into_iter().flatten();
-    let names = files.flatten().map(|it| it.file_name());
-    let mut processes = names.filter_map(|it| FileName::parse(it.to_str()?));
-    match processes.find(FileName::is_alive_here) {
+    let running = |what: &str, pid| {
+        Err(Error::own(format!(
+            "{}: expected a run that has ended, found its {what} {pid} running",
+            shown.display()
+        )))
+    };
+    if let Some(process) = names_of_processes(shown).find(FileName::is_alive_here) {
+        return running("process", process.pid);
+    }
+    // Before a process has a file, and after all have ended, the recorder is at work.
+    match recorder(shown) {
+        Some(it) if it.is_alive_here() && it.pid.unsigned_abs() != std::process::id() => {
+            running("recorder", it.pid)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same where nobody looks: and no process of another host is known that may be running.
+///
+/// # Errors
+/// What was found instead.
+pub fn check_settled(shown: &Path) -> Result<(), Error> {
+    check_ended(shown)?;
+    let has_ended = |name: &FileName| {
+        // A process that no watcher saw end may have said so itself; a run that is packed or sealed has ended.
+        !name.is_alive() || shown.join("ends").join(name.end()).exists()
+    };
+    match names_of_processes(shown).find(|name| !has_ended(name)) {
         None => Ok(()),
         Some(process) => Err(Error::own(format!(
-            "{}: expected a run that has ended, found its process {} running",
+            "{}: expected a run that has ended, found its process {} on {}, which nobody saw end",
             shown.display(),
-            process.pid
+            process.pid,
+            process.host
         ))),
     }
+}
+
+fn names_of_processes(run: &Path) -> impl Iterator<Item = FileName> {
+    let files = fs::read_dir(run.join(PARTS[0])).into_iter().flatten();
+    let names = files.flatten().map(|it| it.file_name());
+    names.filter_map(|it| FileName::parse(it.to_str()?))
+}
+
+/// The recorder that made the run, as its marker has it.
+fn recorder(run: &Path) -> Option<FileName> {
+    let marker = read_marker(run).ok()??;
+    let name = marker.get("recorder")?.as_str()?;
+    FileName::parse(&format!("{name}-0{SUFFIX}"))
 }
 
 /// Removes a run that has ended, and nothing but that.
@@ -502,12 +605,13 @@ mod tests {
             command: vec![OsString::from("./app")],
             output: None,
             buffer: None,
+            mode: 0o700,
             pack: false,
             trace: Vec::new(),
             skip: Vec::new(),
             codec: lockstep_format::codec::Kind::None,
             memory: crate::Memory::Normal,
-            bound: None,
+            size: crate::Size::Unbounded,
             redact: false,
             arguments: true,
             time: true,

@@ -4,9 +4,11 @@
 use crate::directory::{self, Directory};
 use crate::error::Error;
 use crate::images::Images;
+use crate::own;
 use crate::program::{Program, plain};
 use crate::{
-    Options, Outcome, Watcher, execute, exit_code, launch, plan, program, remove_run, summary,
+    Bound, Options, Outcome, Watcher, execute, exit_code, kept, launch, plan, program, remove_run,
+    summary,
 };
 use lockstep_binary::{Image, display_name};
 use lockstep_format::bytes::{u32_at, u64_at};
@@ -75,6 +77,7 @@ pub fn inject(
     } else {
         directory::temporary()?
     };
+    let bound = Bound::new(options.size, [&*directory.path]);
     let mut teller = Teller {
         injection,
         said: HashSet::new(),
@@ -88,8 +91,9 @@ pub fn inject(
             to: &injection.to,
         };
         execute(&probe, &directory, options, Some(&mut teller), |probe| {
-            let mut command =
-                launch::command(options, &choice, &images, &program, &directory, probe);
+            let mut command = launch::command(
+                options, &choice, &images, &program, &directory, bound, probe,
+            );
             command.env(VARIABLE, fault.to_string());
             command
         })
@@ -108,7 +112,7 @@ pub fn inject(
         Outcome {
             status: exit_code(ended.status),
             left: ended.left,
-            summary: (records && directory.elected).then(|| summary(&directory)),
+            summary: (records && directory.elected).then(|| summary(&directory, bound)),
             untraced: None,
             unmatched: Vec::new(),
             unmatched_images,
@@ -119,6 +123,8 @@ pub fn inject(
         let _ = fs::remove_dir_all(&directory.path);
     } else if result.is_err() && directory.elected {
         let _ = remove_run(&directory.path);
+    } else if directory.elected {
+        kept::trim(&directory.path);
     }
     result
 }
@@ -132,8 +138,12 @@ fn prepare(
     injection: &Injection,
 ) -> Result<(), Error> {
     let reports = directory.path.join(report::DIRECTORY);
-    fs::create_dir_all(&reports)
-        .map_err(|error| Error::own(format!("{}: {}", reports.display(), plain(&error))))?;
+    let made = match own::create_directory(&reports, 0o700) {
+        // Another recorder of the job was first.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    };
+    made.map_err(|error| Error::own(format!("{}: {}", reports.display(), plain(&error))))?;
     let shown = program.image.display();
     if let Err(plan::PlanError::Image(reason)) =
         plan::ensure(&directory.path, &program.image, choice)
@@ -268,7 +278,7 @@ impl Found {
             if !file.file_name().to_string_lossy().ends_with(&ending) {
                 continue;
             }
-            let bytes = fs::read(file.path()).unwrap_or_default();
+            let bytes = own::read(&file.path()).unwrap_or_default();
             let Ok(plan) = crate::cache::checked(&bytes) else {
                 continue;
             };
@@ -335,7 +345,7 @@ fn reports(run: &Path) -> Vec<Report> {
     let names = files.flatten().map(|file| file.path());
     let mut found: Vec<Report> = names
         .filter(|path| path.to_string_lossy().ends_with(report::SUFFIX))
-        .filter_map(|path| Report::parse(&fs::read(path).ok()?))
+        .filter_map(|path| Report::parse(&own::read(&path).ok()?))
         .collect();
     found.sort_by_key(|report| (report.process, report.thread));
     found

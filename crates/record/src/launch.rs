@@ -7,7 +7,7 @@ use crate::images::{self, Images};
 use crate::plan::{CHOICE, SILENT};
 use crate::probe::{Placed, is_probe};
 use crate::program::{Program, plain};
-use crate::{Keep, Memory, Options};
+use crate::{Bound, Keep, Memory, Options};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid};
 use std::ffi::{OsStr, OsString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -73,6 +73,7 @@ pub(crate) fn command(
     images: &Images,
     program: &Program,
     directory: &Directory,
+    bound: Option<Bound>,
     probe: &Placed,
 ) -> Command {
     let mut command = plain_command(options, &program.path);
@@ -110,14 +111,10 @@ pub(crate) fn command(
         (images::VARIABLE, images.variable()),
         // What an outer recorder buffers is not this run's.
         (lockstep_format::buffer::VARIABLE, None),
-        (
-            "LOCKSTEP_MAX_SIZE",
-            options.bound.map(|bound| bound.bytes.to_string()),
-        ),
+        ("LOCKSTEP_MAX_SIZE", bound.map(|bound| bound.variable())),
         (
             "LOCKSTEP_KEEP",
-            options
-                .bound
+            bound
                 .filter(|bound| bound.keep == Keep::Last)
                 .map(|_| "last".to_owned()),
         ),

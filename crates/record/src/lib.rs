@@ -12,6 +12,7 @@
 //! *Not for*: reading a run (that is `trace`), or printing (that is the command line's).
 
 mod ahead;
+mod bound;
 mod buffer;
 mod cache;
 mod descendants;
@@ -20,9 +21,11 @@ mod error;
 mod heap;
 mod images;
 mod inject;
+mod kept;
 mod launch;
 mod lines;
 mod look;
+mod own;
 mod pack;
 mod pidfd;
 mod plan;
@@ -35,15 +38,17 @@ mod tally;
 mod thread;
 mod watch;
 
+pub use bound::{Bound, Keep, Size};
 pub use buffer::gather;
 pub use cache::Cache;
-pub use directory::{SAID, check_ended, check_run, remove_run};
+pub use directory::{SAID, check_ended, check_run, check_settled, remove_run};
 pub use error::Error;
 pub use heap::Heap;
 pub use inject::{Injection, inject};
 pub use launch::file_limit_is_an_error;
 pub use launch::{Asked, asked, remember_signals};
 pub use look::Watcher;
+pub use own::put;
 pub use plan::plan_command;
 pub use probe::Probe;
 pub use spot::spots;
@@ -67,6 +72,8 @@ pub struct Options {
     pub output: Option<PathBuf>,
     /// Where this node's process files are while their processes run, if not in the run.
     pub buffer: Option<PathBuf>,
+    /// Permissions of the run's directory.
+    pub mode: u32,
     /// Put this node's process files into one when they come into the run from the buffer.
     pub pack: bool,
     /// Libraries whose own functions are recorded too: `all`, parts of file names, or regular
@@ -80,8 +87,8 @@ pub struct Options {
     pub codec: Kind,
     /// How much memory the probe may use in the program.
     pub memory: Memory,
-    /// Most bytes of the run's process files, where there is a bound.
-    pub bound: Option<Bound>,
+    /// How large the run's process files may become.
+    pub size: Size,
     /// Keep arguments, environment and host's name out of the run.
     pub redact: bool,
     /// Record the arguments of MPI calls.
@@ -106,30 +113,6 @@ pub enum Memory {
     Normal,
     /// At most 0.5 MB.
     Low,
-}
-
-/// How many bytes the process files of a run may have together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
-    /// That many.
-    pub bytes: u64,
-    /// What is kept when they are full.
-    pub keep: Keep,
-}
-
-/// Which events of a bounded run are kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// What came first; recording ends when the files are full.
-    #[default]
-    First,
-    /// What came last; the oldest is dropped for it.
-    Last,
-}
-
-impl Bound {
-    /// A process file begins with that much; below some of them nothing can be recorded.
-    pub const LEAST: u64 = 1 << 20;
 }
 
 /// What came of it.
@@ -163,6 +146,10 @@ pub struct Summary {
     pub events: u64,
     /// Events that were lost, for whatever reason (`lockstep info` tells which).
     pub lost: u64,
+    /// Those of them for which the run was too large already.
+    pub too_many: u64,
+    /// The bound of its size, if it has one.
+    pub bound: Option<Bound>,
     /// Bytes of all streams (committed bytes and tails), without names and headers.
     pub bytes: u64,
 }
@@ -214,8 +201,12 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
                 let _ = remove_run(&directory.path);
             }
         })?;
+    let places = [Some(&*directory.path), buffer.as_ref().map(Buffer::place)];
+    let bound = Bound::new(options.size, places.into_iter().flatten());
     let command = |probe: &_| {
-        let mut command = launch::command(options, &choice, &images, &program, &directory, probe);
+        let mut command = launch::command(
+            options, &choice, &images, &program, &directory, bound, probe,
+        );
         if let Some(buffer) = &buffer {
             command.env(lockstep_format::buffer::VARIABLE, buffer.variable());
         }
@@ -232,7 +223,7 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
     if directory.elected {
         plan::remember(&directory.path, &choice, &images, &options.command);
     }
-    let summary = directory.elected.then(|| summary(&directory));
+    let summary = directory.elected.then(|| summary(&directory, bound));
     let is_empty = summary
         .as_ref()
         .is_some_and(|summary| summary.processes == 0);
@@ -240,6 +231,9 @@ pub fn record(options: &Options, watcher: Option<&mut dyn Watcher>) -> Result<Ou
     if directory.elected && !is_empty {
         unmatched = plan::unmatched(&directory.path, &choice);
         unmatched_images = images.unmatched(&directory.path);
+    }
+    if directory.elected {
+        kept::trim(&directory.path);
     }
     Ok(Outcome {
         status: exit_code(ended.status),
@@ -340,18 +334,6 @@ fn choice(options: &Options) -> Result<lockstep_patch::Options, Error> {
     Ok(choice)
 }
 
-/// Puts a file in place as a whole or not at all; nothing of it is left where the disk is full.
-///
-/// # Errors
-/// Where it cannot be written.
-pub fn put(draft: &std::path::Path, place: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
-    std::fs::write(draft, bytes)
-        .and_then(|()| std::fs::rename(draft, place))
-        .inspect_err(|_| {
-            let _ = std::fs::remove_file(draft);
-        })
-}
-
 fn run_untraced(
     options: &Options,
     path: &std::path::Path,
@@ -397,7 +379,7 @@ fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code & 0xff).unwrap_or(125)
 }
 
-fn summary(directory: &Directory) -> Summary {
+fn summary(directory: &Directory, bound: Option<Bound>) -> Summary {
     tally::trim(&directory.path, |_| true);
     let tally = tally::count(&directory.path);
     Summary {
@@ -405,6 +387,8 @@ fn summary(directory: &Directory) -> Summary {
         processes: tally.processes,
         events: tally.events,
         lost: tally.lost,
+        too_many: tally.too_many,
+        bound,
         bytes: tally.bytes,
     }
 }

@@ -8,8 +8,9 @@
 //! Keys are addresses in the file: a function's entry, the address behind a call. The options are the compiler's;
 //! what was inlined somewhere has its linkage name.
 
+use crate::own;
 use lockstep_binary::{Built, Image, Lines};
-use lockstep_format::plan::function;
+use lockstep_format::plan::{Plan, function};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -46,8 +47,8 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     if lines.is_none() && built.options.is_empty() {
         return Ok(());
     }
-    let plan = fs::read(run.join("plans").join(plan))?;
-    let Ok(plan) = crate::cache::checked(&plan) else {
+    let plan = own::read(&run.join("plans").join(plan))?;
+    let Ok(plan) = Plan::kept(&plan, crc32c::crc32c_append) else {
         return Ok(());
     };
     // The file may have been replaced since.
@@ -75,5 +76,5 @@ pub(crate) fn ensure(run: &Path, plan: &str, path: &Path) -> io::Result<()> {
     let draft = run
         .join("lines")
         .join(format!(".{key}.{}", std::process::id()));
-    crate::put(&draft, &place, &serde_json::to_vec(&table)?)
+    own::put(&draft, &place, &serde_json::to_vec(&table)?)
 }

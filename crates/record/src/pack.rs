@@ -1,5 +1,6 @@
 //! Writes and reads packs (`lockstep_format::pack`): one file a node in the place of one a process.
 
+use crate::own;
 use lockstep_format::check;
 use lockstep_format::pack::{BLOCK, Block, Header, Member, walk};
 use std::fs::{self, File};
@@ -30,7 +31,7 @@ pub(crate) fn write(inputs: &[Input], pack: &Path) -> io::Result<()> {
 }
 
 fn write_draft(inputs: &[Input], draft: &Path) -> io::Result<()> {
-    let mut to = BufWriter::with_capacity(1 << 20, File::create(draft)?);
+    let mut to = BufWriter::with_capacity(1 << 20, own::create_draft(draft)?);
     // What is said of a content stands before it, and is known behind it.
     let mut blocks = Vec::new();
     let mut header = Header {
@@ -39,7 +40,7 @@ fn write_draft(inputs: &[Input], draft: &Path) -> io::Result<()> {
     };
     to.write_all(&[0; BLOCK])?;
     for input in inputs {
-        let from = match File::open(&input.path) {
+        let from = match own::open(&input.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             opened => opened?,
         };
@@ -84,7 +85,7 @@ fn copy(from: &File, length: u64, to: &mut impl Write) -> io::Result<u32> {
 /// Names of the files in a pack, and where their content is; what is damaged is left out.
 pub(crate) fn members(pack: &Path) -> Vec<(String, Range<u64>)> {
     let mut found = Vec::new();
-    let Ok(mut file) = File::open(pack) else {
+    let Ok(mut file) = own::open(pack) else {
         return found;
     };
     let size = file.seek(SeekFrom::End(0)).unwrap_or(0);

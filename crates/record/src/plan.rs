@@ -4,6 +4,7 @@
 use crate::ahead;
 use crate::cache::{Cache, checked, draft};
 use crate::images::Images;
+use crate::own;
 use crate::thread::{STACK, thread};
 use lockstep_binary::{Image, debug_file};
 use lockstep_format::plan::{Role, choice, planner};
@@ -60,7 +61,7 @@ pub(crate) fn unmatched(run: &Path, choice: &lockstep_patch::Options) -> Vec<Str
         if !entry.file_name().as_bytes().ends_with(ending.as_bytes()) {
             continue;
         }
-        let Ok(bytes) = fs::read(entry.path()) else {
+        let Ok(bytes) = own::read(&entry.path()) else {
             continue;
         };
         for row in checked(&bytes)
@@ -291,12 +292,18 @@ impl Planner {
         if let Ok(file) = &lock {
             self::lock(file, PATIENCE);
         }
-        jobs.retain(|job| self.is_there(job) || self.fetch(job));
+        jobs.retain(|job| {
+            let place = self.plans.join(&job.name);
+            let ahead = |cache: &Cache| cache.fetch_ahead(&self.entry(job), &place);
+            own::open_trusted(&place).is_ok() || self.cache.as_ref().is_some_and(ahead)
+        });
         jobs
     }
 
+    /// Whether the run has a plan that the probe can use, or an empty one, which says that there can be none.
     fn is_there(&self, job: &Job) -> bool {
-        self.plans.join(&job.name).exists()
+        own::read(&self.plans.join(&job.name))
+            .is_ok_and(|bytes| bytes.is_empty() || checked(&bytes).is_ok())
     }
 
     fn fetch(&self, job: &Job) -> bool {
@@ -379,7 +386,7 @@ impl Planner {
                     if matches!(error, PlanError::Image(_)) {
                         // An empty one says that there is none: nobody asks again in this run.
                         let place = self.plans.join(&job.name);
-                        let _ = crate::put(&draft(&place), &place, &[]);
+                        let _ = own::put(&draft(&place), &place, &[]);
                     }
                     if let Ok(mut failure) = failure.lock() {
                         failure.get_or_insert(error);
@@ -414,9 +421,10 @@ impl Planner {
             None => lockstep_patch::plan(&bytes, scope, &choice)?,
         };
         let place = self.plans.join(&job.name);
-        crate::put(&draft(&place), &place, &plan)?;
-        if let Some(cache) = &self.cache {
-            cache.keep(&self.entry(job), &plan);
+        let entry = self.entry(job);
+        let kept = |cache: &Cache| cache.keep(&entry, &plan) && cache.link(&entry, &place);
+        if !self.cache.as_ref().is_some_and(kept) {
+            own::put(&draft(&place), &place, &plan)?;
         }
         Ok(())
     }

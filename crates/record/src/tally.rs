@@ -1,6 +1,7 @@
 //! What a process file holds, counted without decoding; and cutting off what it does not use.
 
 use crate::buffer;
+use crate::own;
 use crate::pack;
 use crate::process::FileName;
 use lockstep_format::bytes::{u32_at, u64_at};
@@ -13,7 +14,7 @@ use lockstep_format::symbol::from_staging_word;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
@@ -25,6 +26,8 @@ pub(crate) struct Tally {
     pub processes: u64,
     pub events: u64,
     pub lost: u64,
+    /// Of these, because of the bound of the run's size.
+    pub too_many: u64,
     pub bytes: u64,
 }
 
@@ -41,6 +44,15 @@ impl From<PathBuf> for Place {
     }
 }
 
+/// An image of a process.
+pub(crate) struct ImageFact {
+    pub path: PathBuf,
+    /// File name of its plan.
+    pub plan: String,
+    /// Whether own functions of it are recorded.
+    pub is_recorded: bool,
+}
+
 /// A process file, read through its chunk headers.
 pub(crate) struct ProcessFile {
     file: File,
@@ -52,7 +64,7 @@ pub(crate) struct ProcessFile {
 
 impl ProcessFile {
     pub(crate) fn open(place: &Place) -> io::Result<Option<Self>> {
-        let file = File::open(&place.path)?;
+        let file = own::open(&place.path)?;
         let range = match &place.range {
             Some(range) => range.clone(),
             None => 0..file.metadata()?.len(),
@@ -109,8 +121,8 @@ impl ProcessFile {
             .unwrap_or(PAGE)
     }
 
-    /// Images whose own functions are recorded: path, and file name of the plan.
-    pub(crate) fn recorded_images(&self) -> Vec<(PathBuf, String)> {
+    /// The images that the process has, or had.
+    pub(crate) fn images(&self) -> Vec<ImageFact> {
         let mut found = Vec::new();
         for (at, _, length, used) in self.chunks().filter(|chunk| chunk.1 == kind::FACTS) {
             let mut text = vec![0; (u64::from(used)).min(length - chunk::SIZE as u64) as usize];
@@ -126,10 +138,13 @@ impl ProcessFile {
                     .map(|value| fact::unescaped(value).collect::<Vec<u8>>())
                     .collect();
                 if let [path, plan, _, _, count, ..] = &values[..]
-                    && count != b"0"
                     && let Ok(plan) = String::from_utf8(plan.clone())
                 {
-                    found.push((OsString::from_vec(path.clone()).into(), plan));
+                    found.push(ImageFact {
+                        path: OsString::from_vec(path.clone()).into(),
+                        plan,
+                        is_recorded: count != b"0",
+                    });
                 }
             }
         }
@@ -144,7 +159,11 @@ impl ProcessFile {
         for counter in 0..loss::NAMES.len() {
             // Sites left alone are functions, not events.
             if counter != loss::UNEXPECTED_TEXT {
-                tally.lost += u64_at(&self.head, header::LOSSES + 8 * counter).unwrap_or(0);
+                let lost = u64_at(&self.head, header::LOSSES + 8 * counter).unwrap_or(0);
+                tally.lost += lost;
+                if counter == loss::SIZE_LIMIT {
+                    tally.too_many += lost;
+                }
             }
         }
         for (at, _, _, _) in self.chunks().filter(|chunk| chunk.1 == kind::THREAD) {
@@ -218,7 +237,8 @@ pub(crate) fn recorded_images(run: &Path) -> BTreeSet<PathBuf> {
     let mut images = BTreeSet::new();
     for (_, place) in files(run) {
         if let Ok(Some(file)) = ProcessFile::open(&place) {
-            images.extend(file.recorded_images().into_iter().map(|(path, _)| path));
+            let recorded = file.images().into_iter().filter(|image| image.is_recorded);
+            images.extend(recorded.map(|image| image.path));
         }
     }
     images
@@ -233,6 +253,7 @@ pub(crate) fn count(run: &Path) -> Tally {
             sum.processes += tally.processes;
             sum.events += tally.events;
             sum.lost += tally.lost;
+            sum.too_many += tally.too_many;
             sum.bytes += tally.bytes;
         }
     }
@@ -263,8 +284,8 @@ fn cut(path: &Path, length: u64) -> io::Result<()> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".cut-{}", std::process::id()));
     let shorten = || {
-        fs::copy(path, &draft)?;
-        File::options().write(true).open(&draft)?.set_len(length)?;
+        let mut whole = own::open(path)?.take(length);
+        io::copy(&mut whole, &mut own::create_draft(draft.as_ref())?)?;
         fs::rename(&draft, path)
     };
     shorten().inspect_err(|_| drop(fs::remove_file(&draft)))

@@ -58,7 +58,7 @@ fn put(run: &Path, name: &FileName, text: &str) {
     let place = run.join("ends").join(name.end());
     let draft = run.join("ends").join(format!(".{}", name.end()));
     // The end is a convenience: without it, the process's own word counts.
-    let _ = crate::put(&draft, &place, text.as_bytes());
+    let _ = crate::own::put(&draft, &place, text.as_bytes());
 }
 
 /// A process that has ended.
@@ -243,10 +243,10 @@ fn look_up(run: &Path, stop: &Stop) {
                 continue;
             };
             seen.insert(place);
-            for (image, plan) in file.recorded_images() {
-                if done.insert((image.clone(), plan.clone())) {
+            for image in file.images().into_iter().filter(|image| image.is_recorded) {
+                if done.insert((image.path.clone(), image.plan.clone())) {
                     // Lines are a convenience: an image that is gone has none.
-                    let _ = lines::ensure(run, &plan, &image);
+                    let _ = lines::ensure(run, &image.plan, &image.path);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::goroutines::GoPart;
 use crate::heatmap::Scale;
-use crate::text::{grouped, shown};
+use crate::text::{grouped, shown, without_hidden};
 use crate::{STYLE, dendrogram, diff, heatmap, lattice, ranking, tree};
 use lockstep_calltree::OutlineLine;
 use lockstep_compare::{Comparison, Dendrogram, Diff, Lattice, Loops, Similarity, Suspect};
@@ -261,7 +261,7 @@ impl Page<'_> {
 /// A page: `lead` under its title, then its parts.
 pub(crate) fn document(title: &str, lead: &Markup, sections: &[Section]) -> String {
     let title = shown(title);
-    html! {
+    let html = html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -297,7 +297,8 @@ pub(crate) fn document(title: &str, lead: &Markup, sections: &[Section]) -> Stri
             }
         }
     }
-    .into_string()
+    .into_string();
+    without_hidden(html)
 }
 
 pub(crate) struct Section {

@@ -1,25 +1,17 @@
 //! Text from strangers, made fit to be shown. (Escaping for HTML is maud's: nothing is ever spliced
 //! into the page but through it.)
 
-/// `text` without characters that would not show or would steer what shows it: controls (which XML
-/// forbids, too) and those that turn the direction of writing stand as `\u{..}`.
+/// `text` without characters that would not show or would steer what shows it.
 pub fn shown(text: &str) -> String {
-    let hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
-    };
-    if !text.chars().any(hidden) {
-        return text.to_owned();
+    lockstep_trace::printable(text).into_owned()
+}
+
+/// A whole page or picture: nothing in it is hidden, wherever it comes from.
+pub fn without_hidden(text: String) -> String {
+    match lockstep_trace::printable_but(&text, |c| c == '\n') {
+        std::borrow::Cow::Borrowed(_) => text,
+        std::borrow::Cow::Owned(clean) => clean,
     }
-    let mut clean = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if hidden(c) {
-            clean.extend(c.escape_unicode());
-        } else {
-            clean.push(c);
-        }
-    }
-    clean
 }
 
 /// At most `limit` characters of [`shown`], the end of a longer one replaced by an ellipsis.
@@ -59,7 +51,7 @@ mod tests {
 
     #[test]
     fn what_does_not_show_is_spelled_out() {
-        assert_eq!(shown("a\u{0}b\u{202e}c\n"), "a\\u{0}b\\u{202e}c\\u{a}");
+        assert_eq!(shown("a\u{0}b\u{202e}c\n"), "a\\u{0}b\\u{202e}c\\n");
         assert_eq!(shown("Köln <b>"), "Köln <b>");
         assert_eq!(shortened("abcdef", 4), "abc…");
         assert_eq!(shortened("abcd", 4), "abcd");

@@ -6,6 +6,7 @@ use crate::container::ImageFact;
 use crate::map::Folder;
 use crate::model::{Compiled, Function, FunctionId, Refused, SourceLine};
 use crate::symbols::{Row, Symbols};
+use lockstep_format::check;
 use lockstep_format::plan::{Plan, PlanError, function, mechanism};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -170,7 +171,7 @@ impl<'a> Catalogue<'a> {
         let folder = self.plans.ok_or("the run has no plans")?;
         let file = folder.map(plan).map_err(|error| error.to_string())?;
         let lines = self.read_lines(plan);
-        let plan = Plan::new(file.bytes()).map_err(describe)?;
+        let plan = Plan::kept(file.bytes(), check::extend).map_err(describe)?;
 
         let mut rows = Vec::new();
         let mut second = 0;

@@ -7,7 +7,7 @@ use lockstep_format::bytes::{array, u32_at, u64_at};
 use lockstep_format::check;
 use lockstep_format::codec::Kind;
 use lockstep_format::process::{
-    BYTE_ORDER, DATA_CHUNK, MAGIC, PAGE, VERSION, chunk, extent_end, header, kind,
+    BYTE_ORDER, DATA_CHUNK, MAGIC, OLDEST, PAGE, VERSION, chunk, extent_end, header, kind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -193,10 +193,12 @@ fn read_header(bytes: &[u8]) -> Result<Kind, Finding> {
         ));
     }
     let version = number(header::VERSION, "a version")?;
-    if version != VERSION {
+    if !(OLDEST..=VERSION).contains(&version) {
         return Err(finding(
             header::VERSION,
-            format!("expected a process file of version {VERSION}, found version {version}"),
+            format!(
+                "expected a process file of version {OLDEST} to {VERSION}, found version {version}"
+            ),
         ));
     }
     let claimed = number(header::CHECK, "a check")?;
@@ -319,13 +321,6 @@ fn read_chunk(bytes: &[u8], at: usize) -> Result<Option<(Chunk, usize)>, String>
         payload_check: number(chunk::PAYLOAD_CHECK),
         payload: at + chunk::SIZE..bytes.len().min(at + length),
     };
-    if !matches!(chunk.kind, kind::FACTS..=kind::INFERRED) {
-        return Err(format!(
-            "expected a chunk of kind {} to {}, found kind {}",
-            kind::FACTS,
-            kind::TIMES,
-            chunk.kind
-        ));
-    }
+    // A kind that is not known is a later version's, which can be left out.
     Ok(Some((chunk, length)))
 }

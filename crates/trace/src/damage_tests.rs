@@ -147,6 +147,16 @@ pub(crate) fn codecs() -> impl Strategy<Value = Kind> {
     prop::sample::select(Kind::ALL.to_vec())
 }
 
+#[test]
+fn chunks_of_kinds_that_are_not_known_are_passed_over() {
+    let symbols = Arc::new(symbols());
+    let actions = [Action::Events(0, vec![16, 17, 0]), Action::Commit(0)];
+    let mut writer = write(Kind::Lockstep, &actions, u64::MAX);
+    let before = read(writer.bytes(), &symbols, u64::MAX).unwrap();
+    writer.unknown();
+    assert_eq!(read(writer.bytes(), &symbols, u64::MAX).unwrap(), before);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -349,7 +359,7 @@ fn other_files_are_refused_with_expected_and_found() {
     };
     assert_eq!(
         with(header::VERSION, 9),
-        "byte 8: expected a process file of version 6, found version 9"
+        "byte 8: expected a process file of version 6 to 6, found version 9"
     );
     assert!(with(header::BYTE_ORDER, 0x0403_0201).contains("other byte order"));
     assert_eq!(

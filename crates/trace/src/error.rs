@@ -18,14 +18,16 @@ pub enum Error {
         found: String,
     },
     /// A run of another format version.
-    #[error("{}: expected a run of format version {expected}, found version {found}", path.display())]
+    #[error("{}: expected a run of a format version from {oldest} to {expected}, found version {found}{written_by}", path.display(), oldest = lockstep_format::process::OLDEST)]
     Version {
         /// The marker file.
         path: PathBuf,
-        /// The version that this build reads.
+        /// The latest version that this build reads.
         expected: u32,
         /// The version that stands there.
         found: String,
+        /// ` of lockstep 0.2.0`, where the marker says what wrote the run.
+        written_by: String,
     },
     /// The run is sealed, and its file does not hold.
     #[error("{}: {text}", path.display())]

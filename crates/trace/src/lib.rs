@@ -44,6 +44,7 @@ mod name;
 mod naming;
 mod open;
 mod pack;
+mod printable;
 mod recent;
 mod scans;
 pub mod sealed;
@@ -88,6 +89,7 @@ pub use model::{
 };
 pub use name::{ProcessName, ThreadName, TraceName};
 pub use open::Sealable;
+pub use printable::{is_hidden, printable, printable_but};
 pub use select::{NotASelection, Selection, Selections, in_short, names_in_short, ranges};
 pub use site::Site;
 pub use stream::{Bookmark, Events, Round, StreamId};

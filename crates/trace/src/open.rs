@@ -36,7 +36,7 @@ use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
 use lockstep_format::plan::{Role, refusal};
-use lockstep_format::process::{flag, header, loss};
+use lockstep_format::process::{OLDEST, flag, header, loss};
 use lockstep_format::sealed as layout;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io;
@@ -288,11 +288,20 @@ fn read_marker(root: &Folder) -> Result<Option<Kind>, Error> {
     let marker: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|error| not_a_run(&root.path, &format!("{MARKER} that is no JSON ({error})")))?;
     let version = marker.get("version");
-    if version.and_then(serde_json::Value::as_u64) != Some(u64::from(VERSION)) {
+    let is_known = |version| (u64::from(OLDEST)..=u64::from(VERSION)).contains(&version);
+    if !version
+        .and_then(serde_json::Value::as_u64)
+        .is_some_and(is_known)
+    {
         return Err(Error::Version {
             path,
             expected: VERSION,
             found: version.map_or_else(|| "none".to_owned(), ToString::to_string),
+            written_by: marker
+                .get("tool")
+                .and_then(serde_json::Value::as_str)
+                .map(|tool| format!(" of lockstep {tool}"))
+                .unwrap_or_default(),
         });
     }
     Ok(marker

@@ -237,6 +237,13 @@ impl Writer {
         at as usize
     }
 
+    /// A chunk of a kind that nobody knows yet.
+    pub fn unknown(&mut self) {
+        let at = self.take(PAGE);
+        self.seal(at, 77, PAGE, 0, 0, b"of a later version");
+        self.store(at + chunk::SIZE, b"of a later version");
+    }
+
     fn seal(&mut self, at: usize, kind: u32, length: u64, index: u32, sequence: u32, used: &[u8]) {
         let mut head = [0; 32];
         put_u32(&mut head, chunk::MAGIC, chunk::MAGIC_VALUE);

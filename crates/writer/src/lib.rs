@@ -33,6 +33,7 @@ use lockstep_format::process::{
 use lockstep_format::symbol::{FIRST_FUNCTION, RETURN};
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Why a run cannot be written.
@@ -139,7 +140,8 @@ impl Builder {
     pub fn new(directory: &Path) -> Result<Self, Error> {
         for part in ["processes", "plans", "lines", "ends"] {
             let path = directory.join(part);
-            fs::create_dir(&path).map_err(|error| Error::write(&path, error))?;
+            let made = fs::DirBuilder::new().mode(0o700).create(&path);
+            made.map_err(|error| Error::write(&path, error))?;
         }
         Ok(Self {
             directory: directory.to_owned(),

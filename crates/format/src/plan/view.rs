@@ -125,11 +125,34 @@ impl<'a> Plan<'a> {
         bytes: &'a [u8],
         extend: impl Fn(u32, &[u8]) -> u32,
     ) -> Result<Self, PlanError> {
+        let plan = Self::checked(bytes, super::VERSION, |_| true, extend)?;
+        if plan.code().len() < 8 * super::routine::COUNT {
+            return Err(PlanError::Section(section::CODE));
+        }
+        Ok(plan)
+    }
+
+    /// What a run keeps of a plan, or the plan itself while the run is being recorded: the sections of [`section::KEPT`], which
+    /// are the same in every version from [`super::OLDEST_KEPT`] on. All others are empty.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn kept(bytes: &'a [u8], extend: impl Fn(u32, &[u8]) -> u32) -> Result<Self, PlanError> {
+        let is_kept = |index| section::KEPT.contains(&index);
+        Self::checked(bytes, super::OLDEST_KEPT, is_kept, extend)
+    }
+
+    fn checked(
+        bytes: &'a [u8],
+        oldest: u32,
+        is_read: impl Fn(usize) -> bool,
+        extend: impl Fn(u32, &[u8]) -> u32,
+    ) -> Result<Self, PlanError> {
         if array::<8>(bytes, header::MAGIC) != Some(super::MAGIC) {
             return Err(PlanError::Magic);
         }
         let version = u32_at(bytes, header::VERSION).ok_or(PlanError::Check)?;
-        if version != super::VERSION {
+        if !(oldest..=super::VERSION).contains(&version) {
             return Err(PlanError::Version(version));
         }
         let body = bytes.get(header::SIZE..).ok_or(PlanError::Check)?;
@@ -144,7 +167,7 @@ impl<'a> Plan<'a> {
             .and_then(Role::from_number)
             .ok_or(PlanError::Check)?;
         let mut sections: [&[u8]; section::COUNT] = [&[]; section::COUNT];
-        for (index, slot) in sections.iter_mut().enumerate() {
+        for (index, slot) in sections.iter_mut().enumerate().filter(|it| is_read(it.0)) {
             let row = header::SECTIONS + 8 * index;
             let read = |at| u32_at(bytes, at).map(|value| value as usize);
             *slot = read(row)
@@ -166,10 +189,10 @@ impl<'a> Plan<'a> {
         let code = self.code().len();
         let functions = self.sections[section::FUNCTIONS].len() / function::SIZE;
         let head = self.head() as usize;
-        if head > code || !head.is_multiple_of(4096) {
+        if code > 0 && head > code || !head.is_multiple_of(4096) {
             return Err(PlanError::Section(section::CODE));
         }
-        if self.symbols() as usize != functions || code < 8 * super::routine::COUNT {
+        if self.symbols() as usize != functions {
             return Err(PlanError::Section(section::FUNCTIONS));
         }
         let strings = self.sections[section::STRINGS].len();

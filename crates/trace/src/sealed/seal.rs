@@ -21,6 +21,7 @@ use lockstep_format::check::crc32c;
 use lockstep_format::sealed::{self, Header, section};
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,7 +139,14 @@ impl Store {
     pub fn open(directory: &Path) -> Result<Self, SealError> {
         fs::create_dir_all(directory).map_err(file_error(directory))?;
         let lock_path = directory.join("lock");
-        let lock = File::create(&lock_path).map_err(file_error(&lock_path))?;
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let lock = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(flags.bits().cast_signed())
+            .open(&lock_path)
+            .map_err(file_error(&lock_path))?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
             .map_err(|error| file_error(&lock_path)(error.into()))?;
         let mut files = 0;
@@ -277,7 +285,9 @@ fn replace(
 ) -> Result<(), SealError> {
     let draft = draft_of(path);
     let write = || {
-        let mut file = File::create(&draft)?;
+        // What is left of a seal that was killed goes; a link that somebody put there is not followed.
+        let _ = fs::remove_file(&draft);
+        let mut file = File::create_new(&draft)?;
         file.write_all(bytes)?;
         file.sync_all()
     };
