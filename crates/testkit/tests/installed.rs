@@ -2,6 +2,7 @@
 //! containers, and without the help of a home directory.
 
 use lockstep_testkit::command::{self, Outcome};
+use lockstep_testkit::mpi::{self, Mpi};
 use lockstep_testkit::recording::traced_environment;
 use lockstep_testkit::{Recipe, Recording, Scratch, artifacts, tools};
 use std::fs;
@@ -187,55 +188,54 @@ fn a_container_has_probe_and_planner_in_the_run() {
     assert!(!run.join("probe").exists());
 }
 
-/// Nothing that is newer than the kernel of RHEL 8 is needed.
-#[test]
-fn an_old_kernel_is_enough() {
-    if !tools::require(&["gcc"]) {
-        return;
-    }
+/// Nothing that is newer than the kernel of RHEL 8 is needed: records, stops a hang, explains, compares, reports, seals.
+fn works_on_an_old_kernel(launcher: &[String], program: &Path, patience: &str, culprit: &str) {
     let old = Recipe::new("c/old_kernel.c").build();
     let scratch = Scratch::new("old-kernel");
     let (_, buffer) = scratch.buffer();
-    let threads = Recipe::new("threads/odd_even.c")
-        .flags(&["-g", "-O1"])
-        .build();
-    let on_old = |arguments: &[&str]| {
-        let mut command = Command::new(&old);
-        traced_environment(&mut command);
-        let command = command.arg(artifacts::lockstep()).args(arguments);
-        command::run(command.env("XDG_CACHE_HOME", scratch.join("cache")))
-    };
-    let threads = threads.display().to_string();
     let run = |name: &str| scratch.join(name).display().to_string();
     let (good, bad) = (run("good"), run("bad"));
-    let said = |outcome: Outcome, status: i32| {
+    let on_old = |arguments: &[&str], words: &[&str], status: i32| {
+        let mut command = Command::new(&old);
+        traced_environment(&mut command);
+        command.env("XDG_CACHE_HOME", scratch.join("cache"));
+        command.arg(artifacts::lockstep()).args(arguments);
+        if !words.is_empty() {
+            command.arg("--").args(launcher).arg(program);
+            command.args(words.iter().filter(|word| !word.is_empty()));
+        }
+        let outcome = command::run(&mut command);
         assert_eq!(outcome.status, status, "{outcome:#?}");
         outcome.stdout
     };
-    said(
-        on_old(&["record", "-o", &good, "--buffer", &buffer, "--", &threads]),
-        0,
-    );
-    let hang = [
-        "record",
-        "-o",
-        &bad,
-        "--hang",
-        "1",
-        "--on-hang",
-        "stop",
-        "--",
-    ];
-    said(
-        on_old(&[&hang[..], &[&threads, "--bug", "deadlock"]].concat()),
-        1,
-    );
-    let progress = said(on_old(&["progress", "--json", &bad]), 1);
+    on_old(&["record", "-o", &good, "--buffer", &buffer], &[""], 0);
+    let hang = ["record", "-o", &bad, "--on-hang", "stop", "--hang"];
+    let hang = [&hang[..], &[patience]].concat();
+    on_old(&hang, &["--bug", "deadlock"], 1);
+    let progress = on_old(&["progress", "--json", &bad], &[], 1);
     let progress: serde_json::Value = serde_json::from_str(&progress).expect("JSON");
     assert_eq!(progress["hang"], true, "{progress:#}");
-    let compared = said(on_old(&["compare", "--json", &good, &bad]), 1);
-    assert!(compared.contains("thread 6"), "{compared}");
-    said(on_old(&["report", &good, &bad, "-o", &run("page.html")]), 0);
-    said(on_old(&["seal", &good]), 0);
-    said(on_old(&["compare", "--json", &good, &bad]), 1);
+    let compared = on_old(&["compare", "--json", &good, &bad], &[], 1);
+    assert!(compared.contains(culprit), "{compared}");
+    on_old(&["report", &good, &bad, "-o", &run("page.html")], &[], 0);
+    on_old(&["seal", &good], &[], 0);
+    on_old(&["compare", "--json", &good, &bad], &[], 1);
+}
+
+#[test]
+fn an_old_kernel_is_enough_for_threads() {
+    if tools::require(&["gcc"]) {
+        let recipe = Recipe::new("threads/odd_even.c").flags(&["-g", "-O1"]);
+        works_on_an_old_kernel(&[], &recipe.build(), "1", "thread 6");
+    }
+}
+
+#[test]
+fn an_old_kernel_is_enough_for_mpi() {
+    let _alone = mpi::one_at_a_time();
+    if Mpi::OpenMpi.is_here() {
+        let program = Mpi::OpenMpi.recipe("mpi/odd_even.c").flags(&["-g", "-O1"]);
+        let launcher = Mpi::OpenMpi.launch(8);
+        works_on_an_old_kernel(&launcher, &program.build(), "30", "rank 5");
+    }
 }
