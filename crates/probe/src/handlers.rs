@@ -14,6 +14,7 @@
 use crate::origins::{moved, original};
 use crate::syscall;
 use crate::x86_64::handlers::{dispatch, restorer};
+use crate::x86_64::slow::Frame;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Signals and one more.
@@ -108,8 +109,10 @@ pub struct Context {
 }
 
 /// Places of registers.
+const RSP: usize = 15;
 const RIP: usize = 16;
-/// Places in the reserved words: the address that the handler is told, and the one that it stands for.
+/// Places in the reserved words: the stack pointer, if the handler is told another; the address that the handler is told, and the one that it stands for.
+const STACK: usize = 5;
 const TOLD: usize = 6;
 const MEANT: usize = 7;
 
@@ -134,7 +137,21 @@ pub unsafe extern "C" fn begin(
     // SAFETY: the kernel's frame.
     let (information, context) = unsafe { (&mut *information, &mut *context) };
     let meant = context.registers[RIP];
-    let told = original(meant);
+    let stack = context.registers[RSP];
+    context.reserved[STACK] = 0;
+    // SAFETY: what the kernel says of the thread.
+    let unblocked = unsafe { Frame::of_unblocked(meant, stack) };
+    let told = match unblocked {
+        Some(frame) => original(frame.stub),
+        None => original(meant),
+    };
+    if let (Some(frame), Some(_)) = (unblocked, told) {
+        let [_, _, _, _, r12, r13, r14, r15, ..] = context.registers;
+        let registers = frame.all_registers([r12, r13, r14, r15]);
+        let places = context.registers.iter_mut().zip(registers);
+        places.for_each(|(place, register)| *place = register);
+        context.reserved[STACK] = stack;
+    }
     context.reserved[MEANT] = told.map_or(0, |_| meant);
     if let Some(told) = told {
         let is_there = information.code > 0 && information.address == meant;
@@ -154,9 +171,11 @@ pub unsafe extern "C" fn end(context: *mut Context) {
     let context = unsafe { &mut *context };
     let rip = context.registers[RIP];
     let meant = context.reserved[MEANT];
-    let is_as_told = meant != 0 && context.reserved[TOLD] == rip && original(meant) == Some(rip);
-    if is_as_told {
+    if meant != 0 && context.reserved[TOLD] == rip {
         context.registers[RIP] = meant;
+        if context.reserved[STACK] != 0 {
+            context.registers[RSP] = context.reserved[STACK];
+        }
     } else if let Some(copy) = moved(rip) {
         context.registers[RIP] = copy;
     }

@@ -79,6 +79,27 @@ impl Frame {
         [REGISTER_RDI, 7, 8, 9, 5, 4, REGISTER_RAX, 3].map(|register| self.registers[register])
     }
 
+    /// The frame of a slow path that has just unblocked signals, where these are its address and stack pointer: what is left to
+    /// do is to take the program's registers from it and return to the stub.
+    ///
+    /// # Safety
+    /// They are, if the address is.
+    pub unsafe fn of_unblocked<'a>(address: u64, stack: u64) -> Option<&'a Self> {
+        let is_it = address == lockstep_unblocked as *const () as u64;
+        // SAFETY: the frame lies at the stack pointer there.
+        is_it.then(|| unsafe { &*(stack as *const Self) })
+    }
+
+    /// The program's registers, in the order of a signal's context up to the stack pointer.
+    pub fn all_registers(&self, r12_to_r15: [u64; 4]) -> [u64; 16] {
+        let [rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, _] = self.registers;
+        let [r12, r13, r14, r15] = r12_to_r15;
+        let stack = &raw const self.slot as u64;
+        [
+            r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, stack,
+        ]
+    }
+
     /// The start of the stub that called a routine of an entry.
     pub fn stub_start(&self) -> u64 {
         let to_stub = match self.kind as usize {
@@ -97,6 +118,10 @@ impl Frame {
     pub fn skip(&mut self) {
         self.stub += from::ENTRY_TO_BODY as u64;
     }
+}
+
+unsafe extern "C" {
+    fn lockstep_unblocked();
 }
 
 /// Places in [`Frame::registers`]; behind rdi: rsi, rdx, rcx; before it: r8, r9 downwards.
@@ -238,6 +263,10 @@ pub(super) unsafe extern "C" fn slow() {
         "xor edx, edx",
         "mov r10d, 8",
         "syscall",
+        // What was held back is handled here, see `Frame::of_unblocked`.
+        ".hidden lockstep_unblocked",
+        ".globl lockstep_unblocked",
+        "lockstep_unblocked:",
         "4:",
         "add rsp, 16",
         "pop rbp",
