@@ -34,6 +34,8 @@ pub(crate) struct Loads<'s, 'a> {
     /// Indices that no direct branch and no instruction before leads to: landing pads among them.
     orphans: Vec<usize>,
     steps: usize,
+    /// Of the load that was followed last: a call goes where it leads, whether or not it can serve that.
+    pub saw_call: bool,
 }
 
 impl<'s, 'a> Loads<'s, 'a> {
@@ -46,11 +48,13 @@ impl<'s, 'a> Loads<'s, 'a> {
             body: Vec::new(),
             orphans: Vec::new(),
             steps: MOST_STEPS,
+            saw_call: false,
         }
     }
 
     /// The addresses behind the calls that `load` serves, if it serves nothing else.
     pub(crate) fn calls_of(&mut self, load: &SlotUse) -> Option<Vec<u64>> {
+        self.saw_call = false;
         let SlotUseKind::Load(register) = load.kind else {
             return None;
         };
@@ -84,7 +88,9 @@ impl<'s, 'a> Loads<'s, 'a> {
                 FlowControl::UnconditionalBranch if direct.is_some_and(jumps_to) => served = true,
                 FlowControl::IndirectCall | FlowControl::Call => {
                     let is_target = is_target || direct.is_some_and(jumps_to);
-                    if is_argument(register) {
+                    self.saw_call |= is_target;
+                    // A register that no argument is in serves a call, too, where the caller passes few.
+                    if is_argument(register) && !is_target {
                         return None;
                     }
                     if is_target {

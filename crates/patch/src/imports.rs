@@ -55,9 +55,12 @@ impl<'a> Imports<'a> {
         // By address, so that the loads of one function come one after the other.
         let mut loads = Loads::new(image, survey);
         let mut hoisted: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+        let mut unserved: FxHashSet<u64> = FxHashSet::default();
         for slot_use in survey.slot_uses.iter().filter(|u| u.field != 0) {
             if let Some(calls) = loads.calls_of(slot_use) {
                 hoisted.insert(slot_use.address, calls);
+            } else if loads.saw_call {
+                unserved.insert(slot_use.address);
             }
         }
         let mut uses: FxHashMap<u64, Vec<SlotUse>> = FxHashMap::default();
@@ -86,7 +89,7 @@ impl<'a> Imports<'a> {
                     chosen.hoisted_calls.extend(calls.map(|at| (*at, row)));
                     chosen.sites.push((*slot_use, row));
                     chosen.by_address.insert(slot_use.address, row);
-                } else if is_call || slot_use.is_in_plt {
+                } else if is_call || slot_use.is_in_plt || unserved.contains(&slot_use.address) {
                     calls += 1;
                 } else {
                     pointers += 1;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use lockstep_binary::RangeKind;
 use lockstep_format::plan::{Plan, Site, function, mechanism, routine, site as row};
 
@@ -273,8 +273,38 @@ impl Memory<'_, '_> {
                 jump = self.decode_before(jump.next_ip() - self.bias)?;
             }
         }
-        let is_through = jump.code() == Code::Jmp_rm64 && jump.is_ip_rel_memory_operand();
+        let is_through = match jump.code() {
+            Code::Jmp_rm64 => true,
+            // A stub that no processor predicts: what is loaded becomes a return address.
+            Code::Mov_r64_rm64 if is_near_branch(before) => {
+                self.returns_to(jump.op0_register(), jump.next_ip())?
+            }
+            _ => false,
+        };
+        let is_through = is_through && jump.is_ip_rel_memory_operand();
         Ok(is_through.then(|| jump.ip_rel_memory_address()))
+    }
+
+    /// Whether the code at a run-time address calls, perhaps behind jumps, code that returns to what a register holds.
+    fn returns_to(&self, register: Register, mut at: u64) -> Result<bool, String> {
+        let mut has_called = false;
+        for _ in 0..4 {
+            let instruction = self.decode_before(at.wrapping_sub(self.bias))?;
+            match instruction.code() {
+                Code::Jmp_rel8_64 | Code::Jmp_rel32_64 => {}
+                Code::Call_rel32_64 => has_called = true,
+                _ => {
+                    let stores = instruction.code() == Code::Mov_rm64_r64
+                        && instruction.memory_base() == Register::RSP
+                        && instruction.memory_displacement64() == 0
+                        && instruction.op1_register() == register;
+                    let next = self.decode_before(instruction.next_ip() - self.bias)?;
+                    return Ok(has_called && stores && next.code() == Code::Retnq);
+                }
+            }
+            at = instruction.near_branch_target();
+        }
+        Ok(false)
     }
 
     /// Whether an event word names the symbol of the stub that begins at an offset.
