@@ -206,12 +206,10 @@ impl Beside<'_> {
         if now.lists.is_empty() {
             return None;
         }
-        if !self.ignores_counts
-            && as_often(
-                &self.each(|it| Some(&it.frames.get(&function)?.lists)),
-                &now.lists,
-            )
-        {
+        if as_often(
+            &self.each(|it| Some(&it.frames.get(&function)?.lists)),
+            &now.lists,
+        ) {
             return None;
         }
         let mut follows: BTreeSet<Follows> = BTreeSet::new();
@@ -240,7 +238,7 @@ impl Beside<'_> {
     fn given(&self, function: &str) -> Option<Departure> {
         let now = self.now.given.get(function)?;
         let tables = self.each(|it| it.given.get(function));
-        if !self.ignores_counts && as_often(&tables, now) {
+        if as_often(&tables, now) {
             return None;
         }
         let varies = self.ignores_counts || tables.windows(2).any(|it| it[0] != it[1]);
