@@ -43,7 +43,7 @@ pub const MUTATIONS: [Mutation; 20] = [
         "heat.cpp",
         "added",
         "        turn(rod);\n",
-        "        turn(rod);\n        settle(rod);\n",
+        "        turn(rod);\n        report(step, 0);\n",
     ),
     change(
         "heat.cpp",

@@ -386,3 +386,7 @@ impl Draft {
         self.quiet_from = self.quiet_from.min(at);
     }
 }
+
+#[cfg(test)]
+#[path = "settled_tests.rs"]
+mod tests;
