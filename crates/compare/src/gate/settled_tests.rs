@@ -52,8 +52,11 @@ fn what_is_asked_again_before_something_came_of_it_is_forgotten() {
                 format!("{} ready(MPI_Test) unpack", again("ready(MPI_Test) ")),
             ),
             (
-                "take() run",
-                format!("{} take() run", again("take() sched_yield ")),
+                "take(pthread_mutex_lock pthread_mutex_unlock) run",
+                format!(
+                    "{} take(pthread_mutex_lock pthread_mutex_unlock) run",
+                    again("take(pthread_mutex_lock pthread_mutex_unlock) sched_yield ")
+                ),
             ),
             (
                 "pthread_mutex_lock pthread_mutex_unlock go",
