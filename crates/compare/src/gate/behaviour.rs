@@ -43,7 +43,7 @@ pub(super) struct OfProcess {
     pub calls: BTreeMap<Edge, Amount>,
     pub frames: BTreeMap<FunctionKey, Frames>,
     /// By function of MPI.
-    pub given: BTreeMap<String, BTreeMap<Given, u64>>,
+    pub given: Table,
 }
 
 /// What a run did.
@@ -219,15 +219,13 @@ impl Gathered {
     }
 }
 
+/// What the calls of MPI were given, by function.
+type Table = BTreeMap<String, BTreeMap<Given, u64>>;
+
 /// What the calls of MPI were given, by process; and whether something is received from who comes first.
-fn given(
-    looked: &Looked<'_>,
-) -> (
-    BTreeMap<ProcessName, BTreeMap<String, BTreeMap<Given, u64>>>,
-    bool,
-) {
+fn given(looked: &Looked<'_>) -> (BTreeMap<ProcessName, Table>, bool) {
     let run = looked.run;
-    let mut found: BTreeMap<ProcessName, BTreeMap<String, BTreeMap<Given, u64>>> = BTreeMap::new();
+    let mut found: BTreeMap<ProcessName, Table> = BTreeMap::new();
     let mut first_come = false;
     let threads = || run.traces().filter(|it| it.has_arguments());
     if threads().next().is_none() {
