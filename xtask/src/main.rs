@@ -46,6 +46,8 @@ Usage: cargo xtask COMMAND
   campaign go [--seed N] [KERNEL]...
                          the zoo of concurrency bugs in Go: found in how many runs, and what is said of the
                          repaired twins
+  campaign gate [--checks N] [--normals N]
+                         changes of programs, and rebuilds that change nothing: what baseline check says of them
   campaign properties [--cases N] [--seed N]
                          every property of the tests, with a new seed each time and, where a test sets no number, many more cases
   dist [--rebuild | --command FILE]

@@ -50,7 +50,7 @@ impl Built {
         if let Ok(dwarf) = gimli::Dwarf::load(load)
             && let Some((options, inlined)) = read(&dwarf)
         {
-            built.inlined = Some(inlined);
+            built.inlined = Some(with_variants(inlined));
             if built.options.is_empty() {
                 built.options = options;
             }
@@ -74,6 +74,24 @@ const BESIDE: [&str; 12] = [
     "-fdebug-",
     "-frecord-",
 ];
+
+/// The debug information has one name for all variants of a constructor or a destructor.
+fn with_variants(mut names: BTreeSet<String>) -> BTreeSet<String> {
+    let mut more: Vec<String> = Vec::new();
+    for (all, variants) in [
+        ("C4E", &["C1E", "C2E"][..]),
+        ("D4E", &["D0E", "D1E", "D2E"][..]),
+    ] {
+        for name in names.iter().filter(|it| it.starts_with("_Z")) {
+            more.extend(variants.iter().filter_map(|variant| {
+                let (before, behind) = name.rsplit_once(all)?;
+                Some(format!("{before}{variant}{behind}"))
+            }));
+        }
+    }
+    names.extend(more);
+    names
+}
 
 /// A record of options without those that change no code; `None` if it has no options.
 fn normal(record: &str) -> Option<String> {

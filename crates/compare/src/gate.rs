@@ -98,6 +98,9 @@ pub struct Difference {
     /// The processes that differ so.
     #[serde(serialize_with = "serialize_processes")]
     pub processes: Vec<ProcessName>,
+    /// Whether it is the only process of its run.
+    #[serde(skip)]
+    is_alone: bool,
     /// The fewest and the most calls in the normal runs, of one of these processes.
     pub normal: Option<[u64; 2]>,
     /// The calls in this run.
@@ -332,6 +335,7 @@ impl Case<'_> {
             function: None,
             caller: None,
             processes: vec![process],
+            is_alone: self.now.processes.len() == 1,
             normal: None,
             now: None,
             detail: None,

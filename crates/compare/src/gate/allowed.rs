@@ -101,6 +101,7 @@ pub(super) fn departures(
             normals: &before,
             now: own,
             ignores_counts,
+            is_all: false,
         };
         found.extend(beside.departures().into_iter().map(|it| (name, it)));
     }
@@ -112,6 +113,7 @@ pub(super) fn departures(
             normals: &all.iter().collect::<Vec<_>>(),
             now: &together(now),
             ignores_counts,
+            is_all: true,
         };
         found.retain(|(_, departure)| !beside.allows(departure));
     }
@@ -150,6 +152,8 @@ struct Beside<'a> {
     normals: &'a [&'a OfProcess],
     now: &'a OfProcess,
     ignores_counts: bool,
+    /// Whether it is all processes together: who says what depends on who comes first.
+    is_all: bool,
 }
 
 impl Beside<'_> {
@@ -206,12 +210,10 @@ impl Beside<'_> {
         if now.lists.is_empty() {
             return None;
         }
-        if !self.ignores_counts
-            && as_often(
-                &self.each(|it| Some(&it.frames.get(&function)?.lists)),
-                &now.lists,
-            )
-        {
+        if as_often(
+            &self.each(|it| Some(&it.frames.get(&function)?.lists)),
+            &now.lists,
+        ) {
             return None;
         }
         let mut follows: BTreeSet<Follows> = BTreeSet::new();
@@ -240,10 +242,11 @@ impl Beside<'_> {
     fn given(&self, function: &str) -> Option<Departure> {
         let now = self.now.given.get(function)?;
         let tables = self.each(|it| it.given.get(function));
-        if !self.ignores_counts && as_often(&tables, now) {
+        if as_often(&tables, now) {
             return None;
         }
-        let varies = self.ignores_counts || tables.windows(2).any(|it| it[0] != it[1]);
+        let varies =
+            self.ignores_counts || self.is_all || tables.windows(2).any(|it| it[0] != it[1]);
         let said = |name: &str,
                     tables: &mut dyn Iterator<Item = &BTreeMap<Given, u64>>|
          -> BTreeSet<Said> {

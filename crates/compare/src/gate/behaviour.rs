@@ -43,7 +43,7 @@ pub(super) struct OfProcess {
     pub calls: BTreeMap<Edge, Amount>,
     pub frames: BTreeMap<FunctionKey, Frames>,
     /// By function of MPI.
-    pub given: BTreeMap<String, BTreeMap<Given, u64>>,
+    pub given: Table,
 }
 
 /// What a run did.
@@ -185,16 +185,30 @@ impl Gathered {
         }
     }
 
+    /// Functions that are called below what was forgotten somewhere.
+    fn timed(&self) -> FxHashSet<FunctionKey> {
+        let mut open: Vec<FunctionKey> = self.forgotten.iter().map(|it| it.1).collect();
+        let mut timed: FxHashSet<FunctionKey> = open.iter().copied().collect();
+        while let Some(caller) = open.pop() {
+            let called = self.calls.keys().filter(|it| it.0 == Some(caller));
+            open.extend(called.map(|it| it.1).filter(|it| timed.insert(*it)));
+        }
+        timed
+    }
+
     fn finish(self, classes: &Classes, first_come: bool, process: &mut OfProcess) {
+        let timed = self.timed();
         for (function, mut of) in self.frames {
             of.frames.shares =
                 (of.shares && of.is_threaded) || of.first_come || (first_come && of.receives);
+            of.frames.shares |= timed.contains(&function);
             process.frames.insert(function, of.frames);
         }
         for (edge, times) in self.calls {
             let shares = edge.0.and_then(|it| process.frames.get(&it));
             let is_library = classes.named[edge.1.0 as usize].is_library;
             let is_timed = self.forgotten.contains(&edge)
+                || edge.0.is_some_and(|it| timed.contains(&it))
                 || (is_library && shares.is_some_and(|it| it.shares));
             process.calls.insert(edge, Amount { times, is_timed });
         }
@@ -205,15 +219,13 @@ impl Gathered {
     }
 }
 
+/// What the calls of MPI were given, by function.
+type Table = BTreeMap<String, BTreeMap<Given, u64>>;
+
 /// What the calls of MPI were given, by process; and whether something is received from who comes first.
-fn given(
-    looked: &Looked<'_>,
-) -> (
-    BTreeMap<ProcessName, BTreeMap<String, BTreeMap<Given, u64>>>,
-    bool,
-) {
+fn given(looked: &Looked<'_>) -> (BTreeMap<ProcessName, Table>, bool) {
     let run = looked.run;
-    let mut found: BTreeMap<ProcessName, BTreeMap<String, BTreeMap<Given, u64>>> = BTreeMap::new();
+    let mut found: BTreeMap<ProcessName, Table> = BTreeMap::new();
     let mut first_come = false;
     let threads = || run.traces().filter(|it| it.has_arguments());
     if threads().next().is_none() {

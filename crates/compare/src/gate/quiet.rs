@@ -62,12 +62,20 @@ pub(super) enum Class {
     Idle,
 }
 
+/// Questions for messages, and for all else: locks, events, flags.
+const MESSAGES: u8 = 1;
+const LOCKED: u8 = 2;
+/// All of them.
+pub(super) const ALL: u8 = MESSAGES | LOCKED;
+
 /// What a name says of a function.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Named {
     pub class: Class,
-    /// Whether something comes of an answer by such a call: a message is taken, a lock is given back.
-    commits: bool,
+    /// Of which questions something comes by such a call, as [`MESSAGES`] and [`LOCKED`]: a message is taken, a lock is given back.
+    commits: u8,
+    /// What it asks for, likewise.
+    asks: u8,
     /// Whether who calls it shares work, or a state, with other threads.
     pub shares: bool,
     /// Whether it hands something to who comes first.
@@ -105,7 +113,16 @@ impl Named {
         let first_come = is(4);
         Self {
             class,
-            commits: is(2) || (is_mpi && !asks && !is(3)),
+            commits: match () {
+                () if is(2) => LOCKED,
+                () if is_mpi && !asks && !is(3) => MESSAGES,
+                () => 0,
+            },
+            asks: match () {
+                () if mpi::asks(&name) => MESSAGES,
+                () if asks => LOCKED,
+                () => 0,
+            },
             shares: is(1) || asks || first_come || class == Class::Wait,
             first_come,
             receives: is_mpi
@@ -121,8 +138,12 @@ impl Named {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Quiet {
     pub class: Class,
-    /// Something comes of an answer in it.
-    pub commits: bool,
+    /// Of which questions something comes in it.
+    pub commits: u8,
+    /// Of what is idle: what it asks for.
+    pub asks: u8,
+    /// Of what is idle: whether it has a pause, that may be said once more.
+    pauses: bool,
     /// Of a loop or an iteration: whether it has work only, so that it need not be opened.
     pub is_plain: bool,
     /// Of a loop or an iteration: whether it only waits and asks.
@@ -145,7 +166,10 @@ impl Classes {
             let children = || node.items.iter().map(|item| &nodes[item.node.0 as usize]);
             let inner = Quiet {
                 class: Class::Work,
-                commits: children().any(|it| it.commits),
+                commits: children().fold(0, |all, it| all | it.commits),
+                asks: children().fold(0, |all, it| all | it.asks),
+                pauses: children()
+                    .any(|it| it.pauses || matches!(it.class, Class::Sleep | Class::Yield)),
                 is_plain: children().zip(node.items).all(|(child, item)| {
                     match forest.node(item.node).label {
                         Label::Loop(_) | Label::Iteration => child.is_plain,
@@ -156,10 +180,7 @@ impl Classes {
                     && children().all(|it| it.is_idle || it.class != Class::Work),
             };
             let found = match node.label {
-                Label::Call(call) => {
-                    let named = named[call.function.0 as usize];
-                    called(named, inner, asks(forest, id, &nodes))
-                }
+                Label::Call(call) => called(named[call.function.0 as usize], inner),
                 _ => inner,
             };
             nodes.push(found);
@@ -172,31 +193,22 @@ impl Classes {
     }
 }
 
-/// A call with such a name, and this in it. A function that does nothing but ask is a question.
-fn called(named: Named, inner: Quiet, asks: bool) -> Quiet {
+/// A call with such a name, and this in it. A function that does nothing but ask is a question, one that only pauses a pause.
+fn called(named: Named, inner: Quiet) -> Quiet {
+    let is_idle = named.class == Class::Work && inner.is_idle;
     let class = match named.class {
-        Class::Work if inner.is_idle && asks => Class::Question,
-        Class::Work if inner.is_idle => Class::Idle,
+        Class::Work if is_idle && inner.asks != 0 => Class::Question,
+        Class::Work if is_idle && inner.pauses && inner.commits == 0 => Class::Sleep,
+        Class::Work if is_idle => Class::Idle,
         class => class,
     };
     Quiet {
         class,
-        commits: named.commits || (inner.commits && class == Class::Work),
+        commits: named.commits | inner.commits,
+        asks: match is_idle {
+            true => inner.asks,
+            false => named.asks,
+        },
         ..Quiet::default()
     }
-}
-
-/// Whether a question, or a pause, is among the calls directly in a node, down through loops.
-fn asks(forest: &Forest, id: NodeId, nodes: &[Quiet]) -> bool {
-    let mut found = false;
-    // Most calls have nothing of the kind in them.
-    let is_quiet =
-        |it: NodeId| nodes[it.0 as usize].class != Class::Work || nodes[it.0 as usize].is_idle;
-    if forest.node(id).items.iter().all(|it| is_quiet(it.node)) {
-        forest.within(id, 1, |node, _| {
-            let class = nodes[node.0 as usize].class;
-            found |= !matches!(class, Class::Work | Class::Idle);
-        });
-    }
-    found
 }

@@ -8,7 +8,7 @@
 //!
 //! *Costs*: loops without questions, locks and pauses are taken as they are folded; others are gone through round by round.
 
-use super::quiet::{Class, Classes};
+use super::quiet::{ALL, Class, Classes, Quiet};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -17,8 +17,8 @@ use std::rc::Rc;
 /// A list of calls, as a length and a polynomial of it: equal lists have equal ones, however their loops were folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct Sequence {
-    length: u64,
-    hash: u64,
+    pub(super) length: u64,
+    pub(super) hash: u64,
 }
 
 /// A prime: 2^61 - 1.
@@ -138,11 +138,12 @@ struct Entry {
     times: u64,
 }
 
-/// A look: where it begins in the list, and what was asked.
+/// A look: where it begins in the list, who asked, and what for.
 #[derive(Clone, Copy)]
 struct Look {
     at: usize,
     asked: Option<FunctionKey>,
+    bits: u8,
 }
 
 /// Makes frames of the nodes of a forest.
@@ -273,13 +274,7 @@ impl<'a> Settler<'a> {
                         node: item.node,
                         times: item.times,
                     };
-                    draft.call(
-                        entry,
-                        call.function,
-                        quiet.class,
-                        quiet.commits,
-                        self.forest,
-                    );
+                    draft.call(entry, call.function, quiet, self.forest);
                 }
                 Label::Loop(_) | Label::Iteration if quiet.is_plain => {
                     draft.work(
@@ -322,44 +317,39 @@ const QUESTION: usize = 0;
 const YIELD: usize = 1;
 
 impl Draft {
-    fn call(
-        &mut self,
-        entry: Entry,
-        function: FunctionKey,
-        class: Class,
-        commits: bool,
-        forest: &Forest,
-    ) {
-        match class {
-            Class::Work => self.work(entry, commits),
+    fn call(&mut self, entry: Entry, function: FunctionKey, quiet: Quiet, forest: &Forest) {
+        match quiet.class {
+            Class::Work => self.work(entry, quiet.commits),
             Class::Wait => {}
             Class::Sleep => self.slept = true,
             Class::Yield => {
-                self.look(YIELD, None, forest);
+                self.look(YIELD, None, ALL, forest);
                 self.slept = true;
             }
             Class::Question => {
                 self.wake(forest);
-                self.look(QUESTION, Some(function), forest);
+                self.look(QUESTION, Some(function), quiet.asks, forest);
                 self.entries.push(Entry { times: 1, ..entry });
             }
             Class::Idle => {
                 self.wake(forest);
                 self.entries.push(entry);
-                if commits {
-                    self.looks[QUESTION] = None;
-                }
+                self.commit(QUESTION, quiet.commits);
             }
         }
     }
 
-    fn work(&mut self, entry: Entry, commits: bool) {
+    fn work(&mut self, entry: Entry, commits: u8) {
         self.entries.push(entry);
         self.quiet_from = self.entries.len();
         self.slept = false;
-        if commits {
-            self.looks = [None; 2];
-        }
+        self.commit(QUESTION, commits);
+        self.commit(YIELD, commits);
+    }
+
+    /// Something comes of such questions.
+    fn commit(&mut self, kind: usize, commits: u8) {
+        self.looks[kind] = self.looks[kind].filter(|it| it.bits & commits == 0);
     }
 
     /// Something is looked at behind a pause: what was looked at before it is forgotten.
@@ -370,14 +360,14 @@ impl Draft {
     }
 
     /// Something is asked: what came since the same was asked last is forgotten, with that question.
-    fn look(&mut self, kind: usize, asked: Option<FunctionKey>, forest: &Forest) {
+    fn look(&mut self, kind: usize, asked: Option<FunctionKey>, bits: u8, forest: &Forest) {
         if let Some(before) = self.looks[kind].filter(|it| it.asked == asked)
             && before.at < self.entries.len()
         {
             self.forget_from(before.at, forest);
         }
         let at = self.entries.len();
-        self.looks[kind] = Some(Look { at, asked });
+        self.looks[kind] = Some(Look { at, asked, bits });
     }
 
     fn forget_from(&mut self, at: usize, forest: &Forest) {
@@ -396,3 +386,7 @@ impl Draft {
         self.quiet_from = self.quiet_from.min(at);
     }
 }
+
+#[cfg(test)]
+#[path = "settled_tests.rs"]
+mod tests;

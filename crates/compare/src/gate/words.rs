@@ -113,7 +113,7 @@ pub(super) fn sentence(it: &Difference) -> String {
             ),
         },
     };
-    format!("{}{text}", who(&it.processes))
+    format!("{}{text}", who(it))
 }
 
 fn called(name: &str) -> String {
@@ -124,20 +124,24 @@ fn called(name: &str) -> String {
     }
 }
 
-/// Whose difference it is; nothing if there is but one process.
-fn who(processes: &[ProcessName]) -> String {
-    match processes {
-        [] => String::new(),
-        [one] if *one == ProcessName::rank(0) => String::new(),
-        many => {
-            let names: Vec<String> = many.iter().map(ToString::to_string).collect();
-            let what = match many.len() {
-                1 => "rank",
-                _ => "ranks",
-            };
-            format!("{what} {}: ", lockstep_trace::names_in_short(&names))
-        }
+/// Whose difference it is; nothing if the run has no other process.
+fn who(it: &Difference) -> String {
+    if it.is_alone {
+        return String::new();
     }
+    let is_rank = |it: &&ProcessName| **it == ProcessName::rank(it.rank);
+    let ranks: Vec<u32> = (it.processes.iter().filter(is_rank))
+        .map(|it| it.rank)
+        .collect();
+    if ranks.len() < it.processes.len() {
+        let names: Vec<String> = it.processes.iter().map(ToString::to_string).collect();
+        return format!("process {}: ", names.join(", "));
+    }
+    let what = match ranks.len() {
+        1 => "rank",
+        _ => "ranks",
+    };
+    format!("{what} {}: ", lockstep_trace::ranges(&ranks))
 }
 
 fn place(it: &Difference) -> String {

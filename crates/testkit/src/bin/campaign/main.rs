@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod beside;
+mod gate;
 mod go;
 mod healthy;
 mod kills;
@@ -20,6 +21,7 @@ Usage: cargo xtask campaign kill [--suite] [COUNT] [--seed N]
        cargo xtask campaign starts [COUNT] [--seed N]
        cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --healthy | --beside [--campaigns N]] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
+       cargo xtask campaign gate [--checks N] [--normals N]
 
 kill: SIGKILL at random moments
   COUNT      how many kills (1500; of the suite 1000)
@@ -42,6 +44,9 @@ progress: faults at random calls of MPI programs, and who is named by our analys
   --ranks N  how many ranks (8)
   --command TEXT  instead: faults at calls of this command, 'mpirun -n 16 ./bt.W.x' say
   --images NAME  with --command: at calls of this library, too, as of the program's own code ('liblammps')
+gate: changes of programs that `baseline check` must find, and rebuilds that it must let pass
+  --checks N   so many runs of each rebuild of each program (10)
+  --normals N  so many runs in the baseline (1)
 
   --seed N   which campaign: the same number gives the same trials (1)
 
@@ -60,6 +65,9 @@ fn main() -> Result<ExitCode> {
     if what == Some("go") {
         return go::run(rest.as_slice());
     }
+    if what == Some("gate") {
+        return gate::run(rest.as_slice());
+    }
     if what == Some("progress") {
         return progress::run(rest.as_slice());
     }
@@ -68,7 +76,7 @@ fn main() -> Result<ExitCode> {
     }
     ensure!(
         what == Some("kill"),
-        "expected: campaign kill, starts, go or progress; `--help` says more"
+        "expected: campaign kill, starts, go, progress or gate; `--help` says more"
     );
     while let Some(word) = rest.next() {
         match word.as_str() {
