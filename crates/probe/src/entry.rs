@@ -105,7 +105,11 @@ impl Entry {
     /// library that was unloaded since.
     fn head(&self) -> [u8; HEAD] {
         let start = self.start();
-        let known = if load::stays(start) { start } else { 0 };
+        let known = if load::stays(start) {
+            start
+        } else {
+            program::UNKNOWN
+        };
         let words = program::words::<{ HEAD / 8 }>(start, known);
         let mut head = [0; HEAD];
         for (place, word) in head.as_chunks_mut::<8>().0.iter_mut().zip(words) {

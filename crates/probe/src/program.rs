@@ -33,6 +33,9 @@ use crate::syscall::{self, Errno};
 /// The least size of a page.
 pub const PAGE: u64 = 4096;
 
+/// For [`read`] and its like, where no page is known: none of a program.
+pub const UNKNOWN: u64 = u64::MAX;
+
 /// Whether `length` bytes at `at` lie in the page of `known`.
 fn is_in_page(at: u64, length: usize, known: u64) -> bool {
     let page = known & !(PAGE - 1);

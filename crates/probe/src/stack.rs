@@ -138,7 +138,7 @@ impl Thread {
             return true;
         }
         let found = match entry.key {
-            block::QUESTIONED => self.look(place),
+            block::QUESTIONED => program::read(place, self.running()),
             _ => None,
         };
         match found {
@@ -160,14 +160,10 @@ impl Thread {
         })
     }
 
-    /// An address in a page that is there: the stack pointer of the event at work.
+    /// An address in a page that is there: where the stack pointer of the event at work points to. Not in a handler
+    /// that interrupted the slow path: what that was called from may have been left for good.
     fn running(&self) -> u64 {
         self.at_work + offset_of!(Frame, slot) as u64
-    }
-
-    /// The word in a frame's slot, if it can be read.
-    fn look(&self, slot: u64) -> Option<u64> {
-        program::read(slot, self.running())
     }
 
     /// Puts the newest entry's return address back, if our hook still stands for it. It is about to be
@@ -175,29 +171,7 @@ impl Thread {
     /// frame can still return.
     pub fn restore_top(&mut self) {
         if let Some(entry) = self.top_entry().copied() {
-            self.put_back(&entry);
-        }
-    }
-
-    /// Puts a return address back where our hook still stands for it. What is written replaces an address of our
-    /// own arena, which the program cannot have put there.
-    fn put_back(&self, entry: &Entry) -> Slot {
-        let (place, hook) = (entry.slot(), entry.hook());
-        if hook == 0 {
-            return Slot::Plain;
-        }
-        let is_done = match self.look(place) {
-            Some(found) if found == hook => {
-                program::write(place, entry.return_address, self.running())
-            }
-            Some(found) if found == entry.return_address => return Slot::Plain,
-            Some(_) => true,
-            None => false,
-        };
-        if is_done || !syscall::is_mapped(place) {
-            Slot::Restored
-        } else {
-            Slot::Hidden
+            put_back(&entry, self.running());
         }
     }
 
@@ -216,7 +190,7 @@ impl Thread {
             if (slot - saved..slot).contains(&entry.slot()) {
                 continue;
             }
-            let was = self.put_back(&entry);
+            let was = put_back(&entry, slot);
             // Interrupted between ENTER and the call of the body: the hook is yet to come.
             let in_window = was == Slot::Plain && entry.hook() != 0 && index + 1 == depth;
             if in_window || was == Slot::Hidden {
@@ -278,5 +252,25 @@ impl Thread {
             *known = found;
         }
         found
+    }
+}
+
+/// Puts a return address back where our hook still stands for it. What is written replaces an address of our
+/// own arena, which the program cannot have put there. The page of `known` is there.
+fn put_back(entry: &Entry, known: u64) -> Slot {
+    let (place, hook) = (entry.slot(), entry.hook());
+    if hook == 0 {
+        return Slot::Plain;
+    }
+    let is_done = match program::read(place, known) {
+        Some(found) if found == hook => program::write(place, entry.return_address, known),
+        Some(found) if found == entry.return_address => return Slot::Plain,
+        Some(_) => true,
+        None => false,
+    };
+    if is_done || !syscall::is_mapped(place) {
+        Slot::Restored
+    } else {
+        Slot::Hidden
     }
 }
