@@ -250,11 +250,11 @@ impl Visit {
 
     fn debian(&mut self, release: &str) -> Result<()> {
         let system = self.place.join(release);
-        if !system.join("usr/bin/mpicc").exists() {
-            if let Err(error) = bootstrap(release, &system) {
-                self.left.push(format!("Debian {release}: {error:#}"));
-                return Ok(());
-            }
+        if !system.join("usr/bin/mpicc").exists()
+            && let Err(error) = bootstrap(release, &system)
+        {
+            self.left.push(format!("Debian {release}: {error:#}"));
+            return Ok(());
         }
         let name = format!("Debian {release}");
         let inside = self.inside(&system);
