@@ -117,6 +117,7 @@
 //! S+24  address of the row of [`leaf`]                record, or jmp S+8
 //! S+40  ff 25 ..   jmp *[real slot]                   jmp *target(%rip)
 //! ```
+//! Where somebody waits for r10 and r11 behind a call, the gate keeps both first, and gives r11 back to calls that do not pass.
 //! BIND looks where the real slot leads. Into the image itself: it is not bound, and BIND comes again with the next call. To
 //! closed code: that becomes the target, and this call and all others go on at the gate. Elsewhere: they go on at the
 //! call-through stub. Where that is known the shadow slot leads there from now on. A slot that is bound anew later does not pass the gate.
