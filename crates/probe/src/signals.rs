@@ -63,7 +63,11 @@ pub fn start() {
 
 /// A handler may be about to be set: by a `struct sigaction` at `action`, if there is one, which begins with the handler.
 pub fn set(signal: u32, action: u64) {
-    let handler = program::read(action, 0).unwrap_or(0);
+    // Asked without one, and what is read for a stack pointer of 0 is all that lies near it.
+    let action = Some(action).filter(|action| *action != 0);
+    let handler = action
+        .and_then(|action| program::read(action, 0))
+        .unwrap_or(0);
     if matters(signal) && handler > IGNORED {
         TOLD.store(1, Ordering::SeqCst);
         QUIET.store(0, Ordering::SeqCst);
