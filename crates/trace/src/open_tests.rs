@@ -105,6 +105,7 @@ pub(crate) fn small_plan() -> Vec<u8> {
         &[],
         &[],
         &[],
+        &[],
     ];
     let mut bytes = vec![0; header::SIZE];
     put(&mut bytes, header::MAGIC, &plan::MAGIC);
