@@ -106,6 +106,10 @@ pub(crate) fn command(
             (!options.arguments).then(|| "1".to_owned()),
         ),
         ("LOCKSTEP_NO_TIME", (!options.time).then(|| "1".to_owned())),
+        (
+            "LOCKSTEP_EVERY_TIME",
+            options.every_time.then(|| "1".to_owned()),
+        ),
         (SILENT, (!options.events).then(|| "1".to_owned())),
         ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
         (images::VARIABLE, images.variable()),
