@@ -770,7 +770,10 @@ impl<'a> Builder<'a> {
 /// What the rows of a stub say beside where it comes from.
 pub(crate) fn flags_of(head: Head) -> u32 {
     match head {
-        Head::Through | Head::ThroughSlot { .. } | Head::ThroughArguments => origin::THROUGH,
+        Head::Through
+        | Head::ThroughSlot { .. }
+        | Head::ThroughArguments
+        | Head::ThroughTimed { .. } => origin::THROUGH,
         Head::Before { .. } | Head::Open | Head::Leaf => 0,
     }
 }
