@@ -92,9 +92,11 @@ const KINDS: [Kind; 8] = [
 ];
 
 /// Bars: name, and options of `lockstep record`; none for other tools.
-const BARS: [(&str, Option<&[&str]>); 5] = [
+const BARS: [(&str, Option<&[&str]>); 7] = [
     ("none", Some(&["--codec", "none"])),
     ("lockstep", Some(&[])),
+    ("no-time", Some(&["--no-time"])),
+    ("times-all", Some(&["--times", "all"])),
     ("low", Some(&["--memory", "low"])),
     ("seed", Some(&["--codec", "seed"])),
     ("uftrace", None),

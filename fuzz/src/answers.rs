@@ -6,7 +6,7 @@ use lockstep_calltree::trees;
 use lockstep_exchange::Target::{
     Callgrind, Collapsed, Dot, Json, Otf2, Parquet, Perfetto, Speedscope,
 };
-use lockstep_exchange::{export, write};
+use lockstep_exchange::{View, export, write};
 use lockstep_trace::sealed::seal;
 use lockstep_trace::{Event, Run, Sealable, Thread};
 use std::io::sink;
@@ -41,11 +41,11 @@ pub(crate) fn answers(input: &[u8]) {
         return;
     }
     for target in FILES {
-        let written = write(&run, &threads, target, &mut sink());
+        let written = write(&run, &threads, (target, &View::default()), &mut sink());
         assert!(written.is_ok(), "{target:?}: {written:?}");
     }
     let archive = directory.path().join("archive");
-    let written = export(&run, &threads, Otf2, &archive, false);
+    let written = export(&run, &threads, (Otf2, &View::default()), &archive, false);
     assert!(written.is_ok(), "{written:?}");
     let found = lockstep_progress::analyse(&run);
     assert!(!found.verdict.is_empty(), "no sentence");

@@ -3,8 +3,8 @@
 use crate::directory::Directory;
 use lockstep_calltree::trees;
 use lockstep_exchange::Target::Otf2;
-use lockstep_exchange::export;
 use lockstep_exchange::fuzz::DIVIDER;
+use lockstep_exchange::{View, export};
 use lockstep_format::check::crc32c;
 use lockstep_format::codec::{AnyEncoder, Kind};
 use lockstep_format::plan::Role;
@@ -342,7 +342,7 @@ pub(crate) fn otf2() -> Vec<Vec<u8>> {
         let run = Run::open(directory.path()).ok()?;
         let threads: Vec<_> = run.traces().collect();
         let archive = directory.path().join("archive");
-        export(&run, &threads, Otf2, &archive, false).ok()?;
+        export(&run, &threads, (Otf2, &View::default()), &archive, false).ok()?;
         let read = |name: &str| fs::read(archive.join(name)).ok();
         Some(
             [

@@ -3,7 +3,8 @@
 use crate::{output, run};
 use anyhow::Result;
 use clap::Args;
-use lockstep_calltree::{CallEdge, Counts, Forest, FunctionCalls};
+use lockstep_calltree::{CallEdge, Counts, Forest, FunctionCalls, FunctionMap};
+use lockstep_exchange::Measured;
 use lockstep_trace::{Function, Process, ProcessName, Run, Selection, Selections, Thread};
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +12,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Events of which times are shown without being asked for.
+const MOST_TIMED: u64 = 1 << 24;
+
+type Times = HashMap<(String, String), Measured>;
+
 /// Count calls per function, or per caller and callee
+///
+/// SECONDS is how long the calls took whose begin and end were measured (MEASURED), SELF how long without what they called, of
+/// those whose own calls were all measured. Calls of MPI and of library functions that can wait are measured.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep calls good
@@ -27,6 +36,9 @@ pub struct Calls {
     /// Count per caller and callee
     #[arg(long)]
     graph: bool,
+    /// Show times of traces with more than 16,777,216 events too
+    #[arg(long)]
+    time: bool,
     /// Include processes that did not call MPI_Init
     #[arg(long)]
     all_processes: bool,
@@ -48,9 +60,36 @@ impl Calls {
             self.print_graph(&counts.call_graph(&forest))?;
         } else {
             let of = threads.iter().map(|it| it.name.process).collect();
-            self.print_functions(&run, &of, counts.calls(&forest))?;
+            let times = self.times(&forest, &functions, &threads)?;
+            self.print_functions(&run, &of, (counts.calls(&forest), &times))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// How long calls took, by name and image in the tree, of those that were measured.
+    fn times(
+        &self,
+        forest: &Forest,
+        functions: &FunctionMap,
+        threads: &[&Thread],
+    ) -> Result<Times> {
+        let events: u64 = threads.iter().map(|thread| thread.events).sum();
+        if events > MOST_TIMED && !self.time {
+            let text = "times are not shown of so many events: --time reads them";
+            output::remark(&[text.to_owned()]);
+            return Ok(Times::new());
+        }
+        let mut times = Times::new();
+        for (id, sum) in lockstep_exchange::measured(threads)? {
+            let function = forest.function(functions.key(id));
+            let key = (function.name.clone(), function.image.clone());
+            let all = times.entry(key).or_default();
+            all.calls += sum.calls;
+            all.total += sum.total;
+            all.alone += sum.alone;
+            all.own += sum.own;
+        }
+        Ok(times)
     }
 
     /// Calls of these processes.
@@ -58,8 +97,13 @@ impl Calls {
         &self,
         run: &Run,
         of: &BTreeSet<ProcessName>,
-        mut calls: Vec<FunctionCalls>,
+        (mut calls, times): (Vec<FunctionCalls>, &Times),
     ) -> Result<()> {
+        let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+        let measured: Vec<Option<Measured>> = calls
+            .iter()
+            .map(|call| times.get(&(call.name.clone(), call.image.clone())).copied())
+            .collect();
         // In the tree a program's own functions belong to no image, whatever the program is called.
         let programs = run.processes.iter().filter(|it| of.contains(&it.name));
         let programs: BTreeSet<String> = programs.map(Process::image).collect();
@@ -82,17 +126,45 @@ impl Calls {
                 .collect();
             let functions: Vec<_> = calls
                 .iter()
-                .map(|call| {
+                .zip(&measured)
+                .map(|(call, sum)| {
                     let id = ids.get(&(call.name.as_str(), call.image.as_str()));
-                    json!({"name": call.name, "image": call.image, "calls": call.calls, "id": id})
+                    let mut row = json!({"name": call.name, "image": call.image, "calls": call.calls, "id": id});
+                    if let Some(sum) = sum {
+                        row["measured"] = sum.calls.into();
+                        row["seconds"] = seconds(sum.total).into();
+                        row["measured_self"] = sum.alone.into();
+                        row["self_seconds"] = seconds(sum.own).into();
+                    }
+                    row
                 })
                 .collect();
             return output::json(&json!({"functions": functions}));
         }
-        let rows = calls
-            .into_iter()
-            .map(|call| vec![output::grouped(call.calls), call.image, call.name]);
-        let table = output::table(&["CALLS", "IMAGE", "FUNCTION"], &[0], rows);
+        if times.is_empty() {
+            let rows = calls
+                .into_iter()
+                .map(|call| vec![output::grouped(call.calls), call.image, call.name]);
+            let table = output::table(&["CALLS", "IMAGE", "FUNCTION"], &[0], rows);
+            return output::print(|out| writeln!(out, "{table}"));
+        }
+        let shown = |calls: u64, time: u64| match calls {
+            0 => "-".to_owned(),
+            _ => format!("{:.6}", seconds(time)),
+        };
+        let rows = calls.into_iter().zip(measured).map(|(call, sum)| {
+            let sum = sum.unwrap_or_default();
+            vec![
+                output::grouped(call.calls),
+                output::grouped(sum.calls),
+                shown(sum.calls, sum.total),
+                shown(sum.alone, sum.own),
+                call.image,
+                call.name,
+            ]
+        });
+        let header = ["CALLS", "MEASURED", "SECONDS", "SELF", "IMAGE", "FUNCTION"];
+        let table = output::table(&header, &[0, 1, 2, 3], rows);
         output::print(|out| writeln!(out, "{table}"))
     }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Print the exact event sequence of a trace: one line an event, `call NAME` or `return`
 ///
@@ -48,8 +49,8 @@ pub struct Events {
     /// a jump, an exception or a switch of stacks
     #[arg(long)]
     inferred: bool,
-    /// Show when each event was, in seconds since the run began: `*` where a time was read right after it, `>` the
-    /// last time that was read; between two such events in proportion
+    /// Show when each event was, in seconds since the run began: `*` where that was measured, else the time before
+    /// which it was not, and behind `<` the one after which it was not
     #[arg(long)]
     time: bool,
     /// Print JSON
@@ -160,8 +161,11 @@ impl Events {
                     value["seconds"] = time.as_secs_f64().into();
                     value["known"] = true.into();
                 }
-                Some(When::About(time)) => value["seconds"] = time.as_secs_f64().into(),
-                Some(When::After(time)) => value["after"] = time.as_secs_f64().into(),
+                Some(when @ (When::Between(..) | When::After(_))) => {
+                    value["after"] = when.earliest().as_secs_f64().into();
+                    let latest = when.latest().map(|it| it.as_secs_f64());
+                    value["before"] = latest.into();
+                }
                 None => {}
             }
             Ok(serde_json::to_writer(&mut *out, &value)?)
@@ -280,11 +284,14 @@ fn world_ranks(event: &Resolved) -> Vec<(&'static str, serde_json::Value)> {
 }
 
 fn column(when: Option<When>) -> String {
-    let (mark, time) = match when {
-        Some(When::Known(time)) => ('*', time),
-        Some(When::About(time)) => (' ', time),
-        Some(When::After(time)) => ('>', time),
-        None => return format!("{:>14} ", "-"),
-    };
-    format!("{mark}{:13.6} ", time.as_secs_f64())
+    let seconds = |time: Duration| format!("{:13.9}", time.as_secs_f64());
+    let wide = |text: String| format!("{text:<29} ");
+    match when {
+        Some(When::Known(time)) => wide(format!("*{}", seconds(time))),
+        Some(When::Between(earliest, latest)) => {
+            wide(format!(" {} <{}", seconds(earliest), seconds(latest)))
+        }
+        Some(When::After(earliest)) => wide(format!(" {}", seconds(earliest))),
+        None => wide(format!("{:>14}", "-")),
+    }
 }

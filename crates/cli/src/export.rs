@@ -3,10 +3,14 @@
 use crate::go::standing;
 use crate::{output, run};
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
-use lockstep_exchange::Target;
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command, ValueEnum};
+use lockstep_exchange::{Edge, Target, View};
 use lockstep_goroutines::shiviz;
-use lockstep_trace::{Selection, Selections, Thread};
+use lockstep_trace::{FunctionId, Run, Selection, Selections, Thread, c_name};
+use regex::Regex;
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,7 +19,8 @@ use std::process::ExitCode;
 ///
 /// callgrind, collapsed and dot sum the chosen traces up; perfetto, speedscope, otf2, json and parquet show events, with times
 /// where they were recorded for all of these traces, else in logical time: events count, and what was sent comes before it was
-/// received (stderr and the file say which).
+/// received (stderr and the file say which). Calls that were not measured stand at the time that was read before or behind
+/// them, and are marked.
 #[derive(Debug, Args)]
 #[command(before_help = "EXAMPLES
   lockstep export good --to callgrind -o good.callgrind && callgrind_annotate good.callgrind
@@ -24,20 +29,31 @@ use std::process::ExitCode;
   lockstep export bad --to perfetto -o bad.perfetto
   lockstep export bad --to otf2 -o bad.otf2 && otf2-print bad.otf2/traces.otf2
   lockstep export bad --to speedscope -t '*.0' -o bad.speedscope.json
+  lockstep export bad --to perfetto --from exchange --to write_output --depth 5 -o part.perfetto
+  lockstep export bad --to perfetto --from 1.5 --to 2.0 -o half_a_second.perfetto
   lockstep export bad --to parquet -o bad.parquet && duckdb -c \"select rank, function, count(*) from 'bad.parquet' group by all\"
 ")]
 pub struct Export {
     /// Directory of the run
     run: PathBuf,
-    /// The format
-    #[arg(long, value_name = "FORMAT")]
-    to: Format,
+    /// The format; given once more, the end of the window: only calls before the next call of F, or before a time
+    #[arg(long, value_name = "FORMAT", value_parser = ToParser, required = true)]
+    to: Vec<To>,
     /// Only these traces: 6.4, '6.*', 0-3.1-4, 6.4,7.0 (repeatable)
     #[arg(short = 't', value_name = "TRACE")]
     traces: Vec<Selections>,
     /// The file to write; - is stdout
     #[arg(short, value_name = "FILE")]
     output: PathBuf,
+    /// Only calls from the first call of F on (a regular expression), or from a time on: seconds since the run began
+    #[arg(long, value_name = "F|SECONDS")]
+    from: Option<String>,
+    /// Only so many calls deep: 1 is the outermost
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u64).range(1..))]
+    depth: Option<u64>,
+    /// Also show calls that began and ended between two times that were read, without width (perfetto, speedscope)
+    #[arg(long)]
+    every_call: bool,
     /// Replace the file
     #[arg(long)]
     force: bool,
@@ -68,9 +84,36 @@ enum Format {
     Parquet,
 }
 
+/// What stands behind `--to`.
+#[derive(Debug, Clone)]
+enum To {
+    Format(Format),
+    /// Where the window ends.
+    End(String),
+}
+
+#[derive(Debug, Clone)]
+struct ToParser;
+
+impl TypedValueParser for ToParser {
+    type Value = To;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<To, clap::Error> {
+        let text = value.to_string_lossy();
+        let format = Format::from_str(&text, false);
+        Ok(format.map_or_else(|_| To::End(text.into_owned()), To::Format))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let all = Format::value_variants().iter();
+        Some(Box::new(all.filter_map(ValueEnum::to_possible_value)))
+    }
+}
+
 impl Export {
     pub fn run(self) -> Result<ExitCode> {
-        let target = match self.to {
+        let (format, end) = self.format()?;
+        let target = match format {
             Format::Perfetto => Target::Perfetto,
             Format::Callgrind => Target::Callgrind,
             Format::Speedscope => Target::Speedscope,
@@ -91,18 +134,45 @@ impl Export {
         if target == Target::Otf2 && self.output == Path::new("-") {
             bail!("-: expected a new directory for an archive of OTF2, found stdout");
         }
+        let view = View {
+            from: edge(&run, "--from", self.from.as_deref())?,
+            to: edge(&run, "--to", end)?,
+            depth: self.depth,
+            folds: !self.every_call,
+        };
+        let what = (target, &view);
         let notes = if self.output == Path::new("-") {
             let mut notes = Vec::new();
             output::print(|out| {
-                notes = lockstep_exchange::write(&run, &threads, target, out)?;
+                notes = lockstep_exchange::write(&run, &threads, what, out)?;
                 Ok(())
             })?;
             notes
         } else {
-            lockstep_exchange::export(&run, &threads, target, &self.output, self.force)?
+            lockstep_exchange::export(&run, &threads, what, &self.output, self.force)?
         };
         output::remark(&notes);
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// The format, and the end of the window.
+    fn format(&self) -> Result<(Format, Option<&str>)> {
+        let mut found = (None, None);
+        for to in &self.to {
+            match to {
+                To::Format(format) if found.0.is_none() => found.0 = Some(*format),
+                To::End(end) if found.1.is_none() => found.1 = Some(end.as_str()),
+                _ => bail!("--to: expected one format, and one end of the window, found more"),
+            }
+        }
+        let Some(format) = found.0 else {
+            let names = Format::value_variants().iter();
+            let names = names.filter_map(ValueEnum::to_possible_value);
+            let names: Vec<String> = names.map(|it| it.get_name().to_owned()).collect();
+            let other = found.1.unwrap_or_default();
+            bail!("--to {other}: expected a format ({})", names.join(", "));
+        };
+        Ok((format, found.1))
     }
 
     fn shiviz(&self) -> Result<ExitCode> {
@@ -130,4 +200,26 @@ impl Export {
         )]);
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// An end of the window: a time where it is a number, else functions by their names.
+fn edge(run: &Run, option: &str, text: Option<&str>) -> Result<Option<Edge>> {
+    let Some(text) = text else { return Ok(None) };
+    if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>() {
+        if !seconds.is_finite() || seconds < 0.0 {
+            bail!("{option} {text}: expected a time of 0 seconds or more");
+        }
+        return Ok(Some(Edge::Time((seconds * 1e9) as u64)));
+    }
+    let regex =
+        Regex::new(text).with_context(|| format!("{option}: expected a regular expression"))?;
+    let functions = run.functions.iter().zip(0..);
+    let found = functions.filter(|(function, _)| regex.is_match(&c_name(&function.name)));
+    let found: HashSet<FunctionId> = found.map(|(_, id)| FunctionId(id)).collect();
+    if found.is_empty() {
+        bail!(
+            "{option}: expected a name among the functions of the run, found `{text}`, which is none of them"
+        );
+    }
+    Ok(Some(Edge::Call(found)))
 }

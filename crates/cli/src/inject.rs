@@ -145,6 +145,7 @@ impl Inject {
         let options = Options {
             arguments: true,
             time: true,
+            every_time: false,
             events: true,
             command: self.command,
             output: self.output,

@@ -4,14 +4,23 @@ use crate::conclusion::Conclusion;
 use crate::hang::Hang;
 use crate::{output, probe};
 use anyhow::Result;
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use lockstep_format::codec::Kind;
 use lockstep_record::{Bound, Keep, Memory, Options, Size, Summary, Watcher, record};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// Which calls are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Times {
+    /// Calls of MPI, and of library functions that can wait
+    Waits,
+    /// Every call: costs more, and makes the run larger
+    All,
+}
 
 /// Run a program and record every call and return of its functions, and its calls into libraries
 ///
@@ -89,6 +98,9 @@ pub struct Record {
     /// Do not record times
     #[arg(long)]
     no_time: bool,
+    /// Of which calls begin and end are measured
+    #[arg(long, value_enum, default_value_t = Times::Waits, conflicts_with = "no_time")]
+    times: Times,
     /// Patch the program and record nothing: what that costs is measured so
     #[arg(long, hide = true)]
     no_events: bool,
@@ -213,6 +225,7 @@ impl Record {
             redact: self.redact,
             arguments: !self.no_arguments,
             time: !self.no_time,
+            every_time: self.times == Times::All,
             events: !self.no_events,
             force: self.force,
             untraced_is_fine: self.untraced_is_fine,

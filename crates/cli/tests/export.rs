@@ -161,7 +161,7 @@ fn collapsed_stacks_are_those_of_the_events() {
 fn speedscope_profiles_fit_its_schema_and_the_events() {
     let scratch = Scratch::new("speedscope");
     for run in recordings(&scratch) {
-        let file = export(&run, "speedscope", &[]);
+        let file = export(&run, "speedscope", &["--every-call"]);
         if let Some(python) = tools::python_with("jsonschema") {
             let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/speedscope.schema.json");
             let script = "import json, jsonschema, sys\n\
@@ -207,7 +207,7 @@ fn json_has_every_event() {
     for run in recordings(&scratch) {
         for options in [&[][..], &["-t", "0.0"]] {
             let whole = parsed(&export(&run, "json", options));
-            assert_eq!(whole["lockstep_events"], 1);
+            assert_eq!(whole["lockstep_events"], 2);
             // A clock cannot be told from a program that is over at once.
             let is_known = whole["clock"] == "recorded" || whole["clock"] == "logical";
             assert!(is_known);
@@ -309,7 +309,7 @@ for packet in trace.packet:
 fn perfetto_decodes_every_call() {
     let scratch = Scratch::new("perfetto");
     for run in recordings(&scratch) {
-        let file = export(&run, "perfetto", &[]);
+        let file = export(&run, "perfetto", &["--every-call"]);
         if tools::require(&["protoc"]) {
             let bytes = std::fs::File::open(&file).expect("the export");
             let outcome = std::process::Command::new("protoc")
@@ -344,7 +344,7 @@ fn perfetto_decodes_every_call() {
 const ROWS: &str = "
 import duckdb, sys
 table = duckdb.read_parquet(sys.argv[1])
-columns = 'trace, depth, end_event is not null, begin_time, end_time, arguments, line, function'
+columns = 'trace, depth, end_event is not null, begin_earliest, end_latest, arguments, line, dest, tag, function'
 for row in table.order('trace, begin_event').project(columns).fetchall():
     print(*row, sep='\\t')
 ";
@@ -385,7 +385,19 @@ fn duckdb_reads_every_call() {
             };
             let rows = text.lines().map(|row| row.split('\t').collect::<Vec<_>>());
             for row in rows.filter(|row| row[0] == trace) {
-                let [_, depth, ends, begin, end, arguments, line, function] = row[..] else {
+                let [
+                    _,
+                    depth,
+                    ends,
+                    begin,
+                    end,
+                    arguments,
+                    line,
+                    dest,
+                    tag,
+                    function,
+                ] = row[..]
+                else {
                     panic!("{row:?}");
                 };
                 let depth: usize = depth.parse().expect("a depth");
@@ -398,7 +410,8 @@ fn duckdb_reads_every_call() {
                     "{row:?}"
                 );
                 if function == "MPI_Send" {
-                    assert!(arguments.contains(r#""dest":""#), "{row:?}");
+                    assert!(arguments.contains(&format!(r#""dest":{dest},"#)), "{row:?}");
+                    assert!(tag.parse::<u32>().is_ok(), "{row:?}");
                     assert!(line.parse::<u32>().is_ok(), "{row:?}");
                 }
                 found.push(Some(function.to_owned()));

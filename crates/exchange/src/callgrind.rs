@@ -1,12 +1,14 @@
 //! Callgrind's profile format, for `callgrind_annotate` and KCachegrind.
 //!
 //! The cost `Calls` of a function is how often it was called; of a call, how many calls it led to, itself
-//! included. Where times were recorded, `Nanoseconds` stands beside it (wall time, waiting included).
+//! included. Where times were recorded, `Nanoseconds` stands beside it (wall time, waiting included): what lies between two
+//! times that were read counts for the function that was open all the while.
 //! All chosen traces are summed up.
 
 use crate::profile::{Folded, Profile};
 use crate::spans::{Clock, Span, each_span, have_times};
 use crate::text::plain;
+use crate::view::View;
 use lockstep_calltree::FunctionKey;
 use lockstep_trace::{FunctionId, Thread};
 use rustc_hash::FxHashMap;
@@ -23,11 +25,12 @@ struct Times {
 pub(crate) fn write(
     folded: &Folded<'_>,
     threads: &[&Thread],
+    view: &View,
     out: &mut impl Write,
 ) -> io::Result<bool> {
     let profile = folded.profile();
     let times = if have_times(threads) {
-        Some(measure(folded, threads)?)
+        Some(measure(folded, threads, &view.unfolded())?)
     } else {
         None
     };
@@ -72,7 +75,7 @@ pub(crate) fn write(
     Ok(times.is_some())
 }
 
-fn measure(folded: &Folded<'_>, threads: &[&Thread]) -> io::Result<Times> {
+fn measure(folded: &Folded<'_>, threads: &[&Thread], view: &View) -> io::Result<Times> {
     struct Frame {
         function: FunctionKey,
         since: u64,
@@ -93,7 +96,8 @@ fn measure(folded: &Folded<'_>, threads: &[&Thread]) -> io::Result<Times> {
     let mut times = Times::default();
     for thread in threads {
         let mut stack: Vec<Frame> = Vec::new();
-        let rest = each_span(thread, &Clock::Recorded, |now, span, _| {
+        let rest = each_span(thread, &Clock::Recorded, view, |moment, span, _| {
+            let now = moment.shown;
             match span {
                 Span::Open(id, _) => stack.push(Frame {
                     function: folded.functions.key(id),

@@ -1,28 +1,32 @@
 //! Everything as one JSON document, one line an event: for scripts. The guide's page about taking runs
 //! elsewhere has the keys.
 
+use crate::kept::Kept;
 use crate::spans::{Clock, Stamped};
-use lockstep_trace::{Event, Function, Process, Run, Thread};
+use crate::view::View;
+use lockstep_trace::{Event, Function, Process, Run, Thread, Times};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// Grows where a key changes its meaning.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: &Clock,
+    (clock, view): (&Clock, &View),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let unit = match clock {
         Clock::Recorded => "nanoseconds",
         Clock::Logical(_) => "events",
     };
+    let times = threads.first().and_then(|thread| thread.times.as_ref());
     write!(
         out,
-        "{{\"lockstep_events\":{VERSION},\"clock\":\"{}\",\"unit\":\"{unit}\",\n\"functions\":",
+        "{{\"lockstep_events\":{VERSION},\"clock\":\"{}\",\"unit\":\"{unit}\",\"zero\":{},\n\"functions\":",
         clock.name(),
+        json!({"monotonic": times.and_then(Times::zero), "date": times.and_then(Times::date)}),
     )?;
     list(out, run.functions.iter().map(function))?;
     write!(out, ",\n\"processes\":")?;
@@ -44,7 +48,12 @@ pub(crate) fn write(
             json!(open)
         )?;
         let mut comma = "";
-        for (time, event) in Stamped::new(thread, clock) {
+        for (moment, event) in Kept::new(Stamped::new(thread, clock), view) {
+            let time = match (moment.measured(), moment.latest) {
+                (Some(time), _) => time.to_string(),
+                (None, Some(latest)) => format!("[{},{latest}]", moment.earliest),
+                (None, None) => format!("[{},null]", moment.earliest),
+            };
             match event.event {
                 Event::Call(function) => {
                     write!(out, "{comma}\n[\"call\",{time},{}", function.0)?;

@@ -29,22 +29,28 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod json;
+mod kept;
 mod lines;
+mod measured;
 mod messages;
 mod otf2;
 mod parlot;
 mod parquet;
 mod perfetto;
+mod placed;
 mod profile;
 mod protobuf;
 mod spans;
 mod speedscope;
 mod text;
 mod uftrace;
+mod view;
 
 pub use draft::Draft;
 pub use error::{Error, Place};
+pub use measured::{Measured, measured};
 pub use messages::Order;
+pub use view::{Edge, View};
 
 use lockstep_trace::{Run, Thread};
 use lockstep_writer::Builder;
@@ -84,7 +90,7 @@ pub enum Target {
 pub fn export(
     run: &Run,
     threads: &[&Thread],
-    target: Target,
+    (target, view): (Target, &View),
     path: &Path,
     replace: bool,
 ) -> Result<Vec<String>, Error> {
@@ -92,7 +98,7 @@ pub fn export(
         let failed = |error| Error::write(path, error);
         let file = File::options().write(true).open(path).map_err(failed)?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
-        let notes = write(run, threads, target, &mut out).map_err(failed)?;
+        let notes = write(run, threads, (target, view), &mut out).map_err(failed)?;
         out.flush().map_err(failed)?;
         return Ok(notes);
     }
@@ -102,11 +108,11 @@ pub fn export(
     let notes = if target == Target::Otf2 {
         let clock = Clock::of(run, threads);
         draft.directory()?;
-        let written = otf2::write::write(run, threads, &clock, draft.path());
+        let written = otf2::write::write(run, threads, (&clock, &view.unfolded()), draft.path());
         written.map_err(|error| Error::write(path, error))?;
         vec![clock.sentence()]
     } else {
-        draft.file(|out| write(run, threads, target, out))?
+        draft.file(|out| write(run, threads, (target, view), out))?
     };
     draft.keep()?;
     Ok(notes)
@@ -124,18 +130,20 @@ fn is_stream(path: &Path) -> bool {
 pub fn write(
     run: &Run,
     threads: &[&Thread],
-    target: Target,
+    (target, view): (Target, &View),
     out: &mut impl Write,
 ) -> io::Result<Vec<String>> {
     let clock = || Clock::of(run, threads);
     let mut notes = Vec::new();
     let is_summed = matches!(target, Target::Callgrind | Target::Collapsed | Target::Dot);
-    let folded = Folded::new(run, if is_summed { threads } else { &[] });
+    let folded = Folded::new(run, if is_summed { threads } else { &[] }, view)?;
     notes.extend(folded.left_out.clone());
     match target {
         Target::Callgrind => {
-            if callgrind::write(&folded, threads, out)? {
-                notes.push("costs are calls, and wall time as far as it was read".to_owned());
+            if callgrind::write(&folded, threads, view, out)? {
+                let text = "costs are calls, and wall time: what lies between two times that were read counts for the \
+                            function that was open all the while";
+                notes.push(text.to_owned());
             } else {
                 notes.push(
                     "costs are calls: no times were recorded for all of these traces".to_owned(),
@@ -158,26 +166,38 @@ pub fn write(
         Target::Dot => dot::write(&folded, out)?,
         Target::Speedscope => {
             let clock = clock();
-            speedscope::write(run, threads, &clock, out)?;
+            let left_out = speedscope::write(run, threads, (&clock, view), out)?;
             notes.push(clock.sentence());
+            notes.extend(folds(left_out));
         }
         Target::Perfetto => {
             let clock = clock();
-            perfetto::write(run, threads, &clock, out)?;
+            let left_out = perfetto::write(run, threads, (&clock, view), out)?;
             notes.push(clock.sentence());
+            notes.extend(folds(left_out));
         }
         Target::Json => {
             let clock = clock();
-            json::write(run, threads, &clock, out)?;
+            json::write(run, threads, (&clock, view), out)?;
             notes.push(clock.sentence());
         }
         Target::Parquet => {
             let clock = clock();
-            parquet::write(run, threads, &clock, out)?;
+            parquet::write(run, threads, (&clock, &view.unfolded()), out)?;
             notes.push(clock.sentence());
         }
     }
     Ok(notes)
+}
+
+/// What is said of calls that a viewer does not get.
+fn folds(left_out: u64) -> Option<String> {
+    (left_out > 0).then(|| {
+        format!(
+            "{left_out} calls are left out that began and ended between two times that were read: --every-call shows them, \
+             without width"
+        )
+    })
 }
 
 /// A format to read.

@@ -4,8 +4,9 @@
 //! Rows are gathered into groups of [`GROUP`], which are compressed column by column and written as they fill: memory of
 //! one group and of the open calls.
 
-use crate::spans::{Clock, Span, each_span};
-use lockstep_trace::{Annotated, Argument, FunctionId, Process, Run, SourceLine, Thread};
+use crate::spans::{Clock, Moment, Span, each_span};
+use crate::view::View;
+use lockstep_trace::{Annotated, Argument, FunctionId, Process, Run, SourceLine, Thread, Value};
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
@@ -15,7 +16,6 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use rustc_hash::FxHashMap;
-use serde_json::Value;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -30,20 +30,51 @@ const SCHEMA: &str = "message calls {
     required int64 begin_event;
     optional int64 end_event;
     optional int64 parent_event;
-    required int64 begin_time;
+    optional int64 begin_time;
+    required int64 begin_earliest;
+    optional int64 begin_latest;
     optional int64 end_time;
+    optional int64 end_earliest;
+    optional int64 end_latest;
+    optional int64 dest;
+    optional int64 source;
+    optional int64 tag;
+    optional int64 count;
+    optional int64 root;
+    optional binary comm (STRING);
+    optional binary datatype (STRING);
+    optional binary request (STRING);
+    optional int64 from_source;
+    optional int64 from_tag;
+    optional int64 from_bytes;
     optional binary arguments (STRING);
     optional binary results (STRING);
     optional binary file (STRING);
     optional int64 line;
 }";
+/// Arguments that have a column of their own: their names in the calls, the first that a call has counts. What a status
+/// says of the message that came stands in `from_source`, `from_tag` and `from_bytes`.
+const TYPED: [&[&str]; 8] = [
+    &["dest", "target_rank"],
+    &["source"],
+    &["tag", "sendtag"],
+    &["count", "sendcount", "origin_count", "recvcount"],
+    &["root"],
+    &["comm"],
+    &["datatype", "sendtype", "origin_datatype", "recvtype"],
+    &["request"],
+];
 /// Columns whose values hardly come again, and differ little from row to row.
-const COUNTING: [&str; 5] = [
+const COUNTING: [&str; 9] = [
     "begin_event",
     "end_event",
     "parent_event",
     "begin_time",
+    "begin_earliest",
+    "begin_latest",
     "end_time",
+    "end_earliest",
+    "end_latest",
 ];
 /// Rows of a group: what engines give to a thread of theirs at once.
 const GROUP: usize = 1 << 17;
@@ -51,29 +82,34 @@ const GROUP: usize = 1 << 17;
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: &Clock,
+    (clock, view): (&Clock, &View),
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut file = File::new(clock, out)?;
+    let mut file = File::new(threads, clock, out)?;
     let mut texts = Texts::new(run);
     for process in &run.processes {
         let own = |thread: &&&Thread| thread.name.process == process.name;
         for thread in threads.iter().filter(own) {
             let task = Task::new(process, thread);
             let mut open: Vec<Call> = Vec::new();
-            each_span(thread, clock, |time, span, event| match span {
+            each_span(thread, clock, view, |time, span, event| match span {
                 Span::Open(function, arguments) => {
+                    let caller = open.last().map(|it| it.function);
+                    let line = event.line.clone();
+                    let line = line.or_else(|| texts.line(run, caller?, function));
                     open.push(Call {
                         function,
                         event: event.index,
                         time,
+                        line,
+                        typed: Typed::of(arguments.unwrap_or_default()),
                         arguments: arguments.and_then(json),
-                        line: event.line.clone(),
                     });
                     Ok(())
                 }
                 Span::Close(_, results) => match open.pop() {
-                    Some(call) => {
+                    Some(mut call) => {
+                        call.typed.add(results.unwrap_or_default());
                         let end = End {
                             event,
                             time,
@@ -113,16 +149,71 @@ impl Task {
 struct Call {
     function: FunctionId,
     event: u64,
-    time: u64,
+    time: Moment,
     arguments: Option<ByteArray>,
+    /// Arguments that have columns of their own.
+    typed: Typed,
     /// Which it stands in.
     line: Option<Arc<SourceLine>>,
+}
+
+/// Arguments that have columns of their own, in the order of [`TYPED`]; then what a status says.
+#[derive(Default)]
+struct Typed {
+    arguments: [Option<Value>; TYPED.len()],
+    status: Option<(i64, i64, i64)>,
+}
+
+impl Typed {
+    fn of(arguments: &[Argument]) -> Self {
+        let mut typed = Self::default();
+        typed.add(arguments);
+        typed
+    }
+
+    /// What stands there already stays.
+    fn add(&mut self, arguments: &[Argument]) {
+        for (place, names) in self.arguments.iter_mut().zip(TYPED) {
+            let mut found = names
+                .iter()
+                .filter_map(|name| arguments.iter().find(|it| it.name == *name));
+            if place.is_none() {
+                *place = found.next().map(|it| it.value.clone());
+            }
+        }
+        let mut statuses = arguments.iter().filter_map(|it| match it.value {
+            Value::Status(source, tag, bytes) => Some((source, tag, bytes)),
+            _ => None,
+        });
+        self.status = self.status.or_else(|| statuses.next());
+    }
+
+    /// Its cells.
+    fn cells(self) -> impl Iterator<Item = Cell> {
+        let is_text = |index: usize| index >= 5;
+        let arguments = self.arguments.into_iter().enumerate();
+        let arguments = arguments.map(move |(index, value)| match value {
+            Some(value) if is_text(index) => Cell::Text(Some(text(&value.to_string()))),
+            None if is_text(index) => Cell::Text(None),
+            Some(
+                Value::Number(number) | Value::Rank { rank: number, .. } | Value::Tag(Some(number)),
+            ) => Cell::Signed(Some(number)),
+            _ => Cell::Signed(None),
+        });
+        let status = self.status;
+        let status = [
+            status.map(|it| it.0),
+            status.map(|it| it.1),
+            status.map(|it| it.2),
+        ];
+        arguments.chain(status.map(Cell::Signed))
+    }
 }
 
 /// How it ended.
 struct End<'a> {
     event: &'a Annotated,
-    time: u64,
+    time: Moment,
     results: Option<ByteArray>,
 }
 
@@ -131,6 +222,8 @@ struct Texts {
     /// Name and image of every function.
     functions: Vec<(ByteArray, ByteArray)>,
     files: FxHashMap<String, ByteArray>,
+    /// The one line in which a function calls another.
+    lines: FxHashMap<(FunctionId, FunctionId), Option<Arc<SourceLine>>>,
 }
 
 impl Texts {
@@ -141,7 +234,25 @@ impl Texts {
                 .map(|it| (text(&it.name), text(&it.image)))
                 .collect(),
             files: FxHashMap::default(),
+            lines: FxHashMap::default(),
         }
+    }
+
+    /// The line in which `caller` calls `callee`, if it does so in one place only.
+    fn line(
+        &mut self,
+        run: &Run,
+        caller: FunctionId,
+        callee: FunctionId,
+    ) -> Option<Arc<SourceLine>> {
+        let find = || {
+            let calls = run.function(caller).calls.iter();
+            let mut lines = calls.filter(|(id, _)| *id == callee).map(|it| &it.1);
+            let first = lines.next()?;
+            lines.all(|it| it == first).then(|| Arc::new(first.clone()))
+        };
+        let line = self.lines.entry((caller, callee)).or_insert_with(find);
+        line.clone()
     }
 
     fn file(&mut self, name: &str) -> ByteArray {
@@ -161,10 +272,26 @@ fn text(text: &str) -> ByteArray {
 /// As an object, name by name; none where there is nothing to show.
 fn json(arguments: &[Argument]) -> Option<ByteArray> {
     let shown = arguments.iter().filter(|it| it.value.is_shown());
-    let object: serde_json::Map<String, Value> = shown
-        .map(|it| (it.name.to_owned(), it.value.to_string().into()))
+    let object: serde_json::Map<String, serde_json::Value> = shown
+        .map(|it| (it.name.to_owned(), typed(&it.value)))
         .collect();
-    (!object.is_empty()).then(|| text(&Value::Object(object).to_string()))
+    (!object.is_empty()).then(|| text(&serde_json::Value::Object(object).to_string()))
+}
+
+/// Numbers as numbers, all else as it is printed.
+fn typed(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Number(number)
+        | Value::Rank {
+            rank: number,
+            name: None,
+        }
+        | Value::Tag(Some(number)) => (*number).into(),
+        Value::Numbers(count, numbers) if *count == numbers.len() as i64 => {
+            numbers.as_slice().into()
+        }
+        other => other.to_string().into(),
+    }
 }
 
 /// One column of a group. Where the schema asks for a value, there always is one.
@@ -177,6 +304,7 @@ enum Column {
 enum Cell {
     Text(Option<ByteArray>),
     Number(Option<u64>),
+    Signed(Option<i64>),
 }
 
 /// The file, and the rows of the group that is being filled.
@@ -189,21 +317,30 @@ struct File<'a, W> {
 }
 
 impl<'a, W: Write> File<'a, W> {
-    fn new(clock: &Clock, out: &'a mut W) -> io::Result<Self> {
+    fn new(threads: &[&Thread], clock: &Clock, out: &'a mut W) -> io::Result<Self> {
         let schema = parse_message_type(SCHEMA).map_err(failed)?;
         let unit = match clock {
             Clock::Recorded => "nanoseconds",
             Clock::Logical(_) => "events",
         };
-        let facts = [
-            ("lockstep.version", env!("CARGO_PKG_VERSION")),
-            ("lockstep.clock", clock.name()),
-            ("lockstep.unit", unit),
+        let times = threads.first().and_then(|thread| thread.times.as_ref());
+        let zero = times.and_then(|it| Some((it.zero()?, it.date()?)));
+        let mut facts = vec![
+            ("lockstep.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("lockstep.clock", clock.name().to_owned()),
+            ("lockstep.unit", unit.to_owned()),
         ];
-        let facts = facts.map(|(key, value)| KeyValue::new(key.to_owned(), value.to_owned()));
+        if let Some((monotonic, date)) = zero {
+            facts.push(("lockstep.zero.monotonic", monotonic.to_string()));
+            facts.push(("lockstep.zero.date", date.to_string()));
+        }
+        let facts = facts.into_iter();
+        let facts: Vec<KeyValue> = facts
+            .map(|(key, value)| KeyValue::new(key.to_owned(), value))
+            .collect();
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
-            .set_key_value_metadata(Some(facts.into()));
+            .set_key_value_metadata(Some(facts));
         let properties = COUNTING.into_iter().fold(properties, |properties, name| {
             let column = || ColumnPath::from(name);
             properties
@@ -239,6 +376,7 @@ impl<'a, W: Write> File<'a, W> {
     ) -> io::Result<()> {
         let (name, image) = texts.functions[call.function.0 as usize].clone();
         let line = call.line.as_deref();
+        let (begin, ended) = (call.time, end.as_ref().map(|it| it.time));
         let cells = [
             Cell::Text(Some(task.trace.clone())),
             Cell::Text(Some(task.process.clone())),
@@ -249,19 +387,27 @@ impl<'a, W: Write> File<'a, W> {
             Cell::Number(Some(call.event)),
             Cell::Number(end.as_ref().map(|it| it.event.index)),
             Cell::Number(open.last().map(|it| it.event)),
-            Cell::Number(Some(call.time)),
-            Cell::Number(end.as_ref().map(|it| it.time)),
+            Cell::Number(begin.measured()),
+            Cell::Number(Some(begin.earliest)),
+            Cell::Number(begin.latest),
+            Cell::Number(ended.and_then(Moment::measured)),
+            Cell::Number(ended.map(|it| it.earliest)),
+            Cell::Number(ended.and_then(|it| it.latest)),
+        ];
+        let rest = [
             Cell::Text(call.arguments),
             Cell::Text(end.and_then(|it| it.results)),
             Cell::Text(line.map(|it| texts.file(&it.file))),
             Cell::Number(line.map(|it| it.line.into())),
         ];
+        let cells = cells.into_iter().chain(call.typed.cells()).chain(rest);
         for (column, cell) in self.columns.iter_mut().zip(cells) {
             match (column, cell) {
                 (Column::Texts(column), Cell::Text(cell)) => column.push(cell),
                 (Column::Numbers(column), Cell::Number(cell)) => {
                     column.push(cell.map(|it| i64::try_from(it).unwrap_or(i64::MAX)));
                 }
+                (Column::Numbers(column), Cell::Signed(cell)) => column.push(cell),
                 _ => {
                     return Err(io::Error::other(
                         "a cell is of another kind than its column",

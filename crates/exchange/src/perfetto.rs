@@ -6,6 +6,7 @@
 
 use crate::protobuf::Message;
 use crate::spans::{Clock, Span, each_span};
+use crate::view::View;
 use lockstep_trace::{Argument, FunctionId, Process, Run, Thread, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{self, Write};
@@ -67,9 +68,10 @@ const SEQUENCE: u64 = 1;
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: &Clock,
+    (clock, view): (&Clock, &View),
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> io::Result<u64> {
+    let mut left_out = 0;
     let mut writer = Writer {
         run,
         out,
@@ -90,10 +92,10 @@ pub(crate) fn write(
         id += own.len() as u64;
         writer.process(process, pid, clock)?;
         for (thread, tid) in own.into_iter().zip(pid..) {
-            writer.thread(thread, pid, tid, clock)?;
+            left_out += writer.thread(thread, pid, tid, (clock, view))?;
         }
     }
-    Ok(())
+    Ok(left_out)
 }
 
 struct Writer<'a, W> {
@@ -154,7 +156,14 @@ impl<W: Write> Writer<'_, W> {
         self.packet(packet)
     }
 
-    fn thread(&mut self, thread: &Thread, pid: u64, tid: u64, clock: &Clock) -> io::Result<()> {
+    /// Writes the trace of a thread; how many calls it left out.
+    fn thread(
+        &mut self,
+        thread: &Thread,
+        pid: u64,
+        tid: u64,
+        (clock, view): (&Clock, &View),
+    ) -> io::Result<u64> {
         let mut described = Message::default();
         described
             .signed(field::THREAD_PID, pid.cast_signed())
@@ -167,35 +176,48 @@ impl<W: Write> Writer<'_, W> {
         let mut packet = Message::default();
         packet.message(field::PACKET_TRACK, &track);
         self.packet(packet)?;
-        each_span(thread, clock, |time, span, _| {
+        let rest = each_span(thread, clock, view, |moment, span, _| {
             let mut event = Message::default();
             let mut interned = Message::default();
             event.number(field::EVENT_TRACK, thread_track(tid));
-            let arguments = match span {
+            let (arguments, bounds) = match span {
                 Span::Open(function, arguments) => {
                     event.number(field::EVENT_KIND, SLICE_BEGIN);
                     self.name(function, &mut event, &mut interned);
-                    arguments
+                    (arguments, ["began not before", "began not after"])
                 }
                 Span::Close(_, results) => {
                     event.number(field::EVENT_KIND, SLICE_END);
-                    results
+                    (results, ["ended not before", "ended not after"])
                 }
             };
+            // It stands at one of its bounds: the other one is the mark.
+            if moment.measured().is_none() {
+                let other = if moment.shown == moment.earliest {
+                    moment.latest.map(|latest| (bounds[1], latest))
+                } else {
+                    Some((bounds[0], moment.earliest))
+                };
+                if let Some((name, time)) = other {
+                    let mut annotation = self.named(name, &mut interned);
+                    annotation.signed(field::ANNOTATION_NUMBER, time.cast_signed());
+                    event.message(field::EVENT_ANNOTATION, &annotation);
+                }
+            }
             let told = arguments.unwrap_or_default().iter();
             for argument in told.filter(|it| it.value.is_shown()) {
                 let annotation = self.annotation(argument, &mut interned);
                 event.message(field::EVENT_ANNOTATION, &annotation);
             }
             let mut packet = Message::default();
-            packet.number(field::PACKET_TIMESTAMP, time);
+            packet.number(field::PACKET_TIMESTAMP, moment.shown);
             if !interned.0.is_empty() {
                 packet.message(field::PACKET_INTERNED, &interned);
             }
             packet.message(field::PACKET_EVENT, &event);
             self.packet(packet)
         })?;
-        Ok(())
+        Ok(rest.left_out)
     }
 
     /// Name and source line of a function; told where they are new.
@@ -223,17 +245,23 @@ impl<W: Write> Writer<'_, W> {
         }
     }
 
-    fn annotation(&mut self, argument: &Argument, interned: &mut Message) -> Message {
+    /// An annotation of this name, without its value; the name is told where it is new.
+    fn named(&mut self, text: &'static str, interned: &mut Message) -> Message {
         let next = self.names.len() as u64 + 1;
-        let number = *self.names.entry(argument.name).or_insert(next);
+        let number = *self.names.entry(text).or_insert(next);
         if number == next {
             let mut name = Message::default();
             name.number(field::NAME_ID, number)
-                .text(field::NAME_TEXT, argument.name);
+                .text(field::NAME_TEXT, text);
             interned.message(field::INTERNED_ANNOTATION_NAME, &name);
         }
         let mut annotation = Message::default();
         annotation.number(field::ANNOTATION_NAME, number);
+        annotation
+    }
+
+    fn annotation(&mut self, argument: &Argument, interned: &mut Message) -> Message {
+        let mut annotation = self.named(argument.name, interned);
         match &argument.value {
             Value::Number(value)
             | Value::Rank {

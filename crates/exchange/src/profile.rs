@@ -1,10 +1,13 @@
 //! Traces summed up: how often each function was called, and by whom. From the folded tree, so that it
 //! costs distinct behaviour and not events.
 
-use lockstep_calltree::{Forest, FunctionKey, FunctionMap, Item, Label, NodeId, left_out};
+use crate::spans::{Clock, Span, each_span};
+use crate::view::View;
+use lockstep_calltree::{Builder, Forest, FunctionKey, FunctionMap, Item, Label, NodeId, left_out};
 use lockstep_trace::{FunctionId, Run, Thread};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::io;
 
 /// The folded trees of the chosen traces.
 pub(crate) struct Folded<'a> {
@@ -25,6 +28,25 @@ pub(crate) struct Edge {
     pub inclusive: u64,
 }
 
+/// The tree of the calls of a trace that `view` has.
+fn part(
+    forest: &mut Forest,
+    functions: &FunctionMap,
+    thread: &Thread,
+    view: &View,
+) -> io::Result<NodeId> {
+    let clock = Clock::for_windows(thread);
+    let mut builder = Builder::new(forest);
+    each_span(thread, &clock, &view.unfolded(), |_, span, _| {
+        match span {
+            Span::Open(function, _) => builder.call(functions.key(function)),
+            Span::Close(..) => builder.ret(),
+        }
+        Ok(())
+    })?;
+    Ok(builder.finish())
+}
+
 /// All traces summed up.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
@@ -34,25 +56,33 @@ pub(crate) struct Profile {
 }
 
 impl<'a> Folded<'a> {
-    pub fn new(run: &'a Run, threads: &[&Thread]) -> Self {
+    pub fn new(run: &'a Run, threads: &[&Thread], view: &View) -> io::Result<Self> {
         let mut forest = Forest::new();
         let functions = forest.add_functions(run);
-        let traces = forest.bounded(threads.len(), |forest| {
-            forest.add_traces(&functions, threads)
-        });
+        let (roots, left_out) = if view.is_part() {
+            let roots = threads.iter();
+            let roots = roots.map(|thread| part(&mut forest, &functions, thread, view));
+            (roots.collect::<io::Result<_>>()?, None)
+        } else {
+            let traces = forest.bounded(threads.len(), |forest| {
+                forest.add_traces(&functions, threads)
+            });
+            let roots = traces.iter().map(|trace| trace.root).collect();
+            (roots, left_out(&traces))
+        };
         let mut ids = FxHashMap::default();
         for id in 0..u32::try_from(run.functions.len()).unwrap_or(u32::MAX) {
             let id = FunctionId(id);
             ids.entry(functions.key(id)).or_insert(id);
         }
-        Self {
+        Ok(Self {
             run,
-            left_out: left_out(&traces),
-            roots: traces.iter().map(|trace| trace.root).collect(),
+            left_out,
+            roots,
             forest,
             functions,
             ids,
-        }
+        })
     }
 
     /// The run's function.

@@ -1,13 +1,21 @@
 //! Traces as timelines: calls that begin and end at a time, in the nested view of `lockstep events`.
+//!
+//! ```text
+//!  events with their bounds ── Kept (window, depth) ── Placed (where viewers show them) ── each_span
+//! ```
 
+use crate::kept::Kept;
 use crate::messages::Messages;
+use crate::placed::Placed;
+use crate::view::View;
 use lockstep_trace::{Annotated, Argument, Event, FunctionId, Run, Thread, Timeline, When};
 use std::io;
+use std::time::Duration;
 
 /// What the times in a timeline are.
 #[derive(Debug)]
 pub(crate) enum Clock {
-    /// Nanoseconds since the run began on the trace's host: read now and then, in proportion between.
+    /// Nanoseconds since the run began on the trace's host.
     Recorded,
     /// Events of the same trace before it, and what was sent before it was received.
     Logical(Messages),
@@ -32,6 +40,15 @@ impl Clock {
         }
     }
 
+    /// What is needed to find a window of one trace.
+    pub fn for_windows(thread: &Thread) -> Self {
+        if have_times(&[thread]) {
+            Self::Recorded
+        } else {
+            Self::Logical(Messages::default())
+        }
+    }
+
     /// Its name in files.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -44,7 +61,8 @@ impl Clock {
     pub fn sentence(&self) -> String {
         match self {
             Self::Recorded => {
-                "times are nanoseconds, read now and then while recording and in proportion between"
+                "times are nanoseconds: a call that was not measured stands at the time that was read before or behind \
+                 it"
                     .to_owned()
             }
             Self::Logical(messages) => {
@@ -62,10 +80,41 @@ impl Clock {
     }
 }
 
+/// When an event was, in the clock's units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// It was not before.
+    pub earliest: u64,
+    /// It was not after; `None` where no time was read behind it.
+    pub latest: Option<u64>,
+    /// Where a viewer shows it.
+    pub shown: u64,
+}
+
+impl Moment {
+    pub const fn known(time: u64) -> Self {
+        Self {
+            earliest: time,
+            latest: Some(time),
+            shown: time,
+        }
+    }
+
+    /// The time, where it was measured.
+    pub fn measured(self) -> Option<u64> {
+        self.latest.filter(|latest| *latest == self.earliest)
+    }
+
+    /// Whether nothing was measured between the two.
+    pub fn is_like(self, other: Self) -> bool {
+        (self.earliest, self.latest) == (other.earliest, other.latest)
+    }
+}
+
 /// Events with their times, which never run backwards.
 pub(crate) struct Stamped<'a> {
     events: lockstep_trace::Arguments<'a>,
-    timeline: Option<Timeline>,
+    timeline: Option<Timeline<'a>>,
     /// Of a logical clock: from which event on the time is by how much more.
     shifts: &'a [(u64, u64)],
     shift: u64,
@@ -89,31 +138,35 @@ impl<'a> Stamped<'a> {
     }
 }
 
-fn nanoseconds(time: std::time::Duration) -> u64 {
+fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Iterator for Stamped<'_> {
-    type Item = (u64, Annotated);
+    type Item = (Moment, Annotated);
 
     fn next(&mut self) -> Option<Self::Item> {
         let event = self.events.next()?;
-        self.now = match &mut self.timeline {
-            Some(timeline) => match timeline.at(event.symbols) {
-                When::Known(time) | When::About(time) | When::After(time) => {
-                    self.now.max(nanoseconds(time))
+        let moment = match &mut self.timeline {
+            Some(timeline) => {
+                let when: When = timeline.at(event.symbols);
+                self.now = self.now.max(nanoseconds(when.earliest()));
+                Moment {
+                    earliest: self.now,
+                    latest: when.latest().map(|it| nanoseconds(it).max(self.now)),
+                    shown: self.now,
                 }
-            },
+            }
             None => {
                 while let Some(((at, shift), rest)) = self.shifts.split_first()
                     && *at <= event.index
                 {
                     (self.shift, self.shifts) = (*shift, rest);
                 }
-                event.index.saturating_add(self.shift)
+                Moment::known(event.index.saturating_add(self.shift))
             }
         };
-        Some((self.now, event))
+        Some((moment, event))
     }
 }
 
@@ -133,20 +186,25 @@ pub(crate) struct Rest {
     pub end: u64,
     /// Calls that never returned, outermost first.
     pub open: Vec<FunctionId>,
+    /// Calls that are not shown, since nothing was measured while they ran.
+    pub left_out: u64,
 }
 
-/// Gives every begin and end of a call to `each`, in order, with its time and the event that it is of. A return without a
-/// call (a stack inherited by `fork`) is left out. Memory: the open calls.
+/// Gives every begin and end of a call that `view` has to `each`, in order, with its time and the event that it is of. A
+/// return without a call (a stack inherited by `fork`) is left out. Memory: the open calls, and those between two times.
 pub(crate) fn each_span(
     thread: &Thread,
     clock: &Clock,
-    mut each: impl FnMut(u64, Span<'_>, &Annotated) -> io::Result<()>,
+    view: &View,
+    mut each: impl FnMut(Moment, Span<'_>, &Annotated) -> io::Result<()>,
 ) -> io::Result<Rest> {
     let mut stack: Vec<(FunctionId, bool)> = Vec::new();
     let mut chain = 0;
     let mut rest = Rest::default();
-    for (time, event) in Stamped::new(thread, clock) {
-        rest.end = time;
+    let kept = Kept::new(Stamped::new(thread, clock), view);
+    let mut placed = Placed::new(kept, view.folds);
+    for (time, event) in placed.by_ref() {
+        rest.end = time.shown;
         let arguments = event.arguments.as_deref();
         match event.event {
             Event::Call(function) => {
@@ -175,6 +233,7 @@ pub(crate) fn each_span(
             }
         }
     }
+    rest.left_out = placed.left_out();
     rest.open = stack.into_iter().map(|(function, _)| function).collect();
     Ok(rest)
 }

@@ -3,7 +3,8 @@
 //! Every event must nest and end: calls that were open at the end are closed there, and named in the
 //! profile's name.
 
-use crate::spans::{Clock, Span, each_span};
+use crate::spans::{Clock, Moment, Span, each_span};
+use crate::view::View;
 use lockstep_trace::{FunctionId, Run, Thread};
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -15,9 +16,10 @@ const NAMED: usize = 8;
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: &Clock,
+    (clock, view): (&Clock, &View),
     out: &mut impl Write,
-) -> io::Result<()> {
+) -> io::Result<u64> {
+    let mut left_out = 0;
     // Frames get numbers as they come up, so they stand behind the profiles.
     let mut numbers: FxHashMap<FunctionId, usize> = FxHashMap::default();
     let mut frames: Vec<FunctionId> = Vec::new();
@@ -42,25 +44,36 @@ pub(crate) fn write(
             "{comma}{{\"type\":\"evented\",\"unit\":\"{unit}\",\"events\":["
         )?;
         let mut first = None;
-        let mut event = |out: &mut dyn Write, kind: char, function, time| -> io::Result<()> {
-            let comma = if first.is_none() { "" } else { "," };
-            first.get_or_insert(time);
-            let next = numbers.len();
-            let number = *numbers.entry(function).or_insert_with(|| {
-                frames.push(function);
-                next
-            });
-            write!(
-                out,
-                "{comma}\n{{\"type\":\"{kind}\",\"frame\":{number},\"at\":{time}}}"
-            )
-        };
-        let rest = each_span(thread, clock, |time, span, _| match span {
-            Span::Open(function, _) => event(out, 'O', function, time),
-            Span::Close(function, _) => event(out, 'C', function, time),
+        let mut event =
+            |out: &mut dyn Write, kind: char, function, moment: Moment| -> io::Result<()> {
+                let time = moment.shown;
+                let comma = if first.is_none() { "" } else { "," };
+                first.get_or_insert(time);
+                let next = numbers.len();
+                let number = *numbers.entry(function).or_insert_with(|| {
+                    frames.push(function);
+                    next
+                });
+                write!(
+                    out,
+                    "{comma}\n{{\"type\":\"{kind}\",\"frame\":{number},\"at\":{time}"
+                )?;
+                // What its viewer passes over, and a reader may ask for.
+                match (moment.measured(), moment.latest) {
+                    (Some(_), _) => write!(out, "}}"),
+                    (None, Some(latest)) => {
+                        write!(out, ",\"between\":[{},{latest}]}}", moment.earliest)
+                    }
+                    (None, None) => write!(out, ",\"after\":{}}}", moment.earliest),
+                }
+            };
+        let rest = each_span(thread, clock, view, |moment, span, _| match span {
+            Span::Open(function, _) => event(out, 'O', function, moment),
+            Span::Close(function, _) => event(out, 'C', function, moment),
         })?;
+        left_out += rest.left_out;
         for function in rest.open.iter().rev() {
-            event(out, 'C', *function, rest.end)?;
+            event(out, 'C', *function, Moment::known(rest.end))?;
         }
         let mut name = thread.name.to_string();
         if !rest.open.is_empty() {
@@ -91,5 +104,6 @@ pub(crate) fn write(
         let comma = if index == 0 { "" } else { "," };
         write!(out, "{comma}\n{frame}")?;
     }
-    writeln!(out, "]}}}}")
+    writeln!(out, "]}}}}")?;
+    Ok(left_out)
 }

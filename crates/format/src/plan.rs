@@ -71,6 +71,18 @@
 //! Other code may stand before that. ENTER_ARGUMENTS takes nothing where the call was not recorded: where the
 //! newest frame is not this one, or R and not S + 25 lies in the slot.
 //!
+//! ## Times
+//!
+//! The stub of an import that may wait is a call-through with ENTER_TIMED at its body's head and EXIT_TIMED in the place of
+//! EXIT: the time is read when the call has been recorded, and before its return is. Of a call that took less than
+//! [`SHORT`] ticks both are forgotten, unless [`stub::WAITS`] says otherwise.
+//!
+//! ```text
+//! S+4   1 where times of short calls are kept, else 0
+//! S+40  ff 15 ..   call *[ENTER_TIMED]
+//! S+46  ff 25 ..   jmp *[real slot]
+//! ```
+//!
 //! ## Patched returns
 //!
 //! Where every way out of a function can be rewritten, its return address stays where it is: the
@@ -143,7 +155,7 @@
 /// First bytes of a plan.
 pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// The oldest version of which runs keep plans that readers understand ([`Plan::kept`]).
 pub const OLDEST_KEPT: u32 = 11;
 
@@ -318,6 +330,9 @@ impl Role {
     }
 }
 
+/// Ticks of the time stamp counter: a call that takes fewer does not wait. About a microsecond.
+pub const SHORT: u64 = 1 << 11;
+
 /// Index in the routine table at the arena's start.
 pub mod routine {
     /// Record a call, take the return address.
@@ -362,12 +377,18 @@ pub mod routine {
     pub const BIND: usize = 19;
     /// A program is about to be executed: its environment in rdx; no event.
     pub const EXEC: usize = 20;
+    /// Read the time of a call that ENTER recorded; no event.
+    pub const ENTER_TIMED: usize = 21;
+    /// Read the time, then as EXIT.
+    pub const EXIT_TIMED: usize = 22;
     /// Number of entries, used or not.
     pub const COUNT: usize = 24;
 }
 
 /// Offsets in a stub.
 pub mod stub {
+    /// `u32`, in a stub that calls EXIT_TIMED or EXIT_ARGUMENTS: 1 where times of short calls are kept.
+    pub const WAITS: u32 = 4;
     /// Where a call-through, instant, jump, vfork or hook stub is entered.
     pub const ENTRY: u32 = 8;
     /// Call-through: the address that the callee finds as its return address.

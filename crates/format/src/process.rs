@@ -46,9 +46,9 @@
 /// First bytes of a process file.
 pub const MAGIC: [u8; 8] = *b"LOCKSTEP";
 /// Version of everything in this module; a reader refuses any other.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// The oldest version that readers understand: that of the first release.
-pub const OLDEST: u32 = 6;
+pub const OLDEST: u32 = 7;
 /// Stored as written by the host, to refuse a file of the other byte order.
 pub const BYTE_ORDER: u32 = 0x0102_0304;
 /// Size of the header and unit of chunk sizes and offsets, in bytes.
@@ -96,6 +96,8 @@ pub mod header {
     pub const CREATED: usize = 40;
     /// `u32`, CRC-32C of bytes 0 to 48.
     pub const CHECK: usize = 48;
+    /// `u64`, nanoseconds on the monotonic clock at the moment of [`CREATED`]; 0 where that is no date. No check covers it.
+    pub const CREATED_CLOCK: usize = 56;
 
     // Below here: rewritten while the process runs, so outside the check.
 
@@ -194,6 +196,14 @@ pub mod kind {
     pub const TIMES: u32 = 5;
     /// Returns that nobody saw: [`crate::side`].
     pub const INFERRED: u32 = 6;
+    /// Not written yet: frames of languages beside the calls.
+    pub const FRAMES: u32 = 7;
+    /// Not written yet: digests of what buffers held.
+    pub const DIGESTS: u32 = 8;
+    /// Not written yet: communicators that a library or a snapshot told of.
+    pub const COMMUNICATORS: u32 = 9;
+    /// The last number that is kept for later. A reader passes over chunks from [`FRAMES`] up to here.
+    pub const RESERVED: u32 = 15;
 }
 
 /// Offsets in a chunk header, [`chunk::SIZE`] bytes.
@@ -243,8 +253,6 @@ pub mod thread {
     pub const COMMITTED: usize = 136;
     /// [`state`], what is decodable where the phase is 1.
     pub const INTENT: usize = 216;
-    /// [`super::clock`] x 3: the first reading of the clocks, then the two latest in turn.
-    pub const CLOCKS: usize = 320;
     /// `u64`, how many symbols the thread had stored, at [`LAST_TICKS`].
     pub const LAST_SYMBOLS: usize = 392;
     /// `u64`, time stamp counter when the thread was last seen: at a commit, in the recorder's slow
@@ -258,19 +266,30 @@ pub mod thread {
     pub const SEGMENT_ARGUMENTS: usize = 424;
     /// `u64`, likewise, of the returns that nobody saw.
     pub const SEGMENT_INFERRED: usize = 432;
+    /// `u64`, likewise, of the times.
+    pub const SEGMENT_TIMES: usize = 440;
+    /// [`super::clock`] x [`CLOCK_COUNT`]: the first reading of the clocks, then the latest ones in turn.
+    pub const CLOCKS: usize = 512;
+    /// How many readings are kept.
+    pub const CLOCK_COUNT: usize = 16;
     /// `u64` x [`STAGING_WORDS`]: events not yet encoded.
-    pub const STAGING: usize = 512;
+    pub const STAGING: usize = 1024;
     /// How many events fit into the staging area.
     pub const STAGING_WORDS: usize = 1024;
     /// `u64` x [`MIRROR_WORDS`]: return address of the call that was open at depth d at the last
     /// commit, at index d mod [`MIRROR_WORDS`], where depth 0 is the outermost; of calls made since,
     /// the staging words have the low half. A copy for readers: an address whose caller is not the
     /// function at depth d - 1 is left over from a deeper stack.
-    pub const MIRROR: usize = 8704;
+    pub const MIRROR: usize = 9216;
     /// How many return addresses are kept.
     pub const MIRROR_WORDS: usize = 128;
+    /// [`super::stamp`] x [`STAMP_COUNT`]: times that are not in the stream of times yet. A reader stops at the first
+    /// whose point is 0.
+    pub const STAMPS: usize = 10240;
+    /// How many of them there are.
+    pub const STAMP_COUNT: usize = 64;
     /// First bytes of the stream, up to the chunk's end.
-    pub const DATA: usize = 9728;
+    pub const DATA: usize = 11264;
 }
 
 /// Two clocks, read at one moment; [`clock::SIZE`] bytes.
@@ -283,6 +302,16 @@ pub mod clock {
     pub const CHECK: usize = 16;
     /// Size of the whole.
     pub const SIZE: usize = 24;
+}
+
+/// A time that was read; [`stamp::SIZE`] bytes.
+pub mod stamp {
+    /// `u64`, the processor's time stamp counter.
+    pub const TICKS: usize = 0;
+    /// `u64`, 8 times the symbols that the thread had stored, plus a kind of [`crate::side::point`]. Written last.
+    pub const POINT: usize = 8;
+    /// Size of the whole.
+    pub const SIZE: usize = 16;
 }
 
 /// Offsets in a thread's decodable state; [`state::SIZE`] bytes.
@@ -364,10 +393,13 @@ mod tests {
     fn areas_do_not_overlap() {
         const { assert!(thread::COMMITTED + state::SIZE <= thread::INTENT) };
         const { assert!(thread::INTENT + state::SIZE <= thread::STAGING) };
-        assert_eq!(thread::CLOCKS + 3 * clock::SIZE, thread::LAST_SYMBOLS);
+        const { assert!(thread::CLOCKS + thread::CLOCK_COUNT * clock::SIZE <= thread::STAGING) };
+        const { assert!(thread::SEGMENT_TIMES + 8 <= thread::CLOCKS) };
         const { assert!(thread::ARGUMENTS_LOST + 8 <= thread::STAGING) };
         assert_eq!(thread::STAGING + 8 * thread::STAGING_WORDS, thread::MIRROR);
-        assert_eq!(thread::MIRROR + 8 * thread::MIRROR_WORDS, thread::DATA);
+        assert_eq!(thread::MIRROR + 8 * thread::MIRROR_WORDS, thread::STAMPS);
+        let stamps = thread::STAMP_COUNT * stamp::SIZE;
+        assert_eq!(thread::STAMPS + stamps, thread::DATA);
         assert!((thread::DATA as u64) < THREAD_CHUNK);
         assert_eq!(header::LOSSES + 8 * header::LOSS_COUNT, header::COUNTERS);
         assert_eq!(header::COUNTERS + 8 * header::COUNTER_COUNT, PAGE as usize);

@@ -22,8 +22,10 @@
 //!
 //! # Times
 //!
-//! Points: how many symbols the thread had stored since the point before, and how much the processor's
-//! time stamp counter had advanced, both as varints. [`control::WORD`] has the bytes of all whole points.
+//! *Points*, each a reading of the processor's time stamp counter and what it says of the events ([`point`]): 4 times the
+//! symbols that the thread had stored since the point before, plus the kind, and the ticks since then, both as varints.
+//! [`control::WORD`] has the bytes of all whole points. A point is a *stamp* ([`crate::process::stamp`]) in the thread's
+//! chunk first.
 //!
 //! # Inferred returns
 //!
@@ -45,10 +47,26 @@ pub mod control {
     pub const BYTES: u32 = 40;
 }
 
+/// What a point in time says. In each case no more than its symbols were stored before, and none of the later ones.
+pub mod point {
+    /// No more than that.
+    pub const SEEN: u64 = 1;
+    /// The last of these symbols was stored just then.
+    pub const AFTER: u64 = 2;
+    /// The next symbol was about to be stored.
+    pub const BEFORE: u64 = 3;
+    /// Bits of a kind in a stream, and in a stamp.
+    pub const BITS: u32 = 2;
+    /// Likewise, in a stamp: it counts in staging words.
+    pub const STAMP_BITS: u32 = 3;
+}
+
 /// Where the side streams of a segment lie (`--keep last`): in its thread chunk, behind the events.
 pub mod segment {
     /// Arguments, where there is an MPI library; else the events go on here.
-    pub const ARGUMENTS: usize = INFERRED - 12 * 1024;
+    pub const ARGUMENTS: usize = TIMES - 12 * 1024;
+    /// Times, where they are recorded; else what comes before goes on here.
+    pub const TIMES: usize = INFERRED - 4 * 1024;
     /// Inferred returns, up to the chunk's end.
     pub const INFERRED: usize = END - 4 * 1024;
     /// The chunk's end.

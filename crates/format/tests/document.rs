@@ -41,7 +41,7 @@ fn every_table_equals_its_constants() {
         (
             "Header",
             constants!(process::header: MAGIC VERSION BYTE_ORDER CODEC PID PARENT EXEC_COUNT
-            START_TIME CREATED CHECK FLAGS END_KIND END_CODE CLEARING LOSSES COUNTERS),
+            START_TIME CREATED CHECK CREATED_CLOCK FLAGS END_KIND END_CODE CLEARING LOSSES COUNTERS),
         ),
         (
             "Chunk",
@@ -51,8 +51,10 @@ fn every_table_equals_its_constants() {
         (
             "Thread",
             constants!(process::thread: TID INHERITED STARTED SEGMENT FIRST BEFORE CHECK PHASE COMMITTED INTENT
-            CLOCKS LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST CLOSED SEGMENT_ARGUMENTS SEGMENT_INFERRED STAGING MIRROR DATA),
+            LAST_SYMBOLS LAST_TICKS ARGUMENTS_LOST CLOSED SEGMENT_ARGUMENTS SEGMENT_INFERRED SEGMENT_TIMES CLOCKS
+            STAGING MIRROR STAMPS DATA),
         ),
+        ("Stamp", constants!(process::stamp: TICKS POINT SIZE)),
         (
             "Clock",
             constants!(process::clock: TICKS NANOSECONDS CHECK SIZE),
@@ -142,6 +144,33 @@ fn values_in_the_text() {
     says(format!("| {} pairs of u32 |", plan::section::COUNT));
     says(process::loss::NAMES.join(", "));
     says(format!("| {} rows | base", sealed::section::COUNT));
+    says(format!(
+        "`LSPLAN`, two zeros |\n| 8 | `VERSION` | u32 | {} |",
+        plan::VERSION
+    ));
+    says(format!(
+        "`LOCKSTEP` |\n| 8 | `VERSION` | u32 | {} |",
+        process::VERSION
+    ));
+    let (clocks, stamps) = (process::thread::CLOCK_COUNT, process::thread::STAMP_COUNT);
+    says(format!(
+        "| {clocks} clocks | the first reading of the clocks, then the {} latest",
+        clocks - 1
+    ));
+    says(format!("| {stamps} stamps |"));
+    says(format!(
+        "arguments, which begin at byte {}",
+        side::segment::ARGUMENTS
+    ));
+    says(format!(
+        "times, which begin at byte {}",
+        side::segment::TIMES
+    ));
+    says(format!(
+        "inferred returns, which begin at byte {}",
+        side::segment::INFERRED
+    ));
+    says(format!("less\nthan {} ticks lie between", plan::SHORT));
     says(format!("the low {} bits", side::control::BYTES));
     says(format!("at most {} integers of 64 bits", side::MOST_VALUES));
     says(format!("at most {} of them (none", mpi::MOST_ELEMENTS));

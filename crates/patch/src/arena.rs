@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::fault::Faulted;
 use crate::inline::Entry;
 use crate::scratch::Free;
+use crate::waits::{Waits, waits};
 
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +52,8 @@ pub(crate) enum Head {
     ThroughSlot { slot: u64 },
     /// Call-through of the body, which takes the arguments first.
     ThroughArguments,
+    /// Call-through of the body, which reads the time first; times of short calls are kept where it `waits`.
+    ThroughTimed { waits: bool },
     /// A routine, then the body.
     Before { routine: usize },
     /// The call is recorded; the returns are patched.
@@ -212,8 +215,14 @@ impl Arena {
                 bytes[25..30].copy_from_slice(&[0x48, 0x8d, 0x64, 0x24, 0xf8]);
                 let exit = match head {
                     Head::ThroughArguments => routine::EXIT_ARGUMENTS,
+                    Head::ThroughTimed { .. } => routine::EXIT_TIMED,
                     _ => routine::EXIT,
                 };
+                let waits = matches!(
+                    head,
+                    Head::ThroughArguments | Head::ThroughTimed { waits: true }
+                );
+                bytes[stub::WAITS as usize] = waits.into();
                 bytes[30..36].copy_from_slice(&call_routine(exit, 30));
                 bytes[36] = 0xc3;
             }
@@ -334,10 +343,30 @@ impl Arena {
     /// An import's body that takes the arguments by a capture program: `call *[ENTER_ARGUMENTS]`,
     /// `jmp *slot(%rip)`, the program.
     pub(crate) fn arguments_body(slot: u64, program: &[u8]) -> Code {
+        Self::body_after(routine::ENTER_ARGUMENTS, slot, program)
+    }
+
+    /// An import's body that reads the time: `call *[ENTER_TIMED]`, `jmp *slot(%rip)`.
+    pub(crate) fn timed_body(slot: u64) -> Code {
+        Self::body_after(routine::ENTER_TIMED, slot, &[])
+    }
+
+    /// Head and body of the import `name` in `slot`, which is measured unless it never waits.
+    pub(crate) fn timed(slot: u64, name: &[u8]) -> (Head, Code) {
+        match waits(name) {
+            Waits::Never => (Head::ThroughSlot { slot }, Self::import_body(slot)),
+            found => {
+                let waits = found == Waits::Often;
+                (Head::ThroughTimed { waits }, Self::timed_body(slot))
+            }
+        }
+    }
+
+    fn body_after(routine: usize, slot: u64, program: &[u8]) -> Code {
         let mut bytes = vec![0xff, 0x15, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0];
         bytes.extend_from_slice(program);
         let routine = Link::Arena {
-            offset: 8 * routine::ENTER_ARGUMENTS as u64,
+            offset: 8 * routine as u64,
         };
         let import = Link::Image {
             address: slot,

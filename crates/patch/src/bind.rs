@@ -8,9 +8,10 @@ use crate::inline::{Entry, Gate};
 const TARGET: u64 = leaf::TARGET as u64;
 
 /// A library function that may be a leaf.
-pub(crate) struct Candidate {
+pub(crate) struct Candidate<'a> {
     /// The image's slot.
     pub slot: u64,
+    pub name: &'a [u8],
     /// Number of its shadow slot.
     pub shadow: u32,
     /// Number of its row of `leaf`.
@@ -31,11 +32,12 @@ pub(crate) struct Stubs {
 
 impl Arena {
     /// Adds the stubs of a library function that may be a leaf, and fills in its row.
-    pub(crate) fn add_candidate(&mut self, candidate: &Candidate) -> Stubs {
+    pub(crate) fn add_candidate(&mut self, candidate: &Candidate<'_>) -> Stubs {
         let slot = candidate.slot;
         let row = self.leaf_row(candidate.row);
         let import = Self::import_body(slot);
-        let through = self.add_ordinary(Head::ThroughSlot { slot }, &import);
+        let (head, body) = Self::timed(slot, candidate.name);
+        let through = self.add_ordinary(head, &body);
         let to_target = Code {
             bytes: vec![0xff, 0x25, 0, 0, 0, 0],
             links: vec![(

@@ -355,11 +355,11 @@ fn followed_by(mut first: Code, second: &Code) -> Code {
     first
 }
 
-/// A body that takes arguments ([`Arena::arguments_body`]), with the call between that and the rest, so that
-/// the arguments of a call that hangs are known; `None` for other bodies.
+/// A body that takes arguments ([`Arena::arguments_body`]) or reads the time, with the call between that and the rest, so
+/// that the arguments of a call that hangs are known, and a delay is part of the call; `None` for other bodies.
 ///
 /// ```text
-/// B+0   ff 15 ..     call *[ENTER_ARGUMENTS]
+/// B+0   ff 15 ..     call *[ENTER_ARGUMENTS | ENTER_TIMED]
 /// B+6   e9 .. 90     jmp C
 /// B+12  the capture program
 /// C+0   the call
@@ -368,9 +368,9 @@ fn followed_by(mut first: Code, second: &Code) -> Code {
 fn behind_arguments(call: &Code, body: &Code) -> Option<Code> {
     const TAKE: usize = 6;
     const JUMP: usize = 6;
-    let table = 8 * routine::ENTER_ARGUMENTS as u64;
+    let tables = [routine::ENTER_ARGUMENTS, routine::ENTER_TIMED].map(|it| 8 * it as u64);
     let takes = |(at, link): &(u32, Link)| {
-        *at == 2 && matches!(link, Link::Arena { offset } if *offset == table)
+        *at == 2 && matches!(link, Link::Arena { offset } if tables.contains(offset))
     };
     let (take, jump) = (body.links.iter().find(|it| takes(it))?, body.links.get(1)?);
     let program = body.bytes.get(TAKE + JUMP..)?;

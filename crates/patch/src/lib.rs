@@ -51,6 +51,7 @@ mod relocate;
 mod scratch;
 mod sensitive;
 mod survey;
+mod waits;
 mod write;
 
 use lockstep_format::plan::Role;

@@ -550,6 +550,7 @@ impl<'a> Builder<'a> {
                 self.stands_for(start, Some(slot), origin::SLOT | origin::THROUGH);
                 let candidate = Candidate {
                     slot,
+                    name: row.name,
                     shadow: index as u32,
                     row: leaves.len() as u32,
                     extent: subject.image.extent(),
@@ -569,14 +570,20 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let mut body = Arena::import_body(slot);
+            let is_plain = self.arena.is_plain;
+            let capture = Function::of(row.name).and_then(|it| it.capture());
             let head = match row.mechanism {
-                mechanism::CALL_THROUGH => match Function::of(row.name).and_then(|it| it.capture())
-                {
-                    Some(capture) if !self.arena.is_plain => {
+                mechanism::CALL_THROUGH if is_plain => Head::ThroughSlot { slot },
+                mechanism::CALL_THROUGH => match capture {
+                    Some(capture) => {
                         body = Arena::arguments_body(slot, capture.bytes());
                         Head::ThroughArguments
                     }
-                    _ => Head::ThroughSlot { slot },
+                    None => {
+                        let (head, timed) = Arena::timed(slot, row.name);
+                        body = timed;
+                        head
+                    }
                 },
                 other => Head::Before {
                     routine: library::routine(other),
@@ -763,7 +770,10 @@ impl<'a> Builder<'a> {
 /// What the rows of a stub say beside where it comes from.
 pub(crate) fn flags_of(head: Head) -> u32 {
     match head {
-        Head::Through | Head::ThroughSlot { .. } | Head::ThroughArguments => origin::THROUGH,
+        Head::Through
+        | Head::ThroughSlot { .. }
+        | Head::ThroughArguments
+        | Head::ThroughTimed { .. } => origin::THROUGH,
         Head::Before { .. } | Head::Open | Head::Leaf => 0,
     }
 }

@@ -9,7 +9,7 @@ use crate::setup::Setup;
 use crate::shortage::MEMORY;
 use crate::sites::{make_executable, rewrite};
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
-use crate::x86_64::{arguments, routines};
+use crate::x86_64::{arguments, routines, timed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{Function, Plan, fixup, function, mechanism, routine, stub};
 use lockstep_format::process::header;
@@ -262,7 +262,13 @@ fn fill(
         } else {
             (arguments::nothing, routines::exit)
         };
-    let table: [(usize, unsafe extern "C" fn()); 21] = [
+    let (enter_timed, exit_timed): (unsafe extern "C" fn(), unsafe extern "C" fn()) =
+        if setup.times && !setup.every_time {
+            (timed::enter_timed, timed::exit_timed)
+        } else {
+            (arguments::nothing, routines::exit)
+        };
+    let table: [(usize, unsafe extern "C" fn()); 23] = [
         (routine::ENTER, enter),
         (routine::EXIT, routines::exit),
         (routine::INSTANT, routines::instant),
@@ -284,6 +290,8 @@ fn fill(
         (routine::SIGNALS, routines::signals),
         (routine::BIND, routines::bind),
         (routine::EXEC, routines::exec),
+        (routine::ENTER_TIMED, enter_timed),
+        (routine::EXIT_TIMED, exit_timed),
     ];
     for (index, address) in table {
         let place = bytes.get_mut(8 * index..8 * index + 8).ok_or(DAMAGED)?;

@@ -32,6 +32,8 @@ const LOADED: u64 = routine::LOADED as u64;
 const FAULT: u64 = routine::FAULT as u64;
 const ENTER_ARGUMENTS: u64 = routine::ENTER_ARGUMENTS as u64;
 const EXIT_ARGUMENTS: u64 = routine::EXIT_ARGUMENTS as u64;
+const ENTER_TIMED: u64 = routine::ENTER_TIMED as u64;
+const EXIT_TIMED: u64 = routine::EXIT_TIMED as u64;
 const FOLLOW: u64 = routine::FOLLOW as u64;
 const SIGNALS: u64 = routine::SIGNALS as u64;
 const BIND: u64 = routine::BIND as u64;
@@ -46,7 +48,9 @@ pub const BRIEF: u32 = 1 << ENTER
     | 1 << LEAF
     | 1 << RETURN_FROM
     | 1 << HAND_OVER
-    | 1 << BIND;
+    | 1 << BIND
+    | 1 << ENTER_TIMED
+    | 1 << EXIT_TIMED;
 
 /// What a routine could not do in its fast path.
 pub unsafe extern "C" fn event(thread: *mut Thread, frame: *mut Frame) {
@@ -147,6 +151,13 @@ fn handle(thread: &mut Thread, frame: &mut Frame) {
             let is_exit = frame.kind == EXIT_ARGUMENTS;
             if let Some(call) = Call::of_slow(thread, frame, is_exit) {
                 side::slow(thread, process, &call, is_exit);
+            }
+            return;
+        }
+        ENTER_TIMED | EXIT_TIMED => {
+            let is_exit = frame.kind == EXIT_TIMED;
+            if let Some(call) = Call::of_slow(thread, frame, is_exit) {
+                side::slow_timed(thread, process, &call, is_exit);
             }
             return;
         }

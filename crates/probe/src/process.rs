@@ -283,6 +283,7 @@ impl Process {
         put_u32(&mut fields, header::EXEC_COUNT, file.exec_count);
         put_u64(&mut fields, header::START_TIME, file.start);
         put_u64(&mut fields, header::CREATED, syscall::real_time());
+        put_u64(&mut fields, header::CREATED_CLOCK, syscall::monotonic());
         let sum = crc32c(&fields[..header::CHECK]);
         put_u32(&mut fields, header::CHECK, sum);
         let kept = if setup.keep_last { flag::KEEPS_LAST } else { 0 };

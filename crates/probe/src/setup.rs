@@ -38,6 +38,8 @@ pub struct Setup {
     pub arguments: bool,
     /// Whether times are recorded.
     pub times: bool,
+    /// Whether they are of every event.
+    pub every_time: bool,
     /// Patch sites that were left alone.
     pub unexpected_text: AtomicU64,
     /// Lines about the process.
@@ -62,6 +64,7 @@ static SETUP: Place = Place(UnsafeCell::new(Setup {
     plain: false,
     arguments: false,
     times: false,
+    every_time: false,
     unexpected_text: AtomicU64::new(0),
     facts: Text::new(),
 }));

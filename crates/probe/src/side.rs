@@ -20,12 +20,19 @@ use core::ptr::null_mut;
 use core::sync::atomic::{Ordering, compiler_fence};
 use lockstep_format::codec::Sink;
 use lockstep_format::mpi::{MOST_CAPTURE, MOST_ELEMENTS, MOST_PARAMETERS, op, wide};
-use lockstep_format::process::{clock, kind, thread as layout};
-use lockstep_format::side::{Encoder, MOST_BYTES, MOST_VALUES, put_varint, segment, word};
+use lockstep_format::plan::{SHORT, stub};
+use lockstep_format::process::{clock, kind, stamp, thread as layout};
+use lockstep_format::side::{Encoder, MOST_BYTES, MOST_VALUES, point, put_varint, segment, word};
 use lockstep_format::symbol::from_staging_word;
 
-/// Ticks between time points, at least: about half a millisecond.
+/// Ticks between points that say no more than when the thread was seen, at least: about half a millisecond.
 const GAP: u64 = 1 << 21;
+/// Short calls whose times are kept: so many at once, and then one each 2 to this power ticks. A loop that asks a million
+/// times a second whether something has come would fill the disk.
+const MOST_CREDIT: u64 = 1 << 16;
+const CREDIT: u32 = 16;
+/// Bytes of all stamps, as points.
+const POINTS: usize = POINT * layout::STAMP_COUNT;
 /// Ticks between two readings of the kernel's clock, at least.
 const CLOCK_GAP: u64 = 1 << 24;
 /// More bytes than a time point takes.
@@ -132,9 +139,11 @@ impl Stream {
 #[repr(C)]
 pub struct Times {
     stream: Stream,
-    /// Of the last point.
+    /// Of the last point in the stream.
     symbols: u64,
     ticks: u64,
+    /// When the thread was seen last.
+    seen: u64,
     /// Of the first reading of the clock.
     first: u64,
     /// When to read it again.
@@ -147,6 +156,7 @@ impl Times {
         stream: Stream::NEW,
         symbols: 0,
         ticks: 0,
+        seen: 0,
         first: 0,
         next: 0,
         readings: 0,
@@ -259,8 +269,7 @@ fn ticks() -> u64 {
 pub fn begin(thread: &mut Thread, process: &Process, is_first: bool) {
     let keep_last = Setup::get().keep_last;
     thread.times = Times::NEW;
-    // Segments that can be dropped have no time points yet.
-    thread.times.stream.failed = keep_last;
+    begin_stamps(thread, is_first);
     thread.inferred = Inferred::NEW;
     let side = thread.arguments.side;
     // SAFETY: null, or this thread's own mapping. Calls that are open yet return in this segment.
@@ -282,6 +291,8 @@ pub fn begin(thread: &mut Thread, process: &Process, is_first: bool) {
         let chunk = thread.chunk();
         let (start, end) = (segment::INFERRED, segment::END);
         thread.inferred.stream = Stream::within(chunk, layout::SEGMENT_INFERRED, start, end);
+        let (start, end) = (segment::TIMES, segment::INFERRED);
+        thread.times.stream = Stream::within(chunk, layout::SEGMENT_TIMES, start, end);
         place(thread);
     }
     seen(thread, process);
@@ -292,6 +303,15 @@ pub fn end_of_events() -> usize {
     if Setup::get().arguments && handles::is_here() {
         segment::ARGUMENTS
     } else {
+        end_of_arguments()
+    }
+}
+
+/// Up to where its arguments may go.
+fn end_of_arguments() -> usize {
+    if Setup::get().times {
+        segment::TIMES
+    } else {
         segment::INFERRED
     }
 }
@@ -301,7 +321,7 @@ fn place(thread: &mut Thread) {
     let (chunk, start) = (thread.chunk(), end_of_events());
     // SAFETY: null, or this thread's own mapping.
     if let Some(side) = unsafe { thread.arguments.side.as_mut() } {
-        let end = segment::INFERRED;
+        let end = end_of_arguments();
         side.stream = Stream::within(chunk, layout::SEGMENT_ARGUMENTS, start, end);
     }
 }
@@ -312,18 +332,31 @@ pub fn is_full(thread: &Thread) -> bool {
     // SAFETY: null, or this thread's own mapping.
     let side = unsafe { thread.arguments.side.as_ref() };
     !thread.inferred.stream.has_room(GAP_BYTES)
+        || Setup::get().times && !thread.times.stream.has_room(POINTS)
         || handles::is_here() && side.is_some_and(|side| !side.stream.has_room(2 * MOST_BYTES))
 }
 
 /// Leads the next event to where a new segment begins, if this one is full.
 fn end_segment(thread: &mut Thread) {
     if Setup::get().keep_last && is_full(thread) {
-        thread.hot.limit = null_mut();
+        (thread.hot.limit, thread.room) = (null_mut(), null_mut());
     }
+}
+
+/// An event was stored just now, where every one is measured. On the slow path only.
+pub fn stored(thread: &mut Thread, process: &Process) {
+    if core::mem::take(&mut thread.is_unmeasured) {
+        return;
+    }
+    if !has_stamp(thread) {
+        drain(thread, process);
+    }
+    put_stamp(thread, point::AFTER, ticks());
 }
 
 /// The next symbol is a return that nobody saw. On the slow path only.
 pub fn inferred(thread: &mut Thread, process: &Process) {
+    thread.is_unmeasured = true;
     let (index, symbols) = (thread.index(), thread.symbols());
     let inferred = &mut thread.inferred;
     inferred
@@ -344,7 +377,20 @@ pub fn inferred(thread: &mut Thread, process: &Process) {
     end_segment(thread);
 }
 
-/// The thread is in the slow path: reads the clocks, makes room for time points, stores one.
+/// Where a thread's stamps go from here on.
+fn begin_stamps(thread: &mut Thread, is_first: bool) {
+    let has_times = Setup::get().times;
+    let start = thread.chunk().wrapping_add(layout::STAMPS);
+    let end = start.wrapping_add(layout::STAMP_COUNT * stamp::SIZE);
+    // Without times there is never room for one, and nobody asks for any.
+    thread.stamp = if has_times { start } else { end }.cast();
+    thread.stamps_end = end.cast();
+    if is_first {
+        thread.credit = MOST_CREDIT;
+    }
+}
+
+/// The thread is in the slow path: reads the clocks, makes room for stamps, and keeps the time.
 pub fn seen(thread: &mut Thread, process: &Process) {
     if !Setup::get().times {
         return;
@@ -353,51 +399,144 @@ pub fn seen(thread: &mut Thread, process: &Process) {
     if now >= thread.times.next {
         read_clocks(thread);
     }
-    let index = thread.index();
     let times = &mut thread.times;
-    // A thread that is over at once needs none.
-    if now.saturating_sub(times.ticks) >= GAP {
-        times.stream.grow(process, index, kind::TIMES, POINT);
+    let since = now.saturating_sub(times.seen);
+    let credit = (since >> CREDIT).min(MOST_CREDIT);
+    if credit > 0 {
+        times.seen = now;
+        thread.credit = (thread.credit + credit).min(MOST_CREDIT);
     }
-    point(thread, now);
-}
-
-/// Keeps the thread's time, and stores a point where the last one is old.
-fn point(thread: &mut Thread, now: u64) {
+    make_stamps(thread, process);
     let symbols = thread.symbols();
     thread.tell(layout::LAST_SYMBOLS, symbols);
     thread.tell(layout::LAST_TICKS, now);
-    let times = &mut thread.times;
-    if now < times.ticks.wrapping_add(GAP) || !times.stream.has_room(POINT) {
+    if now >= last_stamp(thread).wrapping_add(GAP) {
+        put_stamp(thread, point::SEEN, now);
+    }
+}
+
+/// Makes room for a few stamps, if there is little.
+fn make_stamps(thread: &mut Thread, process: &Process) {
+    let room = thread.stamps_end as usize - thread.stamp as usize;
+    if Setup::get().times && room < stamp::SIZE * 8 {
+        drain(thread, process);
+    }
+}
+
+/// When the last time was kept.
+fn last_stamp(thread: &Thread) -> u64 {
+    let start = thread.chunk().wrapping_add(layout::STAMPS).cast::<u64>();
+    if thread.stamp == start {
+        return thread.times.ticks;
+    }
+    // SAFETY: a stamp is there before this place.
+    unsafe { thread.stamp.sub(stamp::SIZE / 8).read_volatile() }
+}
+
+/// Whether there is room for a stamp.
+fn has_stamp(thread: &Thread) -> bool {
+    thread.stamp < thread.stamps_end
+}
+
+/// Keeps a time, if there is room.
+fn put_stamp(thread: &mut Thread, kind: u64, now: u64) {
+    if !has_stamp(thread) {
         return;
     }
-    let mut bytes = Bytes::<POINT> {
-        bytes: [0; POINT],
-        length: 0,
-    };
-    put_varint(&mut bytes, symbols.wrapping_sub(times.symbols));
-    put_varint(&mut bytes, now.wrapping_sub(times.ticks));
-    (times.symbols, times.ticks) = (symbols, now);
-    let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
-    times.stream.append(bytes);
-    times.stream.commit(0);
+    let symbols = thread.symbols();
+    // SAFETY: inside the area of stamps. The second word makes it valid.
+    unsafe {
+        thread.stamp.write_volatile(now);
+        let point = thread.stamp.add(stamp::POINT / 8);
+        point.write_volatile(symbols << point::STAMP_BITS | kind);
+        thread.stamp = thread.stamp.add(stamp::SIZE / 8);
+    }
+}
+
+/// A call returns: keeps the time, or takes back that of its beginning where it was short. As EXIT_TIMED does.
+fn put_end(thread: &mut Thread, now: u64, waits: bool) {
+    if !has_stamp(thread) {
+        return;
+    }
+    let start = thread.chunk().wrapping_add(layout::STAMPS).cast::<u64>();
+    let begin = thread.symbols() << point::STAMP_BITS | point::AFTER;
+    if thread.stamp != start {
+        // SAFETY: a stamp is there before this place.
+        let (ticks, point) = unsafe {
+            (
+                thread.stamp.sub(2).read_volatile(),
+                thread.stamp.sub(1).read_volatile(),
+            )
+        };
+        if point == begin && now.wrapping_sub(ticks) < SHORT {
+            if !waits || thread.credit == 0 {
+                // SAFETY: as above.
+                unsafe {
+                    thread.stamp.sub(1).write_volatile(0);
+                    thread.stamp = thread.stamp.sub(2);
+                }
+                return;
+            }
+            thread.credit -= 1;
+        }
+    }
+    put_stamp(thread, point::BEFORE, now);
+}
+
+/// Moves the stamps into the stream. On the slow path only.
+fn drain(thread: &mut Thread, process: &Process) {
+    let index = thread.index();
+    let start = thread.chunk().wrapping_add(layout::STAMPS).cast::<u64>();
+    let (end, times) = (thread.stamp, &mut thread.times);
+    times.stream.grow(process, index, kind::TIMES, POINTS);
+    let mut at = start;
+    while at < end {
+        // SAFETY: a stamp, inside the area.
+        let (ticks, point) = unsafe { (at.read_volatile(), at.add(1).read_volatile()) };
+        at = at.wrapping_add(stamp::SIZE / 8);
+        if !times.stream.has_room(POINT) {
+            continue;
+        }
+        let kind = point & ((1 << point::STAMP_BITS) - 1);
+        let symbols = point >> point::STAMP_BITS;
+        // Processors' counters may differ by a little.
+        let ticks = ticks.max(times.ticks);
+        let mut bytes = Bytes::<POINT> {
+            bytes: [0; POINT],
+            length: 0,
+        };
+        let more = symbols.wrapping_sub(times.symbols);
+        put_varint(&mut bytes, more << point::BITS | kind);
+        put_varint(&mut bytes, ticks - times.ticks);
+        (times.symbols, times.ticks) = (symbols, ticks);
+        let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
+        times.stream.append(bytes);
+    }
+    if !times.stream.word.is_null() {
+        times.stream.commit(0);
+    }
+    // A reader stops at the first that is not there.
+    // SAFETY: the whole area up to the end of what was in it.
+    unsafe { core::ptr::write_bytes(start, 0, (end as usize - start as usize) / 8) };
+    thread.stamp = start;
+    end_segment(thread);
 }
 
 fn read_clocks(thread: &mut Thread) {
-    let before = ticks();
-    let nanoseconds = syscall::monotonic();
-    let now = before + (ticks() - before) / 2;
+    let (now, nanoseconds) = moment();
     let times = &mut thread.times;
     if times.readings == 0 {
         times.first = now;
         times.ticks = now;
+        times.seen = now;
     }
+    const LATER: usize = layout::CLOCK_COUNT - 1;
     let place = match times.readings {
         0 => 0,
-        number => 1 + number as usize % 2,
+        number => 1 + (number as usize - 1) % LATER,
     };
     times.readings += 1;
-    times.next = now + CLOCK_GAP.max(now.wrapping_sub(times.first) / 4);
+    times.next = now + CLOCK_GAP.max(now.wrapping_sub(times.first) / 2);
     let at = layout::CLOCKS + clock::SIZE * place;
     thread.tell(at + clock::CHECK, 0);
     thread.tell(at + clock::TICKS, now);
@@ -405,12 +544,28 @@ fn read_clocks(thread: &mut Thread) {
     thread.tell(at + clock::CHECK, !(now ^ nanoseconds));
 }
 
-/// Whether a call's arguments and time can be taken without system calls.
-pub fn is_ready(thread: &Thread, now: u64) -> bool {
+/// Both clocks at one moment: of a few tries that which took the least.
+fn moment() -> (u64, u64) {
+    const TRIES: u32 = 3;
+    let (mut least, mut found) = (u64::MAX, (0, 0));
+    for _ in 0..TRIES {
+        let before = ticks();
+        let nanoseconds = syscall::monotonic();
+        let took = ticks().saturating_sub(before);
+        if took < least {
+            // The way back is the longer one.
+            (least, found) = (took, (before + took * 3 / 8, nanoseconds));
+        }
+    }
+    found
+}
+
+/// Whether a call's arguments and time can be taken without system calls; of a call that begins, the time of its return too.
+pub fn is_ready(thread: &Thread, now: u64, is_exit: bool) -> bool {
     let setup = Setup::get();
-    let times = &thread.times;
-    let timed =
-        !setup.times || now < times.next && (times.stream.failed || times.stream.has_room(POINT));
+    let room = (thread.stamps_end as usize).saturating_sub(thread.stamp as usize);
+    let wanted = stamp::SIZE * if is_exit { 1 } else { 2 };
+    let timed = !setup.times || (now < thread.times.next || is_exit) && room >= wanted;
     let arguments = &thread.arguments;
     timed
         && (!setup.arguments
@@ -420,12 +575,36 @@ pub fn is_ready(thread: &Thread, now: u64) -> bool {
                 .is_some_and(|side| side.stream.failed || side.stream.has_room(MOST_BYTES)))
 }
 
+/// The slow way of the routines that read the time: there is no room for a stamp.
+pub fn slow_timed(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) {
+    if thread.hot.attached == 0 || thread.interrupted != 0 {
+        return;
+    }
+    let now = ticks();
+    if thread.stamp == thread.stamps_end || !is_exit {
+        make_stamps(thread, process);
+    }
+    if is_exit {
+        put_end(thread, now, waits(call));
+    } else {
+        put_stamp(thread, point::AFTER, now);
+    }
+    seen(thread, process);
+}
+
+/// Whether times of the call are kept even if it is short.
+fn waits(call: &Call) -> bool {
+    // SAFETY: a stub that calls through, which stays mapped.
+    unsafe { ((call.stub() + u64::from(stub::WAITS)) as *const u32).read() != 0 }
+}
+
 /// The slow way of the routines that take arguments.
 pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) {
     if thread.hot.attached == 0 || thread.interrupted != 0 {
         return;
     }
-    seen(thread, process);
+    let now = now();
+    make_stamps(thread, process);
     let index = thread.index();
     if Setup::get().arguments {
         let arguments = &mut thread.arguments;
@@ -446,16 +625,17 @@ pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) 
         }
     }
     if is_exit {
-        exit(thread, call, now());
+        exit(thread, call);
     } else {
-        enter(thread, call, now());
+        enter(thread, call, now);
     }
+    seen(thread, process);
 }
 
 /// Takes the arguments of a call that was just recorded.
 pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
-    if Setup::get().times {
-        point(thread, now);
+    if Setup::get().times && !Setup::get().every_time {
+        put_stamp(thread, point::AFTER, now);
     }
     if !Setup::get().arguments {
         return;
@@ -497,11 +677,16 @@ pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
     end_segment(thread);
 }
 
-/// Takes what a call gave back.
-pub fn exit(thread: &mut Thread, call: &Call, now: u64) {
-    if Setup::get().times {
-        point(thread, now);
+/// Takes what a call gave back, and last the time of its return: what that costs belongs to the call, as it does by the
+/// program's own clock.
+pub fn exit(thread: &mut Thread, call: &Call) {
+    take_results(thread, call);
+    if Setup::get().times && !Setup::get().every_time {
+        put_end(thread, ticks(), true);
     }
+}
+
+fn take_results(thread: &mut Thread, call: &Call) {
     // SAFETY: null, or this thread's own mapping.
     let Some(side) = (unsafe { thread.arguments.side.as_mut() }) else {
         return;

@@ -121,6 +121,7 @@ pub extern "C" fn start() {
     setup.redact = environment.variable("LOCKSTEP_REDACT").is_some();
     setup.arguments = environment.variable("LOCKSTEP_NO_ARGUMENTS").is_none();
     setup.times = environment.variable("LOCKSTEP_NO_TIME").is_none();
+    setup.every_time = setup.times && environment.variable("LOCKSTEP_EVERY_TIME").is_some();
     describe(setup, environment);
     let buffer = environment.variable(buffer::VARIABLE);
     if let Some(place) = buffer.and_then(|value| buffer::place(value, setup.host.bytes())) {

@@ -117,6 +117,17 @@ pub struct Thread {
     pub tid: u32,
     /// The next thread of the process.
     pub next: *mut Thread,
+    /// Where the next stamp goes, and the end of their room; both null where none are taken.
+    pub stamp: *mut u64,
+    pub stamps_end: *mut u64,
+    /// Added to the cursor it gives 8 times the symbols that were stored.
+    pub symbols_base: u64,
+    /// Stamps of calls that were short may be kept so often.
+    pub credit: u64,
+    /// End of the room for staging words. The fast path goes by [`Hot::limit`], which is null where it must not be taken.
+    pub room: *mut u64,
+    /// When the next event was nobody knows.
+    pub is_unmeasured: bool,
     /// Time points.
     pub times: Times,
     /// Arguments of MPI calls.
@@ -395,6 +406,7 @@ impl Thread {
         self.mirror_entries();
         Process::seal_chunk(slot.at, kind::THREAD, length, slot.index, 0);
         self.hot.cursor = self.staging();
+        self.set_symbols_base();
         self.batch = SMALL_BATCH;
         self.set_limit();
         self.hot.attached = 1;
@@ -404,6 +416,7 @@ impl Thread {
             let Some(entry) = self.entries().get(index).copied() else {
                 break;
             };
+            self.is_unmeasured = true;
             self.emit_call(process, entry.word(), entry.return_address)?;
         }
         self.settle();
@@ -426,7 +439,15 @@ impl Thread {
             populate(self.ready, step);
             self.ready = self.ready.wrapping_add(step);
         }
-        self.hot.limit = limit;
+        self.room = limit;
+        // Every event is stored, and measured, on the slow path.
+        let is_slow = Setup::get().every_time;
+        self.hot.limit = if is_slow { null_mut() } else { limit };
+    }
+
+    fn set_symbols_base(&mut self) {
+        let staging = self.staging() as u64;
+        self.symbols_base = (8 * self.committed.symbols).wrapping_sub(staging);
     }
 
     fn free_entries(&self) -> usize {
@@ -529,7 +550,7 @@ impl Thread {
 
     /// Makes sure that `count` words fit into the staging area.
     pub fn make_room(&mut self, process: &Process, count: usize) -> Result<(), Stop> {
-        if self.hot.cursor.wrapping_add(count) > self.hot.limit {
+        if self.hot.cursor.wrapping_add(count) > self.room {
             self.commit(process)?;
             if Setup::get().keep_last {
                 // A batch must fit however badly it compresses.
@@ -552,6 +573,9 @@ impl Thread {
         unsafe {
             self.hot.cursor.write_volatile(word);
             self.hot.cursor = self.hot.cursor.add(1);
+        }
+        if Setup::get().every_time {
+            side::stored(self, process);
         }
         Ok(())
     }
@@ -607,6 +631,7 @@ impl Thread {
         unsafe { core::ptr::write_bytes(staging, 0, count) };
         self.set_phase(0);
         self.hot.cursor = staging;
+        self.set_symbols_base();
         self.settle();
         // What compresses badly costs time: shorter batches keep the longest pause short.
         self.batch = if length > count / 64 {

@@ -615,6 +615,7 @@ mod tests {
             redact: false,
             arguments: true,
             time: true,
+            every_time: false,
             events: true,
             force,
             untraced_is_fine: false,

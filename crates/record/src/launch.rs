@@ -106,6 +106,10 @@ pub(crate) fn command(
             (!options.arguments).then(|| "1".to_owned()),
         ),
         ("LOCKSTEP_NO_TIME", (!options.time).then(|| "1".to_owned())),
+        (
+            "LOCKSTEP_EVERY_TIME",
+            options.every_time.then(|| "1".to_owned()),
+        ),
         (SILENT, (!options.events).then(|| "1".to_owned())),
         ("LOCKSTEP_REDACT", options.redact.then(|| "1".to_owned())),
         (images::VARIABLE, images.variable()),
@@ -148,7 +152,7 @@ const OPEN_MPI_FORWARD: &str = "OMPI_MCA_mca_base_env_list";
 
 /// What it passes on for us.
 const FORWARDED: &str = "LD_PRELOAD;LOCKSTEP_RUN;LOCKSTEP_PLANNER;LOCKSTEP_CODEC;LOCKSTEP_TRACE;LOCKSTEP_SKIP;LOCKSTEP_CHOICE;\
-     LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT;LOCKSTEP_BUFFER";
+     LOCKSTEP_MEMORY;LOCKSTEP_NO_ARGUMENTS;LOCKSTEP_NO_TIME;LOCKSTEP_EVERY_TIME;LOCKSTEP_REDACT;LOCKSTEP_MAX_SIZE;LOCKSTEP_KEEP;LOCKSTEP_IMAGES;LOCKSTEP_FAULT;LOCKSTEP_SILENT;LOCKSTEP_BUFFER";
 
 /// Open MPI passes no environment on to other nodes unless told; the variable and its `-x` option
 /// exclude each other, so that it is set only where the command line names hosts and has no `-x`.

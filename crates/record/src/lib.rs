@@ -95,6 +95,8 @@ pub struct Options {
     pub arguments: bool,
     /// Record times.
     pub time: bool,
+    /// Of every call and return, not only of calls that may wait.
+    pub every_time: bool,
     /// Record calls and returns; else all is patched as ever, for measuring what that alone costs.
     pub events: bool,
     /// Replace a run that is there already.

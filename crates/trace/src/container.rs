@@ -22,7 +22,7 @@ mod thread;
 
 pub(crate) use facts::{Facts, ImageFact};
 pub(crate) use residue::{Kept, Residue, residue};
-pub(crate) use side::{Side, SideStream};
+pub(crate) use side::{Side, SideStream, Stamp};
 pub(crate) use steps::{with_steps, without_steps};
 pub(crate) use thread::{Control, ThreadFile};
 
@@ -49,6 +49,8 @@ pub(crate) struct ProcessFile {
     pub exec_count: u32,
     pub start_time: u64,
     pub created: u64,
+    /// The monotonic clock then, where it is told.
+    pub created_clock: u64,
     pub flags: u32,
     pub end_kind: u32,
     pub end_code: u32,
@@ -80,6 +82,7 @@ pub(crate) fn read(
         exec_count: number(header::EXEC_COUNT),
         start_time: long(header::START_TIME),
         created: long(header::CREATED),
+        created_clock: long(header::CREATED_CLOCK),
         flags: number(header::FLAGS),
         end_kind: number(header::END_KIND),
         end_code: number(header::END_CODE),
@@ -131,8 +134,10 @@ pub(crate) fn read(
                 .map_or(&[][..], Vec::as_slice)
         };
         let findings = &mut thread.findings;
-        thread.side.times = side::read(bytes, of(kind::TIMES), findings);
         // Of a segment they were read already.
+        if thread.side.times.pieces.is_empty() {
+            thread.side.times = side::read(bytes, of(kind::TIMES), findings);
+        }
         if !thread.side.is_in_segment {
             thread.side.arguments = side::read(bytes, of(kind::ARGUMENTS), findings);
             thread.side.inferred = side::read(bytes, of(kind::INFERRED), findings);

@@ -31,7 +31,7 @@ use crate::sealed::{Names, Sealed, SealedStream, SealedThread};
 use crate::select::Selection;
 use crate::stream::{FileStream, Scan, Segment, Stream};
 use crate::symbols::Symbols;
-use crate::times::{Clock, Recorded, Times};
+use crate::times::{self, Clock, Recorded, Times};
 use crate::{MARKER, VERSION};
 use lockstep_format::codec::Kind;
 use lockstep_format::mpi;
@@ -204,7 +204,7 @@ impl Sealable {
         complete(&root)?;
         let threads = processes.iter_mut().flat_map(|it| &mut it.threads);
         for times in threads.filter_map(|thread| thread.times.as_mut()) {
-            times.clock = clocks.get(&times.recorded.host).copied().flatten();
+            times.clock = clocks.get(&times.recorded.host).cloned().flatten();
         }
         let run = Run {
             directory: directory.to_owned(),
@@ -258,7 +258,8 @@ fn mpi_functions(functions: &[Function]) -> FxHashMap<FunctionId, mpi::Function>
 fn clocks(processes: &[Opened]) -> FxHashMap<String, Option<Clock>> {
     let mut readings: FxHashMap<&str, Vec<(u64, u64)>> = FxHashMap::default();
     for Loaded { host, file, .. } in processes.iter().map(Opened::loaded) {
-        let threads = file.threads.iter().map(|thread| &thread.side);
+        let segments = file.threads.iter().flat_map(|thread| thread.segments());
+        let threads = segments.map(|segment| &segment.side);
         for side in threads.filter(|side| side.last.is_some()) {
             readings.entry(host).or_default().extend(&side.clocks);
         }
@@ -565,7 +566,6 @@ impl Opened {
                     .map(|text| format!("processes/{file_name}: thread {name}: {text}")),
             );
             let is_whole = scan.decoded == thread.symbols;
-            let is_single = thread.segment == 0;
             let bytes = thread.bytes();
             let dropped = thread
                 .segments()
@@ -592,6 +592,7 @@ impl Opened {
             let pairs: Vec<_> = segments.iter().zip(&sides).collect();
             let unseen = Told::new(&mapped, &pairs).map(Arc::new);
             let inherited = segments.first().map_or(0, |first| first.inherited);
+            let parts = times::parts(&segments, &sides);
             let streams: Vec<SideStream> = sides
                 .into_iter()
                 .map(|side| side.arguments)
@@ -619,14 +620,12 @@ impl Opened {
                 ),
                 open_leaf: scan.last_leaf,
                 arguments_lost: thread.side.lost,
-                times: thread.side.last.map(|last| Times {
+                times: (!parts.is_empty()).then(|| Times {
                     recorded: Arc::new(Recorded {
                         file: Arc::clone(&mapped),
-                        stream: thread.side.times,
-                        clocks: thread.side.clocks,
-                        last: Some(last),
+                        parts,
                         host: host.clone(),
-                        whole: is_single,
+                        created: (file.created, file.created_clock),
                     }),
                     clock: None,
                 }),

@@ -6,7 +6,7 @@ use lockstep_format::bytes::{put, put_u32, put_u64};
 use lockstep_format::check;
 use lockstep_format::codec::AnyEncoder;
 use lockstep_format::process::{THREAD_CHUNK, clock, kind, state, thread};
-use lockstep_format::side::{self, FIRST_CHUNK, control};
+use lockstep_format::side::{self, FIRST_CHUNK, control, point};
 
 pub(crate) type Encoder = AnyEncoder<Growing, Growing>;
 
@@ -194,7 +194,8 @@ impl Points {
             return Ok(());
         }
         let mut bytes = Bytes(Vec::new());
-        side::put_varint(&mut bytes, symbols - self.told.0);
+        let more = symbols - self.told.0;
+        side::put_varint(&mut bytes, more << point::BITS | point::AFTER);
         side::put_varint(&mut bytes, ticks - self.told.1);
         self.told = (symbols, ticks);
         self.count += 1;

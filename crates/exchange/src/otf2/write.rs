@@ -5,6 +5,7 @@ use super::{
     buffer, definition, event,
 };
 use crate::spans::{Clock, Span, each_span};
+use crate::view::View;
 use lockstep_trace::{FunctionId, Run, Thread};
 use rustc_hash::FxHashMap;
 use std::fs::{self, File};
@@ -27,7 +28,7 @@ const NO_COMPRESSION: u8 = 1;
 pub(crate) fn write(
     run: &Run,
     threads: &[&Thread],
-    clock: &Clock,
+    (clock, view): (&Clock, &View),
     directory: &Path,
 ) -> io::Result<()> {
     let events = directory.join("traces");
@@ -38,7 +39,8 @@ pub(crate) fn write(
     for (location, thread) in threads.iter().enumerate() {
         let mut file = Chunks::new(&events.join(format!("{location}.evt")), EVENT_CHUNK, true)?;
         let mut now = None;
-        each_span(thread, clock, |time, span, _| {
+        each_span(thread, clock, view, |moment, span, _| {
+            let time = moment.shown;
             let (kind, function) = match span {
                 Span::Open(function, _) => (event::ENTER, function),
                 Span::Close(function, _) => (event::LEAVE, function),
@@ -64,10 +66,19 @@ pub(crate) fn write(
         threads,
         &regions.list,
         &counts,
-        (first, last),
+        (first, last, date(threads, clock, first)),
         directory,
     )?;
     anchor(threads.len(), definitions, clock, directory)
+}
+
+/// When the time `first` was, in nanoseconds since 1970.
+fn date(threads: &[&Thread], clock: &Clock, first: u64) -> Option<u64> {
+    if let Clock::Logical(_) = clock {
+        return None;
+    }
+    let times = threads.first()?.times.as_ref()?;
+    times.date()?.checked_add(first)
 }
 
 /// Numbers of regions, in the order in which they come up.
@@ -253,7 +264,7 @@ fn define(
     threads: &[&Thread],
     regions: &[FunctionId],
     counts: &[u64],
-    (first, last): (u64, u64),
+    (first, last, date): (u64, u64, Option<u64>),
     directory: &Path,
 ) -> io::Result<u64> {
     let mut all = Definitions {
@@ -262,8 +273,7 @@ fn define(
     };
     let mut clock = Record::new();
     clock.number(RESOLUTION).number(first).number(last - first);
-    // When that was on a calendar is not known.
-    clock.byte(UNDEFINED);
+    clock.optional(date);
     all.add(definition::CLOCK, &clock)?;
     // Where a text is left out, that is the first one.
     all.string("")?;

@@ -1,7 +1,7 @@
 //! Foreign traces of known events.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use lockstep_exchange::{Origin, Target, export, import};
+use lockstep_exchange::{Origin, Target, View, export, import};
 use lockstep_format::codec::memory::Memory;
 use lockstep_format::codec::{AnyEncoder, Kind, Sink};
 use lockstep_testkit::Scratch;
@@ -179,7 +179,8 @@ pub fn otf2_files(steps: &[Step]) -> Vec<Vec<u8>> {
     let run = Run::open(&run).unwrap();
     let threads: Vec<_> = run.traces().collect();
     let archive = scratch.join("archive");
-    export(&run, &threads, Target::Otf2, &archive, false).unwrap();
+    let whole = (Target::Otf2, &View::default());
+    export(&run, &threads, whole, &archive, false).unwrap();
     ["traces.otf2", "traces.def", "traces/0.evt"]
         .map(|name| std::fs::read(archive.join(name)).unwrap())
         .to_vec()

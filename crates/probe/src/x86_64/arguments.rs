@@ -136,12 +136,12 @@ unsafe extern "C" fn take(thread: *mut Thread, saved: *const Saved, is_exit: boo
         return 0;
     };
     let now = side::now();
-    if !side::is_ready(thread, now) {
+    if !side::is_ready(thread, now, is_exit) {
         return 1;
     }
     thread.hot.busy = &raw const *saved as u64;
     if is_exit {
-        side::exit(thread, &call, now);
+        side::exit(thread, &call);
     } else {
         side::enter(thread, &call, now);
     }

@@ -9,3 +9,4 @@ pub mod routines;
 pub mod slow;
 pub mod spawn;
 pub mod syscall;
+pub mod timed;

@@ -3,8 +3,8 @@
 use super::{Chunk, Finding};
 use crate::container::Control;
 use lockstep_format::bytes::u64_at;
-use lockstep_format::process::{clock, thread};
-use lockstep_format::side::{control, from_word, segment};
+use lockstep_format::process::{clock, stamp, thread};
+use lockstep_format::side::{control, from_word, point, segment};
 use std::ops::Range;
 
 /// A side stream.
@@ -16,11 +16,21 @@ pub(crate) struct SideStream {
     pub run: u32,
 }
 
+/// A time that was not in the stream yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub ticks: u64,
+    pub symbols: u64,
+    pub kind: u64,
+}
+
 /// What stands beside the events of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Side {
     pub arguments: SideStream,
     pub times: SideStream,
+    /// What comes behind the stream of times.
+    pub stamps: Vec<Stamp>,
     /// Returns that nobody saw.
     pub inferred: SideStream,
     /// How many of the last events are such, too.
@@ -39,7 +49,7 @@ impl Side {
     /// What the thread's own chunk tells.
     pub(super) fn of_control(chunk: &Chunk, bytes: &Control, findings: &mut Vec<Finding>) -> Self {
         let long = |at| u64_at(&bytes[..], at).unwrap_or(0);
-        let mut clocks: Vec<(u64, u64)> = (0..3)
+        let mut clocks: Vec<(u64, u64)> = (0..thread::CLOCK_COUNT)
             .map(|index| thread::CLOCKS + clock::SIZE * index)
             .map(|at| {
                 let (ticks, nanoseconds) = (long(at + clock::TICKS), long(at + clock::NANOSECONDS));
@@ -57,10 +67,13 @@ impl Side {
             segment::INFERRED,
         );
         let inferred = within(thread::SEGMENT_INFERRED, segment::INFERRED, segment::END);
+        let times = within(thread::SEGMENT_TIMES, segment::TIMES, segment::INFERRED);
         Self {
             is_in_segment: arguments.is_some() || inferred.is_some(),
             arguments: arguments.unwrap_or_default(),
             inferred: inferred.unwrap_or_default(),
+            times: times.unwrap_or_default(),
+            stamps: stamps(&long),
             closed: long(thread::CLOSED),
             clocks,
             last: (last.1 != 0).then_some(last),
@@ -68,6 +81,19 @@ impl Side {
             ..Self::default()
         }
     }
+}
+
+/// The times that are not in the stream yet, in order.
+fn stamps(long: &impl Fn(usize) -> u64) -> Vec<Stamp> {
+    let all = (0..thread::STAMP_COUNT).map(|index| thread::STAMPS + stamp::SIZE * index);
+    let point = |at| long(at + stamp::POINT);
+    all.take_while(|at| point(*at) != 0)
+        .map(|at| Stamp {
+            ticks: long(at + stamp::TICKS),
+            symbols: point(at) >> point::STAMP_BITS,
+            kind: point(at) & ((1 << point::STAMP_BITS) - 1),
+        })
+        .collect()
 }
 
 /// A stream at a place in a segment's chunk; `None` where its word says nothing.
