@@ -92,6 +92,11 @@ pub const TEST: &[Need] = &[
     need("g++", "g++", "C++ programs"),
     need("gfortran", "gfortran", "Fortran programs"),
     need("clang", "clang", "the second C compiler"),
+    need(
+        "ld.lld",
+        "lld",
+        "the second linker, which guards calls in its own way",
+    ),
     need("mpirun.mpich", "mpich", "the second MPI"),
     need("mpicc.mpich", "libmpich-dev", "the second MPI"),
     need("strip", "binutils", "stripped twins"),

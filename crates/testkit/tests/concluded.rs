@@ -75,7 +75,7 @@ fn how_a_job_ended() {
         );
         let verdict = check(&mismatch, "progress");
         assert!(verdict.contains("MPI_MAX"), "{verdict}");
-        let directory = scratch.join(&format!("stopped-{mpi:?}"));
+        let directory = scratch.join(format!("stopped-{mpi:?}"));
         let words = mpi.words("standstill.c", 4, "heads");
         let mut command = record_command(&directory, &OPTIONS, &words);
         let running = Running::start(&mut command);
@@ -85,7 +85,7 @@ fn how_a_job_ended() {
         let verdict = check(&stopped, "progress");
         assert!(verdict.starts_with("deadlock: "), "{verdict}");
         // Inside the launcher one of them says it.
-        let directory = scratch.join(&format!("inside-{mpi:?}"));
+        let directory = scratch.join(format!("inside-{mpi:?}"));
         let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
         let recorder = record_command(&directory, &OPTIONS, &[program]);
         let outcome = command::run(&mut command::behind(mpi.launch(4), &recorder)).success();

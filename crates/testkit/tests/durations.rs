@@ -152,15 +152,15 @@ fn calls_that_wait_take_as_long_as_by_the_own_clock() {
         // The sealed run says the same.
         let before = export(&run, "json", &["-t", "0.0"]);
         let mut seal = lockstep(&["seal"]);
-        command::run(seal.arg(&run.directory)).success();
+        let _ = command::run(seal.arg(&run.directory)).success();
         assert_eq!(export(&run, "json", &["-t", "0.0"]), before);
         // What OTF2 says is read back.
         let archive = run.directory.with_extension("otf2");
         let back = run.directory.with_extension("back");
         let mut export = lockstep(&["export", "--to", "otf2", "-o"]);
-        command::run(export.arg(&archive).arg(&run.directory)).success();
+        let _ = command::run(export.arg(&archive).arg(&run.directory)).success();
         let mut import = lockstep(&["import", "--from", "otf2", "-o"]);
-        command::run(import.arg(&back).arg(&archive)).success();
+        let _ = command::run(import.arg(&back).arg(&archive)).success();
         let back = Recording {
             directory: back,
             outcome: run.outcome.clone(),

@@ -86,7 +86,7 @@ fn whatever_a_shell_started_ends_with_it() {
     }
     let scratch = Scratch::new("stops-shells");
     command::few_at_once(&SCRIPTS, |(script, count)| {
-        let run = scratch.join(&format!("run-{}", mark()));
+        let run = scratch.join(format!("run-{}", mark()));
         let words = ["bash", "-c", script];
         let (outcome, took) = ended(record_command(&run, &[], &words), "-TERM", "sleep", *count);
         assert_eq!(outcome.status, 143, "{script}: {outcome:#?}");
@@ -168,7 +168,7 @@ fn who_is_not_recorded_ends_too_and_so_does_what_a_fault_was_put_into() {
 fn stopped(scratch: &Scratch, script: &str) -> Outcome {
     let mark = mark();
     let options = ["--hang", "1", "--on-hang", "stop"];
-    let directory = scratch.join(&format!("run-{mark}"));
+    let directory = scratch.join(format!("run-{mark}"));
     let mut command = record_command(&directory, &options, &["bash", "-c", script]);
     let outcome = command::run(command.env(MARK, &mark));
     assert_eq!(marked(&mark), [], "{script}: {outcome:#?}");

@@ -165,7 +165,8 @@ fn what_stands_in_the_place_of_a_cache_entry_is_not_used() {
     let scratch = Scratch::new("planted");
     let victim = scratch.join("victim");
     fs::write(&victim, "of great value").expect("scratch");
-    let plants: [(&str, &dyn Fn(&Path)); 4] = [
+    type Plant<'a> = (&'a str, &'a dyn Fn(&Path));
+    let plants: [Plant<'_>; 4] = [
         ("link", &|entry| {
             fs::remove_file(entry).expect("an entry");
             symlink(&victim, entry).expect("a link");

@@ -13,11 +13,10 @@ fn trace(path: &Path, calls: u32) {
     let mut events = Vec::new();
     for index in 0..calls {
         for process in [1, 2] {
-            let mut at = index * 10;
-            for (phase, suffix) in [("B", ""), ("B", "inner"), ("E", "inner"), ("E", "")] {
+            let steps = [("B", ""), ("B", "inner"), ("E", "inner"), ("E", "")];
+            for (at, (phase, suffix)) in (index * 10..).zip(steps) {
                 let name = format!("{NAME}{}{suffix}", index % 3);
                 events.push(json!({"name": name, "ph": phase, "ts": at, "pid": process, "tid": 1}));
-                at += 1;
             }
         }
     }

@@ -238,14 +238,9 @@ impl Iterator for Points<'_> {
     type Item = Point;
 
     fn next(&mut self) -> Option<Point> {
-        let (symbols, kind) = loop {
-            if let Some(part) = self.part
-                && let Some(found) = self.step(part)
-            {
-                break found;
-            }
-            let next = self.recorded.parts.get(self.next)?;
-            break self.begin(next);
+        let (symbols, kind) = match self.part.and_then(|part| self.step(part)) {
+            Some(found) => found,
+            None => self.begin(self.recorded.parts.get(self.next)?),
         };
         let (before, repeated) = self.part.map_or((0, 0), |it| (it.before, it.repeated));
         let symbols = before.saturating_add(symbols.saturating_sub(repeated));

@@ -78,7 +78,6 @@ impl Side {
             clocks,
             last: (last.1 != 0).then_some(last),
             lost: long(thread::ARGUMENTS_LOST),
-            ..Self::default()
         }
     }
 }
