@@ -84,7 +84,8 @@ fn every_table_equals_its_constants() {
         (
             "Plan header",
             constants!(plan::header: MAGIC VERSION CHECK ROLE SYMBOLS LOW HIGH FIXED
-            BUILD_ID_LENGTH BUILD_ID SECTIONS HEAD TRACED COUNTERS LEFT_OUT SIGNALS SIZE),
+            BUILD_ID_LENGTH BUILD_ID SECTIONS HEAD TRACED COUNTERS LEFT_OUT SIGNALS
+            REACH_LOW REACH_HIGH SIZE),
         ),
         ("Fixup", constants!(plan::fixup: AT KIND VALUE SIZE)),
         (

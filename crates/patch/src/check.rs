@@ -70,8 +70,9 @@ fn groups(plan: &Plan<'_>) -> BTreeMap<u32, Vec<Site>> {
 /// Offsets at which stubs begin: those with a symbol, and those of entries that run a routine.
 fn stubs(plan: &Plan<'_>, code: &[u8]) -> HashSet<u64> {
     let aligned = |start: &u64| start.is_multiple_of(u64::from(layout::ALIGNMENT));
-    // A symbol in the midst of inline code may be aligned by chance: no zero follows it.
-    let begins = |start: &u64| u32_at(code, *start as usize + 4) == Some(0);
+    // A symbol in the midst of inline code may be aligned by chance: what follows it is no WAITS.
+    let waits = |start: &u64| u32_at(code, *start as usize + layout::WAITS as usize);
+    let begins = |start: &u64| matches!(waits(start), Some(0 | 1));
     let with_symbol = plan
         .fixups()
         .filter(|f| matches!(f.kind, fixup::SYMBOL_32 | fixup::LEAF_32))
@@ -386,9 +387,14 @@ impl<'i, 'a> Memory<'i, 'a> {
                 {
                     return wrong("is no call-through");
                 }
-                let exit = self.decode_after(stub + 22)?;
-                if self.routine_at(exit.ip_rel_memory_address()) != routine::EXIT {
-                    return wrong("does not end with EXIT");
+                // What reads the time at the begin of a call does so at its end.
+                let begin = self.decode_after(body)?;
+                let end = match self.calls_routine(&begin, routine::ENTER_TIMED) {
+                    true => routine::EXIT_TIMED,
+                    false => routine::EXIT,
+                };
+                if !self.calls_routine(&self.decode_after(stub + 22)?, end) {
+                    return wrong("does not end as it begins");
                 }
                 if !is_symbol {
                     return wrong("has no symbol");
@@ -626,20 +632,36 @@ impl<'i, 'a> Memory<'i, 'a> {
         }
     }
 
-    /// Whether the stub entered at a run-time address goes on through the real slot.
+    /// Whether a stub goes on at the function of a slot: at once, or behind the routine that reads the time.
     fn is_stub_of_slot(&self, stub: u64, real: u64) -> Result<bool, String> {
         let start = self.stub_entered_at(stub);
         let head = self.head(start.ok_or("a shadow slot leads to no stub")?)?;
-        let body = self.decode_after(head.body)?;
+        let mut body = self.decode_after(head.body)?;
+        let is_timed = self.calls_routine(&body, routine::ENTER_TIMED);
+        if is_timed {
+            body = self.decode_after(body.next_ip())?;
+        }
         let goes =
             body.code() == Code::Jmp_rm64 && self.same_import(body.ip_rel_memory_address(), real);
         let first = self.decode_after(stub)?;
-        let is_through = first.ip_rel_memory_address() == self.arena;
+        if !goes || !self.calls_routine(&first, routine::ENTER) {
+            return Ok(goes);
+        }
         let call = self.decode_after(stub + 11)?;
-        let calls = !is_through
-            || call.code() == Code::Call_rm64
-                && self.same_import(call.ip_rel_memory_address(), real);
-        Ok(goes && calls)
+        if !is_timed {
+            return Ok(call.code() == Code::Call_rm64
+                && self.same_import(call.ip_rel_memory_address(), real));
+        }
+        // nop; call body
+        let call = self.decode_after(call.next_ip())?;
+        Ok(call.code() == Code::Call_rel32_64 && call.near_branch_target() == head.body)
+    }
+
+    /// Whether an instruction is `call *[routine]`.
+    fn calls_routine(&self, instruction: &Instruction, routine: usize) -> bool {
+        instruction.code() == Code::Call_rm64
+            && instruction.is_ip_rel_memory_operand()
+            && self.routine_at(instruction.ip_rel_memory_address()) == routine
     }
 
     /// Two slots (run-time addresses) of one symbol are the same to a caller.

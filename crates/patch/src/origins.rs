@@ -24,28 +24,31 @@ struct Run {
     length: u64,
 }
 
-/// The runs of moved code that ends, in the image, at `end`.
+/// The runs of moved code that ends, in the image, at `end`. An instruction that became several has no offset of its own. Where
+/// it is the first, it is a run of its own, and all but the first byte of its copy another one: wherever a signal comes there,
+/// the instruction is to be executed again. Elsewhere it counts to what stands before it.
 fn runs(moved: &Moved, end: u64) -> Vec<Run> {
-    let known = moved.offsets.iter();
-    let known: Vec<(u64, Option<u32>)> = known.filter(|it| it.0 < end).copied().collect();
     let mut runs: Vec<Run> = Vec::new();
-    for (index, (address, at)) in known.iter().enumerate() {
-        let next = known.get(index + 1).map_or(end, |next| next.0);
-        let (Some(at), Some(length)) = (*at, next.checked_sub(*address)) else {
+    for (index, (address, known)) in moved.offsets.iter().enumerate() {
+        let next = moved.offsets.get(index + 1).map_or(end, |next| next.0);
+        let Some(length @ 1..) = next.min(end).checked_sub(*address) else {
             continue;
         };
-        match runs.last_mut() {
-            Some(last)
+        let run = |at, length| Run {
+            address: *address,
+            at,
+            length,
+        };
+        match (known, runs.last_mut()) {
+            (None, _) if index == 0 => runs.extend([run(0, length), run(1, 0)]),
+            (None, _) => {}
+            (Some(at), Some(last))
                 if last.address + last.length == *address
-                    && u64::from(at).checked_sub(last.length) == Some(u64::from(last.at)) =>
+                    && u64::from(*at).checked_sub(last.length) == Some(u64::from(last.at)) =>
             {
                 last.length += length;
             }
-            _ => runs.push(Run {
-                address: *address,
-                at,
-                length,
-            }),
+            (Some(at), _) => runs.push(run(*at, length)),
         }
     }
     runs
@@ -54,23 +57,39 @@ fn runs(moved: &Moved, end: u64) -> Vec<Run> {
 impl Builder<'_> {
     /// A piece that begins at `start`, whose copy, of instructions up to `end`, begins at `body`.
     pub(crate) fn copied(&mut self, start: u32, body: u32, moved: &Moved, end: u64, flags: u32) {
-        let runs = runs(moved, end);
+        let mut runs = runs(moved, end);
+        // The way out stands behind the copy, which may be longer than what it is of.
+        let behind = moved.code.bytes.len() as u32;
+        let is_longer = |last: &Run| u64::from(last.at) + last.length != u64::from(behind);
+        if flags & origin::EXIT != 0 && runs.last().is_some_and(is_longer) {
+            runs.push(Run {
+                address: end,
+                at: behind,
+                length: 0,
+            });
+        }
         let short = |value: u64| u16::try_from(value).unwrap_or(u16::MAX);
         let first = runs.first().copied().unwrap_or(Run {
             address: end,
             at: 0,
             length: 0,
         });
+        // And behind the last run.
+        let kept = |index| match index + 1 < runs.len() {
+            true => flags & !origin::EXIT,
+            false => flags,
+        };
         self.origins.push(OriginRow {
             at: start,
-            flags: flags | origin::FIRST,
+            flags: kept(0) | origin::FIRST,
             body: short(u64::from(body + first.at - start)),
             length: short(first.length),
             address: Some(first.address),
         });
-        let more = runs.iter().skip(1).map(|run| OriginRow {
+        let more = runs.iter().enumerate().skip(1);
+        let more = more.map(|(index, run)| OriginRow {
             at: body + run.at,
-            flags: flags & !origin::THROUGH,
+            flags: kept(index) & !origin::THROUGH,
             body: 0,
             length: short(run.length),
             address: Some(run.address),
@@ -117,6 +136,9 @@ mod tests {
         assert_eq!(runs(&moved(&all), 20), [run(10, 0, 6), run(16, 10, 4)]);
         let lost = [(10, Some(0)), (12, None), (14, Some(9))];
         assert_eq!(runs(&moved(&lost), 15), [run(10, 0, 2), run(14, 9, 1)]);
+        let several = [(10, None), (12, Some(9))];
+        let all = [run(10, 0, 2), run(10, 1, 0), run(12, 9, 1)];
+        assert_eq!(runs(&moved(&several), 13), all);
         assert_eq!(runs(&moved(&[]), 15), []);
     }
 }

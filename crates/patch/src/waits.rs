@@ -127,7 +127,9 @@ const OFTEN: [&str; 106] = [
     "writev",
 ];
 /// Likewise, by how the name begins: OpenMP's runtimes, threads, conditions and futures of C++.
-const OFTEN_FAMILIES: [&str; 9] = [
+const OFTEN_FAMILIES: [&str; 11] = [
+    "PMPI_",
+    "pmpi_",
     "GOMP_",
     "__kmpc_",
     "_ZNSt6thread4join",
