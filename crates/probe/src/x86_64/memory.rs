@@ -1,4 +1,4 @@
-//! The five functions that compiled Rust calls by name, hidden: without them the probe would bind to
+//! The six functions that compiled Rust calls by name, hidden: without them the probe would bind to
 //! the host's libc, whose versions use registers that we do not save. And the personality that the
 //! unwind tables of Rust's own library name; nobody unwinds through the probe, so it is an address only.
 
@@ -11,6 +11,18 @@ global_asm!(
     ".type rust_eh_personality,@function",
     "rust_eh_personality:",
     "ud2",
+    ".hidden strlen",
+    ".globl strlen",
+    ".type strlen,@function",
+    "strlen:",
+    "xor eax, eax",
+    "2:",
+    "cmp byte ptr [rdi + rax], 0",
+    "je 3f",
+    "inc rax",
+    "jmp 2b",
+    "3:",
+    "ret",
     ".hidden memcpy",
     ".globl memcpy",
     ".type memcpy,@function",
