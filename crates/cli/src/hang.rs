@@ -147,8 +147,8 @@ impl Hang {
         }
     }
 
-    /// The same at the end of the command.
-    pub fn conclude(&mut self, directory: &Path, conclusion: &Conclusion) {
+    /// The same at the end of the command; whether there was something to take back.
+    pub fn conclude(&mut self, directory: &Path, conclusion: &Conclusion) -> bool {
         let now = self.began.elapsed();
         let found = self.reading.as_ref().map(|it| it.found.clone());
         let has_finished = |slow: &mut Slow| !self.stopped && conclusion.have_finished(&slow.tasks);
@@ -157,7 +157,9 @@ impl Hang {
         {
             let sentence = slow.went_on(directory, now, &found);
             output::complain(&format!("after {:.1} s: {sentence}", now.as_secs_f64()));
+            return true;
         }
+        false
     }
 
     /// Says a sentence, and where they are right now who compute.

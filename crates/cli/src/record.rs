@@ -264,9 +264,12 @@ impl Record {
             && summary.events > 0
             && !self.verdict.is_zero()
         {
-            let conclusion = Conclusion::of(&summary.directory, self.verdict);
-            if let Some(hang) = &mut hang {
-                hang.conclude(&summary.directory, &conclusion);
+            let mut conclusion = Conclusion::of(&summary.directory, self.verdict);
+            if let Some(hang) = &mut hang
+                && hang.conclude(&summary.directory, &conclusion)
+            {
+                // The run says it now.
+                conclusion = Conclusion::of(&summary.directory, self.verdict);
             }
             output::complain(&conclusion.sentence(&summary.directory, status));
         }

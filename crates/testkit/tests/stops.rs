@@ -149,6 +149,8 @@ fn who_is_not_recorded_ends_too_and_so_does_what_a_fault_was_put_into() {
         "hang",
         "--at",
         "fibonacci#1",
+        "--process",
+        "*",
         "--",
         "sh",
     ]);
