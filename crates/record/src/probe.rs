@@ -12,6 +12,7 @@
 use crate::cache::{Cache, draft, is_ours};
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::own;
 use crate::program::plain;
 use lockstep_format::digest::Digest;
 use lockstep_format::{plan, process, stamp};
@@ -229,16 +230,13 @@ impl Checked {
 
     /// Whether a file is this user's, and holds these very bytes.
     fn is_in(&self, place: &Path) -> bool {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(O_NOFOLLOW);
-        let Ok(mut file) = options.open(place) else {
+        let Ok(mut file) = own::open_trusted(place) else {
             return false;
         };
-        let is_private = file.metadata().is_ok_and(|found| {
-            found.is_file() && is_ours(&found) && found.len() == self.bytes.len() as u64
-        });
+        let length = self.bytes.len() as u64;
+        let is_as_long = file.metadata().is_ok_and(|found| found.len() == length);
         let mut bytes = Vec::new();
-        let holds = is_private && file.read_to_end(&mut bytes).is_ok() && bytes == *self.bytes;
+        let holds = is_as_long && file.read_to_end(&mut bytes).is_ok() && bytes == *self.bytes;
         if holds {
             // The cache removes first what was not used for longest.
             let _ = file.set_modified(std::time::SystemTime::now());
@@ -263,9 +261,6 @@ impl Placed {
         }
     }
 }
-
-/// `O_NOFOLLOW` on x86-64 Linux.
-const O_NOFOLLOW: i32 = 0o400_000;
 
 /// Whether an entry of `LD_PRELOAD` is a probe, which an outer recorder put there.
 pub(crate) fn is_probe(entry: &Path) -> bool {

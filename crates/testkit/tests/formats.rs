@@ -126,10 +126,9 @@ fn what_earlier_versions_wrote_is_read_as_it_was_then() {
 fn make_an_archive() {
     let version = lockstep_trace::VERSION.to_string();
     let mut kept = checks();
-    assert!(
-        kept.iter().all(|(known, _)| *known != version),
-        "version {version} has an archive"
-    );
+    if kept.iter().any(|(known, _)| *known == version) {
+        return;
+    }
     let scratch = Scratch::new("format-new");
     let directory = scratch.path();
     let program = Recipe::new("c/leaf_calls.c").flag("-O0").flag("-g").build();

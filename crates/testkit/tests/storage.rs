@@ -85,7 +85,7 @@ fn a_process_that_lives_longer_than_its_recorder_has_its_plans() {
     let program = leaf_calls();
     // The child starts the program again when the recorder is gone.
     let script = format!(
-        "{0}; (while [ ! -e go ]; do sleep 0.05; done; {0}; : >done) & exit 0",
+        "{0}; (while [ ! -e go ]; do sleep 0.05; done; {0}; : >done) >/dev/null 2>&1 & exit 0",
         program.display()
     );
     let directory = scratch.join("run");

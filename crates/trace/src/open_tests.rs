@@ -31,7 +31,8 @@ impl Directory {
         for name in ["processes", "plans", "lines", "ends"] {
             fs::create_dir_all(directory.0.join(name)).unwrap();
         }
-        directory.write("lockstep.json", br#"{"version":6,"codec":"seed"}"#);
+        let marker = format!(r#"{{"version":{},"codec":"seed"}}"#, crate::VERSION);
+        directory.write("lockstep.json", marker.as_bytes());
         directory
     }
 
