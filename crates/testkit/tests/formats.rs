@@ -149,6 +149,7 @@ fn make_an_archive() {
         let text = serde_json::to_string_pretty(&answer(directory, words)).expect("JSON");
         fs::write(scratch.join("answers").join(format!("{name}.json")), text).expect("scratch");
     }
+    fs::create_dir_all(fixtures()).expect("fixtures");
     let archive = fixtures().join(format!("{version}.tar.gz"));
     let archive = archive.to_str().expect("UTF-8");
     let owner = ["--owner=0", "--group=0", "--sort=name"];
