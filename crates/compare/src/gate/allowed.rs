@@ -3,13 +3,14 @@
 //! One rule for all: of each quantity, the least and the most that normal runs have are allowed, and what lies between. Without a
 //! run that has it, it is 0. What each call of a function made has to be one of the lists that normal runs made, each as often as there;
 //! or, if that varies from one normal run to the next, or is a matter of timing by the function's nature, each call has to be followed
-//! by what follows it in some normal run.
+//! by what follows it in some normal run. Locks and waits change what share of the work a call does, and not in what order: calls of a
+//! function that make the same calls, each in one row, make them in the orders of a normal run, each as often ([`keeps_orders`]).
 //!
 //! *Guarantee*: what is allowed beside some normal runs is allowed beside more of them. Each condition compares with a set, or with
 //! the ends of an interval, that only grows with each run, and where there are two conditions either one will do.
 
 use super::behaviour::{Amount, Behaviour, Edge, Frames, Given, OfProcess};
-use super::settled::Follows;
+use super::settled::{Follows, Sequence};
 use crate::arguments::Said;
 use lockstep_calltree::FunctionKey;
 use lockstep_trace::ProcessName;
@@ -132,7 +133,9 @@ fn together(run: &Behaviour) -> OfProcess {
         for (function, frames) in &process.frames {
             let sum = all.frames.entry(*function).or_default();
             sum.follows.extend(&frames.follows);
+            sum.sorted.extend(&frames.sorted);
             sum.shares |= frames.shares;
+            sum.answers |= frames.answers;
             for (list, times) in &frames.lists {
                 *sum.lists.entry(*list).or_default() += times;
             }
@@ -225,8 +228,9 @@ impl Beside<'_> {
             follows = closed(&follows);
         }
         let new = now.follows.iter().find(|it| !follows.contains(it)).copied();
+        let answers = now.answers || normals.iter().any(|it| it.answers);
         let varies = self.ignores_counts
-            || shares
+            || (shares && (answers || keeps_orders(&normals, now)))
             || self.normals.windows(2).any(|it| {
                 let lists = |it: &OfProcess| it.frames.get(&function).map(|it| it.lists.clone());
                 lists(it[0]) != lists(it[1])
@@ -293,6 +297,32 @@ fn as_often<K: Ord>(normals: &[Option<&BTreeMap<K, u64>>], now: &BTreeMap<K, u64
         let of = |table: &BTreeMap<K, u64>| table.get(key).copied().unwrap_or(0);
         let range = Range::of(normals.iter().map(|it| it.map_or(0, of)));
         range.has(of(now))
+    })
+}
+
+/// Whether lists of the same calls are spread over their orders as in normal runs. If there are more of them than in a normal run, or fewer,
+/// those may be in any order. A list that goes back to a function behind another may go by what it took: its order is not judged.
+fn keeps_orders(normals: &[&Frames], now: &Frames) -> bool {
+    let of = |it: &Frames, list: &Sequence| it.lists.get(list).copied().unwrap_or(0);
+    let totals = |it: &Frames| {
+        let mut totals: BTreeMap<Sequence, u64> = BTreeMap::new();
+        for (list, sorted) in &it.sorted {
+            *totals.entry(*sorted).or_default() += of(it, list);
+        }
+        totals
+    };
+    let normals: Vec<_> = normals.iter().map(|it| (*it, totals(it))).collect();
+    let own = totals(now);
+    let each = normals.iter().map(|it| it.0).chain([now]);
+    let lists: BTreeSet<_> = each.flat_map(|it| &it.sorted).collect();
+    lists.into_iter().all(|(list, sorted)| {
+        let total = |it: &BTreeMap<Sequence, u64>| it.get(sorted).copied().unwrap_or(0);
+        let ends = normals.iter().flat_map(|(normal, totals)| {
+            let (times, before, now) = (of(normal, list), total(totals), total(&own));
+            let fewest = times.saturating_sub(before.saturating_sub(now));
+            [fewest, times + now.saturating_sub(before)]
+        });
+        Range::of(ends).has(of(now, list))
     })
 }
 

@@ -28,9 +28,13 @@ pub(super) struct Amount {
 pub(super) struct Frames {
     /// The lists of calls, and how many calls of the function made each.
     pub lists: BTreeMap<Sequence, u64>,
+    /// Those of these lists that go back to no function behind another, and their calls in the order of the functions.
+    pub sorted: BTreeMap<Sequence, Sequence>,
     pub follows: BTreeSet<Follows>,
     /// Whether the calls share work, or who comes first decides what they do.
     pub shares: bool,
+    /// Whether an answer may send them one way or another, which depends on who was faster.
+    pub answers: bool,
 }
 
 /// What a call of MPI was given: each argument with its name.
@@ -174,11 +178,14 @@ impl Gathered {
             });
             of.is_threaded |= of.thread != self.threads || !is_main;
             of.shares |= frame.shares;
+            of.frames.answers |= frame.answers;
             of.receives |= frame.receives;
             of.first_come |= frame.first_come;
             // The end of the process cuts off what other threads do.
             if named.is_some_and(|it| !it.is_library) && (is_main || !open) {
                 of.frames.follows.extend(&frame.follows);
+                let sorted = frame.sorted.map(|it| (frame.sequence, it));
+                of.frames.sorted.extend(sorted);
                 let lists = of.frames.lists.entry(frame.sequence).or_default();
                 *lists = lists.saturating_add(count);
             }
@@ -199,9 +206,10 @@ impl Gathered {
     fn finish(self, classes: &Classes, first_come: bool, process: &mut OfProcess) {
         let timed = self.timed();
         for (function, mut of) in self.frames {
-            of.frames.shares =
-                (of.shares && of.is_threaded) || of.first_come || (first_come && of.receives);
-            of.frames.shares |= timed.contains(&function);
+            let is_chosen =
+                of.first_come || (first_come && of.receives) || timed.contains(&function);
+            of.frames.shares = (of.shares && of.is_threaded) || is_chosen;
+            of.frames.answers |= is_chosen;
             process.frames.insert(function, of.frames);
         }
         for (edge, times) in self.calls {

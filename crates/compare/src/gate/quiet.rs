@@ -78,6 +78,8 @@ pub(super) struct Named {
     asks: u8,
     /// Whether who calls it shares work, or a state, with other threads.
     pub shares: bool,
+    /// Whether its answer may depend on who was faster, so that its caller goes one way or another. A lock has no answer.
+    pub answers: bool,
     /// Whether it hands something to who comes first.
     pub first_come: bool,
     /// Whether it is a receive or a wait of MPI.
@@ -124,6 +126,7 @@ impl Named {
                 () => 0,
             },
             shares: is(1) || asks || first_come || class == Class::Wait,
+            answers: asks || first_come || name.contains("timed"),
             first_come,
             receives: is_mpi
                 && (name.contains("ecv") || name.contains("Wait") || name.contains("robe")),

@@ -11,7 +11,7 @@
 use super::quiet::{ALL, Class, Classes, Quiet};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// A list of calls, as a length and a polynomial of it: equal lists have equal ones, however their loops were folded.
@@ -45,6 +45,8 @@ struct List {
     power: u64,
     first: Option<FunctionKey>,
     last: Option<FunctionKey>,
+    /// Rows of calls of one function.
+    rows: u64,
     follows: BTreeSet<Follows>,
     calls: FxHashMap<NodeId, u64>,
 }
@@ -56,6 +58,7 @@ impl Default for List {
             power: 1,
             first: None,
             last: None,
+            rows: 0,
             follows: BTreeSet::new(),
             calls: FxHashMap::default(),
         }
@@ -72,6 +75,7 @@ impl List {
             power: BASE,
             first: Some(function),
             last: Some(function),
+            rows: 1,
             follows: BTreeSet::new(),
             calls: FxHashMap::from_iter([(node, 1)]),
         }
@@ -89,6 +93,12 @@ impl List {
         if self.last.is_some() {
             self.follows.insert((self.last, other.first));
         }
+        // A row may go on behind where two lists meet.
+        let seams = u64::from(self.last == other.first);
+        let inner = u64::from(other.last == other.first);
+        let more = (other.rows - inner).saturating_mul(count - 1);
+        let rows = self.rows.saturating_add(other.rows - seams);
+        self.rows = rows.saturating_add(more);
         self.first = self.first.or(other.first);
         self.last = other.last;
         for (node, calls) in &other.calls {
@@ -108,6 +118,23 @@ impl List {
     }
 }
 
+/// Of calls of which each function's are in one row: the same calls in the order of the functions.
+fn sorted(calls: &[(NodeId, FunctionKey, u64)], rows: u64) -> Option<Sequence> {
+    let mut by_function: BTreeMap<FunctionKey, (NodeId, u64)> = BTreeMap::new();
+    for (node, function, count) in calls {
+        let row = by_function.entry(*function).or_insert((*node, 0));
+        row.1 = row.1.saturating_add(*count);
+    }
+    if by_function.len() < 2 || by_function.len() as u64 != rows {
+        return None;
+    }
+    let mut all = List::default();
+    for (function, (node, count)) in by_function {
+        all.push_times(&List::one(node, function), count);
+    }
+    Some(all.sequence)
+}
+
 fn joined(a: (Sequence, u64), b: (Sequence, u64)) -> (Sequence, u64) {
     let sequence = Sequence {
         length: a.0.length.saturating_add(b.0.length),
@@ -120,6 +147,8 @@ fn joined(a: (Sequence, u64), b: (Sequence, u64)) -> (Sequence, u64) {
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     pub sequence: Sequence,
+    /// The calls in the order of the functions, if the frame goes back to none of them behind another.
+    pub sorted: Option<Sequence>,
     pub follows: BTreeSet<Follows>,
     /// The calls, each as often as it stands there.
     pub calls: Vec<(NodeId, FunctionKey, u64)>,
@@ -127,6 +156,8 @@ pub(super) struct Frame {
     pub forgotten: FxHashSet<FunctionKey>,
     /// Whether it takes locks, asks, or takes work: itself, or through a function that does little else.
     pub shares: bool,
+    /// Whether it gets an answer that depends on who was faster, likewise.
+    pub answers: bool,
     pub first_come: bool,
     pub receives: bool,
 }
@@ -207,6 +238,8 @@ impl<'a> Settler<'a> {
             }
         }
         frame.calls.sort_unstable();
+        frame.sorted = sorted(&frame.calls, list.rows);
+        frame.answers = !frame.forgotten.is_empty();
         self.note_kinds(node, &mut frame);
         frame
     }
@@ -222,6 +255,7 @@ impl<'a> Settler<'a> {
             let mut add = |function: FunctionKey| {
                 let named = named(function);
                 frame.shares |= named.shares;
+                frame.answers |= named.answers;
                 frame.first_come |= named.first_come;
                 frame.receives |= named.receives;
             };
