@@ -41,7 +41,7 @@ const QUESTIONS: [(&str, &[&str]); 15] = [
         &["events", "--json", "-t", "0.0", "sealed"],
     ),
     ("tree", &["tree", "--json", "-t", "0.0", "run"]),
-    ("stack", &["stack", "--json", "run"]),
+    ("stack", &["stack", "--json", "-t", "0.0", "run"]),
     ("loops", &["loops", "--json", "run"]),
     ("lattice", &["lattice", "--json", "run"]),
     ("similarity", &["similarity", "--json", "run"]),
