@@ -8,7 +8,7 @@
 //! A new version of the format: `cargo test -p lockstep-testkit --test formats -- --ignored` makes its archive.
 
 use lockstep_format::check::crc32c;
-use lockstep_testkit::{Recipe, Scratch, command, copy, lockstep};
+use lockstep_testkit::{Recipe, Scratch, artifacts, command, copy, lockstep};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,11 @@ fn make_an_archive() {
     }
     let scratch = Scratch::new("format-new");
     let directory = scratch.path();
-    let program = Recipe::new("c/leaf_calls.c").flag("-O0").flag("-g").build();
+    // No path of the machine that makes it.
+    let here = format!("-ffile-prefix-map={}=.", artifacts::repository().display());
+    let program = Recipe::new("c/leaf_calls.c")
+        .flags(&["-O0", "-g", &here])
+        .build();
     let place = scratch.join("app");
     fs::copy(program, &place).expect("scratch");
     let done = |command: &mut Command| {
