@@ -734,7 +734,7 @@ fn what_ends_a_rank_behind_finalize() {
             ),
             (
                 "destructor",
-                "rank 1 ended (signal 11) in touch() called at at_exit.c:",
+                "rank 1 ended (signal 11) in destructor(), perhaps in its last call of touch() after MPI_Finalize at at_exit.c:",
             ),
             (
                 "thread",
