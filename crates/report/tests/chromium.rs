@@ -63,6 +63,7 @@ fn page(analysed: &fixture::Analysed) -> String {
 }
 
 #[test]
+#[ignore = "long: a browser"]
 fn the_parts_are_on_the_page_and_it_can_be_seen() {
     let Some(browser) = browser() else { return };
     let scratch = Scratch::new("report");
@@ -131,6 +132,7 @@ const CHOOSER: &str = r#"<script>
 </script>"#;
 
 #[test]
+#[ignore = "long: a browser"]
 fn rows_of_the_ranking_follow_what_is_chosen() {
     let Some(browser) = browser() else { return };
     let analysed = fixture::analysed(8);

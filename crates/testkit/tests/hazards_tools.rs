@@ -241,6 +241,7 @@ fn a_go_program() {
 }
 
 #[test]
+#[ignore = "long: Java and its libraries"]
 fn a_java_program() {
     if !tools::require(&["java", "javac"]) {
         return;
