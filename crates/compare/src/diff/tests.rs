@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../tests/words/mod.rs"]
+#[path = "../../tests/comparisons/words/mod.rs"]
 mod words;
 
 use super::edit::{Edit, elements, iteration, mirrored};

@@ -1,5 +1,5 @@
 //! Traces that are made call by call, and what they do by chance.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)]
 
 use lockstep_trace::{Event, FunctionId};
 

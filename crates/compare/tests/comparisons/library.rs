@@ -1,12 +1,10 @@
 //! What a standard library does inside itself is no part of a program's way; what it calls of the program is.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod odd_even;
-
+use crate::made::{Made, Random};
+use crate::odd_even;
 use lockstep_compare::{Comparison, Options, compare};
 use lockstep_trace::{End, EndKind, Event, FunctionId, Run, Thread, TraceName};
-use made::{Made, Random};
 
 const NAMES: [&str; 11] = [
     "main",

@@ -1,11 +1,9 @@
 //! Whether runs differ, who is named first, and in what words.
 #![allow(clippy::unwrap_used)]
 
-mod odd_even;
-
+use crate::odd_even::{self, Bug, function, odd_even, run};
 use lockstep_compare::{Comparison, Options, Reason, compare};
 use lockstep_trace::{Event, Run, TraceName};
-use odd_even::{Bug, function, odd_even, run};
 
 fn with(normals: &[&Run], faulty: &Run, options: &Options) -> Comparison {
     compare(normals, faulty, options, &|_, _| {}).unwrap()

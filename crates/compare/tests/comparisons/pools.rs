@@ -2,12 +2,10 @@
 //! beside one normal run and beside several. And processes that do not come to their end.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod odd_even;
-
+use crate::made::{Made, Random};
+use crate::odd_even;
 use lockstep_compare::{Comparison, Options, Reason, compare};
 use lockstep_trace::{End, EndKind, Event, Function, FunctionId, Run, Thread, TraceName};
-use made::{Made, Random};
 
 const NAMES: [&str; 17] = [
     "main",

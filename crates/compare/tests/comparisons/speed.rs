@@ -1,11 +1,9 @@
-//! How long the full sweep takes: `cargo test --release -p lockstep-compare --test speed -- --ignored --nocapture`.
+//! How long the full sweep takes: `cargo test --release -p lockstep-compare --test comparisons speed:: -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-mod odd_even;
-
+use crate::odd_even::{self, Bug, function, odd_even, run};
 use lockstep_compare::{Options, compare};
 use lockstep_trace::{Event, Run};
-use odd_even::{Bug, function, odd_even, run};
 use std::time::Instant;
 
 #[test]

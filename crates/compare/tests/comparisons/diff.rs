@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod odd_even;
-
+use crate::odd_even::{Bug, odd_even};
 use lockstep_compare::{Diff, LineKind, Options, Style, diff};
 use lockstep_trace::TraceName;
-use odd_even::{Bug, odd_even};
 
 fn rank_5(bug: Bug, filter: &str, style: Style) -> Diff {
     let mut options = Options::default();

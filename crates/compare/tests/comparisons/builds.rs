@@ -1,12 +1,10 @@
 //! Runs of two builds: clones, inlined functions, and what is a difference all the same.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod odd_even;
-
+use crate::made::Made;
+use crate::odd_even;
 use lockstep_compare::{Comparison, Options, compare};
 use lockstep_trace::Run;
-use made::Made;
 
 const NAMES: [&str; 9] = [
     "main",

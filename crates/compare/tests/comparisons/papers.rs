@@ -1,12 +1,10 @@
 //! Tables and figures of the thesis (chapter 3) on odd/even sort.
 #![allow(clippy::unwrap_used)]
 
-mod odd_even;
-
+use crate::odd_even::{Bug, odd_even};
 use lockstep_compare::{
     Attributes, Frequency, Options, compare, context, lattice, loops, similarity,
 };
-use odd_even::{Bug, odd_even};
 
 fn mpi() -> Options {
     let mut options = Options {

@@ -163,7 +163,10 @@ fn speedscope_profiles_fit_its_schema_and_the_events() {
     for run in recordings(&scratch) {
         let file = export(&run, "speedscope", &["--every-call"]);
         if let Some(python) = tools::python_with("jsonschema") {
-            let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/speedscope.schema.json");
+            let schema = concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/commands/speedscope.schema.json"
+            );
             let script = "import json, jsonschema, sys\n\
                 jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))";
             let mut check = command::command(&[python, "-c", script]);

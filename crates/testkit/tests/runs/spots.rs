@@ -9,7 +9,7 @@ const HANG: [&str; 4] = ["--hang", "2", "--verdict", "60"];
 
 /// The sentence ends with lines of the loop.
 fn check(told: &str, verb: &str) {
-    const SOURCE: &str = include_str!("../../../programs/mpi/spins.c");
+    const SOURCE: &str = include_str!("../../../../programs/mpi/spins.c");
     let line = |text: &str| {
         let mut lines = SOURCE.lines().zip(1..);
         let found = lines.find(|it| it.0.contains(text));

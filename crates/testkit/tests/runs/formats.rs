@@ -5,7 +5,7 @@
 //! fixtures/6.tar.gz     run/  sealed/  baseline/  answers/NAME.json      written by version 6, never again
 //! fixtures/checks.txt   6 CRC-32C of that archive
 //! ```
-//! A new version of the format: `cargo test -p lockstep-testkit --test formats -- --ignored` makes its archive.
+//! A new version of the format: `cargo test -p lockstep-testkit --test runs formats:: -- --ignored` makes its archive.
 
 use lockstep_format::check::crc32c;
 use lockstep_testkit::{Recipe, Scratch, artifacts, command, copy, lockstep};

@@ -1,5 +1,5 @@
 //! Runs of odd/even sort in memory (case study 2): the calls of `programs/mpi/odd_even.c`.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)]
 
 use lockstep_format::codec::Kind;
 use lockstep_trace::{

@@ -1,13 +1,11 @@
 //! Of several traces that differ, the earliest in the order of messages is the suspect.
 #![allow(clippy::unwrap_used)]
 
-mod odd_even;
-
+use crate::odd_even::{self, Bug, function, odd_even, run};
 use lockstep_compare::{
     CausalOrder, Culprit as Awaited, Options, compare, compare_in_order, outliers,
 };
 use lockstep_trace::{Event, ProcessName, Run, TraceName};
-use odd_even::{Bug, function, odd_even, run};
 use std::collections::BTreeMap;
 
 /// Rank 2 is who the others wait for.

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod words;
-
+use crate::words::tree;
 use lockstep_calltree::Forest;
 use lockstep_compare::{Divergence, DivergenceKind, Divergences, Side, first_divergence};
 use lockstep_loops::Names;
@@ -11,7 +10,6 @@ use lockstep_trace::TraceName;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use words::tree;
 
 fn compare(normal: &str, faulty: &str) -> Divergences {
     let mut forest = Forest::new();

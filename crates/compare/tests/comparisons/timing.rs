@@ -1,12 +1,10 @@
 //! Programs whose threads wait for each other now and then: what depends on timing is no difference, and hides none.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod odd_even;
-
+use crate::made::{Made, Random};
+use crate::odd_even;
 use lockstep_compare::{Comparison, DivergenceKind, Options, Reason, compare};
 use lockstep_trace::{Event, FunctionId, Run, Thread, TraceName};
-use made::{Made, Random};
 
 const NAMES: [&str; 9] = [
     "main",

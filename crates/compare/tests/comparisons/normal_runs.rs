@@ -2,12 +2,10 @@
 //! how often somebody is named for nothing.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod odd_even;
-
+use crate::made::{Made, Random};
+use crate::odd_even;
 use lockstep_compare::{Comparison, Options, compare};
 use lockstep_trace::{Function, FunctionId, Run, SourceLine, Thread, TraceName};
-use made::{Made, Random};
 
 const NAMES: [&str; 20] = [
     "main",

@@ -1,12 +1,10 @@
 //! What a trace does because of another one comes after that one: who waits at a barrier, who started the process, who is waited for.
 #![allow(clippy::unwrap_used)]
 
-mod made;
-mod odd_even;
-
+use crate::made::Made;
+use crate::odd_even;
 use lockstep_compare::{CausalOrder, Comparison, Culprit, Options, compare, compare_in_order};
 use lockstep_trace::{End, EndKind, Event, FunctionId, ProcessName, Run, Thread, TraceName};
-use made::Made;
 use std::collections::BTreeMap;
 
 const NAMES: [&str; 14] = [
