@@ -89,7 +89,13 @@ pub fn everything(words: &[String]) -> Result<ExitCode> {
         if !words.rest.iter().any(|word| word == "--") {
             tests.arg("--");
         }
-        tests.arg("--include-ignored");
+        // A measurement is no test.
+        tests.args(["--include-ignored", "--skip", "speed::"]);
+    }
+    if std::env::var_os(THREADS).is_none() {
+        // One more than there are cores: many tests wait for a job that hangs.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        tests.env(THREADS, (cores + 1).to_string());
     }
     if left.is_empty() {
         // Everything is here, so a test that skips itself has a reason that somebody must see.
@@ -145,6 +151,8 @@ fn lints() -> Command {
 
 /// Whence proptest takes its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
+/// How many tests the test harness runs at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// The packages that have properties.
 const PROPERTIES: [&str; 11] = [

@@ -5,6 +5,7 @@ use lockstep_testkit::hang::{Fault, Healthy};
 use lockstep_testkit::mpi::Mpi;
 
 #[test]
+#[ignore = "long: a sample of a campaign"]
 fn two_faults_of_each_kind() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
         return;

@@ -56,6 +56,7 @@ fn check(kernel: &Kernel) {
 }
 
 #[test]
+#[ignore = "long: a sample of a campaign"]
 fn a_sample_of_every_class() {
     if !tools::require(&["go"]) {
         return;
