@@ -2,7 +2,7 @@
 //! programs of their own.
 
 use crate::setup;
-use crate::shell::{cargo, must, run, say};
+use crate::shell::{cargo, must, run, say, target};
 use anyhow::{Result, bail};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -73,10 +73,10 @@ pub fn everything(words: &[String]) -> Result<ExitCode> {
         // Two of each of six kinds; all of it is `cargo xtask campaign compare`.
         let sample = "compare --sample --fresh --trials 2 --normals 2 --pool 2 --seed sample";
         let sample: Vec<String> = sample.split(' ').map(str::to_owned).collect();
-        build()?;
+        must(&mut build_of("lockstep-bench", "lockstep-bench"))?;
         check(
             "A sample of the campaign of compare",
-            &mut harness_command("lockstep-bench", "lockstep-bench", &sample)?,
+            &mut harness_command("lockstep-bench", &sample)?,
         )?;
     }
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
@@ -196,31 +196,29 @@ pub fn properties(rest: &[String]) -> Result<ExitCode> {
 
 /// The release build of `lockstep`.
 pub fn build() -> Result<()> {
-    must(&mut cargo(&[
-        "build",
-        "--release",
-        "--package",
-        "lockstep",
-        "--bin",
-        "lockstep",
-    ]))
+    must(&mut build_of("lockstep", "lockstep"))
+}
+
+/// Builds `lockstep` and the program `binary` of `package` for release. One build for both: two would choose other features
+/// of libraries that both stand on, and compile all that stands on those twice.
+fn build_of(package: &str, binary: &str) -> Command {
+    let mut command = cargo(&["build", "--release", "--package", "lockstep"]);
+    command.args(["--bin", "lockstep", "--package", package]);
+    command.args(["--bin", binary]);
+    command
 }
 
 /// Builds everything and runs the program `binary` of `package` with `arguments`.
 pub fn harness(package: &str, binary: &str, arguments: &[String]) -> Result<ExitCode> {
-    let asks_for_help = |word: &String| word == "--help" || word == "-h";
-    if !arguments.iter().any(asks_for_help) {
-        build()?;
-    }
-    let status = run(&mut harness_command(package, binary, arguments)?)?;
+    must(&mut build_of(package, binary))?;
+    let status = run(&mut harness_command(binary, arguments)?)?;
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
 }
 
-/// The program `binary` of `package`, with the release build of `lockstep` to measure.
-fn harness_command(package: &str, binary: &str, arguments: &[String]) -> Result<Command> {
-    let mut command = cargo(&["run", "--release", "--quiet", "--package", package]);
-    command.args(["--bin", binary, "--"]).args(arguments);
-    command.env("LOCKSTEP_TEST_RELEASE", "1");
+/// The program `binary`, which is built, with the release build of `lockstep` to measure.
+fn harness_command(binary: &str, arguments: &[String]) -> Result<Command> {
+    let mut command = Command::new(target().join("release").join(binary));
+    command.args(arguments).env("LOCKSTEP_TEST_RELEASE", "1");
     // Paths on the command line are relative to where the user stands.
     command.current_dir(std::env::current_dir()?);
     Ok(command)
