@@ -2,6 +2,7 @@
 //! touched: an encoder uses the pages of its own kind, as its stream grows.
 
 use crate::syscall::{self, MADV_POPULATE_WRITE};
+use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::codec::{AnyEncoder, Kind, Sink, Tail};
 use lockstep_format::symbol::SYMBOLS;
 
@@ -16,6 +17,19 @@ pub fn make(at: *const u8, length: usize) {
     if length > 0 {
         // SAFETY: changes nothing that is mapped.
         let _ = unsafe { syscall::advise(start as *mut u8, end - start, MADV_POPULATE_WRITE) };
+    }
+}
+
+/// Has the pages of zeros made that will be read and written to soon, one by one: where a page is read first, the kernel gives a page of
+/// zeros, takes it away from all processors when it is written to, and gives another. For a few pages less work than a system call.
+pub fn touch(at: usize, length: usize) {
+    const PAGE: usize = 4096;
+    let mut page = at & !7;
+    while page < at + length {
+        // SAFETY: aligned, in memory of ours, and what stands there stays. On this processor this writes, whatever it finds.
+        let word = unsafe { AtomicU64::from_ptr(page as *mut u64) };
+        let _ = word.compare_exchange(0, 0, Ordering::Relaxed, Ordering::Relaxed);
+        page = (page & !(PAGE - 1)) + PAGE;
     }
 }
 
@@ -49,8 +63,8 @@ impl<'a> Encoding<'a> {
 
     /// Has the memory made that the first symbols go to.
     pub fn warm(&self) {
-        for words in self.encoder.early(self.kind) {
-            make(words.as_ptr().cast(), size_of_val(words));
+        for part in self.encoder.early(self.kind) {
+            touch(part.start, part.len());
         }
     }
 

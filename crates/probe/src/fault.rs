@@ -431,6 +431,9 @@ fn thread_number(here: &Here, plan: &Plan, pid: u32, tid: u32) -> u32 {
 ///
 /// `frame.stub` is where the routine ends, `frame.slot` the place behind its call, and the word behind
 /// that the return address of the program's call.
+// Its stack is larger than that of all events.
+#[cold]
+#[inline(never)]
 pub fn fault(thread: &mut Thread, frame: &mut Frame) {
     let (Some(plan), Some(here)) = (plan(), Here::get()) else {
         return;

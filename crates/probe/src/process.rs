@@ -9,6 +9,7 @@
 //! nobody. And the first store to a page of a shared mapping takes the kernel more than two microseconds, however
 //! long the page has been in the file: the longest event would be shorter, and still too long.
 
+use crate::encoder::touch;
 use crate::load;
 use crate::lock::Lock;
 use crate::ring::{Ring, Segment, clear};
@@ -337,7 +338,7 @@ impl Process {
 
     /// Where a thread's events go from here on: its chunk. `is_new` where it has none yet.
     pub fn thread_chunk(&self, thread: *mut Thread, is_new: bool) -> Result<Slot, Stop> {
-        self.locked(|file| {
+        let mut slot = self.locked(|file| {
             if file.thread_count >= file.sweep_at.max(16) {
                 self.sweep(file);
             }
@@ -347,13 +348,6 @@ impl Process {
                 Self::take(file, THREAD_CHUNK)?
             };
             let index = file.next_index;
-            let ready = if index == 0 {
-                // See `describe`.
-                THREAD_CHUNK as usize
-            } else {
-                populate(at, FIRST_PAGE);
-                FIRST_PAGE
-            };
             file.next_index += 1;
             if is_new {
                 // SAFETY: the caller's own block.
@@ -365,9 +359,16 @@ impl Process {
                 at,
                 offset,
                 index,
-                ready,
+                // See `describe`.
+                ready: if index == 0 { THREAD_CHUNK as usize } else { 0 },
             })
-        })
+        })?;
+        // Not under the lock: others wait there.
+        if slot.ready == 0 {
+            touch(slot.at as usize, FIRST_PAGE);
+            slot.ready = FIRST_PAGE;
+        }
+        Ok(slot)
     }
 
     /// A slot of the ring: a new one, or that of the oldest complete segment.

@@ -6,9 +6,9 @@
 //! wiped: the child returns through frames that its parent entered. The block of a thread that is
 //! gone waits for another one ([`SPARE`]), which finds the memory that its first events need.
 
-use crate::encoder::{ENCODER_ROOM, Encoding, make, symbols_of};
+use crate::encoder::{ENCODER_ROOM, Encoding, make, symbols_of, touch};
 use crate::entry::{ENTRY_SIZE, Entry};
-use crate::process::{Process, Slot, Stop, populate};
+use crate::process::{Process, Slot, Stop};
 use crate::ring::Segment;
 use crate::setup::Setup;
 use crate::side::{self, Arguments, Inferred, Times};
@@ -43,9 +43,14 @@ const DATA_PAGE: usize = layout::DATA / PAGE * PAGE;
 /// Words of a batch after one that compressed badly; of later ones twice as many, as long as they
 /// compress well.
 const SMALL_BATCH: usize = 256;
+/// Symbols of a stream whose batches are short whatever it compresses to.
+const SHORT_STREAM: u64 = 4096;
 /// Most open calls that a later segment begins with.
 const MOST_REPEATED: usize = layout::STAGING_WORDS - 64;
 const SLOW_STACK: usize = 64 * 1024;
+/// What the first events touch of a block and of the end of its stack; the rest becomes memory later.
+pub const FIRST_HEAD: usize = core::mem::offset_of!(Thread, first_entries) + 64 * ENTRY_SIZE;
+pub const FIRST_STACK: usize = PAGE;
 
 /// Most blocks that wait for a thread: as many as are looked at before the first sweep.
 pub const SPARES: usize = 16;
@@ -113,6 +118,11 @@ pub struct Thread {
     pub segments: [(u64, u64); SEGMENTS],
     /// Which of them is replaced next.
     pub next_segment: u32,
+    /// How many questions are not asked yet, and how many will not be then: see `is_gone`.
+    pub unasked: u32,
+    pub patience: u32,
+    /// The alternate signal stack, start and end, where return addresses were last restored on one.
+    pub signal_stack: (u64, u64),
     /// Kernel's number.
     pub tid: u32,
     /// The next thread of the process.
@@ -154,8 +164,6 @@ pub struct Thread {
     committed: Committed,
     place: Place,
     first_entries: [Entry; FIRST_ENTRIES],
-    symbols: [u32; layout::STAGING_WORDS],
-    encoded: Output,
     stack: SlowStack,
     /// End of the slow path's stack.
     pub stack_end: [u8; 0],
@@ -212,15 +220,53 @@ impl Place {
         let step = missing
             .next_multiple_of(PAGE)
             .min(end.saturating_sub(self.ready as usize));
-        populate(self.ready, step);
+        touch(self.ready as usize, step);
         self.ready = self.ready.wrapping_add(step);
     }
 }
 
+/// What a commit needs while it is at work.
+#[repr(C)]
+pub struct Scratch {
+    encoded: Output,
+    symbols: [u32; layout::STAGING_WORDS],
+}
+
+/// As many as threads were ever at work with at once, up to these, or null: whoever exchanges one for null has it until it puts it
+/// back. A thread that leaves a commit in the middle for good does not.
+static SCRATCHES: [AtomicPtr<Scratch>; 64] = [const { AtomicPtr::new(null_mut()) }; 64];
+
+impl Scratch {
+    fn take() -> Option<*mut Self> {
+        let mut free = SCRATCHES
+            .iter()
+            .filter(|place| !place.load(Ordering::Relaxed).is_null())
+            .map(|place| place.swap(null_mut(), Ordering::Acquire));
+        free.find(|scratch| !scratch.is_null())
+            .or_else(|| syscall::map(size_of::<Self>()).ok().map(<*mut u8>::cast))
+    }
+
+    /// # Safety
+    /// The caller took it, and does not use it any more.
+    unsafe fn put(this: *mut Self) {
+        let is_free = |place: &AtomicPtr<Self>| {
+            let (order, failed) = (Ordering::Release, Ordering::Relaxed);
+            place
+                .compare_exchange(null_mut(), this, order, failed)
+                .is_ok()
+        };
+        if !SCRATCHES.iter().any(is_free) {
+            // SAFETY: a mapping of its own, by the caller's promise nobody's.
+            unsafe { syscall::unmap(this.cast(), size_of::<Self>()) };
+        }
+    }
+}
+
 /// Encoded bytes of one batch.
+#[repr(C)]
 struct Output {
-    bytes: [u8; OUTPUT],
     length: usize,
+    bytes: [u8; OUTPUT],
 }
 
 /// Room for what any codec makes of a full staging area.
@@ -262,8 +308,6 @@ impl Thread {
     /// A block for the thread that is at work, with the memory that its first events touch: they come
     /// sooner than if they waited for that.
     pub fn prepare_first(process: &Process) {
-        const ENTRIES: usize = 64 * ENTRY_SIZE;
-        const STACK: usize = 8 * 1024;
         if !routines::thread().is_null() {
             return;
         }
@@ -271,13 +315,19 @@ impl Thread {
             return;
         };
         let block = memory.cast::<Self>();
-        make(memory, core::mem::offset_of!(Self, first_entries) + ENTRIES);
+        make(memory, FIRST_HEAD);
         // SAFETY: just mapped, all zeros, and nobody else's.
         let thread = unsafe { &mut *block };
         thread.prepare();
-        make(thread.symbols.as_ptr().cast(), size_of_val(&thread.symbols));
-        make((&raw const thread.encoded).cast(), size_of::<Output>());
-        make(thread.stack_end.as_ptr().wrapping_sub(STACK), STACK);
+        if let Some(scratch) = Scratch::take() {
+            make(scratch.cast(), size_of::<Scratch>());
+            // SAFETY: just taken.
+            unsafe { Scratch::put(scratch) };
+        }
+        make(
+            thread.stack_end.as_ptr().wrapping_sub(FIRST_STACK),
+            FIRST_STACK,
+        );
         Encoding::new(process.codec(), &mut thread.encoder.0).warm();
         routines::set_thread(block);
     }
@@ -436,7 +486,7 @@ impl Thread {
         let missing = end.saturating_sub(self.ready as usize);
         if missing > 0 {
             let step = missing.next_multiple_of(PAGE);
-            populate(self.ready, step);
+            touch(self.ready as usize, step);
             self.ready = self.ready.wrapping_add(step);
         }
         self.room = limit;
@@ -605,24 +655,15 @@ impl Thread {
         if count == 0 {
             return Ok(());
         }
-        self.has_encoded = true;
-        let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
-        self.encoded.length = 0;
+        let scratch = Scratch::take().ok_or(Stop::NoMemory)?;
+        // SAFETY: nobody else has it, whatever stands in it is valid, and it is put back when it is not used any more.
+        let encoded = unsafe {
+            let encoded = self.encode(process, count, &mut *scratch);
+            Scratch::put(scratch);
+            encoded
+        };
+        let (length, tail) = encoded?;
         let staging = self.hot.cursor.wrapping_sub(count);
-        // SAFETY: `count` words of the staging area, which nobody else writes.
-        let words = unsafe { core::slice::from_raw_parts(staging, count) };
-        let (known, leaves) = symbols_of(words, encoding.largest(), &mut self.symbols);
-        encoding.push_batch(self.symbols.get(..known).unwrap_or(&[]), &mut self.encoded);
-        process.count(loss::SYMBOL, (count - known) as u64);
-        let tail = encoding.tail();
-        let length = self.encoded.length.min(OUTPUT);
-        self.append(process, length)?;
-        self.mirror_entries();
-        let bytes = self.encoded.bytes.get(..length).unwrap_or(&[]);
-        self.committed.check = check::extend(self.committed.check, bytes);
-        self.committed.bytes += length as u64;
-        self.committed.symbols += known as u64;
-        self.committed.leaves += leaves;
         let state = self.state(&tail);
         self.write(layout::INTENT, &state);
         self.set_phase(1);
@@ -633,8 +674,10 @@ impl Thread {
         self.hot.cursor = staging;
         self.set_symbols_base();
         self.settle();
-        // What compresses badly costs time: shorter batches keep the longest pause short.
-        self.batch = if length > count / 64 {
+        // What compresses badly costs time: shorter batches keep the longest pause short. A short stream needs one page of the staging
+        // area.
+        let is_short = self.committed.symbols < SHORT_STREAM;
+        self.batch = if is_short || length > count / 64 {
             SMALL_BATCH
         } else {
             (2 * self.batch).min(layout::STAGING_WORDS)
@@ -643,8 +686,42 @@ impl Thread {
         Ok(())
     }
 
-    /// Puts the first `length` encoded bytes behind the stream, in new chunks where needed.
-    fn append(&mut self, process: &Process, length: usize) -> Result<(), Stop> {
+    /// Puts the last `count` staging words behind the stream, without committing them: how many bytes they became, and
+    /// what would end the stream there.
+    fn encode(
+        &mut self,
+        process: &Process,
+        count: usize,
+        scratch: &mut Scratch,
+    ) -> Result<(usize, Tail), Stop> {
+        let is_first = !core::mem::replace(&mut self.has_encoded, true);
+        let mut encoding = Encoding::new(process.codec(), &mut self.encoder.0);
+        if is_first {
+            encoding.warm();
+        }
+        scratch.encoded.length = 0;
+        // SAFETY: `count` words of the staging area, which nobody else writes.
+        let words =
+            unsafe { core::slice::from_raw_parts(self.hot.cursor.wrapping_sub(count), count) };
+        let (known, leaves) = symbols_of(words, encoding.largest(), &mut scratch.symbols);
+        let symbols = scratch.symbols.get(..known).unwrap_or(&[]);
+        encoding.push_batch(symbols, &mut scratch.encoded);
+        process.count(loss::SYMBOL, (count - known) as u64);
+        let tail = encoding.tail();
+        let length = scratch.encoded.length.min(OUTPUT);
+        let bytes = scratch.encoded.bytes.get(..length).unwrap_or(&[]);
+        self.append(process, bytes)?;
+        self.mirror_entries();
+        self.committed.check = check::extend(self.committed.check, bytes);
+        self.committed.bytes += length as u64;
+        self.committed.symbols += known as u64;
+        self.committed.leaves += leaves;
+        Ok((length, tail))
+    }
+
+    /// Puts encoded bytes behind the stream, in new chunks where needed.
+    fn append(&mut self, process: &Process, bytes: &[u8]) -> Result<(), Stop> {
+        let length = bytes.len();
         if Setup::get().keep_last && self.place.room < length {
             return Err(Stop::SizeLimit);
         }
@@ -663,7 +740,7 @@ impl Thread {
             }
             let part = self.place.room.min(length - done);
             self.place.get_ready(part);
-            let Some(bytes) = self.encoded.bytes.get(done..done + part) else {
+            let Some(bytes) = bytes.get(done..done + part) else {
                 break;
             };
             // SAFETY: `room` bytes are mapped at `at`.

@@ -6,6 +6,7 @@ use super::seed::{DecoderState, EncoderState, LastFour, LastOne, Original};
 use super::{
     DecodeError, Decoder, Encoder, Kind, Round, Sink, Source, Tail, lockstep, none::Plain,
 };
+use core::ops::Range;
 
 /// Words of the table of any kind.
 pub const TABLE: usize = 2 * Normal::SLOTS as usize;
@@ -16,9 +17,11 @@ pub const HISTORY: usize = Normal::WINDOW as usize;
 /// initial state, whichever kind it serves; the kind comes with every call (the probe has one a
 /// process) and must stay the same.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct AnyEncoder<T = [u32; TABLE], H = [u32; HISTORY]> {
-    seed: EncoderState,
+    // Its arrays begin with pages, so that what a short stream touches lies in few of them.
     lockstep: lockstep::EncoderState<T, H>,
+    seed: EncoderState,
 }
 
 impl<T: Default, H: Default> Default for AnyEncoder<T, H> {
@@ -50,12 +53,12 @@ impl<T: Memory, H: Memory> AnyEncoder<T, H> {
         }
     }
 
-    /// The memory that the first symbols go to, so that it can be had in advance.
+    /// The addresses of the memory that the first symbols go to, so that it can be had in advance.
     #[must_use]
-    pub fn early(&self, kind: Kind) -> [&[u32]; 3] {
+    pub fn early(&self, kind: Kind) -> [Range<usize>; 5] {
         match kind {
             Kind::Lockstep | Kind::LockstepLow => self.lockstep.early(),
-            Kind::None | Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => [&[]; 3],
+            Kind::None | Kind::Seed | Kind::SeedV0 | Kind::SeedParlot => [const { 0..0 }; 5],
         }
     }
 

@@ -14,14 +14,17 @@
 
 use super::DecodeError;
 use super::coder::Coder;
-use super::memory::Memory;
+use super::memory::{Memory, beginning};
 use super::model::{NEAR, Size};
 use crate::arithmetic::{ONE, rates};
+use core::ops::Range;
 
 /// Slots of contexts at first; a power of two.
 pub const FIRST_CONTEXTS: u32 = 1024;
 /// Places for what came instead of a prediction; a power of two.
 const INSTEAD: usize = 4096;
+/// Places that become memory together.
+const GROUP: usize = 16;
 /// Symbols are told apart by so many values of their low bits where a context is looked for; a power of two.
 const MARKS: u32 = 1024;
 /// No decision is more certain: with probability 1 - 1/256, so that none takes more than a byte.
@@ -106,8 +109,11 @@ impl Context {
 
 /// All probabilities, in memory that is zero at first.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub(super) struct Chances<T> {
     slots: T,
+    /// What came instead of a prediction, by its context.
+    instead: Instead,
     /// How often the number of slots was doubled.
     doubled: u32,
     /// Contexts that came to have a slot.
@@ -116,25 +122,80 @@ pub(super) struct Chances<T> {
     told: u32,
     runs: [u32; RUNS],
     symbols: [u32; SYMBOLS],
-    /// What came instead of a prediction, by its context.
-    instead: [u32; INSTEAD],
     /// Symbols that were predicted where a context is open, by their low bits: most are in no such place, and need no
     /// look.
     marks: [u32; MARKS as usize / 32],
+}
+
+/// A word for each of [`INSTEAD`] places. Places become memory by groups, one behind the other as they come to be used: those of
+/// a short stream lie together.
+#[derive(Debug, Clone)]
+#[repr(C)]
+struct Instead {
+    words: [u32; INSTEAD],
+    /// Where the words of a group are, counted in groups from 1; 0 where it has none.
+    groups: [u16; INSTEAD / GROUP],
+    /// Groups that are in use.
+    used: u16,
+}
+
+impl Default for Instead {
+    fn default() -> Self {
+        Self {
+            words: [0; INSTEAD],
+            groups: [0; INSTEAD / GROUP],
+            used: 0,
+        }
+    }
+}
+
+impl Instead {
+    fn get(&self, place: usize) -> u32 {
+        let group = self.groups.get(place / GROUP).copied().unwrap_or(0);
+        let word = usize::from(group).checked_sub(1);
+        let word = word.and_then(|group| self.words.get(group * GROUP + place % GROUP));
+        word.copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, place: usize, word: u32) {
+        let Some(group) = self.groups.get_mut(place / GROUP) else {
+            return;
+        };
+        if *group == 0 {
+            self.used += 1;
+            *group = self.used;
+        }
+        let at = (usize::from(*group) - 1) * GROUP + place % GROUP;
+        if let Some(place) = self.words.get_mut(at) {
+            *place = word;
+        }
+    }
 }
 
 impl<T: Default> Default for Chances<T> {
     fn default() -> Self {
         Self {
             slots: T::default(),
+            instead: Instead::default(),
             doubled: 0,
             used: 0,
             told: 0,
             runs: [0; RUNS],
             symbols: [0; SYMBOLS],
-            instead: [0; INSTEAD],
             marks: [0; MARKS as usize / 32],
         }
+    }
+}
+
+impl<T: Memory> Chances<T> {
+    /// The addresses of the memory that the first decisions need.
+    pub fn early(&self) -> [Range<usize>; 3] {
+        let start = self.instead.groups.as_ptr().addr();
+        [
+            beginning(self.slots.present(), FIRST_CONTEXTS as usize),
+            beginning(&self.instead.words, GROUP),
+            start..core::ptr::from_ref(self).addr() + size_of_val(self),
+        ]
     }
 }
 
@@ -426,7 +487,7 @@ impl<T: Memory> Chances<T> {
         symbol: u32,
     ) -> Result<u32, DecodeError> {
         let place = context.instead() % INSTEAD;
-        let last = self.instead.get(place).copied().unwrap_or(0);
+        let last = self.instead.get(place);
         let again = context.again();
         let odds = odds(self.open(again).map_or(0, |slot| *slot));
         let is_last = coder.bit(odds, symbol == last)?;
@@ -436,9 +497,7 @@ impl<T: Memory> Chances<T> {
         } else {
             self.symbol(coder, symbol)?
         };
-        if let Some(place) = self.instead.get_mut(place) {
-            *place = symbol;
-        }
+        self.instead.set(place, symbol);
         Ok(symbol)
     }
 }

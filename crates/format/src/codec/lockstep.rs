@@ -24,6 +24,7 @@ use super::model::{MOST_STAGED, Model, Size};
 use super::{DecodeError, Round, Sink, Source, Tail};
 use crate::arithmetic::Interval;
 use crate::side::{Broken, put_varint, read_varint};
+use core::ops::Range;
 
 /// The lengths of longer runs are told.
 pub(super) const MOST_WALKED: u64 = 1024;
@@ -37,11 +38,12 @@ const fn most_walked<S: Size>() -> u64 {
 
 /// The encoder in memory that is zero at first.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct EncoderState<T, H> {
+    chances: Chances<T>,
+    interval: Interval,
     /// Whether there was a symbol.
     begun: bool,
-    interval: Interval,
-    chances: Chances<T>,
     model: Model<T, H>,
 }
 
@@ -119,10 +121,12 @@ impl<T: Memory, H: Memory> EncoderState<T, H> {
         Ok(())
     }
 
-    /// The memory that the first symbols go to as they are remembered.
+    /// The addresses of the memory that the first symbols go to.
     #[must_use]
-    pub fn early(&self) -> [&[u32]; 3] {
-        self.model.early()
+    pub fn early(&self) -> [Range<usize>; 5] {
+        let [slots, instead, rest] = self.chances.early();
+        let [table, history] = self.model.early();
+        [slots, instead, rest, table, history]
     }
 
     /// [`super::Encoder::tail`].

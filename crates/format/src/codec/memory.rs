@@ -1,5 +1,7 @@
 //! Where a codec keeps words: an array in memory that is zero already, or something that grows.
 
+use core::ops::Range;
+
 /// Words that are zero until they are written.
 pub trait Memory {
     /// At least the first `count` words, to be written.
@@ -18,6 +20,12 @@ impl<const N: usize> Memory for [u32; N] {
     fn present(&self) -> &[u32] {
         self
     }
+}
+
+/// The addresses of the first `count` words, as far as they are there.
+pub fn beginning(words: &[u32], count: usize) -> Range<usize> {
+    let words = words.get(..count).unwrap_or(words).as_ptr_range();
+    words.start.addr()..words.end.addr()
 }
 
 /// Memory for tests and measurements.

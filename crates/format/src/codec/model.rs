@@ -16,7 +16,8 @@
 //! The table grows by one slot at each look-up (linear hashing), so that small streams touch little
 //! memory, and no step does more work than another.
 
-use super::memory::Memory;
+use super::memory::{Memory, beginning};
+use core::ops::Range;
 
 /// How much is remembered.
 pub trait Size {
@@ -66,6 +67,7 @@ const SHORT_SPAN: u32 = 256;
 
 /// The model in memory that is zero at first: the table as pairs of words, and the history.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct Model<T, H> {
     /// Number of symbols remembered so far, modulo 2^32. A *place* is such a number.
     head: u32,
@@ -111,14 +113,11 @@ impl<T: Memory, H: Memory> Model<T, H> {
         self.run
     }
 
-    /// The memory that the first symbols go to as they are remembered.
-    pub fn early(&self) -> [&[u32]; 3] {
-        const TABLE: usize = 4 * FIRST_SLOTS as usize;
-        const HISTORY: usize = 8 * MOST_STAGED;
+    /// The addresses of the memory that the first symbols go to: of the table, and of the history.
+    pub fn early(&self) -> [Range<usize>; 2] {
         [
-            core::slice::from_ref(&self.head),
-            beginning(self.table.present(), TABLE),
-            beginning(self.history.present(), HISTORY),
+            beginning(self.table.present(), 2 * FIRST_SLOTS as usize),
+            beginning(self.history.present(), MOST_STAGED / 2),
         ]
     }
 
@@ -436,10 +435,6 @@ impl<T: Memory, H: Memory> Model<T, H> {
         }
         places
     }
-}
-
-fn beginning(words: &[u32], count: usize) -> &[u32] {
-    words.get(..count).unwrap_or(words)
 }
 
 #[inline]

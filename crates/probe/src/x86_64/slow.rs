@@ -194,6 +194,9 @@ pub(super) unsafe extern "C" fn slow() {
         "syscall",
         "cmp rax, -4096",
         "ja 5f",
+        // Written to before they are read: see `crate::encoder::touch`.
+        "mov qword ptr [rax + {busy}], 0",
+        "mov qword ptr [rax + {at_work}], 0",
         "24:",
         "mov rbp, rax",
         "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
