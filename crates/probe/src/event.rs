@@ -452,6 +452,7 @@ pub fn finish(thread: &mut Thread, process: &Process, slot: u64, status: Option<
     }
     if thread.hot.attached != 0 && thread.interrupted == 0 && !thread.suspended {
         side::seen(thread, process);
+        thread.ask();
         // If `main` returned without us (it caught an exception, say), its slot is in other use now.
         let healed = if thread.restored() == thread.depth() {
             heal(thread, process, slot)

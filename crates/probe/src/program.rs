@@ -19,7 +19,7 @@
 //! |---|---|
 //! | return address at an event (routines, stubs) | the stack pointer points to it |
 //! | frame that is questioned (`enter`, `instant`, `open`, `leaf`) | in the page of the stack pointer; else the slow path asks here |
-//! | frames in `stack`: which are gone, which get their return address back | here |
+//! | frames in `stack`: which are gone (of the running stack), which get their return address back | here |
 //! | words above a return address (`fault`, arguments on the stack) | here: the outermost frame of a stack may have none above it |
 //! | an import's slot (`closed`) | in the image whose code calls |
 //! | arguments and results of MPI calls (`side`) | the function reads or wrote the same bytes; what it does not look at is not taken |

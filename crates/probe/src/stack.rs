@@ -125,9 +125,15 @@ impl Thread {
     /// Whether the newest entry is of a frame that is gone, when the stack pointer has come back to
     /// `slot`.
     ///
-    /// On the stack that `slot` is in, what lies at or below it is gone, and a frame is gone with its memory. One
-    /// that is questioned is so, too, where its return address is neither the real one nor our hook: somebody else
-    /// uses its place. Others stay, except those of a signal handler that was left.
+    /// ```text
+    ///  where it lies                  it is gone
+    ///  this stack, not above `slot`   always
+    ///  this stack, above it           if it is questioned, and its return address is neither the real one nor our
+    ///                                 hook: somebody else uses its place
+    ///  another stack                  no: nothing runs there. But if that is the stack of a handler that was left
+    ///  any                            if its memory is
+    /// ```
+    /// Of a stack that does not run nothing is read: a program may switch at each call.
     pub fn is_top_dead(&mut self, slot: u64) -> bool {
         let restored = self.restored() == self.depth();
         let Some(entry) = self.top_entry().copied() else {
@@ -137,27 +143,43 @@ impl Thread {
         if place <= slot && self.is_same_stack(place, slot) {
             return true;
         }
-        let found = match entry.key {
-            block::QUESTIONED => program::read(place, self.running()),
-            _ => None,
-        };
-        match found {
-            Some(found) => {
-                let hook = if restored { 0 } else { entry.hook() };
-                if found != entry.return_address && (hook == 0 || found != hook) {
-                    return true;
+        if entry.key == block::QUESTIONED && !self.is_other_stack(place, slot) {
+            return match program::read(place, self.running()) {
+                Some(found) => {
+                    let hook = if restored { 0 } else { entry.hook() };
+                    found != entry.return_address && (hook == 0 || found != hook)
                 }
-            }
-            // Memory that may not be read now may be again.
-            None if !syscall::is_mapped(place) => return true,
-            None => {}
+                // Memory that may not be read now may be again.
+                None => !syscall::is_mapped(place),
+            };
         }
         if place.abs_diff(slot) < SAME {
             return false;
         }
-        syscall::signal_stack().is_some_and(|(start, end, on_it)| {
-            !on_it && (start..end).contains(&place) && !(start..end).contains(&slot)
-        })
+        let (start, end) = self.signal_stack;
+        (start..end).contains(&place) && !(start..end).contains(&slot) || self.is_gone(place)
+    }
+
+    /// Whether an entry's memory is gone, as far as it is asked: less and less often as long as it is not. A frame
+    /// may be shown as open for a few events more.
+    fn is_gone(&mut self, place: u64) -> bool {
+        const MOST: u32 = 15;
+        if self.unasked > 0 {
+            self.unasked -= 1;
+            return false;
+        }
+        let is_gone = !syscall::is_mapped(place);
+        self.patience = match is_gone {
+            true => 0,
+            false => (2 * self.patience + 1).min(MOST),
+        };
+        self.unasked = self.patience;
+        is_gone
+    }
+
+    /// The next question whether an entry's memory is gone is asked.
+    pub fn ask(&mut self) {
+        (self.patience, self.unasked) = (0, 0);
     }
 
     /// An address in a page that is there: where the stack pointer of the event at work points to. Not in a handler
@@ -181,6 +203,10 @@ impl Thread {
         let from = self.restored();
         let depth = self.depth();
         let mut restored = depth;
+        // A handler that is left for good runs here now.
+        if let Some((start, end, true)) = syscall::signal_stack() {
+            self.signal_stack = (start, end);
+        }
         // What we saved ourselves lies there; in a handler, below its slot.
         let saved = slot.wrapping_sub(self.at_work).min(SAME);
         for index in (from..depth).rev() {
@@ -227,17 +253,27 @@ impl Thread {
         (start..end).contains(&high)
     }
 
+    /// Whether `place` lies in another stack than `slot`, as far as that is known without asking.
+    fn is_other_stack(&self, place: u64, slot: u64) -> bool {
+        let own = self.known(slot);
+        own.is_some_and(|(start, end)| !(start..end).contains(&place))
+    }
+
     /// Whether `slot` lies above `other` on the same stack.
     pub fn is_above(&mut self, slot: u64, other: u64) -> bool {
         slot > other && self.is_same_stack(other, slot)
     }
 
+    /// The mapping that contains `address`, if it is remembered.
+    fn known(&self, address: u64) -> Option<(u64, u64)> {
+        let mut known = self.segments.iter();
+        known.find(|it| (it.0..it.1).contains(&address)).copied()
+    }
+
     /// The mapping that contains `address`; empty where there is none.
     fn segment(&mut self, address: u64) -> (u64, u64) {
-        for segment in &self.segments {
-            if (segment.0..segment.1).contains(&address) {
-                return *segment;
-            }
+        if let Some(known) = self.known(address) {
+            return known;
         }
         let found = maps::containing(address).unwrap_or((0, 0));
         let place = self.next_segment as usize % SEGMENTS;
