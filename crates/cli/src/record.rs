@@ -7,7 +7,8 @@ use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use lockstep_format::codec::Kind;
-use lockstep_record::{Bound, Keep, Memory, Options, Size, Summary, Watcher, record};
+use lockstep_record::{Bound, Keep, Memory, Missing, Options, Size, Summary, Watcher, record};
+use lockstep_trace::ranges;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -253,6 +254,7 @@ impl Record {
         }
         if let Some(summary) = &outcome.summary {
             output::complain(&sentence(summary));
+            say_missing(&summary.missing);
         }
         let status = match &hang {
             Some(hang) if hang.stopped => 1,
@@ -282,6 +284,23 @@ pub fn say_unmatched(images: &[String]) {
     for word in images {
         output::complain(&format!(
             "--images '{word}': no image of the run matches; lockstep info tells which were recorded"
+        ));
+    }
+}
+
+/// Ranks of which nothing is recorded.
+pub fn say_missing(jobs: &[Missing]) {
+    for Missing { expected, ranks } in jobs {
+        let (kind, left) = match ranks[..] {
+            [_] => ("rank", "it is"),
+            _ => ("ranks", "they are"),
+        };
+        output::complain(&format!(
+            "expected records of {}, found {}, and none of {kind} {}: {left} statically linked, without the launcher's environment or \
+             rights, or on a host that does not see the run",
+            output::plural(u64::from(*expected), "rank"),
+            u64::from(*expected) - ranks.len() as u64,
+            ranges(ranks),
         ));
     }
 }

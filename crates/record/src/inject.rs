@@ -352,7 +352,7 @@ fn reports(run: &Path) -> Vec<Report> {
 }
 
 /// The rank of this process itself: inside a launcher.
-fn own_rank() -> Option<u32> {
+pub(crate) fn own_rank() -> Option<u32> {
     let mut names = LAUNCHERS.iter().map(|launcher| launcher.rank);
     names.find_map(|name| std::env::var(name).ok()?.trim().parse().ok())
 }

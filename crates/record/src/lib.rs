@@ -52,6 +52,7 @@ pub use own::put;
 pub use plan::plan_command;
 pub use probe::Probe;
 pub use spot::spots;
+pub use tally::Missing;
 pub use thread::{STACK, thread};
 
 use buffer::Buffer;
@@ -154,6 +155,8 @@ pub struct Summary {
     pub bound: Option<Bound>,
     /// Bytes of all streams (committed bytes and tails), without names and headers.
     pub bytes: u64,
+    /// Ranks that left no file, of jobs that the command started.
+    pub missing: Vec<Missing>,
 }
 
 /// Runs `options.command` under the probe and waits for it. Where this process is asked to end (SIGINT, SIGTERM) or `watcher`
@@ -392,5 +395,10 @@ fn summary(directory: &Directory, bound: Option<Bound>) -> Summary {
         too_many: tally.too_many,
         bound,
         bytes: tally.bytes,
+        // Inside a launcher others record the other ranks.
+        missing: match inject::own_rank() {
+            Some(_) => Vec::new(),
+            None => tally::missing(&directory.path),
+        },
     }
 }

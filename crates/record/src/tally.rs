@@ -6,12 +6,13 @@ use crate::pack;
 use crate::process::FileName;
 use lockstep_format::bytes::{u32_at, u64_at};
 use lockstep_format::check::crc32c;
+use lockstep_format::launcher::LAUNCHERS;
 use lockstep_format::pack::is_pack;
 use lockstep_format::process::{
     MAGIC, PAGE, chunk, extent_end, fact, header, kind, loss, state, thread,
 };
 use lockstep_format::symbol::from_staging_word;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -121,34 +122,56 @@ impl ProcessFile {
             .unwrap_or(PAGE)
     }
 
-    /// The images that the process has, or had.
-    pub(crate) fn images(&self) -> Vec<ImageFact> {
+    /// What the process told of itself: a word and its values, each.
+    fn facts(&self) -> Vec<Vec<Vec<u8>>> {
         let mut found = Vec::new();
         for (at, _, length, used) in self.chunks().filter(|chunk| chunk.1 == kind::FACTS) {
             let mut text = vec![0; (u64::from(used)).min(length - chunk::SIZE as u64) as usize];
             if !self.read(&mut text, at + chunk::SIZE as u64) {
                 continue;
             }
-            for line in text.split(|byte| *byte == b'\n') {
-                let mut values = line.split(|byte| *byte == b'\t');
-                if values.next() != Some(fact::IMAGE.as_bytes()) {
-                    continue;
-                }
-                let values: Vec<_> = values
-                    .map(|value| fact::unescaped(value).collect::<Vec<u8>>())
-                    .collect();
-                if let [path, plan, _, _, count, ..] = &values[..]
-                    && let Ok(plan) = String::from_utf8(plan.clone())
-                {
-                    found.push(ImageFact {
-                        path: OsString::from_vec(path.clone()).into(),
-                        plan,
-                        is_recorded: count != b"0",
-                    });
-                }
-            }
+            let lines = text.split(|byte| *byte == b'\n');
+            found.extend(lines.map(|line| {
+                let values = line.split(|byte| *byte == b'\t');
+                values
+                    .map(|value| fact::unescaped(value).collect())
+                    .collect()
+            }));
         }
         found
+    }
+
+    /// The images that the process has, or had.
+    pub(crate) fn images(&self) -> Vec<ImageFact> {
+        let image = |values: Vec<Vec<u8>>| match &values[..] {
+            [word, path, plan, _, _, count, ..] if word == fact::IMAGE.as_bytes() => {
+                Some(ImageFact {
+                    path: OsString::from_vec(path.clone()).into(),
+                    plan: String::from_utf8(plan.clone()).ok()?,
+                    is_recorded: count != b"0",
+                })
+            }
+            _ => None,
+        };
+        self.facts().into_iter().filter_map(image).collect()
+    }
+
+    /// Which rank of which job it is, if it is one.
+    fn rank(&self) -> Option<(Job, u32)> {
+        let facts = self.facts();
+        let variable = |name: &str| {
+            facts.iter().find_map(|values| match &values[..] {
+                [word, its_name, value] if word == fact::ENVIRONMENT.as_bytes() => {
+                    (its_name == name.as_bytes()).then(|| String::from_utf8_lossy(value))
+                }
+                _ => None,
+            })
+        };
+        let number = |name: &str| variable(name)?.parse::<u32>().ok();
+        let launcher = LAUNCHERS.iter().find(|it| number(it.rank).is_some())?;
+        let tokens = launcher.token.iter().filter_map(|name| variable(name));
+        let token = tokens.collect::<Vec<_>>().join("+");
+        Some(((number(launcher.size)?, token), number(launcher.rank)?))
     }
 
     fn tally(&self) -> Tally {
@@ -242,6 +265,38 @@ pub(crate) fn recorded_images(run: &Path) -> BTreeSet<PathBuf> {
         }
     }
     images
+}
+
+/// Ranks of which no process left a file, though others of their job did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// How many ranks the job has.
+    pub expected: u32,
+    /// Which of them are missing.
+    pub ranks: Vec<u32>,
+}
+
+/// A job: how many ranks it has, and what tells it from others.
+type Job = (u32, String);
+
+/// Where ranks of a job left files and others did not.
+pub(crate) fn missing(run: &Path) -> Vec<Missing> {
+    let mut jobs: BTreeMap<Job, BTreeSet<u32>> = BTreeMap::new();
+    for (_, place) in files(run) {
+        if let Ok(Some(file)) = ProcessFile::open(&place)
+            && let Some((job, rank)) = file.rank()
+        {
+            jobs.entry(job).or_default().insert(rank);
+        }
+    }
+    let missing = jobs.into_iter().map(|((expected, _), found)| Missing {
+        expected,
+        // What a variable says is a number, and no promise.
+        ranks: (0..expected.min(1 << 20))
+            .filter(|rank| !found.contains(rank))
+            .collect(),
+    });
+    missing.filter(|it| !it.ranks.is_empty()).collect()
 }
 
 /// Sums up the run.

@@ -163,6 +163,37 @@ fn ranks_with_a_preload_of_the_users() {
     }
 }
 
+/// What a launcher starts and cannot be recorded is told when all is over.
+#[test]
+fn ranks_that_leave_no_record() {
+    let scratch = Scratch::new("missing-ranks");
+    let program = Recipe::new("c/leaf_calls.c").flag("-O1").build();
+    let fixed = Recipe::new("c/leaf_calls.c")
+        .flags(&["-O1", "-static"])
+        .build();
+    let (program, fixed) = (program.display(), fixed.display());
+    let script = |programs: [&dyn std::fmt::Display; 4]| {
+        let rank = |(rank, program)| {
+            format!("OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK={rank} {program} > /dev/null")
+        };
+        let ranks: Vec<String> = programs.iter().enumerate().map(rank).collect();
+        ranks.join("; ")
+    };
+    let said = |script: &str| {
+        let recording = record(&scratch, &[], &["sh", "-c", script]);
+        assert_eq!(recording.outcome.status, 0, "{script}");
+        let lines = recording.outcome.stderr.lines();
+        let lines = lines.filter(|line| line.contains("expected records of"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&script([&program; 4])), Vec::<String>::new());
+    let some = said(&script([&program, &fixed, &program, &fixed]));
+    assert!(
+        some.len() == 1 && some[0].contains("found 2, and none of ranks 1,3:"),
+        "{some:?}"
+    );
+}
+
 /// Programs that recorded ones start with other environments than their own.
 #[test]
 fn programs_with_another_environment() {
