@@ -97,6 +97,23 @@ fn whatever_a_shell_started_ends_with_it() {
     });
 }
 
+/// Where the kernel names processes by numbers alone, and has none of the newer calls (Linux 4.18).
+#[test]
+fn on_an_old_kernel_it_ends_too() {
+    if !tools::require(&["gcc", "setsid"]) {
+        return;
+    }
+    let old = Recipe::new("c/old_kernel.c").build();
+    let scratch = Scratch::new("stops-old-kernel");
+    let script = "( setsid sleep 300 & ); ( trap '' TERM; exec sleep 300 ) & sleep 300; true";
+    let inner = record_command(&scratch.join("run"), &[], &["sh", "-c", script]);
+    let command = command::behind(vec![old.display().to_string()], &inner);
+    let (outcome, took) = ended(command, "-TERM", "sleep", 3);
+    assert_eq!(outcome.status, 143, "{outcome:#?}");
+    let seconds = took.as_secs();
+    assert!((5..12).contains(&seconds), "{took:?}: {outcome:#?}");
+}
+
 #[test]
 fn what_was_there_before_stays() {
     let scratch = Scratch::new("stops-before");
