@@ -149,7 +149,7 @@ impl Thread {
                 }
             }
             // Memory that may not be read now may be again.
-            None if !syscall::is_mapped(place) => return true,
+            None if !program::is_mapped(place, self.running()) => return true,
             None => {}
         }
         if place.abs_diff(slot) < SAME {
@@ -268,7 +268,7 @@ fn put_back(entry: &Entry, known: u64) -> Slot {
         Some(_) => true,
         None => false,
     };
-    if is_done || !syscall::is_mapped(place) {
+    if is_done || !program::is_mapped(place, known) {
         Slot::Restored
     } else {
         Slot::Hidden
