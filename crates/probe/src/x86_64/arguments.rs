@@ -132,18 +132,20 @@ unsafe extern "C" fn take(thread: *mut Thread, saved: *const Saved, is_exit: boo
     if thread.hot.busy != 0 || thread.hot.attached == 0 {
         return 0;
     }
+    if !is_exit {
+        side::begins(thread);
+    }
     let Some(call) = saved.call(thread, is_exit) else {
         return 0;
     };
-    let now = side::now();
-    if !side::is_ready(thread, now, is_exit) {
+    if !side::is_ready(thread, is_exit) {
         return 1;
     }
     thread.hot.busy = &raw const *saved as u64;
     if is_exit {
         side::exit(thread, &call);
     } else {
-        side::enter(thread, &call, now);
+        side::enter(thread, &call);
     }
     thread.hot.busy = 0;
     0

@@ -46,7 +46,7 @@ global_asm!(
 );
 
 const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
-const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
+pub(super) const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
 pub(super) const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
 const TOP: usize = offset_of!(Thread, top);
 const LOSS: usize = offset_of!(Thread, loss);
@@ -55,7 +55,7 @@ const LOSS: usize = offset_of!(Thread, loss);
 const PAGE: usize = crate::program::PAGE as usize;
 
 // Entries of the shadow stack, seen from the pointer behind the top entry.
-const ENTRY: usize = ENTRY_SIZE;
+pub(super) const ENTRY: usize = ENTRY_SIZE;
 const _: () = assert!(ENTRY == 32 && STOPPED == u64::MAX);
 // What inline code counts on.
 const _: () = assert!(
