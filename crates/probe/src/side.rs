@@ -494,28 +494,30 @@ fn drain(thread: &mut Thread, process: &Process) {
     let start = thread.chunk().wrapping_add(layout::STAMPS).cast::<u64>();
     let (end, times) = (thread.stamp, &mut thread.times);
     times.stream.grow(process, index, kind::TIMES, POINTS);
+    let mut bytes = Bytes::<POINTS> {
+        bytes: [0; POINTS],
+        length: 0,
+    };
+    let mut last = (times.symbols, times.ticks);
     let mut at = start;
     while at < end {
         // SAFETY: a stamp, inside the area.
         let (ticks, point) = unsafe { (at.read_volatile(), at.add(1).read_volatile()) };
         at = at.wrapping_add(stamp::SIZE / 8);
-        if !times.stream.has_room(POINT) {
-            continue;
-        }
         let kind = point & ((1 << point::STAMP_BITS) - 1);
         let symbols = point >> point::STAMP_BITS;
         // Processors' counters may differ by a little.
-        let ticks = ticks.max(times.ticks);
-        let mut bytes = Bytes::<POINT> {
-            bytes: [0; POINT],
-            length: 0,
-        };
-        let more = symbols.wrapping_sub(times.symbols);
+        let ticks = ticks.max(last.1);
+        let more = symbols.wrapping_sub(last.0);
         put_varint(&mut bytes, more << point::BITS | kind);
-        put_varint(&mut bytes, ticks - times.ticks);
-        (times.symbols, times.ticks) = (symbols, ticks);
-        let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
-        times.stream.append(bytes);
+        put_varint(&mut bytes, ticks - last.1);
+        last = (symbols, ticks);
+    }
+    if times.stream.has_room(bytes.length) {
+        (times.symbols, times.ticks) = last;
+        times
+            .stream
+            .append(bytes.bytes.get(..bytes.length).unwrap_or(&[]));
     }
     if !times.stream.word.is_null() {
         times.stream.commit(0);

@@ -442,7 +442,7 @@ impl Thread {
             self.ready = self.ready.wrapping_add(step);
         }
         self.room = limit;
-        // Every event is stored, and measured, on the slow path.
+        // Inline code records nothing then: see `crate::x86_64::every_time`.
         let is_slow = Setup::get().every_time;
         self.hot.limit = if is_slow { null_mut() } else { limit };
     }

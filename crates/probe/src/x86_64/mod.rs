@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod check;
+pub mod every_time;
 pub mod fault;
 pub mod handlers;
 pub mod memory;

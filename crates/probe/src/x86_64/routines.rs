@@ -45,10 +45,10 @@ global_asm!(
     ".text",
 );
 
-const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
+pub(super) const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
 pub(super) const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
 pub(super) const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
-const TOP: usize = offset_of!(Thread, top);
+pub(super) const TOP: usize = offset_of!(Thread, top);
 const LOSS: usize = offset_of!(Thread, loss);
 
 /// A restored frame is looked at in the page of the stack pointer: see [`crate::program`].

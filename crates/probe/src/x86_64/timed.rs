@@ -28,14 +28,14 @@ use lockstep_format::side::point;
 use lockstep_format::symbol::{RETURN, event_word};
 
 const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
-const ATTACHED: usize = offset_of!(Thread, hot) + offset_of!(Hot, attached);
+pub(super) const ATTACHED: usize = offset_of!(Thread, hot) + offset_of!(Hot, attached);
 const TOP: usize = offset_of!(Thread, top);
-const STAMP: usize = offset_of!(Thread, stamp);
-const STAMPS_END: usize = offset_of!(Thread, stamps_end);
-const BASE: usize = offset_of!(Thread, symbols_base);
+pub(super) const STAMP: usize = offset_of!(Thread, stamp);
+pub(super) const STAMPS_END: usize = offset_of!(Thread, stamps_end);
+pub(super) const BASE: usize = offset_of!(Thread, symbols_base);
 const CREDIT: usize = offset_of!(Thread, credit);
 const BEGAN: usize = offset_of!(Thread, began);
-const END: usize = offset_of!(Thread, room);
+pub(super) const END: usize = offset_of!(Thread, room);
 
 // The last stamp, and what the code takes for granted about it.
 const _: () = assert!(stamp::SIZE == 16 && stamp::TICKS == 0 && stamp::POINT == 8);
