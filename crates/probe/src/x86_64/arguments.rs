@@ -157,11 +157,7 @@ macro_rules! routine {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "push rax",
-                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-                "mov rax, qword ptr fs:[rax]",
-                "test rax, rax",
-                "jz 3f",
+                thread_or!("3f"),
                 "push rcx",
                 "push rdx",
                 "push rsi",
@@ -189,16 +185,10 @@ macro_rules! routine {
                 "pop rcx",
                 "test eax, eax",
                 "jz 3f",
-                "pop rax",
-                "call 4f",
-                $end,
+                slow_below!($end),
                 "3:",
                 "pop rax",
                 $end,
-                // A slow routine whose slot holds our own return address: the call's is above it.
-                "4:",
-                "push {kind}",
-                "jmp {slow}",
                 take = sym take,
                 kind = const $kind,
                 slow = sym slow,

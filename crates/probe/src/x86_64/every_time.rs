@@ -26,11 +26,7 @@ macro_rules! measured {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "push rax",
-                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-                "mov rax, qword ptr fs:[rax]",
-                "test rax, rax",
-                "jz 3f",
+                thread_or!("3f"),
                 "push rcx",
                 "push rdx",
                 "push rsi",

@@ -380,11 +380,7 @@ macro_rules! beside_inline {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "push rax",
-                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-                "mov rax, qword ptr fs:[rax]",
-                "test rax, rax",
-                "jz 3f",
+                thread_or!("3f"),
                 "cmp qword ptr [rax + {busy}], -1",
                 "je 2f",
                 "push rcx",

@@ -46,11 +46,7 @@ const _: () = assert!(point::BEFORE == point::AFTER + 1 && point::STAMP_BITS == 
 #[unsafe(naked)]
 pub unsafe extern "C" fn enter_timed() {
     naked_asm!(
-        "push rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "jz 3f",
+        thread_or!("3f"),
         "cmp qword ptr [rax + {busy}], 0",
         "jne 3f",
         "cmp qword ptr [rax + {attached}], 0",
@@ -98,13 +94,7 @@ pub unsafe extern "C" fn enter_timed() {
         "pop rdi",
         "pop rdx",
         "pop rcx",
-        "pop rax",
-        "call 4f",
-        "ret",
-        // A slow routine whose slot holds our own return address: the call's is above it.
-        "4:",
-        "push {kind}",
-        "jmp {slow}",
+        slow_below!("ret"),
         busy = const BUSY, attached = const ATTACHED, top = const TOP, cursor = const CURSOR,
         stamp = const STAMP, stamps_end = const STAMPS_END, base = const BASE,
         began = const BEGAN, room = const ROOM * 8, end = const END,
@@ -116,11 +106,7 @@ pub unsafe extern "C" fn enter_timed() {
 #[unsafe(naked)]
 pub unsafe extern "C" fn exit_timed() {
     naked_asm!(
-        "push rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "jz 3f",
+        thread_or!("3f"),
         "cmp qword ptr [rax + {busy}], 0",
         "jne 3f",
         "cmp qword ptr [rax + {attached}], 0",
@@ -201,12 +187,7 @@ pub unsafe extern "C" fn exit_timed() {
         "pop rdi",
         "pop rdx",
         "pop rcx",
-        "pop rax",
-        "call 4f",
-        "jmp {exit}",
-        "4:",
-        "push {kind}",
-        "jmp {slow}",
+        slow_below!("jmp {exit}"),
         busy = const BUSY, attached = const ATTACHED, top = const TOP, cursor = const CURSOR, limit = const LIMIT,
         stamp = const STAMP, stamps_end = const STAMPS_END, base = const BASE, credit = const CREDIT,
         after = const point::AFTER, short = const SHORT, to_waits = const 36 - stub::WAITS,
