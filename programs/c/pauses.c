@@ -8,24 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "../own_clock.h"
 
 static struct {
   const char *name;
-  long before, behind;
+  unsigned long before, behind;
 } said[100000];
 static int count;
 
-static long now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
 #define CLOCKED(function, ...)     \
   do {                             \
-    long before = now();           \
+    unsigned long before = now();  \
     function(__VA_ARGS__);         \
     said[count].behind = now();    \
     said[count].before = before;   \
@@ -47,6 +41,7 @@ static __attribute__((noinline)) void computes(void) {
 
 int main(int count_of_arguments, char **arguments) {
   int rounds = count_of_arguments > 1 ? atoi(arguments[1]) : 1;
+  struct reading first = reading();
   int ends[2];
   char byte = 1;
   if (pipe(ends)) return 1;
@@ -61,7 +56,7 @@ int main(int count_of_arguments, char **arguments) {
     struct pollfd what = {ends[0], POLLIN, 0};
     CLOCKED(poll, &what, 1, 10);
     // Short ones.
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 400; i++) {
       CLOCKED(write, ends[1], &byte, 1);
       CLOCKED(read, ends[0], &byte, 1);
     }
@@ -72,6 +67,8 @@ int main(int count_of_arguments, char **arguments) {
     }
     CLOCKED(waitpid, child, 0, 0);
   }
-  for (int i = 0; i < count; i++) printf("%s %ld %ld\n", said[i].name, said[i].before, said[i].behind);
+  struct reading last = reading();
+  for (int i = 0; i < count; i++)
+    printf("%s %ld %ld\n", said[i].name, scaled(said[i].before, first, last), scaled(said[i].behind, first, last));
   return 0;
 }

@@ -2,26 +2,20 @@
 // each call, as in c/pauses.c, a line RANK NAME BEFORE BEHIND.
 #include <mpi.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
+#include "../own_clock.h"
 
 static int rank;
 
-static long now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
 static struct {
   const char *name;
-  long before, behind;
+  unsigned long before, behind;
 } said[1000];
 static int count;
 
 #define CLOCKED(function, ...)      \
   do {                              \
-    long before = now();            \
+    unsigned long before = now();   \
     function(__VA_ARGS__);          \
     said[count].behind = now();     \
     said[count].before = before;    \
@@ -29,6 +23,7 @@ static int count;
   } while (0)
 
 int main(int argc, char **argv) {
+  struct reading first = reading();
   int value = 1;
   MPI_Request request;
   CLOCKED(MPI_Init, &argc, &argv);
@@ -40,7 +35,7 @@ int main(int argc, char **argv) {
     } else {
       CLOCKED(MPI_Recv, &value, 1, MPI_INT, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 200; i++) {
       if (rank == 0)
         CLOCKED(MPI_Isend, &value, 1, MPI_INT, 1, i, MPI_COMM_WORLD, &request);
       else
@@ -49,8 +44,10 @@ int main(int argc, char **argv) {
     }
     CLOCKED(MPI_Barrier, MPI_COMM_WORLD);
   }
+  struct reading last = reading();
   FILE *out = fopen(rank ? "pauses.1" : "pauses.0", "w");
-  for (int i = 0; i < count; i++) fprintf(out, "%s %ld %ld\n", said[i].name, said[i].before, said[i].behind);
+  for (int i = 0; i < count; i++)
+    fprintf(out, "%s %ld %ld\n", said[i].name, scaled(said[i].before, first, last), scaled(said[i].behind, first, last));
   fclose(out);
   CLOCKED(MPI_Finalize);
   return 0;

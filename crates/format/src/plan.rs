@@ -74,7 +74,7 @@
 //! ## Times
 //!
 //! The stub of an import that may wait is a call-through with ENTER_TIMED at its body's head and EXIT_TIMED in the place of
-//! EXIT: the time is read when the call has been recorded, and before its return is. Of a call that took less than
+//! EXIT: the time is read when the call has been recorded, and when its return has been. Of a call that took less than
 //! [`SHORT`] ticks both are forgotten, unless [`stub::WAITS`] says otherwise.
 //!
 //! ```text

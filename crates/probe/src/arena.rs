@@ -9,7 +9,7 @@ use crate::setup::Setup;
 use crate::shortage::MEMORY;
 use crate::sites::{make_executable, rewrite};
 use crate::syscall::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
-use crate::x86_64::{arguments, routines, timed};
+use crate::x86_64::{arguments, every_time, routines, timed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstep_format::plan::{Function, Plan, fixup, function, mechanism, routine, stub};
 use lockstep_format::process::header;
@@ -252,34 +252,50 @@ fn fill(
         place.copy_from_slice(&value.to_le_bytes());
     }
     let setup = Setup::get();
-    let enter = match setup.plain {
-        true => routines::enter_plain,
-        false => routines::enter,
+    let enter: unsafe extern "C" fn() = match (setup.plain, setup.every_time) {
+        (true, _) => routines::enter_plain,
+        (false, true) => every_time::enter,
+        (false, false) => routines::enter,
+    };
+    let [exit, open, leaf, ret]: [unsafe extern "C" fn(); 4] = if setup.every_time {
+        [
+            every_time::exit,
+            every_time::open,
+            every_time::leaf,
+            every_time::ret,
+        ]
+    } else {
+        [
+            routines::exit,
+            routines::open,
+            routines::leaf,
+            routines::ret,
+        ]
     };
     let (enter_arguments, exit_arguments): (unsafe extern "C" fn(), unsafe extern "C" fn()) =
         if setup.arguments || setup.times {
             (arguments::enter_arguments, arguments::exit_arguments)
         } else {
-            (arguments::nothing, routines::exit)
+            (arguments::nothing, exit)
         };
     let (enter_timed, exit_timed): (unsafe extern "C" fn(), unsafe extern "C" fn()) =
         if setup.times && !setup.every_time {
             (timed::enter_timed, timed::exit_timed)
         } else {
-            (arguments::nothing, routines::exit)
+            (arguments::nothing, exit)
         };
     let table: [(usize, unsafe extern "C" fn()); 23] = [
         (routine::ENTER, enter),
-        (routine::EXIT, routines::exit),
+        (routine::EXIT, exit),
         (routine::INSTANT, routines::instant),
         (routine::JUMP, routines::jump),
         (routine::VFORK, routines::vfork),
         (routine::RESTORE, routines::restore),
         (routine::MPI, routines::mpi),
         (routine::END, routines::end),
-        (routine::OPEN, routines::open),
-        (routine::LEAF, routines::leaf),
-        (routine::RETURN, routines::ret),
+        (routine::OPEN, open),
+        (routine::LEAF, leaf),
+        (routine::RETURN, ret),
         (routine::HAND_OVER, routines::hand_over),
         (routine::SUSPEND, routines::suspend),
         (routine::LOADED, routines::loaded),

@@ -8,9 +8,9 @@ use lockstep_format::plan::{block, stub};
 /// Size of an [`Entry`].
 pub const ENTRY_SIZE: usize = size_of::<Entry>();
 
-/// A frame whose return address is kept here.
+/// A frame whose return address is kept here. None lies across two cache lines.
 #[derive(Debug, Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(32))]
 pub struct Entry {
     /// The real return address.
     pub return_address: u64,

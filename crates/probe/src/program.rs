@@ -58,6 +58,12 @@ pub fn read(at: u64, known: u64) -> Option<u64> {
     }
 }
 
+/// Whether anything is mapped at `at`. The page of `known` is there: the kernel is not asked, since each batch of events
+/// comes here.
+pub fn is_mapped(at: u64, known: u64) -> bool {
+    is_in_page(at, 1, known) || syscall::is_mapped(at)
+}
+
 /// Where a policy forbids every way of copying: whether a word is there now. Another thread could still unmap it before it
 /// is read; but whoever throws an exception needs the return addresses that are kept here.
 fn is_there(at: u64, error: Errno) -> bool {

@@ -39,6 +39,9 @@ const CLOCK_GAP: u64 = 1 << 24;
 const POINT: usize = 20;
 /// More bytes than an inferred return takes.
 const GAP_BYTES: usize = 10;
+/// Words of the staging area that a call which may wait finds free when it has begun: for its return, and for what the program
+/// does before it reads its own clock. With fewer a batch is stored while it waits.
+pub const ROOM: usize = 64;
 /// Calls within calls whose results are waited for.
 const PENDING: usize = 8;
 
@@ -254,9 +257,11 @@ impl Values {
     }
 }
 
-/// The time for [`enter`] and [`exit`]; 0 where none are recorded.
-pub fn now() -> u64 {
-    if Setup::get().times { ticks() } else { 0 }
+/// A call begins: keeps the time for [`enter`], if any is recorded.
+pub fn begins(thread: &mut Thread) {
+    if Setup::get().times {
+        thread.began = ticks();
+    }
 }
 
 /// The processor's time stamp counter.
@@ -489,28 +494,30 @@ fn drain(thread: &mut Thread, process: &Process) {
     let start = thread.chunk().wrapping_add(layout::STAMPS).cast::<u64>();
     let (end, times) = (thread.stamp, &mut thread.times);
     times.stream.grow(process, index, kind::TIMES, POINTS);
+    let mut bytes = Bytes::<POINTS> {
+        bytes: [0; POINTS],
+        length: 0,
+    };
+    let mut last = (times.symbols, times.ticks);
     let mut at = start;
     while at < end {
         // SAFETY: a stamp, inside the area.
         let (ticks, point) = unsafe { (at.read_volatile(), at.add(1).read_volatile()) };
         at = at.wrapping_add(stamp::SIZE / 8);
-        if !times.stream.has_room(POINT) {
-            continue;
-        }
         let kind = point & ((1 << point::STAMP_BITS) - 1);
         let symbols = point >> point::STAMP_BITS;
         // Processors' counters may differ by a little.
-        let ticks = ticks.max(times.ticks);
-        let mut bytes = Bytes::<POINT> {
-            bytes: [0; POINT],
-            length: 0,
-        };
-        let more = symbols.wrapping_sub(times.symbols);
+        let ticks = ticks.max(last.1);
+        let more = symbols.wrapping_sub(last.0);
         put_varint(&mut bytes, more << point::BITS | kind);
-        put_varint(&mut bytes, ticks - times.ticks);
-        (times.symbols, times.ticks) = (symbols, ticks);
-        let bytes = bytes.bytes.get(..bytes.length).unwrap_or(&[]);
-        times.stream.append(bytes);
+        put_varint(&mut bytes, ticks - last.1);
+        last = (symbols, ticks);
+    }
+    if times.stream.has_room(bytes.length) {
+        (times.symbols, times.ticks) = last;
+        times
+            .stream
+            .append(bytes.bytes.get(..bytes.length).unwrap_or(&[]));
     }
     if !times.stream.word.is_null() {
         times.stream.commit(0);
@@ -561,11 +568,13 @@ fn moment() -> (u64, u64) {
 }
 
 /// Whether a call's arguments and time can be taken without system calls; of a call that begins, the time of its return too.
-pub fn is_ready(thread: &Thread, now: u64, is_exit: bool) -> bool {
+pub fn is_ready(thread: &Thread, is_exit: bool) -> bool {
     let setup = Setup::get();
     let room = (thread.stamps_end as usize).saturating_sub(thread.stamp as usize);
     let wanted = stamp::SIZE * if is_exit { 1 } else { 2 };
-    let timed = !setup.times || (now < thread.times.next || is_exit) && room >= wanted;
+    let has_room = is_exit || thread.hot.cursor.wrapping_add(ROOM) <= thread.room;
+    let timed =
+        !setup.times || (is_exit || thread.began < thread.times.next) && room >= wanted && has_room;
     let arguments = &thread.arguments;
     timed
         && (!setup.arguments
@@ -575,21 +584,32 @@ pub fn is_ready(thread: &Thread, now: u64, is_exit: bool) -> bool {
                 .is_some_and(|side| side.stream.failed || side.stream.has_room(MOST_BYTES)))
 }
 
-/// The slow way of the routines that read the time: there is no room for a stamp.
+/// The slow way of the routines that read the time: there is no room.
 pub fn slow_timed(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) {
     if thread.hot.attached == 0 || thread.interrupted != 0 {
         return;
     }
-    let now = ticks();
     if thread.stamp == thread.stamps_end || !is_exit {
         make_stamps(thread, process);
     }
     if is_exit {
-        put_end(thread, now, waits(call));
+        put_end(thread, ticks(), waits(call));
     } else {
-        put_stamp(thread, point::AFTER, now);
+        put_stamp(thread, point::AFTER, thread.began);
     }
     seen(thread, process);
+    if !is_exit {
+        store_early(thread, process);
+    }
+}
+
+/// A call has begun that may wait: stores a batch that is nearly full.
+fn store_early(thread: &mut Thread, process: &Process) {
+    if !thread.suspended
+        && let Err(stop) = thread.make_room(process, ROOM)
+    {
+        thread.stop(process, stop);
+    }
 }
 
 /// Whether times of the call are kept even if it is short.
@@ -603,7 +623,6 @@ pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) 
     if thread.hot.attached == 0 || thread.interrupted != 0 {
         return;
     }
-    let now = now();
     make_stamps(thread, process);
     let index = thread.index();
     if Setup::get().arguments {
@@ -627,15 +646,18 @@ pub fn slow(thread: &mut Thread, process: &Process, call: &Call, is_exit: bool) 
     if is_exit {
         exit(thread, call);
     } else {
-        enter(thread, call, now);
+        enter(thread, call);
     }
     seen(thread, process);
+    if !is_exit && Setup::get().times {
+        store_early(thread, process);
+    }
 }
 
 /// Takes the arguments of a call that was just recorded.
-pub fn enter(thread: &mut Thread, call: &Call, now: u64) {
+pub fn enter(thread: &mut Thread, call: &Call) {
     if Setup::get().times && !Setup::get().every_time {
-        put_stamp(thread, point::AFTER, now);
+        put_stamp(thread, point::AFTER, thread.began);
     }
     if !Setup::get().arguments {
         return;

@@ -150,7 +150,7 @@ impl Thread {
                     found != entry.return_address && (hook == 0 || found != hook)
                 }
                 // Memory that may not be read now may be again.
-                None => !syscall::is_mapped(place),
+                None => !program::is_mapped(place, self.running()),
             };
         }
         if place.abs_diff(slot) < SAME {
@@ -304,7 +304,7 @@ fn put_back(entry: &Entry, known: u64) -> Slot {
         Some(_) => true,
         None => false,
     };
-    if is_done || !syscall::is_mapped(place) {
+    if is_done || !program::is_mapped(place, known) {
         Slot::Restored
     } else {
         Slot::Hidden

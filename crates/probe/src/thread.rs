@@ -132,6 +132,8 @@ pub struct Thread {
     pub stamps_end: *mut u64,
     /// Added to the cursor it gives 8 times the symbols that were stored.
     pub symbols_base: u64,
+    /// When a call began that may wait: read before there is room for its stamp.
+    pub began: u64,
     /// Stamps of calls that were short may be kept so often.
     pub credit: u64,
     /// End of the room for staging words. The fast path goes by [`Hot::limit`], which is null where it must not be taken.
@@ -490,7 +492,7 @@ impl Thread {
             self.ready = self.ready.wrapping_add(step);
         }
         self.room = limit;
-        // Every event is stored, and measured, on the slow path.
+        // Inline code records nothing then: see `crate::x86_64::every_time`.
         let is_slow = Setup::get().every_time;
         self.hot.limit = if is_slow { null_mut() } else { limit };
     }

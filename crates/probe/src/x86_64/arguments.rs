@@ -132,18 +132,20 @@ unsafe extern "C" fn take(thread: *mut Thread, saved: *const Saved, is_exit: boo
     if thread.hot.busy != 0 || thread.hot.attached == 0 {
         return 0;
     }
+    if !is_exit {
+        side::begins(thread);
+    }
     let Some(call) = saved.call(thread, is_exit) else {
         return 0;
     };
-    let now = side::now();
-    if !side::is_ready(thread, now, is_exit) {
+    if !side::is_ready(thread, is_exit) {
         return 1;
     }
     thread.hot.busy = &raw const *saved as u64;
     if is_exit {
         side::exit(thread, &call);
     } else {
-        side::enter(thread, &call, now);
+        side::enter(thread, &call);
     }
     thread.hot.busy = 0;
     0
@@ -155,11 +157,7 @@ macro_rules! routine {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "push rax",
-                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-                "mov rax, qword ptr fs:[rax]",
-                "test rax, rax",
-                "jz 3f",
+                thread_or!("3f"),
                 "push rcx",
                 "push rdx",
                 "push rsi",
@@ -187,16 +185,10 @@ macro_rules! routine {
                 "pop rcx",
                 "test eax, eax",
                 "jz 3f",
-                "pop rax",
-                "call 4f",
-                $end,
+                slow_below!($end),
                 "3:",
                 "pop rax",
                 $end,
-                // A slow routine whose slot holds our own return address: the call's is above it.
-                "4:",
-                "push {kind}",
-                "jmp {slow}",
                 take = sym take,
                 kind = const $kind,
                 slow = sym slow,

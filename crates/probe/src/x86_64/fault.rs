@@ -24,11 +24,7 @@ const ROW: usize = offset_of!(Thread, hot) + offset_of!(Hot, fault_row);
 #[unsafe(naked)]
 pub unsafe extern "C" fn fault() {
     naked_asm!(
-        "push rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "jz 2f",
+        thread_or!("2f"),
         "sub qword ptr [rax + {left}], 1",
         "jle 2f",
         "mov rax, qword ptr [rax + {row}]",
@@ -36,12 +32,7 @@ pub unsafe extern "C" fn fault() {
         "pop rax",
         "ret",
         "2:",
-        "pop rax",
-        "call 3f",
-        "ret",
-        "3:",
-        "push {kind}",
-        "jmp {slow}",
+        slow_below!("ret"),
         left = const LEFT, row = const ROW,
         kind = const routine::FAULT, slow = sym slow,
     )
@@ -51,22 +42,13 @@ pub unsafe extern "C" fn fault() {
 #[unsafe(naked)]
 pub unsafe extern "C" fn follow() {
     naked_asm!(
-        "push rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "jz 3f",
+        thread_or!("3f"),
         "cmp qword ptr [rax + {slot}], {none}",
         "jne 3f",
         "pop rax",
         "ret",
         "3:",
-        "pop rax",
-        "call 4f",
-        "ret",
-        "4:",
-        "push {kind}",
-        "jmp {slow}",
+        slow_below!("ret"),
         slot = const SLOT, none = const NO_SLOT, kind = const routine::FOLLOW, slow = sym slow,
     )
 }

@@ -45,17 +45,17 @@ global_asm!(
     ".text",
 );
 
-const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
-const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
+pub(super) const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
+pub(super) const LIMIT: usize = offset_of!(Thread, hot) + offset_of!(Hot, limit);
 pub(super) const BUSY: usize = offset_of!(Thread, hot) + offset_of!(Hot, busy);
-const TOP: usize = offset_of!(Thread, top);
+pub(super) const TOP: usize = offset_of!(Thread, top);
 const LOSS: usize = offset_of!(Thread, loss);
 
 /// A restored frame is looked at in the page of the stack pointer: see [`crate::program`].
 const PAGE: usize = crate::program::PAGE as usize;
 
 // Entries of the shadow stack, seen from the pointer behind the top entry.
-const ENTRY: usize = ENTRY_SIZE;
+pub(super) const ENTRY: usize = ENTRY_SIZE;
 const _: () = assert!(ENTRY == 32 && STOPPED == u64::MAX);
 // What inline code counts on.
 const _: () = assert!(
@@ -380,11 +380,7 @@ macro_rules! beside_inline {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "push rax",
-                "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-                "mov rax, qword ptr fs:[rax]",
-                "test rax, rax",
-                "jz 3f",
+                thread_or!("3f"),
                 "cmp qword ptr [rax + {busy}], -1",
                 "je 2f",
                 "push rcx",

@@ -1,5 +1,13 @@
 //! The routines that read the time of a call that may wait (`lockstep_format::plan`, "Times"). They touch no vector
-//! register, since any library function may be called, and call no Rust unless there is no room for a stamp.
+//! register, since any library function may be called, and call no Rust unless there is no room.
+//!
+//! The program may read its own clock just before the call and just behind it. So what takes long is done between the two
+//! readings: a batch that is nearly full is stored when the call has begun, which costs nothing if it waits; and the end is
+//! read when its return has been recorded, since all that this touches has left the caches during a wait.
+//!
+//! ```text
+//!  own clock ── ENTER ── begin ──╴nearly full: store╶── the call ── record the return ── end ── own clock
+//! ```
 //!
 //! ```text
 //!  rsp ->  4 or 5 registers     pushed here
@@ -8,22 +16,26 @@
 //! ```
 //! *Costs*: two readings of the time stamp counter a call, and about 5 ns.
 
-use super::routines::{BUSY, exit};
+use super::routines::{BUSY, ENTRY, LIMIT, exit};
 use super::slow::slow;
+use crate::side::ROOM;
 use crate::thread::{Hot, Thread};
 use core::arch::naked_asm;
 use core::mem::offset_of;
 use lockstep_format::plan::{SHORT, routine, stub};
 use lockstep_format::process::stamp;
 use lockstep_format::side::point;
+use lockstep_format::symbol::{RETURN, event_word};
 
 const CURSOR: usize = offset_of!(Thread, hot) + offset_of!(Hot, cursor);
-const ATTACHED: usize = offset_of!(Thread, hot) + offset_of!(Hot, attached);
+pub(super) const ATTACHED: usize = offset_of!(Thread, hot) + offset_of!(Hot, attached);
 const TOP: usize = offset_of!(Thread, top);
-const STAMP: usize = offset_of!(Thread, stamp);
-const STAMPS_END: usize = offset_of!(Thread, stamps_end);
-const BASE: usize = offset_of!(Thread, symbols_base);
+pub(super) const STAMP: usize = offset_of!(Thread, stamp);
+pub(super) const STAMPS_END: usize = offset_of!(Thread, stamps_end);
+pub(super) const BASE: usize = offset_of!(Thread, symbols_base);
 const CREDIT: usize = offset_of!(Thread, credit);
+const BEGAN: usize = offset_of!(Thread, began);
+pub(super) const END: usize = offset_of!(Thread, room);
 
 // The last stamp, and what the code takes for granted about it.
 const _: () = assert!(stamp::SIZE == 16 && stamp::TICKS == 0 && stamp::POINT == 8);
@@ -34,11 +46,7 @@ const _: () = assert!(point::BEFORE == point::AFTER + 1 && point::STAMP_BITS == 
 #[unsafe(naked)]
 pub unsafe extern "C" fn enter_timed() {
     naked_asm!(
-        "push rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "jz 3f",
+        thread_or!("3f"),
         "cmp qword ptr [rax + {busy}], 0",
         "jne 3f",
         "cmp qword ptr [rax + {attached}], 0",
@@ -46,33 +54,35 @@ pub unsafe extern "C" fn enter_timed() {
         "push rcx",
         "push rdx",
         "push rdi",
-        "mov qword ptr [rax + {busy}], rsp",
-        // The newest frame is this one, with a hook (its key is the slot less 1) or without.
-        "mov rdx, qword ptr [rax + {top}]",
-        "mov rdx, qword ptr [rdx - 24]",
-        "lea rdi, [rsp + 39]",
-        "sub rdx, rdi",
-        "cmp rdx, 1",
-        "ja 2f",
-        // Room for its return as well: what makes room is then part of the call.
-        "mov rcx, qword ptr [rax + {stamp}]",
-        "lea rdx, [rcx + 16]",
-        "cmp rdx, qword ptr [rax + {stamps_end}]",
-        "jae 19f",
         "mov rdi, rax",
         "rdtsc",
         "shl rdx, 32",
-        "or rdx, rax",
-        "mov rax, qword ptr [rdi + {cursor}]",
-        "add rax, qword ptr [rdi + {base}]",
-        "or rax, {after}",
-        "mov qword ptr [rcx], rdx",
-        "mov qword ptr [rcx + 8], rax",
+        "or rax, rdx",
+        "mov qword ptr [rdi + {began}], rax",
+        "mov qword ptr [rdi + {busy}], rsp",
+        // The newest frame is this one, with a hook (its key is the slot less 1) or without.
+        "mov rdx, qword ptr [rdi + {top}]",
+        "mov rdx, qword ptr [rdx - 24]",
+        "lea rcx, [rsp + 39]",
+        "sub rdx, rcx",
+        "cmp rdx, 1",
+        "ja 2f",
+        // Room for its return as well, and for events behind it.
+        "mov rdx, qword ptr [rdi + {cursor}]",
+        "lea rcx, [rdx + {room}]",
+        "cmp rcx, qword ptr [rdi + {end}]",
+        "ja 19f",
+        "mov rcx, qword ptr [rdi + {stamp}]",
         "add rcx, 16",
+        "cmp rcx, qword ptr [rdi + {stamps_end}]",
+        "jae 19f",
+        "add rdx, qword ptr [rdi + {base}]",
+        "or rdx, {after}",
+        "mov qword ptr [rcx - 16], rax",
+        "mov qword ptr [rcx - 8], rdx",
         "mov qword ptr [rdi + {stamp}], rcx",
-        "mov rax, rdi",
         "2:",
-        "mov qword ptr [rax + {busy}], 0",
+        "mov qword ptr [rdi + {busy}], 0",
         "pop rdi",
         "pop rdx",
         "pop rcx",
@@ -80,32 +90,23 @@ pub unsafe extern "C" fn enter_timed() {
         "pop rax",
         "ret",
         "19:",
-        "mov qword ptr [rax + {busy}], 0",
+        "mov qword ptr [rdi + {busy}], 0",
         "pop rdi",
         "pop rdx",
         "pop rcx",
-        "pop rax",
-        "call 4f",
-        "ret",
-        // A slow routine whose slot holds our own return address: the call's is above it.
-        "4:",
-        "push {kind}",
-        "jmp {slow}",
+        slow_below!("ret"),
         busy = const BUSY, attached = const ATTACHED, top = const TOP, cursor = const CURSOR,
         stamp = const STAMP, stamps_end = const STAMPS_END, base = const BASE,
+        began = const BEGAN, room = const ROOM * 8, end = const END,
         after = const point::AFTER, kind = const routine::ENTER_TIMED, slow = sym slow,
     )
 }
 
-/// Keeps the time at which a call returns, or takes back that of its beginning if it was short; then as EXIT.
+/// As EXIT, then keeps the time at which the call returns, or takes back that of its beginning if it was short.
 #[unsafe(naked)]
 pub unsafe extern "C" fn exit_timed() {
     naked_asm!(
-        "push rax",
-        "mov rax, qword ptr [rip + lockstep_thread@gottpoff]",
-        "mov rax, qword ptr fs:[rax]",
-        "test rax, rax",
-        "jz 3f",
+        thread_or!("3f"),
         "cmp qword ptr [rax + {busy}], 0",
         "jne 3f",
         "cmp qword ptr [rax + {attached}], 0",
@@ -120,35 +121,57 @@ pub unsafe extern "C" fn exit_timed() {
         "mov rcx, qword ptr [rdi + {top}]",
         "cmp rdx, qword ptr [rcx - 24]",
         "jne 2f",
-        "mov rcx, qword ptr [rdi + {stamp}]",
-        "cmp rcx, qword ptr [rdi + {stamps_end}]",
+        "mov rsi, qword ptr [rdi + {stamp}]",
+        "cmp rsi, qword ptr [rdi + {stamps_end}]",
         "jae 19f",
+        "mov rax, qword ptr [rdi + {cursor}]",
+        "cmp rax, qword ptr [rdi + {limit}]",
+        "jae 19f",
+        "mov rdx, qword ptr [rcx - 32]",
+        "mov qword ptr [rsp + 48], rdx",
+        "mov qword ptr [rax], {word}",
+        "sub rcx, {entry}",
+        "mov qword ptr [rdi + {top}], rcx",
+        "lea rcx, [rax + 8]",
+        "mov qword ptr [rdi + {cursor}], rcx",
+        "mov rcx, rax",
+        "add rcx, qword ptr [rdi + {base}]",
+        "or rcx, {after}",
         "rdtsc",
         "shl rdx, 32",
         "or rdx, rax",
-        "mov rax, qword ptr [rdi + {cursor}]",
-        "add rax, qword ptr [rdi + {base}]",
-        "or rax, {after}",
         // Nothing came between: the last stamp is that of this call's beginning. (Before the first lies no stamp, and no
         // return address is so small a number.)
-        "cmp rax, qword ptr [rcx - 8]",
+        "cmp rcx, qword ptr [rsi - 8]",
         "jne 5f",
-        "mov rsi, rdx",
-        "sub rsi, qword ptr [rcx - 16]",
-        "cmp rsi, {short}",
+        "mov rax, rdx",
+        "sub rax, qword ptr [rsi - 16]",
+        "cmp rax, {short}",
         "jae 5f",
-        "mov rsi, qword ptr [rsp + 40]",
-        "cmp dword ptr [rsi - {to_waits}], 0",
+        "mov rax, qword ptr [rsp + 40]",
+        "cmp dword ptr [rax - {to_waits}], 0",
         "je 6f",
         "cmp qword ptr [rdi + {credit}], 0",
         "je 6f",
         "dec qword ptr [rdi + {credit}]",
         "5:",
-        "inc rax",
-        "mov qword ptr [rcx], rdx",
-        "mov qword ptr [rcx + 8], rax",
-        "add rcx, 16",
-        "mov qword ptr [rdi + {stamp}], rcx",
+        "inc rcx",
+        "mov qword ptr [rsi], rdx",
+        "mov qword ptr [rsi + 8], rcx",
+        "add rsi, 16",
+        "7:",
+        "mov qword ptr [rdi + {stamp}], rsi",
+        "mov qword ptr [rdi + {busy}], 0",
+        "pop rsi",
+        "pop rdi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "ret",
+        "6:",
+        "mov qword ptr [rsi - 8], 0",
+        "sub rsi, 16",
+        "jmp 7b",
         "2:",
         "mov qword ptr [rdi + {busy}], 0",
         "pop rsi",
@@ -158,26 +181,17 @@ pub unsafe extern "C" fn exit_timed() {
         "3:",
         "pop rax",
         "jmp {exit}",
-        "6:",
-        "mov qword ptr [rcx - 8], 0",
-        "sub rcx, 16",
-        "mov qword ptr [rdi + {stamp}], rcx",
-        "jmp 2b",
         "19:",
         "mov qword ptr [rdi + {busy}], 0",
         "pop rsi",
         "pop rdi",
         "pop rdx",
         "pop rcx",
-        "pop rax",
-        "call 4f",
-        "jmp {exit}",
-        "4:",
-        "push {kind}",
-        "jmp {slow}",
-        busy = const BUSY, attached = const ATTACHED, top = const TOP, cursor = const CURSOR,
+        slow_below!("jmp {exit}"),
+        busy = const BUSY, attached = const ATTACHED, top = const TOP, cursor = const CURSOR, limit = const LIMIT,
         stamp = const STAMP, stamps_end = const STAMPS_END, base = const BASE, credit = const CREDIT,
         after = const point::AFTER, short = const SHORT, to_waits = const 36 - stub::WAITS,
+        entry = const ENTRY, word = const event_word(RETURN, false) as i32,
         kind = const routine::EXIT_TIMED, slow = sym slow, exit = sym exit,
     )
 }
