@@ -20,6 +20,7 @@ mod loops;
 mod measure;
 mod memory;
 mod options;
+mod plan;
 mod programs;
 mod progress;
 mod ranks;
@@ -33,6 +34,7 @@ mod statistics;
 mod store;
 mod suite;
 mod sweep;
+mod warm;
 mod watch;
 mod words;
 
@@ -50,6 +52,8 @@ const BENCHES: &[Bench] = &[
     ("slowdown", slowdown::USAGE, slowdown::run),
     ("call", call::USAGE, call::run),
     ("startup", startup::USAGE, startup::run),
+    ("warm", warm::USAGE, warm::run),
+    ("plan", plan::USAGE, plan::run),
     ("stall", stall::USAGE, stall::run),
     ("coverage", coverage::USAGE, coverage::run),
     ("memory", memory::USAGE, memory::run),

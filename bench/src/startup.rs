@@ -24,7 +24,8 @@ Milliseconds that recording adds to a start: main and all images, plans made (co
   --fresh        forget the rows that are there
 ";
 
-const HEADS: [&str; 11] = [
+/// Columns of the rows of pairs.
+pub const HEADS: [&str; 11] = [
     "program",
     "images",
     "plans",
@@ -38,9 +39,10 @@ const HEADS: [&str; 11] = [
     "events",
 ];
 
-struct Subject {
-    name: &'static str,
-    words: Vec<String>,
+/// A program that is measured.
+pub struct Subject {
+    pub name: &'static str,
+    pub words: Vec<String>,
 }
 
 /// Runs it.
@@ -175,7 +177,8 @@ fn subjects() -> Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-fn measure_one(
+/// A pair: untraced, and recorded.
+pub fn measure_one(
     rows: &mut Rows,
     subject: &Subject,
     images: &str,

@@ -30,6 +30,7 @@ impl<'a> Image<'a> {
             && let Ok(sections) = header.sections(LE, bytes)
         {
             self.debug = Some(Debug { bytes, sections });
+            self.functions.take();
         }
         self
     }

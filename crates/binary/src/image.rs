@@ -1,5 +1,7 @@
 //! The headers of an ELF file, read once and checked against the file.
 
+use std::sync::OnceLock;
+
 use lockstep_format::bytes::u32_at;
 use object::elf::{self, FileHeader64, ProgramHeader64, Rela64, Sym64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
@@ -7,6 +9,7 @@ use object::{LittleEndian, pod};
 
 use crate::debug::Debug;
 use crate::program::{Kind, Unsuitable, check_magic, check_type, damaged};
+use crate::ranges::FunctionSymbol;
 
 pub(crate) const LE: LittleEndian = LittleEndian;
 pub(crate) type Header = FileHeader64<LittleEndian>;
@@ -60,6 +63,8 @@ pub struct Image<'a> {
     pub(crate) dynamic: Dynamic,
     /// More names.
     pub(crate) debug: Option<Debug<'a>>,
+    /// The function symbols, once they were asked for.
+    pub(crate) functions: OnceLock<Vec<FunctionSymbol<'a>>>,
     kind: Kind,
     entry: u64,
     segments: Vec<Segment<'a>>,
@@ -87,6 +92,7 @@ impl<'a> Image<'a> {
             sections,
             dynamic: Dynamic::default(),
             debug: None,
+            functions: OnceLock::new(),
             kind: Kind::Static,
             entry: header.e_entry(LE),
             segments,

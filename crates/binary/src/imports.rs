@@ -89,6 +89,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub fn code_pointers(&self) -> Vec<(u64, u64)> {
         let mut pointers = Vec::new();
+        let code = self.segments().iter().filter(|it| it.executable);
+        let (low, high) = code.fold((u64::MAX, 0), |(low, high), it| {
+            (low.min(it.address), high.max(it.address + it.size))
+        });
+        // Most words of data are none: two comparisons tell.
+        let may_be_code = |target: u64| (low..high).contains(&target);
         for row in self.relocation_rows(self.dynamic.relocations) {
             let addend = row.r_addend(LE);
             let value = match row.r_type(LE, false) {
@@ -107,7 +113,10 @@ impl<'a> Image<'a> {
                 let words = segment.bytes.get(skip..).unwrap_or_default();
                 let start = segment.address + skip as u64;
                 let words = words.chunks_exact(8).enumerate();
-                let word = |(index, word)| Some((start + 8 * index as u64, u64_at(word, 0)?));
+                let word = |(index, word)| {
+                    let target = u64_at(word, 0).filter(|target| may_be_code(*target))?;
+                    Some((start + 8 * index as u64, target))
+                };
                 pointers.extend(words.filter_map(word));
             }
         }

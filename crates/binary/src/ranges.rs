@@ -103,7 +103,7 @@ impl<'a> Image<'a> {
             .into_iter()
             .map(|found| {
                 let Frame { address, size, .. } = found;
-                let name = name_at(&symbols, address);
+                let name = name_at(symbols, address);
                 let within = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
                 let kind = if plt.iter().any(within) {
                     RangeKind::Plt
@@ -186,7 +186,11 @@ impl<'a> Image<'a> {
 
     /// Function symbols that the image defines, by address, then by how good a name they are.
     #[must_use]
-    pub fn function_symbols(&self) -> Vec<FunctionSymbol<'a>> {
+    pub fn function_symbols(&self) -> &[FunctionSymbol<'a>] {
+        self.functions.get_or_init(|| self.read_function_symbols())
+    }
+
+    fn read_function_symbols(&self) -> Vec<FunctionSymbol<'a>> {
         let mut found = Vec::new();
         let more = self.debug.as_ref().and_then(|debug| {
             let table = debug.sections.symbols(LE, debug.bytes, elf::SHT_SYMTAB);

@@ -445,6 +445,7 @@ impl<'i, 'a> Memory<'i, 'a> {
         head: &Head,
         checked: &mut Checked,
     ) -> Result<(u64, HashMap<u64, u64>), String> {
+        self.check_stands_before(from, head)?;
         // First pass: which copy belongs to which original.
         let mut copies = HashMap::new();
         let mut pairs = Vec::new();
@@ -453,6 +454,7 @@ impl<'i, 'a> Memory<'i, 'a> {
             let before = self.decode_before(at)?;
             let after = self.decode_after(here)?;
             if after.code() == Code::Jmp_rel32_64 && after.near_branch_target() == self.bias + at {
+                self.check_stands(here, after.next_ip(), self.bias + at)?;
                 // Behind what raises an exception there need be nothing.
                 let goes_on =
                     |pair: &(Instruction, _)| pair.0.flow_control() != FlowControl::Exception;
@@ -525,6 +527,47 @@ impl<'i, 'a> Memory<'i, 'a> {
             if moved.is_some_and(|moved| moved != offset) {
                 return Err(format!("{stands_for:#x} is at {offset:#x}, not {moved:x?}"));
             }
+        }
+        Ok(())
+    }
+
+    /// All of a stub that is executed before its body stands for the entry, up to where the return address is replaced.
+    fn check_stands_before(&self, from: u64, head: &Head) -> Result<(), String> {
+        let from = self.bias + from;
+        let slow = |end: u32| {
+            let start = head.body - u64::from(layout::INLINE);
+            let start = if head.is_inline {
+                head.entry - u64::from(layout::INLINE)
+            } else {
+                start
+            };
+            self.check_stands(
+                start + u64::from(layout::ENTRY),
+                start + u64::from(end),
+                from,
+            )
+        };
+        if head.is_inline {
+            slow(layout::AFTER_OPEN + 5)?;
+            return self.check_stands(head.entry, head.body, from);
+        }
+        slow(layout::AFTER_ENTRY + 1)
+    }
+
+    /// Every instruction in `start..end`, run-time addresses, stands for the image's at `original`.
+    fn check_stands(&self, start: u64, end: u64, original: u64) -> Result<(), String> {
+        let origins = Origins::new(&self.origins);
+        let expected = StandsFor::Address(original.wrapping_sub(self.bias + self.low));
+        let mut at = start;
+        while at < end {
+            let offset = u32::try_from(at - self.arena).unwrap_or(u32::MAX);
+            let found = origins.stands_for(offset);
+            if found != Some(expected) {
+                return Err(format!(
+                    "the code at {offset:#x} stands for {found:x?}, not for {original:#x}"
+                ));
+            }
+            at = self.decode_after(at)?.next_ip();
         }
         Ok(())
     }

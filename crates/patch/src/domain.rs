@@ -83,10 +83,12 @@ impl<'a> Domain<'a> {
 
 /// For each range that is a part: the range that it is a part of.
 fn parents(survey: &Survey<'_>) -> Vec<Option<usize>> {
-    let mut by_name: FxHashMap<&[u8], Vec<usize>> = FxHashMap::default();
+    let named = survey.ranges.iter().filter_map(|it| it.parent_name());
+    let mut by_name: FxHashMap<&[u8], Vec<usize>> = named.map(|name| (name, Vec::new())).collect();
     for (index, range) in survey.ranges.iter().enumerate() {
-        if let Some(name) = range.name.filter(|_| range.kind == RangeKind::Function) {
-            by_name.entry(name).or_default().push(index);
+        let name = range.name.filter(|_| range.kind == RangeKind::Function);
+        if let Some(named) = name.and_then(|name| by_name.get_mut(name)) {
+            named.push(index);
         }
     }
     let parent_of = |index: usize| {
@@ -94,10 +96,10 @@ fn parents(survey: &Survey<'_>) -> Vec<Option<usize>> {
         match range.kind {
             RangeKind::Part => match range.parent_name().and_then(|name| by_name.get(name)) {
                 Some(named) if named.len() == 1 => named.first().copied(),
-                Some(named) => jumping_ranges(survey, index)
+                Some(named) if !named.is_empty() => jumping_ranges(survey, index)
                     .find(|from| named.contains(from))
                     .or(named.first().copied()),
-                None => jumping_ranges(survey, index).next(),
+                _ => jumping_ranges(survey, index).next(),
             },
             RangeKind::Function if range.name.is_none() => unnamed_parent(survey, index),
             _ => None,

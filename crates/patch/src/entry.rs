@@ -79,6 +79,8 @@ pub(crate) struct Window {
     pub redirected: Vec<Branch>,
     /// Short jumps of other functions that become near ones, to lead to the copy: padding follows them.
     pub lengthened: Vec<Branch>,
+    /// A call is moved.
+    pub has_call: bool,
     instructions: Vec<Instruction>,
 }
 
@@ -109,6 +111,7 @@ impl Window {
             end: whole.address,
             redirected: Vec::new(),
             lengthened: Vec::new(),
+            has_call: false,
             instructions: Vec::new(),
         };
         let mut goal = JUMP;
@@ -136,20 +139,21 @@ impl Window {
             }
         }
         window.check_computed(survey)?;
+        window.has_call = window.instructions.iter().any(is_call);
         Ok(window)
     }
 
-    /// Moves the window's instructions.
+    /// Moves the window's instructions, and forgets them.
     ///
     /// # Errors
     /// Why they cannot be moved.
     pub(crate) fn relocate(
-        &self,
+        &mut self,
         place: Place,
         shadow: impl Fn(u64) -> Option<u64>,
         ways_out: &[u64],
     ) -> Result<Moved, String> {
-        let mut instructions = self.instructions.clone();
+        let mut instructions = std::mem::take(&mut self.instructions);
         for instruction in &mut instructions {
             // A loop back to the endbr64 that stays behind goes to what follows it.
             let is_loop = crate::survey::has_near_branch(instruction)
@@ -179,11 +183,6 @@ impl Window {
     /// End of the bytes that the jump overwrites.
     pub(crate) fn overwritten_end(&self) -> u64 {
         self.start + JUMP
-    }
-
-    /// Whether a call is moved.
-    pub(crate) fn has_call(&self) -> bool {
-        self.instructions.iter().any(is_call)
     }
 
     fn has_grown(&self) -> bool {
@@ -335,7 +334,7 @@ fn check_padding(image: &Image<'_>, survey: &Survey<'_>, from: u64, to: u64) -> 
     if image.bytes_at(from, to - from).is_none() {
         return short("its segment ends");
     }
-    let next = survey.ranges.partition_point(|range| range.address < from);
+    let next = survey.ranges.first_from(from);
     let next = survey.ranges.get(next);
     if next.is_some_and(|range| range.address == from + size) {
         return short("the next function follows");

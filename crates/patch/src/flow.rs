@@ -10,7 +10,7 @@ use iced_x86::{
 };
 
 use crate::change::Changes;
-use crate::fate::mentions;
+use crate::fate::mentioned;
 use crate::survey::has_near_branch;
 
 /// Instructions kept to look back at.
@@ -154,6 +154,8 @@ pub(crate) struct Flow {
     /// Addresses behind calls, for each way out where a register of arguments is changed if nothing else leads there.
     pub changes_behind: Vec<Vec<u64>>,
     pub traits: Traits,
+    /// Of r10 and r11, those that the last instruction mentions.
+    pub mentions: u8,
 }
 
 /// A function that returns something in flags: the target of a call, the address behind the call,
@@ -174,6 +176,7 @@ impl Flow {
             changes: Changes::default(),
             changes_behind: Vec::new(),
             traits: Traits::default(),
+            mentions: 0,
         }
     }
 
@@ -209,7 +212,8 @@ impl Flow {
     ) -> (Option<WayOut>, Option<FlagUse>) {
         let instruction = &self.ring[(self.count - 1) % RECENT];
         self.traits.reads_flags |= self.at_entry.read_by(instruction);
-        self.traits.mentions |= mentioned(instruction);
+        self.mentions = mentioned(instruction);
+        self.traits.mentions |= self.mentions;
         let is_read = self.after_call.read_by(instruction);
         let flag_use = is_read.then_some((self.callee, self.behind_call, instruction.ip()));
         let flow = instruction.flow_control();
@@ -490,18 +494,6 @@ impl Flow {
         }
         false
     }
-}
-
-/// Which of r10 and r11 the instruction mentions.
-fn mentioned(instruction: &Instruction) -> u8 {
-    let bit = |register, bit| {
-        if mentions(instruction, register) {
-            bit
-        } else {
-            0
-        }
-    };
-    bit(Register::R10, Traits::R10) | bit(Register::R11, Traits::R11)
 }
 
 /// `nop` in any form, or `int3`.

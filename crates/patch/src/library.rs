@@ -76,7 +76,11 @@ pub(crate) fn is_untouched(name: &[u8]) -> bool {
 
 /// The mechanism for the library function `name`.
 pub(crate) fn of_import(name: &[u8]) -> u32 {
-    let contains = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+    // Names of C++ are long, and a program has many: one letter is compared before the rest.
+    let contains = |part: &[u8; 7]| {
+        let mut windows = name.windows(part.len());
+        windows.any(|window| window[4] == part[4] && window == part)
+    };
     if name == b"vfork" || name == b"__vfork" {
         mechanism::VFORK
     } else if INSTANT.contains(&name) || name.ends_with(b"setjmp") {

@@ -24,7 +24,7 @@ use crate::relocate::{Moved, Place};
 use crate::scratch::Scratch;
 use crate::sensitive::{self, Sensitive};
 use crate::survey::{Branch, BranchKind, SlotUse, SlotUseKind, Survey};
-use crate::write::{CallSiteRow, Content, FunctionRow, OriginRow, RefusalRow, SiteRow};
+use crate::write::{CallSiteRow, Content, FunctionRow, OriginRow, RefusalRow, SiteBytes, SiteRow};
 use crate::{Made, Options, PlanFailure, Scope, Unpatched};
 
 /// Longest site.
@@ -53,8 +53,10 @@ impl<'a> Subject<'_, 'a> {
         let mut begins_child = Vec::new();
         let functions = &self.domain.functions;
         let all = parallel::each(functions.len(), |index| {
-            let range = &self.survey.ranges[functions[index].range];
-            sensitive::find(self.image, range, names.all(range.address))
+            let range = functions[index].range;
+            let by_code = self.survey.bodies[range].sensitive;
+            let names = names.all(self.survey.ranges[range].address);
+            by_code.or_else(|| sensitive::by_name(names))
         });
         for (own, found) in functions.iter().zip(all) {
             let range = &self.survey.ranges[own.range];
@@ -163,9 +165,9 @@ pub(crate) fn make(
     }
     let reach = Reach::new(&image);
     let slots = imports.iter().map(|i| (i.slot, i.symbol)).collect();
-    let survey = Survey::new(&image, &slots);
-    let mut domain = Domain::new(&image, &survey);
     let is_library = calls_mpi || scope.own_functions && !matches!(role, Role::Main | Role::Linker);
+    let survey = Survey::new(&image, &slots, is_library);
+    let mut domain = Domain::new(&image, &survey);
     let names = is_library.then(|| Names::new(&image, &survey));
     if let Some(names) = &names {
         names.apply(&survey, &mut domain);
@@ -340,7 +342,7 @@ enum Other {
 }
 
 impl<'a> Builder<'a> {
-    fn new(shadow_slots: u32, leaves: u32) -> Self {
+    pub(crate) fn new(shadow_slots: u32, leaves: u32) -> Self {
         Self {
             room: 0,
             arena: Arena::new(shadow_slots, leaves),
@@ -509,7 +511,7 @@ impl<'a> Builder<'a> {
             let offset = moved.offset_of(window.copy_of(jump.target));
             let target = stub.body + offset.unwrap_or(0);
             let old = subject.image.bytes_at(jump.from, JUMP);
-            let site = old.map(|old| jump_site(jump.from, old.to_vec(), target, group));
+            let site = old.map(|old| jump_site(jump.from, old.into(), target, group));
             self.sites.extend(site);
         }
         (stub, entry, group)
@@ -639,8 +641,13 @@ impl<'a> Builder<'a> {
             let is_entry = subject.domain.functions[owner as usize].range == range;
             row_of_range(range).filter(|_| is_entry)
         };
-        let mut found: FxHashMap<u64, (u32, u32)> = FxHashMap::default();
-        for branch in &survey.branches {
+        let mut found: Vec<CallSiteRow> = Vec::new();
+        let row = |return_address, caller, callee| CallSiteRow {
+            return_address,
+            caller,
+            callee,
+        };
+        for branch in survey.branches.iter() {
             let Some(caller) = row_of_range(branch.range as usize) else {
                 continue;
             };
@@ -662,38 +669,28 @@ impl<'a> Builder<'a> {
                 BranchKind::Table => continue,
             };
             let return_address = branch.from + u64::from(branch.length);
-            found.insert(return_address, (caller, callee));
+            found.push(row(return_address, caller, callee));
         }
         for (return_address, range) in &survey.indirect_calls {
             if let Some(caller) = row_of_range(*range as usize) {
-                found.insert(*return_address, (caller, u32::MAX));
+                found.push(row(*return_address, caller, u32::MAX));
             }
         }
-        for slot_use in survey
-            .slot_uses
-            .iter()
-            .filter(|u| u.kind == SlotUseKind::Call)
-        {
-            let return_address = slot_use.address + u64::from(slot_use.length);
-            if let (Some((_, callee)), Some(row)) =
-                (found.get_mut(&return_address), import(slot_use.slot))
-            {
-                *callee = row;
+        found.sort_unstable_by_key(|row| row.return_address);
+        let uses = survey.slot_uses.iter();
+        let by_slot = uses.filter(|it| it.kind == SlotUseKind::Call);
+        let by_slot = by_slot.filter_map(|it| {
+            let return_address = it.address + u64::from(it.length);
+            Some((return_address, import(it.slot)?))
+        });
+        let hoisted = calls.hoisted_calls.iter();
+        let hoisted = hoisted.map(|(return_address, row)| (*return_address, own + row));
+        for (return_address, callee) in by_slot.chain(hoisted) {
+            if let Ok(at) = found.binary_search_by_key(&return_address, |row| row.return_address) {
+                found[at].callee = callee;
             }
         }
-        for (return_address, row) in &calls.hoisted_calls {
-            if let Some((_, callee)) = found.get_mut(return_address) {
-                *callee = own + row;
-            }
-        }
-        self.call_sites = found
-            .into_iter()
-            .map(|(return_address, (caller, callee))| CallSiteRow {
-                return_address,
-                caller,
-                callee,
-            })
-            .collect();
+        self.call_sites = found;
         let by_code = survey.takers.iter().map(|(address, range)| {
             let taker = row_of_range(*range as usize)?;
             Some((taker, entered(*address)?))
@@ -705,11 +702,8 @@ impl<'a> Builder<'a> {
         let mut takers: Vec<(u32, u32)> = by_code.chain(by_data).flatten().collect();
         takers.sort_unstable();
         takers.dedup();
-        let takers = takers.into_iter().map(|(caller, callee)| CallSiteRow {
-            return_address: 0,
-            caller,
-            callee,
-        });
+        let takers = takers.into_iter();
+        let takers = takers.map(|(caller, callee)| row(0, caller, callee));
         self.call_sites.extend(takers);
         self.call_sites
             .sort_by_key(|row| (row.return_address, row.caller, row.callee));
@@ -781,8 +775,8 @@ pub(crate) fn flags_of(head: Head) -> u32 {
 /// `jmp stub` at the window's start; what else was moved is checked and left as it is.
 fn entry_site(image: &Image<'_>, window: &Window, stub: u32, group: u32) -> Option<SiteRow> {
     let length = (window.end - window.start).clamp(JUMP, SITE);
-    let old = image.bytes_at(window.start, length)?.to_vec();
-    let mut new = old.clone();
+    let old = SiteBytes::from(image.bytes_at(window.start, length)?);
+    let mut new = old;
     new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
     Some(SiteRow {
         address: window.start,
@@ -807,8 +801,8 @@ pub(crate) fn branch_site(
         field: u32::from(branch.field),
         target,
         group,
-        old: old.to_vec(),
-        new: old.to_vec(),
+        old: old.into(),
+        new: old.into(),
     })
 }
 
@@ -820,7 +814,7 @@ fn slot_site(image: &Image<'_>, slot_use: &SlotUse, target: u32, group: u32) -> 
         field: u32::from(slot_use.field),
         target,
         group,
-        old: old.to_vec(),
-        new: old.to_vec(),
+        old: old.into(),
+        new: old.into(),
     })
 }

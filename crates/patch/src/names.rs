@@ -28,7 +28,7 @@ impl<'a> Names<'a> {
     pub(crate) fn new(image: &Image<'a>, survey: &Survey<'a>) -> Self {
         let mut by_address: FxHashMap<u64, Vec<FunctionSymbol<'a>>> = FxHashMap::default();
         for symbol in image.function_symbols() {
-            by_address.entry(symbol.address).or_default().push(symbol);
+            by_address.entry(symbol.address).or_default().push(*symbol);
         }
         let mut implementations = BTreeMap::new();
         let mut chosen: Vec<(u64, FunctionSymbol<'a>)> = Vec::new();

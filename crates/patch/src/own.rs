@@ -19,7 +19,7 @@ use crate::parallel;
 use crate::relocate::{Moved, relocate_before};
 use crate::scratch::Free;
 use crate::survey::{Branch, Survey};
-use crate::write::{FunctionRow, SiteRow};
+use crate::write::{FunctionRow, SiteBytes, SiteRow};
 
 /// An entry window is made larger to hold a return up to here, where that return cannot be patched
 /// otherwise.
@@ -63,9 +63,9 @@ impl Verdict {
 }
 
 /// A tail jump whose code waits for the stubs of all functions.
-struct Tail {
-    exit: Exit,
-    moved: Moved,
+struct Tail<'v> {
+    exit: &'v Exit,
+    moved: &'v Moved,
     group: u32,
     /// The field in the function's own body that leads there.
     from_body: Option<u32>,
@@ -117,11 +117,16 @@ impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
                 unpatchable: None,
             });
         }
-        let way = self.way(own.range, &[], 0)?;
-        match self.with_exits(index, own, &way, None) {
-            Ok(decision) => Ok(decision),
-            Err(unpatchable) => Ok(self.by_hook(way, Some(unpatchable))),
-        }
+        let mut way = self.way(own.range, &[], 0)?;
+        Ok(match self.with_exits(index, own, &mut way, None) {
+            Ok(exits) => Decision {
+                way,
+                mechanism: mechanism::PATCHED_RETURNS,
+                exits,
+                unpatchable: None,
+            },
+            Err(unpatchable) => self.by_hook(way, Some(unpatchable)),
+        })
     }
 
     /// The function's return address is replaced, where that may be.
@@ -138,25 +143,24 @@ impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
         }
     }
 
-    /// The same with patched returns.
+    /// How the function's returns are patched. The way changes if more must move with the entry.
     fn with_exits(
         &self,
         index: u32,
         own: &Function<'_>,
-        way: &Way,
+        way: &mut Way,
         padding: Option<&mut Padding>,
-    ) -> Result<Decision, Unpatchable> {
-        let first = self.choose(index, own, way, 0, padding);
-        let unpatchable = match first {
-            Ok(decision) => return Ok(decision),
+    ) -> Result<Vec<(Exit, Moved)>, Unpatchable> {
+        let unpatchable = match self.choose(index, own, way, 0, padding) {
+            Ok(exits) => return Ok(exits),
             Err(unpatchable) => unpatchable,
         };
         // A short function: all of it may move with its entry.
         let whole = &self.subject.survey.ranges[own.range];
         let until = whole.end();
         let is_short = matches!(way, Way::Entry(..)) && whole.size <= LARGEST_ENTRY;
-        if is_short && let Ok(decision) = self.choose(index, own, way, until, None) {
-            return Ok(decision);
+        if is_short && let Ok(exits) = self.choose(index, own, way, until, None) {
+            return Ok(exits);
         }
         Err(unpatchable)
     }
@@ -165,17 +169,17 @@ impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
         &self,
         index: u32,
         own: &Function<'_>,
-        way: &Way,
+        way: &mut Way,
         until: u64,
         padding: Option<&mut Padding>,
-    ) -> Result<Decision, Unpatchable> {
+    ) -> Result<Vec<(Exit, Moved)>, Unpatchable> {
         let subject = self.subject;
         let larger;
-        let window = match way {
+        let window = match &*way {
             Way::Entry(window, _) if until == 0 => Some(window),
             Way::Entry(..) => {
                 larger = subject.window(own.range, until)?;
-                if larger.has_call() {
+                if larger.has_call {
                     return Err("a call in it cannot be moved".to_owned().into());
                 }
                 Some(&larger)
@@ -189,12 +193,15 @@ impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
             .filter(|exit| exit.write == Write::Entry)
             .map(|exit| exit.way.at)
             .collect();
-        let way = match way {
-            Way::Entry(..) => self.way(own.range, &in_entry, until)?,
-            Way::Callers(callers) => Way::Callers(callers.clone()),
+        let other = match &*way {
+            Way::Entry(..) if until > 0 || !in_entry.is_empty() => {
+                Some(self.way(own.range, &in_entry, until)?)
+            }
+            _ => None,
         };
-        let exits = exits.into_iter().map(|exit| {
+        let exits = exits.into_iter().map(|mut exit| {
             let moved = relocate_before(&exit.moved, subject.place, &self.shadow)?;
+            exit.moved = Vec::new();
             for branch in &exit.redirected {
                 if branch.target != exit.way.at && moved.offset_of(branch.target).is_none() {
                     return Err("a branch leads between two instructions".to_owned());
@@ -202,12 +209,11 @@ impl<S: Fn(u64) -> Option<u64> + Sync> Decide<'_, '_, '_, S> {
             }
             Ok((exit, moved))
         });
-        Ok(Decision {
-            way,
-            mechanism: mechanism::PATCHED_RETURNS,
-            exits: exits.collect::<Result<_, String>>()?,
-            unpatchable: None,
-        })
+        let exits = exits.collect::<Result<_, String>>()?;
+        if let Some(other) = other {
+            *way = other;
+        }
+        Ok(exits)
     }
 
     fn way(&self, range: usize, ways_out: &[u64], until: u64) -> Result<Way, String> {
@@ -232,7 +238,7 @@ impl Subject<'_, '_> {
             return Err("its frame is set up before its first instruction".into());
         }
         let entry = match self.entry(range, shadow, ways_out, until) {
-            Ok((window, moved)) if !window.has_call() => return Ok(Way::Entry(window, moved)),
+            Ok((window, moved)) if !window.has_call => return Ok(Way::Entry(window, moved)),
             other => other,
         };
         // A moved call is a jump, which costs the processor its predictions of the returns above.
@@ -250,7 +256,7 @@ impl Subject<'_, '_> {
         ways_out: &[u64],
         until: u64,
     ) -> Result<(Window, Moved), String> {
-        let window = self.window(range, until)?;
+        let mut window = self.window(range, until)?;
         let moved = window.relocate(self.place, shadow, ways_out)?;
         Ok((window, moved))
     }
@@ -346,21 +352,20 @@ fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
     }
     let mut padding = Padding::new(subject.image, survey, &mut claimed);
     for (index, own) in domain.functions.iter().enumerate() {
-        let Verdict::Record(decision) = &verdicts[index] else {
+        let Verdict::Record(decision) = &mut verdicts[index] else {
             continue;
         };
         let help = decision.unpatchable.as_ref().and_then(|why| why.help);
         if help != Some(Help::Padding) {
             continue;
         }
-        let way = &decision.way;
-        match decide.with_exits(index as u32, own, way, Some(&mut padding)) {
-            Ok(better) => verdicts[index] = Verdict::Record(Box::new(better)),
-            Err(why) => {
-                if let Verdict::Record(decision) = &mut verdicts[index] {
-                    decision.unpatchable = Some(why);
-                }
+        let found = decide.with_exits(index as u32, own, &mut decision.way, Some(&mut padding));
+        match found {
+            Ok(exits) => {
+                decision.mechanism = mechanism::PATCHED_RETURNS;
+                (decision.exits, decision.unpatchable) = (exits, None);
             }
+            Err(why) => decision.unpatchable = Some(why),
         }
     }
     keep_open_beyond_gaps(decide, &mut verdicts);
@@ -370,28 +375,32 @@ fn verdicts<S: Fn(u64) -> Option<u64> + Sync>(
 /// A jump from another function into a function's first bytes is led elsewhere where it stands: it must
 /// not move, nor may what follows it be written twice. What does is rare enough to be refused.
 fn refuse_conflicts(domain: &Domain<'_>, verdicts: &mut [Verdict]) {
-    let mut taken: Vec<(u64, u64)> = Vec::new();
+    let mut elsewhere: Vec<(u64, u64, usize)> = Vec::new();
+    for (index, (own, verdict)) in domain.functions.iter().zip(&*verdicts).enumerate() {
+        if let Some(Way::Entry(window, _)) = verdict.decision().map(|decision| &decision.way) {
+            let pieces = window.elsewhere(own.range);
+            elsewhere.extend(pieces.map(|(start, end)| (start, end, index)));
+        }
+    }
+    elsewhere.sort_unstable();
+    let mut refused = Vec::new();
+    let mut take = |start: u64, end: u64| {
+        // No piece is longer than a site.
+        let first = elsewhere.partition_point(|piece| piece.0 + SITE <= start);
+        let pieces = elsewhere[first..].iter().take_while(|it| it.0 < end);
+        refused.extend(pieces.filter(|it| it.1 > start).map(|it| it.2));
+    };
     for decision in verdicts.iter().filter_map(Verdict::decision) {
         if let Way::Entry(window, _) = &decision.way {
-            taken.push((window.start, window.end.max(window.overwritten_end())));
+            take(window.start, window.end.max(window.overwritten_end()));
         }
         let exits = decision.exits.iter().map(|(exit, _)| exit);
         let exits = exits.filter(|exit| exit.write != Write::Entry);
-        taken.extend(exits.map(|exit| (exit.start, exit.end())));
+        exits.for_each(|exit| take(exit.start, exit.end()));
     }
-    taken.sort_unstable();
-    for (own, verdict) in domain.functions.iter().zip(verdicts) {
-        let Some(Way::Entry(window, _)) = verdict.decision().map(|decision| &decision.way) else {
-            continue;
-        };
-        let is_taken = |(start, end): (u64, u64)| {
-            let after = taken.partition_point(|window| window.0 < end);
-            after > 0 && taken[after - 1].1 > start
-        };
-        if window.elsewhere(own.range).any(is_taken) {
-            let why = "a branch of another function leads into its first bytes, and moves itself";
-            *verdict = Verdict::Refuse(why.into());
-        }
+    for index in refused {
+        let why = "a branch of another function leads into its first bytes, and moves itself";
+        verdicts[index] = Verdict::Refuse(why.into());
     }
 }
 
@@ -523,12 +532,12 @@ impl<'a> Builder<'a> {
     }
 
     /// A function's stub, its exits that return, and the group of its sites.
-    fn add_function(
+    fn add_function<'v>(
         &mut self,
         subject: &Subject<'_, '_>,
         range: usize,
-        decision: &Decision,
-        tails: &mut Vec<Tail>,
+        decision: &'v Decision,
+        tails: &mut Vec<Tail<'v>>,
     ) -> Target {
         let head = match decision.mechanism {
             mechanism::CALL_THROUGH => Head::Through,
@@ -578,8 +587,8 @@ impl<'a> Builder<'a> {
                     self.lead_out(subject, exit, moved, at, group, field);
                 }
                 _ => tails.push(Tail {
-                    exit: exit.clone(),
-                    moved: moved.clone(),
+                    exit,
+                    moved,
                     group,
                     from_body: field,
                 }),
@@ -593,7 +602,7 @@ impl<'a> Builder<'a> {
         &mut self,
         subject: &Subject<'_, 'a>,
         calls: &Imports<'a>,
-        tails: &[Tail],
+        tails: &[Tail<'_>],
         stubs: &[Option<Target>],
         rows: &[Option<u32>],
     ) {
@@ -645,11 +654,11 @@ impl<'a> Builder<'a> {
                     self.arena.add_return(code, Then::Jump(to))
                 }
             };
-            self.copied(start, at, &tail.moved, tail.exit.way.at, origin::EXIT);
+            self.copied(start, at, tail.moved, tail.exit.way.at, origin::EXIT);
             self.lead_out(
                 subject,
-                &tail.exit,
-                &tail.moved,
+                tail.exit,
+                tail.moved,
                 at,
                 tail.group,
                 tail.from_body,
@@ -670,7 +679,7 @@ impl<'a> Builder<'a> {
         let image = subject.image;
         let way = &exit.way;
         let size = (exit.end() - exit.start).min(SITE);
-        let old = |address: u64, size: u64| image.bytes_at(address, size).map(<[u8]>::to_vec);
+        let old = |address: u64, size: u64| image.bytes_at(address, size).map(SiteBytes::from);
         let short = |from: u64, to: u64| (to as i64 - from as i64) as u8;
         match exit.write {
             Write::Entry => {
@@ -685,7 +694,7 @@ impl<'a> Builder<'a> {
                         field: u32::from(way.field),
                         target: at,
                         group,
-                        new: old.clone(),
+                        new: old,
                         old,
                     }));
             }
@@ -694,7 +703,7 @@ impl<'a> Builder<'a> {
                 .extend(old(exit.start, size).map(|old| jump_site(exit.start, old, at, group))),
             Write::Short { padding } => {
                 self.sites.extend(old(exit.start, size).map(|old| {
-                    let mut new = old.clone();
+                    let mut new = old;
                     new[..2].copy_from_slice(&[0xeb, short(exit.start + 2, padding)]);
                     SiteRow {
                         address: exit.start,
@@ -711,7 +720,7 @@ impl<'a> Builder<'a> {
             Write::ShortDisplacement { padding } => {
                 self.sites
                     .extend(old(way.at, u64::from(way.length)).map(|old| {
-                        let mut new = old.clone();
+                        let mut new = old;
                         if let Some(last) = new.last_mut() {
                             *last = short(way.end(), padding);
                         }
@@ -741,8 +750,8 @@ impl<'a> Builder<'a> {
 }
 
 /// `jmp` to the arena; what else is checked stays as it is.
-pub(crate) fn jump_site(address: u64, old: Vec<u8>, target: u32, group: u32) -> SiteRow {
-    let mut new = old.clone();
+pub(crate) fn jump_site(address: u64, old: SiteBytes, target: u32, group: u32) -> SiteRow {
+    let mut new = old;
     new[..JUMP as usize].copy_from_slice(&[0xe9, 0, 0, 0, 0]);
     SiteRow {
         address,

@@ -13,7 +13,7 @@ const LONGEST_GAP: u64 = 4096;
 /// How many bytes from `from` on, at most `most`, are padding that nothing leads to. What stands
 /// before `from` must not go on there.
 pub(crate) fn behind(image: &Image<'_>, survey: &Survey<'_>, from: u64, most: u64) -> u64 {
-    let next = survey.ranges.partition_point(|range| range.address < from);
+    let next = survey.ranges.first_from(from);
     let mut end = from + most;
     if let Some(range) = survey.ranges.get(next) {
         end = end.min(range.address);

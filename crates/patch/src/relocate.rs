@@ -7,7 +7,7 @@
 
 use iced_x86::{
     BlockEncoder, BlockEncoderOptions, Code as Opcode, ConstantOffsets, Decoder, DecoderOptions,
-    FlowControl, Instruction, InstructionBlock, MemoryOperand, Register,
+    Encoder, FlowControl, Instruction, InstructionBlock, MemoryOperand, Register,
 };
 
 use crate::arena::{Code, Link};
@@ -281,6 +281,9 @@ fn jump_like(call: &Instruction, at: u64) -> Result<Instruction, String> {
 }
 
 fn encode(block: &[Instruction], place: Place) -> Result<Moved, String> {
+    if let Some(moved) = encode_straight(block, place) {
+        return Ok(moved);
+    }
     let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
     let result = BlockEncoder::encode(64, InstructionBlock::new(block, place.address()), options)
         .map_err(|error| unexpected(&error))?;
@@ -289,51 +292,90 @@ fn encode(block: &[Instruction], place: Place) -> Result<Moved, String> {
     let offsets = offsets
         .map(|(instruction, at)| (instruction.ip() & !FORMER, (at != u32::MAX).then_some(at)))
         .collect();
-    let (links, exits) = links(&bytes, place)?;
-    Ok(Moved {
-        code: Code { bytes, links },
+    let mut moved = Moved {
+        code: Code::default(),
         offsets,
-        exits,
-    })
-}
-
-/// Fields and what they lead to; fields and the exits that they lead to.
-type Links = (Vec<(u32, Link)>, Vec<(u32, usize)>);
-
-/// The displacements in `bytes` that lead out of the block.
-fn links(bytes: &[u8], place: Place) -> Result<Links, String> {
+        exits: Vec::new(),
+    };
     let start = place.address();
-    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+    let mut decoder = Decoder::with_ip(64, &bytes, start, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
-    let mut links = Vec::new();
-    let mut exits = Vec::new();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        let offsets: ConstantOffsets = decoder.get_constant_offsets(&instruction);
-        let is_branch = has_near_branch(&instruction);
+        let fields = decoder.get_constant_offsets(&instruction);
+        let at = (instruction.ip() - start) as u32;
+        moved.add_link(&instruction, at, fields, place)?;
+    }
+    moved.code.bytes = bytes;
+    Ok(moved)
+}
+
+/// The same for a block without branches into itself, and without those that have no near form: most blocks. They need no
+/// block encoder, which makes the same bytes of them.
+fn encode_straight(block: &[Instruction], place: Place) -> Option<Moved> {
+    let mut encoder = Encoder::new(64);
+    let mut moved = Moved {
+        code: Code::default(),
+        offsets: Vec::with_capacity(block.len()),
+        exits: Vec::new(),
+    };
+    let mut at = 0;
+    for instruction in block {
+        let mut instruction = *instruction;
+        if has_near_branch(&instruction) {
+            let code = instruction.code();
+            let has_near_form = code.is_jcc_short_or_near() || code.is_jmp_short_or_near();
+            if !has_near_form || instruction.near_branch_target() & FORMER != 0 {
+                return None;
+            }
+            instruction.set_code(code.as_near_branch());
+        }
+        let former = instruction.ip() & !FORMER;
+        moved.offsets.push((former, Some(at)));
+        let place_of_it = place.address() + u64::from(at);
+        let length = encoder.encode(&instruction, place_of_it).ok()?;
+        // The instruction may have another length here; its address is of no use any more.
+        instruction.set_len(length);
+        let fields = encoder.get_constant_offsets();
+        moved.add_link(&instruction, at, fields, place).ok()?;
+        at += length as u32;
+    }
+    moved.code.bytes = encoder.take_buffer();
+    Some(moved)
+}
+
+impl Moved {
+    /// Notes where the instruction's displacement leads, if that is out of the block. It is encoded at offset `at`.
+    fn add_link(
+        &mut self,
+        instruction: &Instruction,
+        at: u32,
+        fields: ConstantOffsets,
+        place: Place,
+    ) -> Result<(), String> {
+        let is_branch = has_near_branch(instruction);
         let (address, field, size) = if is_branch {
-            let field = offsets.immediate_offset();
             let target = instruction.near_branch_target();
-            (target, field, offsets.immediate_size())
+            (target, fields.immediate_offset(), fields.immediate_size())
         } else if instruction.is_ip_rel_memory_operand() {
-            let field = offsets.displacement_offset();
             let target = instruction.ip_rel_memory_address();
-            (target, field, offsets.displacement_size())
+            let field = fields.displacement_offset();
+            (target, field, fields.displacement_size())
         } else {
-            continue;
+            return Ok(());
         };
         // Inside the block, literal included.
-        if (start..place.arena + 2 * HALF).contains(&address) {
-            continue;
+        if (place.address()..place.arena + 2 * HALF).contains(&address) {
+            return Ok(());
         }
         if size != 4 {
             return Err("its first instructions have no near form".into());
         }
         let trailing = (instruction.len() - field - 4) as u8;
-        let at = (instruction.ip() - start) as u32 + field as u32;
+        let at = at + field as u32;
         if is_branch && place.is_arena(address) {
-            exits.push((at, (address - place.exit(0)) as usize));
-            continue;
+            self.exits.push((at, (address - place.exit(0)) as usize));
+            return Ok(());
         }
         let link = if is_branch {
             Link::Branch { address }
@@ -345,7 +387,7 @@ fn links(bytes: &[u8], place: Place) -> Result<Links, String> {
         } else {
             return Err("an instruction with a shadow slot has an immediate operand".into());
         };
-        links.push((at, link));
+        self.code.links.push((at, link));
+        Ok(())
     }
-    Ok((links, exits))
 }

@@ -22,22 +22,20 @@
 //! *Costs*: a look at every path from a function's entry and behind its direct calls, of those functions that
 //! mention r10 or r11 at all.
 
-use iced_x86::Register;
 use lockstep_binary::Image;
 use lockstep_format::bytes::u32_at;
 use rustc_hash::FxHashSet;
 
 use crate::computed::inside;
 use crate::domain::Domain;
-use crate::fate::{MOST_STEPS, Search};
-use crate::flow::{Leaving, Traits};
+use crate::fate::{Fate, MOST_STEPS, REGISTERS, Search};
+use crate::flow::Leaving;
 use crate::imports::Imports;
-use crate::survey::{BranchKind, SlotUseKind, Survey};
+use crate::parallel;
+use crate::survey::{Branch, BranchKind, SlotUseKind, Survey};
 
-/// Most instructions that are looked at for all calls of a function together.
+/// Most events that are looked at for all calls of a function together.
 const MOST_OF_FUNCTION: usize = 1 << 15;
-
-const REGISTERS: [(Register, u8); 2] = [(Register::R10, Traits::R10), (Register::R11, Traits::R11)];
 
 /// Where both are free.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,88 +55,113 @@ pub(crate) struct Scratch {
     strays: FxHashSet<u64>,
 }
 
-/// A set of functions that grows along arrows.
-struct Closure<'g> {
-    arrows: &'g [Vec<u32>],
-    found: Vec<bool>,
-    open: Vec<u32>,
+/// Arrows between nodes, by where they begin.
+struct Arrows {
+    /// Where the arrows of each node begin in `to`, and where the last end.
+    first: Vec<u32>,
+    to: Vec<u32>,
 }
 
-impl<'g> Closure<'g> {
-    fn new(arrows: &'g [Vec<u32>]) -> Self {
-        Self {
-            arrows,
-            found: vec![false; arrows.len()],
-            open: Vec::new(),
+impl Arrows {
+    fn new(count: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut first = vec![0; count + 1];
+        for (from, _) in pairs.clone() {
+            first[from as usize + 1] += 1;
         }
-    }
-
-    fn of(arrows: &'g [Vec<u32>], members: impl Iterator<Item = usize>) -> Vec<bool> {
-        let mut closure = Self::new(arrows);
-        members.for_each(|node| closure.add(node as u32));
-        closure.close()
-    }
-
-    fn add(&mut self, node: u32) {
-        if !std::mem::replace(&mut self.found[node as usize], true) {
-            self.open.push(node);
+        for node in 0..count {
+            first[node + 1] += first[node];
         }
+        let mut to = vec![0; first[count] as usize];
+        let mut next = first.clone();
+        for (from, target) in pairs {
+            let at = &mut next[from as usize];
+            to[*at as usize] = target;
+            *at += 1;
+        }
+        Self { first, to }
     }
 
-    /// Follows the arrows.
-    fn close(mut self) -> Vec<bool> {
-        while let Some(node) = self.open.pop() {
-            for next in self.arrows[node as usize].iter().copied() {
-                self.add(next);
+    fn of(&self, node: usize) -> &[u32] {
+        &self.to[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+
+    /// The nodes that arrows lead to from `members`, and these.
+    fn closure(&self, members: impl Iterator<Item = usize>) -> Vec<bool> {
+        let mut found = vec![false; self.first.len() - 1];
+        let mut open: Vec<usize> = members.collect();
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut found[node], true) {
+                open.extend(self.of(node).iter().map(|next| *next as usize));
             }
         }
-        self.found
+        found
     }
+}
+
+/// A direct branch from one function to another.
+#[derive(Clone, Copy)]
+struct Step {
+    from: u32,
+    to: u32,
+    /// Of a call: the address behind it.
+    behind: Option<u64>,
+    /// It leads into the midst of the other.
+    is_odd: bool,
+    is_to_stub: bool,
 }
 
 /// Who calls or jumps to whom, by nodes.
 struct Graph {
-    callees: Vec<Vec<u32>>,
-    callers: Vec<Vec<u32>>,
+    callees: Arrows,
+    callers: Arrows,
     /// Those of them that jump.
-    jumpers: Vec<Vec<u32>>,
+    jumpers: Arrows,
     /// Branches into the midst of another function.
     odd: Vec<(u32, u32)>,
+    /// Calls of those that mention r10 or r11, by caller.
+    calls: Vec<Step>,
 }
 
 impl Graph {
-    fn new(survey: &Survey<'_>, node: &[u32]) -> Self {
-        let mut graph = Self {
-            callees: vec![Vec::new(); node.len()],
-            callers: vec![Vec::new(); node.len()],
-            jumpers: vec![Vec::new(); node.len()],
-            odd: Vec::new(),
+    fn new(survey: &Survey<'_>, node: &[u32], mentions: &[u8]) -> Self {
+        let step = |branch: &Branch| {
+            let range = survey.range_of(branch.target)?;
+            let is_call = branch.kind == BranchKind::Call;
+            Some(Step {
+                from: node[branch.range as usize],
+                to: node[range],
+                behind: is_call.then_some(branch.from + u64::from(branch.length)),
+                is_odd: survey.ranges[range].address != branch.target,
+                is_to_stub: survey.plt.contains_key(&branch.target),
+            })
         };
-        for branch in &survey.branches {
-            let from = node[branch.range as usize];
-            let Some(range) = survey.range_of(branch.target) else {
-                continue;
-            };
-            let to = node[range];
-            let is_plt = survey.plt.contains_key(&branch.target);
-            if to == from || branch.kind == BranchKind::Table || is_plt {
-                continue;
-            }
-            graph.callees[from as usize].push(to);
-            graph.callers[to as usize].push(from);
-            if branch.kind != BranchKind::Call {
-                graph.jumpers[to as usize].push(from);
-            }
-            if survey.ranges[range].address != branch.target {
-                graph.odd.push((from, to));
-            }
+        let steps = parallel::by_pieces(survey.branches.len(), |indices| {
+            let branches = survey.branches[indices].iter();
+            let branches = branches.filter(|it| it.kind != BranchKind::Table);
+            branches.filter_map(step).collect::<Vec<Step>>()
+        });
+        let others = steps.iter().flatten();
+        let others = others.filter(|it| it.from != it.to && !it.is_to_stub);
+        let count = node.len();
+        let jumps = others.clone().filter(|it| it.behind.is_none());
+        let odd = others.clone().filter(|it| it.is_odd);
+        let calls = steps.iter().flatten();
+        let calls = calls.filter(|it| it.behind.is_some() && !it.is_to_stub);
+        let calls = calls.filter(|it| mentions[it.from as usize] != 0);
+        let mut calls: Vec<Step> = calls.copied().collect();
+        calls.sort_unstable_by_key(|it| (it.from, it.behind));
+        Self {
+            callees: Arrows::new(count, others.clone().map(|it| (it.from, it.to))),
+            callers: Arrows::new(count, others.clone().map(|it| (it.to, it.from))),
+            jumpers: Arrows::new(count, jumps.map(|it| (it.to, it.from))),
+            odd: odd.map(|it| (it.from, it.to)).collect(),
+            calls,
         }
-        graph
     }
 }
 
 impl Scratch {
-    pub(crate) fn new(image: &Image<'_>, survey: &Survey<'_>, domain: &Domain<'_>) -> Self {
+    pub(crate) fn new<'a>(image: &Image<'a>, survey: &Survey<'a>, domain: &Domain<'_>) -> Self {
         let count = survey.ranges.len();
         let node: Vec<u32> = (0..count as u32)
             .map(|range| match domain.owner[range as usize] {
@@ -146,10 +169,14 @@ impl Scratch {
                 None => range,
             })
             .collect();
-        let graph = Graph::new(survey, &node);
+        let mut mentions = vec![0; count];
+        for (range, body) in survey.bodies.iter().enumerate() {
+            mentions[node[range] as usize] |= body.traits.mentions;
+        }
+        let graph = Graph::new(survey, &node, &mentions);
         let strays = strays(image, survey);
         let changes = (0..count).filter(|at| survey.bodies[*at].traits.changes);
-        let ordinary = Closure::of(&graph.callers, changes.map(|at| node[at] as usize));
+        let ordinary = graph.callers.closure(changes.map(|at| node[at] as usize));
         let is_unsure = |at: usize| {
             let entry = survey.ranges[at].address;
             let is_known = !survey.is_address_taken(entry) && !strays.contains(&entry);
@@ -163,25 +190,15 @@ impl Scratch {
             };
             count
         ];
-        let mut mentions = vec![0; count];
-        for (range, body) in survey.bodies.iter().enumerate() {
-            mentions[node[range] as usize] |= body.traits.mentions;
-        }
-        let mut search = Search::new(image, survey, &node);
-        for register in REGISTERS {
-            let mentions: Vec<bool> = mentions.iter().map(|it| it & register.1 != 0).collect();
-            let read = read_behind_calls(&mut search, survey, &node, &mentions, register.0);
-            let members = (0..count).filter(|at| read[*at] || unsure[*at]);
-            let kept = Closure::of(&graph.callees, members);
-            let leaves = |at: usize| leaves_to_unknown(image, survey, domain, at);
-            let taken = taken(
-                &mut search,
-                (survey, &node),
-                &graph,
-                &mentions,
-                register.0,
-                leaves,
-            );
+        let leaves = |at: usize| leaves_to_unknown(image, survey, domain, at);
+        for (_, register) in REGISTERS {
+            let mentions: Vec<bool> = mentions.iter().map(|it| it & register != 0).collect();
+            let search = || Search::new(image, survey, &node);
+            let read = read_behind_calls(search, &graph, &mentions, register);
+            let unsure = (0..count).filter(|at| unsure[*at]);
+            let kept = graph.callees.closure(read.into_iter().chain(unsure));
+            let subject = (survey, &node[..]);
+            let taken = taken(search, subject, &graph, &mentions, register, leaves);
             for at in 0..count {
                 free[at].at_return &= !kept[at];
                 free[at].at_entry &= !kept[at] && !taken[at];
@@ -201,10 +218,10 @@ impl Scratch {
     }
 
     /// Of each library function that may be a leaf: whether nobody waits for r10 and r11 behind its calls.
-    pub(crate) fn free_imports(
+    pub(crate) fn free_imports<'a>(
         &self,
-        image: &Image<'_>,
-        survey: &Survey<'_>,
+        image: &Image<'a>,
+        survey: &Survey<'a>,
         calls: &Imports<'_>,
     ) -> Vec<bool> {
         let mut free: Vec<bool> = calls.rows.iter().map(|row| row.may_be_leaf).collect();
@@ -236,10 +253,10 @@ impl Scratch {
             let (true, Some(behind)) = (*is_free, behind) else {
                 continue;
             };
-            for (register, bit) in REGISTERS {
+            for (_, register) in REGISTERS {
                 let mut steps = MOST_STEPS;
-                let mentions = self.mentions[node as usize] & bit != 0;
-                *is_free &= !mentions || !search.follow(node, behind, register, &mut steps).is_read;
+                let mentions = self.mentions[node as usize] & register != 0;
+                *is_free &= !mentions || !search.is_read(node, behind, register, &mut steps);
             }
         }
         free
@@ -249,9 +266,7 @@ impl Scratch {
     fn called_by_strays(&self, survey: &Survey<'_>, calls: &Imports<'_>) -> Vec<u32> {
         let slots = self.strays.iter().copied();
         let stubs = survey.plt.iter().filter(|(at, _)| {
-            self.strays.contains(at)
-                || survey.is_address_taken(**at)
-                || survey.labels.binary_search(at).is_ok()
+            self.strays.contains(at) || survey.is_address_taken(**at) || survey.labels.has(**at)
         });
         let slots = slots.chain(stubs.map(|(_, slot)| *slot));
         slots.filter_map(|slot| calls.row_of_slot(slot)).collect()
@@ -259,81 +274,83 @@ impl Scratch {
 }
 
 /// Functions behind whose call the register is read before it is written.
-fn read_behind_calls(
-    search: &mut Search<'_, '_, '_>,
-    survey: &Survey<'_>,
-    node: &[u32],
+fn read_behind_calls<'s, 'i: 's, 'a: 'i>(
+    search: impl Fn() -> Search<'s, 'i, 'a> + Sync,
+    graph: &Graph,
     mentions: &[bool],
-    register: Register,
-) -> Vec<bool> {
-    let mut read = vec![false; node.len()];
-    let mut left = vec![MOST_OF_FUNCTION; node.len()];
-    for branch in &survey.branches {
-        let at = node[branch.range as usize];
-        let Some(to) = survey.range_of(branch.target) else {
-            continue;
-        };
-        let to = node[to] as usize;
-        if branch.kind != BranchKind::Call || !mentions[at as usize] || read[to] {
-            continue;
+    register: u8,
+) -> Vec<usize> {
+    let by_caller = graph.calls.chunk_by(|one, other| one.from == other.from);
+    let by_caller = by_caller.filter(|calls| mentions[calls[0].from as usize]);
+    let by_caller: Vec<&[Step]> = by_caller.collect();
+    let read = parallel::by_pieces(by_caller.len(), |indices| {
+        let mut search = search();
+        let mut read = Vec::new();
+        for calls in &by_caller[indices] {
+            let mut left = MOST_OF_FUNCTION;
+            for call in *calls {
+                let mut steps = MOST_STEPS.min(left);
+                left -= steps;
+                let behind = call.behind.unwrap_or_default();
+                if search.is_read(call.from, behind, register, &mut steps) {
+                    read.push(call.to as usize);
+                }
+                left += steps;
+            }
         }
-        let behind = branch.from + u64::from(branch.length);
-        let left = &mut left[at as usize];
-        let mut steps = MOST_STEPS.min(*left);
-        let given = steps;
-        let fate = search.follow(at, behind, register, &mut steps);
-        read[to] |= fate.is_read;
-        *left -= given - steps;
-    }
-    read
+        read
+    });
+    read.into_iter().flatten().collect()
 }
 
 /// Functions that take the register.
-fn taken(
-    search: &mut Search<'_, '_, '_>,
+fn taken<'s, 'i: 's, 'a: 'i>(
+    search: impl Fn() -> Search<'s, 'i, 'a> + Sync,
     (survey, node): (&Survey<'_>, &[u32]),
     graph: &Graph,
     mentions: &[bool],
-    register: Register,
-    leaves_to_unknown: impl Fn(usize) -> bool,
+    register: u8,
+    leaves_to_unknown: impl Fn(usize) -> bool + Sync,
 ) -> Vec<bool> {
-    // An arrow from each function to those that hand it the register untouched.
-    let mut hands = vec![Vec::new(); node.len()];
-    let mut takes = Vec::new();
-    let mut hands_out = Vec::new();
-    for at in (0..node.len()).filter(|at| node[*at] as usize == *at) {
-        let reaches = if mentions[at] {
-            let mut steps = MOST_STEPS;
-            let start = survey.ranges[at].address;
-            let fate = search.follow(at as u32, start, register, &mut steps);
-            if fate.is_read {
-                takes.push(at as u32);
+    let fates = parallel::by_pieces(node.len(), |nodes| {
+        let mut search = search();
+        let fate = |at: usize| {
+            if node[at] as usize != at {
+                return Fate::default();
             }
-            if fate.is_handed_out {
-                hands_out.push(at);
+            if mentions[at] {
+                let mut steps = MOST_STEPS;
+                let start = survey.ranges[at].address;
+                return search.follow(at as u32, start, register, &mut steps);
             }
-            fate.reaches
-        } else {
-            if leaves_to_unknown(at) {
-                hands_out.push(at);
+            Fate {
+                is_handed_out: leaves_to_unknown(at),
+                ..Fate::default()
             }
-            graph.callees[at].clone()
         };
-        for to in reaches {
-            hands[to as usize].push(at as u32);
-        }
-    }
-    let mut taken = Closure::new(&hands);
-    takes.into_iter().for_each(|at| taken.add(at));
-    for (from, to) in &graph.odd {
-        if mentions[*to as usize] {
-            taken.add(*from);
-            taken.add(*to);
-        }
-    }
-    let handed_out = Closure::of(&graph.jumpers, hands_out.into_iter());
-    let taken = taken.close().into_iter().zip(handed_out);
+        nodes.map(fate).collect::<Vec<Fate>>()
+    });
+    let fates: Vec<Fate> = fates.into_iter().flatten().collect();
+    // An arrow from each function to those that hand it the register untouched.
+    let reaches = |(at, fate): (usize, &'_ Fate)| {
+        let callees = match mentions[at] {
+            true => &[][..],
+            false => graph.callees.of(at),
+        };
+        let reached = fate.reaches.clone();
+        let reached = callees.iter().copied().chain(reached);
+        reached.map(move |to| (to, at as u32))
+    };
+    let hands = fates.iter().enumerate().flat_map(reaches);
+    let hands = Arrows::new(node.len(), hands);
+    let odd = graph.odd.iter().filter(|(_, to)| mentions[*to as usize]);
+    let odd = odd.flat_map(|(from, to)| [*from as usize, *to as usize]);
+    let takes = (0..node.len()).filter(|at| fates[*at].is_read);
+    let taken = hands.closure(takes.chain(odd)).into_iter();
+    let hands_out = (0..node.len()).filter(|at| fates[*at].is_handed_out);
+    let handed_out = graph.jumpers.closure(hands_out);
     taken
+        .zip(handed_out)
         .map(|(is_taken, is_handed)| is_taken || is_handed)
         .collect()
 }
@@ -375,7 +392,7 @@ fn strays(image: &Image<'_>, survey: &Survey<'_>) -> FxHashSet<u64> {
             continue;
         }
         let mut at = start;
-        let mut next = survey.ranges.partition_point(|range| range.address < start);
+        let mut next = survey.ranges.first_from(start);
         while at < end {
             let range = survey.ranges.get(next);
             let gap = range.map_or(end, |range| range.address.min(end));

@@ -7,7 +7,7 @@
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
-use lockstep_binary::{CodeRange, Image};
+use lockstep_binary::Image;
 use lockstep_format::plan::mechanism;
 
 use crate::library;
@@ -36,46 +36,28 @@ pub(crate) struct Sensitive {
     pub begins_child: bool,
 }
 
-/// Whether the function in `range`, with these names, is to be left alone, and why.
-pub(crate) fn find<'n>(
-    image: &Image<'_>,
-    range: &CodeRange<'_>,
-    mut names: impl Iterator<Item = &'n [u8]>,
-) -> Option<Sensitive> {
-    // A frame description of hand-written code may end before the system call that the code makes.
-    let bytes = image.bytes_from(range.address).unwrap_or_default();
-    let bytes = &bytes[..bytes.len().min(range.size as usize + BEHIND)];
-    let decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
-    let end = range.end();
-    let mut goes_on = true;
-    let instructions = decoder.into_iter().take_while(move |instruction| {
-        let is_inside = instruction.ip() < end;
-        let is_taken = is_inside || goes_on;
-        goes_on = instruction.flow_control() == FlowControl::Next;
-        is_taken
-    });
-    let by_name = names.any(|name| {
-        library::is_untouched(name) || library::of_import(name) != mechanism::CALL_THROUGH
-    });
-    let mut walk = Walk::default();
-    let found = instructions
-        .into_iter()
-        .find_map(|instruction| walk.step(&instruction));
-    found.or(by_name.then_some(Sensitive {
+/// Whether a function with these names is to be left alone, whatever its code does.
+pub(crate) fn by_name<'n>(mut names: impl Iterator<Item = &'n [u8]>) -> Option<Sensitive> {
+    let is_special =
+        |name| library::is_untouched(name) || library::of_import(name) != mechanism::CALL_THROUGH;
+    names.any(is_special).then_some(Sensitive {
         reason: "returns in a way of its own, or reads where it returns to: recorded where the main program calls it",
         begins_child: false,
-    }))
+    })
 }
 
 /// A walk over a function in the order of its addresses, as long as that says where the stack is.
-struct Walk {
+pub(crate) struct Walk {
     /// Bytes between the stack pointer and the return address.
     depth: Option<i64>,
     /// rbp holds the address 8 below the return address.
     has_frame_pointer: bool,
     is_first: bool,
+    /// Execution goes on behind the last instruction.
+    goes_on: bool,
     /// Small numbers in registers, by the register's number.
     numbers: [Option<u32>; 16],
+    found: Option<Sensitive>,
 }
 
 impl Default for Walk {
@@ -84,12 +66,37 @@ impl Default for Walk {
             depth: Some(0),
             has_frame_pointer: false,
             is_first: true,
+            goes_on: true,
             numbers: [None; 16],
+            found: None,
         }
     }
 }
 
 impl Walk {
+    /// Takes the next instruction.
+    pub(crate) fn take(&mut self, instruction: &Instruction) {
+        if self.found.is_none() {
+            self.goes_on = instruction.flow_control() == FlowControl::Next;
+            self.found = self.step(instruction);
+        }
+    }
+
+    /// Takes those from `at` to `end`, and what follows if execution goes on there: a frame description of hand-written code may
+    /// end before the system call that the code makes.
+    pub(crate) fn end(mut self, image: &Image<'_>, at: u64, end: u64) -> Option<Sensitive> {
+        let bytes = image.bytes_from(at).unwrap_or_default();
+        let size = end.saturating_sub(at) as usize;
+        let bytes = &bytes[..bytes.len().min(size.saturating_add(BEHIND))];
+        for instruction in Decoder::with_ip(64, bytes, at, DecoderOptions::NONE) {
+            if self.found.is_some() || instruction.ip() >= end && !self.goes_on {
+                break;
+            }
+            self.take(&instruction);
+        }
+        self.found
+    }
+
     fn step(&mut self, instruction: &Instruction) -> Option<Sensitive> {
         let is_first = std::mem::replace(&mut self.is_first, false);
         if instruction.code() == Code::Endbr64 {

@@ -1,13 +1,19 @@
 //! One linear decode of everything that has a frame description: who branches where, which slots
 //! are called, read or passed on, and what a computed jump can reach.
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind,
+    Register,
+};
 use lockstep_binary::{CodeRange, Image, Kind, RangeKind};
 use lockstep_format::bytes::{u32_at, u64_at};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::fate::Event;
 use crate::flow::{Computed, FlagUse, Flow, Leaving, Traits, WayOut, is_padding};
 use crate::parallel;
+use crate::sensitive::{Sensitive, Walk};
+use crate::sorted::Sorted;
 
 /// How a direct branch goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,14 +68,16 @@ pub(crate) struct Body {
     /// It returns or jumps away somewhere.
     pub leaves: bool,
     pub traits: Traits,
+    /// Of a library: why it is left alone.
+    pub sensitive: Option<Sensitive>,
 }
 
 /// The whole image, decoded.
 pub(crate) struct Survey<'a> {
-    pub ranges: Vec<CodeRange<'a>>,
+    pub ranges: Sorted<CodeRange<'a>>,
     pub bodies: Vec<Body>,
     /// By target.
-    pub branches: Vec<Branch>,
+    pub branches: Sorted<Branch>,
     /// Calls that are not direct, by address: (address behind, range).
     pub indirect_calls: Vec<(u64, u32)>,
     /// By address.
@@ -77,114 +85,113 @@ pub(crate) struct Survey<'a> {
     /// Entry of a PLT stub -> slot.
     pub plt: FxHashMap<u64, u64>,
     /// Words in data that point into code: (place, target), by place.
-    pub words: Vec<(u64, u64)>,
+    pub words: Sorted<(u64, u64)>,
     /// Addresses in code that pointers in data lead to, those in jump tables excepted, sorted.
-    pub pointers: Vec<u64>,
+    pub pointers: Sorted<u64>,
     /// Addresses of function symbols, sorted: hand-written code may have several entries.
-    pub symbols: Vec<u64>,
+    pub symbols: Sorted<u64>,
     /// Those that other images can see, sorted.
-    pub exported: Vec<u64>,
+    pub exported: Sorted<u64>,
     /// Starts of ranges whose address instructions take, sorted.
-    pub taken: Vec<u64>,
+    pub taken: Sorted<u64>,
     /// The same with the ranges of those instructions: (start, range), sorted.
     pub takers: Vec<(u64, u32)>,
     /// Other addresses in code that instructions take, sorted: labels.
-    pub labels: Vec<u64>,
+    pub labels: Sorted<u64>,
     /// Where execution may leave a function, by address.
-    pub ways_out: Vec<WayOut>,
+    pub ways_out: Sorted<WayOut>,
     /// Ranges whose callers look at the flags that they leave behind.
     pub flag_users: FxHashSet<u64>,
     /// Jump tables: their address, and the range that jumps by them.
     pub tables: FxHashSet<(u64, u32)>,
     /// Ranges that jump by a table that is known.
     pub with_tables: FxHashSet<u32>,
+    /// What matters to r10 and r11, of ranges that mention them.
+    events: Vec<Event>,
+    /// Where those of each range end.
+    event_ends: Vec<u32>,
 }
 
 impl<'a> Survey<'a> {
-    pub(crate) fn new(image: &Image<'a>, slots: &FxHashMap<u64, u32>) -> Self {
-        let ranges = image.ranges();
-        let mut survey = Self {
-            bodies: Vec::new(),
-            ranges,
-            branches: Vec::new(),
-            indirect_calls: Vec::new(),
-            slot_uses: Vec::new(),
-            plt: FxHashMap::default(),
-            words: Vec::new(),
-            pointers: Vec::new(),
-            symbols: Vec::new(),
-            exported: Vec::new(),
-            taken: Vec::new(),
-            takers: Vec::new(),
-            labels: Vec::new(),
-            ways_out: Vec::new(),
-            flag_users: FxHashSet::default(),
-            tables: FxHashSet::default(),
-            with_tables: FxHashSet::default(),
-        };
-        for symbol in image.function_symbols() {
-            survey.symbols.push(symbol.address);
-            if symbol.is_exported {
-                survey.exported.push(symbol.address);
-            }
-        }
-        let mut tables = Tables::default();
-        let mut flag_uses = Vec::new();
-        let mut changes_behind = Vec::new();
-        let ranges = &survey.ranges;
+    pub(crate) fn new(image: &Image<'a>, slots: &FxHashMap<u64, u32>, is_library: bool) -> Self {
+        let ranges = Sorted::new(image.ranges());
         let parts = parallel::by_pieces(ranges.len(), |indices| {
-            let mut part = Part::new(ranges);
+            let mut part = Part::new(&ranges);
+            part.is_library = is_library;
             let mut flow = Flow::new();
             for index in indices {
                 part.bodies.push(Body::default());
                 if ranges[index].kind != RangeKind::Plt {
                     part.decode_range(image, slots, index, &mut flow);
                 }
+                part.event_ends.push(part.events.len() as u32);
             }
             part
         });
-        for part in parts {
-            survey.bodies.extend(part.bodies);
-            survey.branches.extend(part.branches);
-            survey.indirect_calls.extend(part.indirect_calls);
-            survey.slot_uses.extend(part.slot_uses);
-            survey
-                .taken
-                .extend(part.takers.iter().map(|(address, _)| *address));
-            survey.takers.extend(part.takers);
-            survey.labels.extend(part.labels);
-            survey.ways_out.extend(part.ways_out);
-            tables.mentioned.extend(part.tables.mentioned);
-            tables.candidates.extend(part.tables.candidates);
-            flag_uses.extend(part.flag_uses);
-            changes_behind.extend(part.changes_behind);
+        let mut found = Part::new(&ranges);
+        let mut direct = Vec::new();
+        for mut part in parts {
+            direct.push(std::mem::take(&mut part.branches));
+            found.take(part);
         }
-        let places = tables.read(image, &survey.ranges, &mut survey.branches);
+        let Part {
+            bodies,
+            branches: mut by_table,
+            indirect_calls,
+            slot_uses,
+            mut takers,
+            labels,
+            ways_out,
+            tables,
+            flag_uses,
+            changes_behind,
+            events,
+            event_ends,
+            ..
+        } = found;
+        let places = tables.read(image, &ranges, &mut by_table);
         let in_table = |place: u64| {
             let after = places.partition_point(|(start, _)| *start <= place);
             after > 0 && place < places[after - 1].1
         };
-        survey.words = image.code_pointers();
-        let pointers = survey.words.iter();
-        survey.pointers = pointers
-            .filter(|(place, _)| !in_table(*place))
-            .map(|(_, target)| *target)
-            .collect();
+        let words = Sorted::new(image.code_pointers());
+        let pointers = words.iter().filter(|(place, _)| !in_table(*place));
+        let pointers = pointers.map(|(_, target)| *target).collect();
+        let all = direct.iter().flatten().chain(&by_table);
+        let branches = Sorted::sort(all, |branch| (branch.target, branch.from));
+        let tables = || by_table.iter();
+        let with_tables = tables().map(|branch| branch.range).collect();
+        let tables = tables().map(|branch| (branch.from, branch.range)).collect();
+        takers.sort_unstable();
+        takers.dedup();
+        let symbols = image.function_symbols();
+        let exported = symbols.iter().filter(|symbol| symbol.is_exported);
+        let mut survey = Self {
+            bodies,
+            branches,
+            indirect_calls,
+            slot_uses,
+            plt: FxHashMap::default(),
+            pointers: Sorted::of(pointers),
+            exported: Sorted::of(exported.map(|symbol| symbol.address).collect()),
+            symbols: Sorted::of(symbols.iter().map(|symbol| symbol.address).collect()),
+            taken: Sorted::of(takers.iter().map(|(address, _)| *address).collect()),
+            takers,
+            labels: Sorted::of(labels),
+            ways_out: Sorted::default(),
+            flag_users: FxHashSet::default(),
+            tables,
+            with_tables,
+            words,
+            ranges,
+            events,
+            event_ends,
+        };
         for (start, end) in image.plt_sections() {
             survey.decode_plt(image, slots, start, end);
         }
-        survey
-            .branches
-            .sort_by_key(|branch| (branch.target, branch.from));
-        for branch in survey
-            .branches
-            .iter()
-            .filter(|b| b.kind == BranchKind::Table)
-        {
-            survey.tables.insert((branch.from, branch.range));
-            survey.with_tables.insert(branch.range);
-        }
-        survey.resolve_slots(image, slots);
+        survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
+        survey.ways_out = Sorted::new(survey.resolve_slots(image, slots, ways_out));
         for (range, behind) in changes_behind {
             let is_led_to = |at: &u64| !survey.branches_to(*at, at + 1).is_empty();
             if !behind.iter().any(is_led_to) {
@@ -197,25 +204,17 @@ impl<'a> Survey<'a> {
                 survey.flag_users.insert(callee);
             }
         }
-        survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
-        for list in [
-            &mut survey.pointers,
-            &mut survey.symbols,
-            &mut survey.exported,
-            &mut survey.taken,
-            &mut survey.labels,
-        ] {
-            list.sort_unstable();
-            list.dedup();
-        }
-        survey.takers.sort_unstable();
-        survey.takers.dedup();
         survey
     }
 
     /// Tells what jumps through words of memory mean: a library function, one of the image's own, by
     /// a word of the global offset table that is no import, or whatever a variable holds.
-    fn resolve_slots(&mut self, image: &Image<'a>, slots: &FxHashMap<u64, u32>) {
+    fn resolve_slots(
+        &self,
+        image: &Image<'a>,
+        slots: &FxHashMap<u64, u32>,
+        mut ways_out: Vec<WayOut>,
+    ) -> Vec<WayOut> {
         let constant: Vec<(u64, u64)> = image
             .loaded_sections()
             .filter(|section| section.name == b".got")
@@ -226,7 +225,6 @@ impl<'a> Survey<'a> {
                 )
             })
             .collect();
-        let mut ways_out = std::mem::take(&mut self.ways_out);
         for way in &mut ways_out {
             let Leaving::Slot { slot } = way.leaving else {
                 continue;
@@ -244,7 +242,7 @@ impl<'a> Survey<'a> {
                 None => Leaving::Computed(Computed::UNKNOWN),
             };
         }
-        self.ways_out = ways_out;
+        ways_out
     }
 
     /// The stubs that lead into libraries. Linkers have many forms of them; each is straight code up to a jump through a slot.
@@ -287,45 +285,37 @@ impl<'a> Survey<'a> {
 
     /// Index of the range that begins at `address`.
     pub(crate) fn range_starting_at(&self, address: u64) -> Option<usize> {
-        self.ranges
-            .binary_search_by_key(&address, |range| range.address)
-            .ok()
+        self.ranges.at(address)
     }
 
     /// Whether the function that begins at `address` may be called other than by a direct branch.
     pub(crate) fn is_address_taken(&self, address: u64) -> bool {
         [&self.pointers, &self.exported, &self.taken]
             .iter()
-            .any(|list| list.binary_search(&address).is_ok())
+            .any(|list| list.has(address))
     }
 
     /// What the word at `place` in data points to, if that is code.
     pub(crate) fn word_at(&self, place: u64) -> Option<u64> {
-        let index = self.words.binary_search_by_key(&place, |word| word.0);
-        index.ok().map(|index| self.words[index].1)
+        self.words.at(place).map(|index| self.words[index].1)
     }
 
     /// Index of the range that `address` lies in.
     pub(crate) fn range_of(&self, address: u64) -> Option<usize> {
-        let after = self
-            .ranges
-            .partition_point(|range| range.address <= address);
-        let index = after.checked_sub(1)?;
+        let index = self.ranges.last_until(address)?;
         (address < self.ranges[index].end()).then_some(index)
     }
 
     /// The direct branches to addresses in `from..to`.
     pub(crate) fn branches_to(&self, from: u64, to: u64) -> &[Branch] {
-        let first = self.branches.partition_point(|branch| branch.target < from);
-        let end = self.branches.partition_point(|branch| branch.target < to);
-        &self.branches[first..end.max(first)]
+        self.branches.between(from, to)
     }
 
     /// An address in `from..to` that pointers or symbols lead to.
     pub(crate) fn pointed_in(&self, from: u64, to: u64) -> Option<u64> {
-        let in_list = |list: &[u64]| {
-            let first = list.partition_point(|address| *address < from);
-            list.get(first).copied().filter(|found| *found < to)
+        let in_list = |list: &Sorted<u64>| {
+            let first = list.get(list.first_from(from)).copied();
+            first.filter(|found| *found < to)
         };
         in_list(&self.pointers)
             .or_else(|| in_list(&self.symbols))
@@ -335,21 +325,29 @@ impl<'a> Survey<'a> {
     /// Where execution may leave the range, by address.
     pub(crate) fn ways_out_of(&self, range: usize) -> &[WayOut] {
         let range = &self.ranges[range];
-        let first = self.ways_out.partition_point(|way| way.at < range.address);
-        let end = self.ways_out.partition_point(|way| way.at < range.end());
-        &self.ways_out[first..end.max(first)]
+        self.ways_out.between(range.address, range.end())
+    }
+
+    /// What matters to r10 and r11 in a range that mentions one of them.
+    pub(crate) fn events_of(&self, range: usize) -> &[Event] {
+        let end = |range: usize| self.event_ends[range] as usize;
+        let first = range.checked_sub(1).map_or(0, end);
+        &self.events[first..end(range)]
     }
 
     /// A function symbol inside `from..to`.
     pub(crate) fn symbol_in(&self, from: u64, to: u64) -> Option<u64> {
-        let first = self.symbols.partition_point(|address| *address < from);
-        self.symbols.get(first).copied().filter(|at| *at < to)
+        self.symbols
+            .get(self.symbols.first_from(from))
+            .copied()
+            .filter(|at| *at < to)
     }
 }
 
 /// What decoding some of the ranges finds, one behind the other.
 struct Part<'s, 'a> {
-    ranges: &'s [CodeRange<'a>],
+    ranges: &'s Sorted<CodeRange<'a>>,
+    is_library: bool,
     bodies: Vec<Body>,
     branches: Vec<Branch>,
     indirect_calls: Vec<(u64, u32)>,
@@ -361,12 +359,16 @@ struct Part<'s, 'a> {
     flag_uses: Vec<FlagUse>,
     /// Ranges that change a register of arguments if nothing else leads to these addresses.
     changes_behind: Vec<(usize, Vec<u64>)>,
+    events: Vec<Event>,
+    event_ends: Vec<u32>,
+    factory: InstructionInfoFactory,
 }
 
 impl<'s, 'a> Part<'s, 'a> {
-    fn new(ranges: &'s [CodeRange<'a>]) -> Self {
+    fn new(ranges: &'s Sorted<CodeRange<'a>>) -> Self {
         Self {
             ranges,
+            is_library: false,
             bodies: Vec::new(),
             branches: Vec::new(),
             indirect_calls: Vec::new(),
@@ -377,7 +379,28 @@ impl<'s, 'a> Part<'s, 'a> {
             tables: Tables::default(),
             flag_uses: Vec::new(),
             changes_behind: Vec::new(),
+            events: Vec::new(),
+            event_ends: Vec::new(),
+            factory: InstructionInfoFactory::new(),
         }
+    }
+
+    /// Takes what stands behind this.
+    fn take(&mut self, part: Self) {
+        self.bodies.extend(part.bodies);
+        self.indirect_calls.extend(part.indirect_calls);
+        self.slot_uses.extend(part.slot_uses);
+        self.takers.extend(part.takers);
+        self.labels.extend(part.labels);
+        self.ways_out.extend(part.ways_out);
+        self.tables.mentioned.extend(part.tables.mentioned);
+        self.tables.candidates.extend(part.tables.candidates);
+        self.flag_uses.extend(part.flag_uses);
+        self.changes_behind.extend(part.changes_behind);
+        let before = self.events.len() as u32;
+        self.events.extend(part.events);
+        let ends = part.event_ends.into_iter();
+        self.event_ends.extend(ends.map(|end| before + end));
     }
 
     /// What is known of the range that is decoded.
@@ -399,16 +422,25 @@ impl<'s, 'a> Part<'s, 'a> {
             .unwrap_or_default();
         let mut decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
         flow.begin();
-        let first = self.tables.mentioned.len();
+        let mut walk = self.is_library.then(Walk::default);
+        let mut end = range.address;
+        let (first, first_event) = (self.tables.mentioned.len(), self.events.len());
         let mut computes_jumps = false;
         let at = index as u32;
         while decoder.can_decode() {
             let place = flow.next();
             decoder.decode_out(place);
             let instruction = *place;
+            end = instruction.ip();
             if instruction.is_invalid() {
                 self.body().undecodable = Some(instruction.ip());
+                self.events
+                    .extend(Event::of(&mut self.factory, &instruction, range.address, 0));
                 break;
+            }
+            end = instruction.next_ip();
+            if let Some(walk) = &mut walk {
+                walk.take(&instruction);
             }
             self.take_addresses(image, &instruction, at);
             self.body().leaves |= leaves(&instruction, &range);
@@ -417,6 +449,12 @@ impl<'s, 'a> Part<'s, 'a> {
                 flow.take(bounds, at, |taken| decoder.get_constant_offsets(taken));
             self.ways_out.extend(way_out);
             self.flag_uses.extend(flag_use);
+            self.events.extend(Event::of(
+                &mut self.factory,
+                &instruction,
+                range.address,
+                flow.mentions,
+            ));
             match instruction.flow_control() {
                 FlowControl::IndirectBranch => {
                     computes_jumps |= !instruction.is_ip_rel_memory_operand();
@@ -429,7 +467,11 @@ impl<'s, 'a> Part<'s, 'a> {
                 self.slot_uses.push(slot_use);
             }
         }
+        self.body().sensitive = walk.and_then(|walk| walk.end(image, end, range.end()));
         self.body().traits = flow.end();
+        if flow.traits.mentions == 0 {
+            self.events.truncate(first_event);
+        }
         let found = flow.changes_behind.drain(..);
         self.changes_behind
             .extend(found.map(|behind| (index, behind)));
@@ -505,10 +547,7 @@ impl<'s, 'a> Part<'s, 'a> {
     }
 
     fn take_address(&mut self, address: u64, range: u32) {
-        let starts = self
-            .ranges
-            .binary_search_by_key(&address, |range| range.address);
-        if starts.is_ok() {
+        if self.ranges.at(address).is_some() {
             self.takers.push((address, range));
         } else {
             self.labels.push(address);
@@ -537,18 +576,18 @@ impl Tables {
     fn read(
         mut self,
         image: &Image<'_>,
-        ranges: &[CodeRange<'_>],
+        ranges: &Sorted<CodeRange<'_>>,
         branches: &mut Vec<Branch>,
     ) -> Vec<(u64, u64)> {
-        self.mentioned.sort_unstable();
+        let mentioned = Sorted::sort(self.mentioned.iter(), |address| *address);
         self.candidates.sort_unstable();
         self.candidates.dedup();
         let mut places = Vec::new();
         let mut words = MOST_TABLE_WORDS;
         for (table, index) in self.candidates {
             let range = &ranges[index as usize];
-            let next = self.mentioned.partition_point(|address| *address <= table);
-            let end = self.mentioned.get(next).copied().unwrap_or(u64::MAX);
+            let next = mentioned.first_from(table.saturating_add(1));
+            let end = mentioned.get(next).copied().unwrap_or(u64::MAX);
             let Some(bytes) = image.bytes_from(table) else {
                 continue;
             };
@@ -570,8 +609,7 @@ impl Tables {
             }
             // Elsewhere only the starts of parts count: what is read beyond a table's end is noise.
             let counts = |target: &&u64| {
-                let starts = || ranges.binary_search_by_key(*target, |range| range.address);
-                (range.address..range.end()).contains(*target) || starts().is_ok()
+                (range.address..range.end()).contains(*target) || ranges.at(**target).is_some()
             };
             for targets in [narrow, wide].iter().filter(|targets| is_own(targets)) {
                 branches.extend(targets.iter().filter(counts).map(|target| Branch {

@@ -1,6 +1,7 @@
 //! The plan's bytes.
 
 use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
 
 use lockstep_format::bytes::put;
 use lockstep_format::check;
@@ -14,6 +15,37 @@ use crate::arena::Fixup;
 use crate::choice::ChoiceRow;
 use crate::reach::Window;
 
+/// The bytes of a site: there are many, and none is longer than a row has room for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SiteBytes {
+    held: [u8; site::NEW - site::OLD],
+    length: u8,
+}
+
+impl From<&[u8]> for SiteBytes {
+    fn from(bytes: &[u8]) -> Self {
+        let mut site = Self::default();
+        let length = bytes.len().min(site.held.len());
+        site.length = length as u8;
+        site.copy_from_slice(&bytes[..length]);
+        site
+    }
+}
+
+impl Deref for SiteBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.held[..usize::from(self.length)]
+    }
+}
+
+impl DerefMut for SiteBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.held[..usize::from(self.length)]
+    }
+}
+
 /// A row of the plan's sites.
 #[derive(Debug, Clone)]
 pub(crate) struct SiteRow {
@@ -21,8 +53,8 @@ pub(crate) struct SiteRow {
     pub field: u32,
     pub target: u32,
     pub group: u32,
-    pub old: Vec<u8>,
-    pub new: Vec<u8>,
+    pub old: SiteBytes,
+    pub new: SiteBytes,
 }
 
 /// A row of the plan's functions.
@@ -108,59 +140,28 @@ impl Content<'_> {
     /// Lays the plan out.
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut strings = Strings::default();
-        let mut sections: [Vec<u8>; section::COUNT] = Default::default();
-        sections[section::CODE].clone_from(&self.code);
-        sections[section::FIXUPS] = rows(&self.fixups, fixup::SIZE, |row, f| {
-            put(row, fixup::AT, &f.at.to_le_bytes());
-            put(row, fixup::KIND, &f.kind.to_le_bytes());
-            put(row, fixup::VALUE, &f.value.to_le_bytes());
-        });
-        sections[section::SITES] = rows(&self.sites, site::SIZE, |row, s| {
-            put(row, site::ADDRESS, &s.address.to_le_bytes());
-            put(row, site::LENGTH, &(s.new.len() as u32).to_le_bytes());
-            put(row, site::FIELD, &s.field.to_le_bytes());
-            put(row, site::TARGET, &s.target.to_le_bytes());
-            put(row, site::GROUP, &s.group.to_le_bytes());
-            put(row, site::OLD, &s.old);
-            put(row, site::NEW, &s.new);
-        });
-        sections[section::FUNCTIONS] = rows(&self.functions, function::SIZE, |row, f| {
-            put(row, function::ADDRESS, &f.address.to_le_bytes());
-            put(row, function::LENGTH, &f.length.to_le_bytes());
-            put(row, function::NAME, &strings.put(&f.name));
-            put(row, function::ORIGIN, &f.origin.to_le_bytes());
-            put(row, function::MECHANISM, &f.mechanism.to_le_bytes());
-        });
-        sections[section::REFUSALS] = rows(&self.refusals, refusal::SIZE, |row, r| {
-            put(row, refusal::ADDRESS, &r.address.to_le_bytes());
-            put(row, refusal::NAME, &strings.put(&r.name));
-            put(row, refusal::REASON, &strings.put(r.reason.as_bytes()));
-            put(row, refusal::KIND, &r.kind.to_le_bytes());
-            let counter = r.counter.map_or(0, |counter| counter + 1);
-            put(row, refusal::COUNTER, &counter.to_le_bytes());
-            put(row, refusal::MORE, &u32::from(r.more).to_le_bytes());
-        });
-        sections[section::CALL_SITES] = rows(&self.call_sites, call_site::SIZE, |row, c| {
-            put(row, call_site::RETURN, &c.return_address.to_le_bytes());
-            put(row, call_site::CALLER, &c.caller.to_le_bytes());
-            put(row, call_site::CALLEE, &c.callee.to_le_bytes());
-        });
-        sections[section::CHOICES] = rows(&self.choices, choice::SIZE, |row, c| {
-            put(row, choice::KIND, &c.kind.to_le_bytes());
-            put(row, choice::FOUND, &c.found.to_le_bytes());
-            put(row, choice::PATTERN, &strings.put(c.pattern.as_bytes()));
-        });
-        sections[section::EXPORTS] = rows(&self.exports, export::SIZE, |row, (name, function)| {
-            put(row, export::NAME, &strings.put(name));
-            put(row, export::FUNCTION, &function.to_le_bytes());
-        });
-        sections[section::CLOSED] = rows(&self.closed, closed::SIZE, |row, (address, slot)| {
-            put(row, closed::ADDRESS, &address.to_le_bytes());
-            put(row, closed::SLOT, &slot.to_le_bytes());
-        });
-        sections[section::ORIGINS] = self.origin_rows();
-        sections[section::STRINGS] = strings.bytes;
+        let mut named: [Vec<u8>; section::COUNT] = Default::default();
+        self.write_named(&mut named, &mut strings);
+        named[section::STRINGS] = strings.bytes;
 
+        let mut plan = self.header();
+        for (index, bytes) in named.iter().enumerate() {
+            // Rows are read in place by the probe: keep them aligned.
+            plan.resize(plan.len().next_multiple_of(8), 0);
+            let start = plan.len() as u32;
+            plan.extend_from_slice(bytes);
+            self.write_section(index, &mut plan);
+            let length = plan.len() as u32 - start;
+            let at = header::SECTIONS + 8 * index;
+            put(&mut plan, at, &start.to_le_bytes());
+            put(&mut plan, at + 4, &length.to_le_bytes());
+        }
+        let check = check::crc32c(&plan[header::ROLE..]);
+        put(&mut plan, header::CHECK, &check.to_le_bytes());
+        plan
+    }
+
+    fn header(&self) -> Vec<u8> {
         let mut plan = vec![0; header::SIZE];
         let build_id = &self.build_id[..self.build_id.len().min(32)];
         put(&mut plan, header::MAGIC, &MAGIC);
@@ -176,48 +177,98 @@ impl Content<'_> {
         put(&mut plan, header::HIGH, &self.extent.1.to_le_bytes());
         put(&mut plan, header::REACH_LOW, &self.reach.0.to_le_bytes());
         put(&mut plan, header::REACH_HIGH, &self.reach.1.to_le_bytes());
-        put(
-            &mut plan,
-            header::FIXED,
-            &u32::from(self.is_fixed).to_le_bytes(),
-        );
+        let fixed = u32::from(self.is_fixed);
+        put(&mut plan, header::FIXED, &fixed.to_le_bytes());
         let length = build_id.len() as u32;
         put(&mut plan, header::BUILD_ID_LENGTH, &length.to_le_bytes());
         put(&mut plan, header::BUILD_ID, build_id);
         put(&mut plan, header::HEAD, &self.head.to_le_bytes());
         put(&mut plan, header::COUNTERS, &self.counters.to_le_bytes());
         put(&mut plan, header::LEFT_OUT, &self.left_out.to_le_bytes());
-        for (index, bytes) in sections.iter().enumerate() {
-            // Rows are read in place by the probe: keep them aligned.
-            plan.resize(plan.len().next_multiple_of(8), 0);
-            let start = plan.len() as u32;
-            let at = header::SECTIONS + 8 * index;
-            put(&mut plan, at, &start.to_le_bytes());
-            put(&mut plan, at + 4, &(bytes.len() as u32).to_le_bytes());
-            plan.extend_from_slice(bytes);
-        }
-        let check = check::crc32c(&plan[header::ROLE..]);
-        put(&mut plan, header::CHECK, &check.to_le_bytes());
         plan
     }
-}
 
-impl Content<'_> {
-    fn origin_rows(&self) -> Vec<u8> {
+    /// The sections with texts, which say where these stand.
+    fn write_named<'c>(&'c self, sections: &mut [Vec<u8>], strings: &mut Strings<'c>) {
+        let functions = &mut sections[section::FUNCTIONS];
+        rows(functions, &self.functions, function::SIZE, |row, f| {
+            put(row, function::ADDRESS, &f.address.to_le_bytes());
+            put(row, function::LENGTH, &f.length.to_le_bytes());
+            put(row, function::NAME, &strings.put(&f.name));
+            put(row, function::ORIGIN, &f.origin.to_le_bytes());
+            put(row, function::MECHANISM, &f.mechanism.to_le_bytes());
+        });
+        let refusals = &mut sections[section::REFUSALS];
+        rows(refusals, &self.refusals, refusal::SIZE, |row, r| {
+            put(row, refusal::ADDRESS, &r.address.to_le_bytes());
+            put(row, refusal::NAME, &strings.put(&r.name));
+            put(row, refusal::REASON, &strings.put(r.reason.as_bytes()));
+            put(row, refusal::KIND, &r.kind.to_le_bytes());
+            let counter = r.counter.map_or(0, |counter| counter + 1);
+            put(row, refusal::COUNTER, &counter.to_le_bytes());
+            put(row, refusal::MORE, &u32::from(r.more).to_le_bytes());
+        });
+        let choices = &mut sections[section::CHOICES];
+        rows(choices, &self.choices, choice::SIZE, |row, c| {
+            put(row, choice::KIND, &c.kind.to_le_bytes());
+            put(row, choice::FOUND, &c.found.to_le_bytes());
+            put(row, choice::PATTERN, &strings.put(c.pattern.as_bytes()));
+        });
+        let exports = &mut sections[section::EXPORTS];
+        rows(exports, &self.exports, export::SIZE, |row, e| {
+            put(row, export::NAME, &strings.put(e.0));
+            put(row, export::FUNCTION, &e.1.to_le_bytes());
+        });
+    }
+
+    /// Adds a section without texts to the plan.
+    fn write_section(&self, index: usize, plan: &mut Vec<u8>) {
+        match index {
+            section::CODE => plan.extend_from_slice(&self.code),
+            section::FIXUPS => rows(plan, &self.fixups, fixup::SIZE, |row, f| {
+                put(row, fixup::AT, &f.at.to_le_bytes());
+                put(row, fixup::KIND, &f.kind.to_le_bytes());
+                put(row, fixup::VALUE, &f.value.to_le_bytes());
+            }),
+            section::SITES => rows(plan, &self.sites, site::SIZE, |row, s| {
+                put(row, site::ADDRESS, &s.address.to_le_bytes());
+                put(row, site::LENGTH, &(s.new.len() as u32).to_le_bytes());
+                put(row, site::FIELD, &s.field.to_le_bytes());
+                put(row, site::TARGET, &s.target.to_le_bytes());
+                put(row, site::GROUP, &s.group.to_le_bytes());
+                put(row, site::OLD, &s.old);
+                put(row, site::NEW, &s.new);
+            }),
+            section::CALL_SITES => rows(plan, &self.call_sites, call_site::SIZE, |row, c| {
+                put(row, call_site::RETURN, &c.return_address.to_le_bytes());
+                put(row, call_site::CALLER, &c.caller.to_le_bytes());
+                put(row, call_site::CALLEE, &c.callee.to_le_bytes());
+            }),
+            section::CLOSED => rows(plan, &self.closed, closed::SIZE, |row, c| {
+                put(row, closed::ADDRESS, &c.0.to_le_bytes());
+                put(row, closed::SLOT, &c.1.to_le_bytes());
+            }),
+            section::ORIGINS => self.write_origins(plan),
+            _ => {}
+        }
+    }
+
+    fn write_origins(&self, plan: &mut Vec<u8>) {
         let address = |row: &OriginRow| {
             let distance = row.address?.checked_sub(self.extent.0)?;
             u32::try_from(distance).ok()
         };
         // Copies first, by their addresses.
-        let key = |index: &u32| {
-            let row = &self.origins[*index as usize];
+        let key = |(index, row): (usize, &OriginRow)| {
             let is_copy = row.flags & origin::SLOT == 0;
-            (!is_copy, address(row).unwrap_or(origin::NOWHERE))
+            let address = address(row).unwrap_or(origin::NOWHERE);
+            (!is_copy, address, index as u32)
         };
-        let mut order: Vec<u32> = (0..self.origins.len() as u32).collect();
-        order.sort_by_key(key);
+        let mut order: Vec<(bool, u32, u32)> = self.origins.iter().enumerate().map(key).collect();
+        order.sort_unstable();
+        let order = order.into_iter().map(|(.., index)| index);
         let ordered: Vec<(&OriginRow, u32)> = self.origins.iter().zip(order).collect();
-        rows(&ordered, origin::SIZE, |bytes, (row, number)| {
+        rows(plan, &ordered, origin::SIZE, |bytes, (row, number)| {
             put(bytes, origin::AT, &(row.at | row.flags).to_le_bytes());
             put(bytes, origin::BODY, &row.body.to_le_bytes());
             put(bytes, origin::LENGTH, &row.length.to_le_bytes());
@@ -228,25 +279,31 @@ impl Content<'_> {
     }
 }
 
-fn rows<T>(items: &[T], size: usize, mut fill: impl FnMut(&mut [u8], &T)) -> Vec<u8> {
-    let mut bytes = vec![0; items.len() * size];
-    for (row, item) in bytes.chunks_exact_mut(size).zip(items) {
+/// Adds a row of `size` bytes for each item.
+fn rows<'t, T>(
+    bytes: &mut Vec<u8>,
+    items: &'t [T],
+    size: usize,
+    mut fill: impl FnMut(&mut [u8], &'t T),
+) {
+    let start = bytes.len();
+    bytes.resize(start + items.len() * size, 0);
+    for (row, item) in bytes[start..].chunks_exact_mut(size).zip(items) {
         fill(row, item);
     }
-    bytes
 }
 
 /// Each text once.
 #[derive(Debug, Default)]
-struct Strings {
+struct Strings<'c> {
     bytes: Vec<u8>,
-    known: FxHashMap<Vec<u8>, u32>,
+    known: FxHashMap<&'c [u8], u32>,
 }
 
-impl Strings {
+impl<'c> Strings<'c> {
     /// Offset and length of `text`, as a row has them.
-    fn put(&mut self, text: &[u8]) -> [u8; 8] {
-        let at = *self.known.entry(text.to_vec()).or_insert_with(|| {
+    fn put(&mut self, text: &'c [u8]) -> [u8; 8] {
+        let at = *self.known.entry(text).or_insert_with(|| {
             let at = self.bytes.len() as u32;
             self.bytes.extend_from_slice(text);
             at

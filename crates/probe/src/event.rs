@@ -103,8 +103,7 @@ fn signals(process: &Process, frame: &mut Frame) {
     crate::signals::set(signal as u32, action);
     // A child of `vfork` has handlers of its own, and its parent's memory.
     let is_own = !process.is_ready() || process.is_own();
-    // SAFETY: what the program gave to libc, which would read and write the same.
-    if is_own && unsafe { crate::handlers::exchange(signal, action, former) }.is_some() {
+    if is_own && crate::handlers::exchange(signal, action, former).is_some() {
         frame.set_result(0);
         frame.stub = crate::x86_64::handlers::done as *const () as u64;
     }

@@ -13,11 +13,11 @@
 
 use crate::planner::Environment;
 use crate::process::Process;
+use crate::program;
 use crate::syscall;
 use crate::text::{Text, until_zero};
 use crate::thread::Thread;
 use crate::x86_64::slow::Frame;
-use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use lockstep_format::process::fact;
 
@@ -69,58 +69,89 @@ fn entries(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(is_separator).filter(|entry| !entry.is_empty())
 }
 
-/// The strings that a program gives to libc.
+/// Longer names of variables are none of ours.
+const HEAD: usize = 64;
+/// The kernel takes no longer string.
+const LONGEST: usize = 128 << 10;
+/// Pointers that are read at a time.
+const BLOCK: usize = 32;
+/// More of our variables are not told apart.
+const MOST_OURS: usize = 64;
+
+/// The environment that a program gives to libc: an array of pointers to strings, which a null ends. Any of it may not be there:
+/// what the kernel says then is the kernel's to say.
 #[derive(Clone, Copy)]
-struct Strings(*const *const c_char);
+struct Strings(u64);
 
-impl Iterator for Strings {
-    type Item = &'static CStr;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_null() {
-            return None;
+impl Strings {
+    /// Gives each pointer to `take`; nothing if the array cannot be read up to its end, or `take` gives nothing.
+    fn each(self, mut take: impl FnMut(u64) -> Option<()>) -> Option<()> {
+        let mut at = self.0;
+        if at == 0 {
+            return Some(());
         }
-        // SAFETY: an array of strings that ends with a null, as libc asks for.
-        unsafe {
-            let string = *self.0;
-            if string.is_null() {
+        loop {
+            let mut block = [0; 8 * BLOCK];
+            let known = program::bytes(at, &mut block);
+            let (words, _) = block.get(..known)?.as_chunks::<8>();
+            for word in words {
+                match u64::from_le_bytes(*word) {
+                    0 => return Some(()),
+                    string => take(string)?,
+                }
+            }
+            if known < block.len() {
                 return None;
             }
-            self.0 = self.0.add(1);
-            Some(CStr::from_ptr(string))
+            at = at.wrapping_add(block.len() as u64);
         }
     }
 }
 
-/// What becomes of an environment.
-#[derive(PartialEq, Eq)]
-enum Change {
-    None,
-    /// Our entries are added.
-    Ours,
-    /// It is one of the program's own, without us.
-    Without,
+/// What an environment holds.
+struct Found {
+    strings: usize,
+    has_run: bool,
+    /// Where the first `LD_PRELOAD` stands, which counts; 0 if there is none.
+    preload: u64,
+    /// Of our variables, by their numbers: those that are there.
+    ours: u64,
 }
 
-fn change(strings: Strings, start: &Start) -> Change {
-    let mut has_run = false;
-    let mut preload: &[u8] = &[];
-    strings.map(CStr::to_bytes).for_each(|string| {
-        has_run |= string.starts_with(RUN);
-        // The first one counts.
-        if let Some(value) = string.strip_prefix(PRELOAD)
-            && preload.is_empty()
-        {
-            preload = value;
+fn names(start: &Start) -> impl Iterator<Item = (u64, &'static [u8])> {
+    let strings = start.environment.strings();
+    let ours = strings.filter(|string| string.starts_with(OURS));
+    let bits = (0..MOST_OURS).map(|number| 1 << number);
+    bits.zip(ours)
+}
+
+fn look(strings: Strings, start: &Start) -> Option<Found> {
+    let mut found = Found {
+        strings: 0,
+        has_run: false,
+        preload: 0,
+        ours: 0,
+    };
+    strings.each(|string| {
+        let mut head = [0; HEAD];
+        let known = program::bytes(string, &mut head);
+        let head = until_zero(head.get(..known).filter(|it| !it.is_empty())?);
+        found.strings += 1;
+        found.has_run |= head.starts_with(RUN);
+        if head.starts_with(PRELOAD) && found.preload == 0 {
+            found.preload = string;
         }
-    });
-    if entries(preload).any(|entry| entry == start.probe) {
-        Change::None
-    } else if has_run || entries(preload).next().is_some() {
-        Change::Ours
-    } else {
-        Change::Without
-    }
+        if head.starts_with(OURS) {
+            let name = |string: &'static [u8]| string.split_inclusive(|byte| *byte == b'=').next();
+            let is_it =
+                |ours: &(u64, &'static [u8])| name(ours.1).is_some_and(|it| head.starts_with(it));
+            names(start)
+                .filter(is_it)
+                .for_each(|ours| found.ours |= ours.0);
+        }
+        Some(())
+    })?;
+    Some(found)
 }
 
 /// Before `execve` and `fexecve`: gives them an environment in which we are.
@@ -130,60 +161,105 @@ pub fn exec(thread: &mut Thread, process: &Process, frame: &mut Frame) {
         return;
     };
     let [path, _, strings, ..] = frame.arguments();
-    let strings = Strings(strings as *const _);
-    match change(strings, start) {
-        Change::None => {}
-        Change::Ours => {
-            if let Some(at) = with_ours(thread, strings, start) {
-                frame.set_argument(ENVIRONMENT, at);
-            }
-        }
-        Change::Without => tell(process, path),
+    let strings = Strings(strings);
+    let Some(found) = look(strings, start) else {
+        return;
+    };
+    let length = match found.preload {
+        0 => Some(0),
+        at => program::length(at + PRELOAD.len() as u64, LONGEST),
+    };
+    if found.preload == 0 && !found.has_run {
+        return tell(thread, process, path);
+    }
+    let Some(made) = length.and_then(|length| Made::new(thread, &found, length, start)) else {
+        return;
+    };
+    let theirs = made.theirs();
+    if entries(theirs).any(|entry| entry == start.probe) {
+        return;
+    }
+    if !found.has_run && entries(theirs).next().is_none() {
+        return tell(thread, process, path);
+    }
+    if made.fill(strings, &found, start).is_some() {
+        frame.set_argument(ENVIRONMENT, made.at as u64);
     }
 }
 
-/// The environment with our entries and those of our variables that it lacks, in memory of the thread; its address.
-fn with_ours(thread: &mut Thread, strings: Strings, start: &Start) -> Option<u64> {
-    let name = |string: &'static [u8]| string.split_inclusive(|byte| *byte == b'=').next();
-    let lacks = |string: &&'static [u8]| {
-        let name = name(string).unwrap_or(&[]);
-        let is_there = |it: &CStr| it.to_bytes().starts_with(name);
-        string.starts_with(OURS) && !{ strings }.any(is_there)
-    };
-    let is_preload = |it: &&CStr| it.to_bytes().starts_with(PRELOAD);
-    let theirs = { strings }.find(is_preload);
-    let theirs = theirs.map_or(&[][..], |it| {
-        it.to_bytes().get(PRELOAD.len()..).unwrap_or(&[])
-    });
-    let missing = || start.environment.strings().filter(lacks);
-    let pointers = strings.count() + missing().count() + 2;
-    let length = PRELOAD.len() + start.entries.len() + theirs.len() + 2;
-    let size = (8 * pointers + length).next_multiple_of(4096);
-    let at = room(thread, size)?;
-    // SAFETY: `size` bytes of ours: as many pointers, and the text behind them.
-    unsafe {
-        let text = at.add(8 * pointers);
+/// An environment with our entries and those of our variables that it lacks, in memory of the thread.
+///
+/// ```text
+///  at                        text                                  value
+///  | pointers ... | null |   LD_PRELOAD= our entries : | their value | 0
+/// ```
+struct Made {
+    at: *mut u8,
+    pointers: usize,
+    value: *mut u8,
+    length: usize,
+}
+
+impl Made {
+    /// Takes memory, and their value of `LD_PRELOAD` into it.
+    fn new(thread: &mut Thread, found: &Found, length: usize, start: &Start) -> Option<Self> {
+        let missing = names(start).filter(|ours| found.ours & ours.0 == 0);
+        let pointers = found.strings + missing.count() + 2;
+        let before = PRELOAD.len() + start.entries.len() + 1;
+        let size = (8 * pointers + before + length + 1).next_multiple_of(4096);
+        let at = room(thread, size)?;
+        // SAFETY: `size` bytes of ours.
+        let value = unsafe { at.add(8 * pointers + before) };
+        if length > 0 {
+            // SAFETY: behind `value`.
+            let place = unsafe { core::slice::from_raw_parts_mut(value, length) };
+            if program::bytes(found.preload + PRELOAD.len() as u64, place) < length {
+                return None;
+            }
+        }
+        Some(Self {
+            at,
+            pointers,
+            value,
+            length,
+        })
+    }
+
+    fn theirs(&self) -> &[u8] {
+        // SAFETY: written by `new`.
+        unsafe { core::slice::from_raw_parts(self.value, self.length) }
+    }
+
+    /// Writes the rest. The array may have changed meanwhile: nothing then.
+    fn fill(&self, strings: Strings, found: &Found, start: &Start) -> Option<()> {
+        // SAFETY: `new` left room for both.
+        let (text, places) = unsafe {
+            let text = self.at.add(8 * self.pointers);
+            let places = self.at.cast::<u64>();
+            (text, core::slice::from_raw_parts_mut(places, self.pointers))
+        };
+        let separator: &[u8] = if self.length > 0 { b":" } else { b"\0" };
         let mut end = text;
-        for part in [PRELOAD, start.entries, b":", theirs] {
-            if part != b":" || !theirs.is_empty() {
+        for part in [PRELOAD, start.entries, separator] {
+            // SAFETY: up to `value`, as `new` has it.
+            unsafe {
                 core::ptr::copy_nonoverlapping(part.as_ptr(), end, part.len());
                 end = end.add(part.len());
             }
         }
-        end.write(0);
-        let mut place = at.cast::<*const u8>();
-        let mut push = |pointer: *const u8| {
-            place.write(pointer);
-            place = place.add(1);
-        };
-        push(text);
-        strings
-            .filter(|it| !is_preload(it))
-            .for_each(|it| push(it.as_ptr().cast()));
-        missing().for_each(|it| push(it.as_ptr()));
-        push(core::ptr::null());
+        // SAFETY: one byte more than their value has.
+        unsafe { self.value.add(self.length).write(0) };
+        let mut places = places.iter_mut();
+        let mut push = |pointer: u64| places.next().map(|place| *place = pointer);
+        push(text as u64)?;
+        strings.each(|string| match string == found.preload {
+            true => Some(()),
+            false => push(string),
+        })?;
+        let mut missing = names(start).filter(|ours| found.ours & ours.0 == 0);
+        missing.try_for_each(|(_, string)| push(string.as_ptr() as u64))?;
+        push(0)
     }
-    Some(at as u64)
 }
 
 /// Memory of the thread for one environment. A child of `vfork` runs as the thread that waits for it, and uses the same.
@@ -202,15 +278,23 @@ fn room(thread: &mut Thread, size: usize) -> Option<*mut u8> {
 }
 
 /// Says that a program is started without us.
-fn tell(process: &Process, path: u64) {
+fn tell(thread: &mut Thread, process: &Process, path: u64) {
     const WHY: &[u8] =
         b"it was started with an environment of its own, in which the recorder is not";
-    if path < 4096 {
+    const LONGEST_PATH: usize = 4095;
+    // `fexecve` has a small number in its place.
+    let (Some(length), Some(at)) = (
+        program::length(path, LONGEST_PATH),
+        room(thread, LONGEST_PATH + 1),
+    ) else {
+        return;
+    };
+    // SAFETY: ours, and long enough.
+    let place = unsafe { core::slice::from_raw_parts_mut(at, length) };
+    if program::bytes(path, place) < length {
         return;
     }
-    // SAFETY: the path that libc was given; `fexecve` has a small number in its place.
-    let path = unsafe { CStr::from_ptr(path as *const c_char) };
     let mut line = Text::<4608>::new();
-    line.push_line(fact::UNTRACED, &[until_zero(path.to_bytes()), WHY]);
+    line.push_line(fact::UNTRACED, &[place, WHY]);
     let _ = process.add_facts(line.bytes());
 }

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::origins::{moved, original};
+use crate::program;
 use crate::syscall;
 use crate::x86_64::handlers::{dispatch, restorer};
 use crate::x86_64::slow::Frame;
@@ -25,14 +26,27 @@ const SA_RESTORER: u64 = 0x0400_0000;
 
 static HANDLERS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
 
-/// `struct sigaction` as libc has it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Action {
-    handler: u64,
-    mask: [u64; 16],
-    flags: i32,
-    restorer: u64,
+/// `struct sigaction` as libc has it, in words: the handler, 16 of the mask, flags, the restorer.
+type Action = [u64; 19];
+const HANDLER: usize = 0;
+const MASK: usize = 1;
+/// A half; nothing is in the other one.
+const FLAGS: usize = 17;
+const RESTORER: usize = 18;
+
+/// What the program has at `at`, which may be null; the error says that nothing can be read there.
+fn action_at(at: u64) -> Result<Option<Action>, ()> {
+    let mut bytes = [0; size_of::<Action>()];
+    if at == 0 {
+        return Ok(None);
+    }
+    if program::bytes(at, &mut bytes) < bytes.len() {
+        return Err(());
+    }
+    // SAFETY: any bytes are words.
+    Ok(Some(unsafe {
+        core::mem::transmute::<[u8; size_of::<Action>()], Action>(bytes)
+    }))
 }
 
 /// The same as the kernel has it.
@@ -55,23 +69,19 @@ impl Kernel {
     };
 }
 
-/// Does what libc was asked for; `None` where it has to do so itself: it says what is wrong then.
-///
-/// # Safety
-/// What the program gave to libc: the actions are null or point to a `struct sigaction` each.
-pub unsafe fn exchange(signal: u64, action: u64, former: u64) -> Option<()> {
-    let (action, former) = (action as *const Action, former as *mut Action);
+/// Does what libc was asked for; `None` where it has to do so itself: it says what is wrong then, or comes upon memory that is
+/// not there as it does without us.
+pub fn exchange(signal: u64, action: u64, former: u64) -> Option<()> {
     let handler = HANDLERS.get(signal as usize)?;
-    // SAFETY: the caller's promise.
-    let asked = unsafe { action.as_ref() };
+    let asked = action_at(action).ok()?;
+    let told = action_at(former).ok()?;
     let ours = dispatch as *const () as u64;
-    let is_handler = |it: &&Action| it.handler > IGNORED;
-    let own = asked.filter(is_handler).map(|it| it.handler);
+    let own = asked.map(|it| it[HANDLER]).filter(|it| *it > IGNORED);
     let wanted = asked.map(|it| Kernel {
-        handler: own.map_or(it.handler, |_| ours),
-        flags: i64::from(it.flags) as u64 | SA_RESTORER,
+        handler: own.map_or(it[HANDLER], |_| ours),
+        flags: i64::from(it[FLAGS] as i32) as u64 | SA_RESTORER,
         restorer: restorer(),
-        mask: it.mask[0],
+        mask: it[MASK],
     });
     let known = handler.load(Ordering::Acquire);
     // Whoever asked the kernel may give back what it was told.
@@ -85,18 +95,18 @@ pub unsafe fn exchange(signal: u64, action: u64, former: u64) -> Option<()> {
             return None;
         }
     };
-    // SAFETY: the caller's promise.
-    if let Some(former) = unsafe { former.as_mut() } {
-        former.handler = if found.handler == ours {
-            known
-        } else {
-            found.handler
-        };
-        former.mask[0] = found.mask;
-        former.flags = found.flags as i32;
-        former.restorer = found.restorer;
-    }
-    Some(())
+    let Some(mut told) = told else {
+        return Some(());
+    };
+    told[HANDLER] = if found.handler == ours {
+        known
+    } else {
+        found.handler
+    };
+    told[MASK] = found.mask;
+    told[FLAGS] = told[FLAGS] & !u64::from(u32::MAX) | found.flags & u64::from(u32::MAX);
+    told[RESTORER] = found.restorer;
+    program::store(former, &told).then_some(())
 }
 
 /// The part of `ucontext_t` that is ours to change: `uc_mcontext`, of which the kernel leaves the last words alone.

@@ -23,7 +23,7 @@
 //! | words above a return address (`fault`, arguments on the stack) | here: the outermost frame of a stack may have none above it |
 //! | an import's slot (`closed`) | in the image whose code calls |
 //! | arguments and results of MPI calls (`side`) | the function reads or wrote the same bytes; what it does not look at is not taken |
-//! | `struct sigaction` (`signals`) | here |
+//! | `struct sigaction` (`signals`, `handlers`), environments and paths of programs to execute (`exec`) | here |
 //! | a stub of an open frame (`entry`) | the main program's stays; others here, since their image may be gone |
 //! | headers, symbols, notes of images; the linker's list | the dynamic linker holds its lock and uses the same |
 //! | text that is rewritten | mapped by the image, and made writable just before |
@@ -102,4 +102,55 @@ pub fn words<const N: usize>(at: u64, known: u64) -> [u64; N] {
         let _ = syscall::read_memory(at, part);
     }
     words
+}
+
+/// Stores words, if they can be.
+pub fn store(at: u64, words: &[u64]) -> bool {
+    match syscall::write_memory(at, words) {
+        Ok(()) => true,
+        Err(Errno::EFAULT) => false,
+        // No policy that forbids this lets anything of it be done: word by word, as far as each is there.
+        Err(_) => words
+            .iter()
+            .zip((at..).step_by(8))
+            .all(|(word, at)| write(at, *word, UNKNOWN)),
+    }
+}
+
+/// Copies bytes of the program; how many there are before what cannot be read.
+pub fn bytes(at: u64, into: &mut [u8]) -> usize {
+    let mut done = 0;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        let from = at.wrapping_add(done as u64);
+        let size = rest.len().min((PAGE - from % PAGE) as usize);
+        let part = rest.get_mut(..size).unwrap_or(&mut []);
+        match syscall::read_bytes(from, part) {
+            Ok(()) => {}
+            // SAFETY: all in one page, which is there, see `is_there`.
+            Err(error) if is_there(from, error) => unsafe {
+                core::ptr::copy_nonoverlapping(from as *const u8, part.as_mut_ptr(), size);
+            },
+            Err(_) => return done,
+        }
+        done += size;
+    }
+    done
+}
+
+/// The length of the text at `at`, which a zero ends; nothing if it cannot be read, or is longer than `most`.
+pub fn length(at: u64, most: usize) -> Option<usize> {
+    let mut part = [0; 64];
+    let mut length = 0;
+    while length <= most {
+        let known = bytes(at.wrapping_add(length as u64), &mut part);
+        let known = part.get(..known).unwrap_or(&[]);
+        if let Some(end) = known.iter().position(|byte| *byte == 0) {
+            return Some(length + end).filter(|length| *length <= most);
+        }
+        if known.len() < part.len() {
+            return None;
+        }
+        length += part.len();
+    }
+    None
 }

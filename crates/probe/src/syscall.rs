@@ -320,7 +320,16 @@ pub fn is_mapped(address: u64) -> bool {
 
 /// Copies words of this process, which may not be there.
 pub fn read_memory(at: u64, words: &mut [u64]) -> Result<(), Errno> {
-    let (own, length) = (words.as_mut_ptr(), size_of_val(words));
+    // SAFETY: words are bytes, and any bytes are words.
+    let bytes = unsafe {
+        core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), size_of_val(words))
+    };
+    read_bytes(at, bytes)
+}
+
+/// The same of bytes.
+pub fn read_bytes(at: u64, bytes: &mut [u8]) -> Result<(), Errno> {
+    let (own, length) = (bytes.as_mut_ptr(), bytes.len());
     let copied = copy_memory(PROCESS_VM_READV, at, own, length);
     if !matches!(copied, Err(error) if error != Errno::EFAULT) {
         return whole(copied, length);
@@ -332,7 +341,7 @@ pub fn read_memory(at: u64, words: &mut [u64]) -> Result<(), Errno> {
 
 /// Stores words in this process, where they can be.
 pub fn write_memory(at: u64, words: &[u64]) -> Result<(), Errno> {
-    let (own, length) = (words.as_ptr(), size_of_val(words));
+    let (own, length) = (words.as_ptr().cast::<u8>(), size_of_val(words));
     let copied = copy_memory(PROCESS_VM_WRITEV, at, own.cast_mut(), length);
     if !matches!(copied, Err(error) if error != Errno::EFAULT) {
         return whole(copied, length);
@@ -341,7 +350,7 @@ pub fn write_memory(at: u64, words: &[u64]) -> Result<(), Errno> {
     whole(call!(PWRITE64, memory.0, own, length, at), length)
 }
 
-fn copy_memory(which: usize, at: u64, own: *mut u64, length: usize) -> Result<usize, Errno> {
+fn copy_memory(which: usize, at: u64, own: *mut u8, length: usize) -> Result<usize, Errno> {
     let (own, other) = ([own as usize, length], [at as usize, length]);
     call!(which, pid(), &raw const own, 1, &raw const other, 1, 0)
 }

@@ -188,6 +188,8 @@ impl Memory<'_, '_> {
         let inline = self.check_inline(exit)?;
         let fast = self.decode_after(inline.then)?;
         let slow = self.decode_after(inline.slow_then)?;
+        self.check_stands(inline.slow, slow.next_ip(), before.ip())?;
+        self.check_stands(exit, fast.next_ip(), before.ip())?;
         let is_return = inline.routine == routine::RETURN;
         if !is_return && inline.routine != routine::HAND_OVER {
             return wrong("calls another routine");

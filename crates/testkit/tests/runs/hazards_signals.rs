@@ -110,3 +110,16 @@ fn exceptions_that_handlers_throw() {
         let _ = Hazard::new(&recipe).unharmed();
     }
 }
+
+/// What is wrong with the memory that a program gives to libc is said, or met, as it is without the recorder.
+#[test]
+fn pointers_to_nothing() {
+    let hazard = Hazard::new(&Recipe::new("c/bad_pointers.c").flag("-O1"));
+    for options in [&[][..], &["--images", "all"]] {
+        let Some(unharmed) = hazard.clone().options(options).unharmed() else {
+            continue;
+        };
+        assert_eq!(unharmed.calls("after"), 10, "{options:?}");
+        assert_eq!(unharmed.lost(), 0, "{options:?}");
+    }
+}
