@@ -718,7 +718,7 @@ impl<'a> Builder<'a> {
         begins_child: Vec<u64>,
         is_own: impl Fn(&[u8]) -> bool,
     ) {
-        let named = subject.image.function_symbols().into_iter();
+        let named = subject.image.function_symbols().iter();
         let named = named.filter(|symbol| !symbol.is_indirect);
         let named = named.filter_map(|symbol| {
             let routine = library::hook(role, symbol.name)?;
