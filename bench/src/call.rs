@@ -19,7 +19,8 @@ Usage: cargo xtask bench call [OPTION]...
 Nanoseconds a call (entry and return) over the plain call. Takes about five minutes.
 
   --names LIST   of hot,leaves,tree,random,deep,cold,library,unwound
-  --bars LIST    of none,lockstep,low,seed,uftrace (none,lockstep,uftrace where it is there)
+  --bars LIST    of none,lockstep,no-time,times-all,low,seed,uftrace
+                 (none,lockstep,times-all,uftrace where it is there)
   --rounds N     (5)
   --scale F      times as many calls (1)
   --label NAME   rows in call-NAME.csv (own)
@@ -119,7 +120,7 @@ pub fn run(words: &[String]) -> Result<()> {
         "--names",
         "hot,leaves,tree,random,deep,cold,library,unwound",
     );
-    let mut bars = given.list("--bars", "none,lockstep,uftrace");
+    let mut bars = given.list("--bars", "none,lockstep,times-all,uftrace");
     let mut report = format!("{}\n\n", measure::machine());
     if tools::find("uftrace").is_none() {
         bars.retain(|bar| bar != "uftrace");
