@@ -5,7 +5,8 @@ use crate::recipe::Recipe;
 use crate::recording::{Recording, record, record_ended};
 use crate::scratch::Scratch;
 use crate::tools;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A text in which `@...@` stands for the number of the line of a program of `programs/mpi` that has what is between.
 #[must_use]
@@ -121,8 +122,20 @@ impl Mpi {
     }
 }
 
-/// Held by a test while its ranks run: many ranks that poll on few cores are slow enough alone.
-pub fn one_at_a_time() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Held by a test while its ranks run: many ranks that poll on few cores are slow enough alone. Two may run at a time,
+/// since one of them mostly waits until its job has hung for long enough.
+pub fn a_turn() -> MutexGuard<'static, ()> {
+    static TURNS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let taken = TURNS.iter().find_map(|turn| match turn.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    });
+    taken.unwrap_or_else(|| {
+        TURNS[next % 2]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    })
 }

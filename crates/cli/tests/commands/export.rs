@@ -1,6 +1,6 @@
 //! Exports, read back by the tools that they are for, and compared with what our own commands print.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recipe, Recording, Scratch, command, lockstep, record, tools};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -369,7 +369,7 @@ fn duckdb_reads_every_call() {
         ));
     }
     if Mpi::OpenMpi.is_here() {
-        let _one_at_a_time = one_at_a_time();
+        let _a_turn = a_turn();
         runs.push(Mpi::OpenMpi.record(&scratch, "odd_even.c", 4, "--healthy"));
     }
     for run in runs {

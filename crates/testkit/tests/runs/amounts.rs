@@ -1,7 +1,7 @@
 //! Who says in a collective operation how much it has for each other, and who expects something else: `progress` tells of both.
 
 use lockstep_testkit::Scratch;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 
 /// What is wrong, and the parts of the sentence.
 const CASES: [(&str, [&str; 2]); 7] = [
@@ -46,7 +46,7 @@ const CASES: [(&str, [&str; 2]); 7] = [
 
 #[test]
 fn who_expects_something_else() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("amounts");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (lapse, says) in CASES {
@@ -67,7 +67,7 @@ fn who_expects_something_else() {
 /// Nor is an array read where it means nothing.
 #[test]
 fn who_agree_are_not_told() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("amounts-fine");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let recording = mpi.record(&scratch, "amounts.c", 3, "fine");

@@ -52,7 +52,7 @@ fn a_run_is_the_same_and_nothing_stays_behind() {
 
 #[test]
 fn ranks_share_it_around_the_launcher_and_inside() {
-    let _alone = mpi::one_at_a_time();
+    let _turn = mpi::a_turn();
     let scratch = Scratch::new("buffer-mpi");
     let (buffer, shown) = scratch.buffer();
     for mpi in Mpi::ALL {

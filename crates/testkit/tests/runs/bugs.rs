@@ -2,7 +2,7 @@
 //! job hangs, and `progress` says the same of what it left.
 
 use lockstep_testkit::command::few_at_once;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recording, Scratch, record, record_ended};
 use std::path::Path;
 
@@ -503,7 +503,7 @@ fn check(source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
 }
 
 fn check_with(mpi: Mpi, source: &str, flags: &[&str], patience: &str, cases: &[Case]) {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let program = mpi.recipe(source).flags(flags).build();
     few_at_once(cases, |case| check_case(mpi, &program, patience, case));
 }
@@ -552,7 +552,7 @@ fn run_alone(
     patience: Option<&str>,
 ) -> Option<Recording> {
     let mpi = Mpi::ALL.into_iter().find(|mpi| mpi.is_here())?;
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let program = mpi.recipe("bugs.c").flags(C).build();
     Some(run(mpi, scratch, (&program, bug), ranks, patience))
 }
@@ -702,7 +702,7 @@ fn in_fortran() {
 /// The tags are the same; what rank 1 sends in the one has nothing to do with what rank 0 waits for in the other.
 #[test]
 fn a_message_of_another_communicator_explains_nothing() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("bugs-copy");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("bugs.c").flags(C).build();
@@ -724,7 +724,7 @@ fn a_message_of_another_communicator_explains_nothing() {
 /// Whatever ends a process by a signal is a crash, wherever it was; a status is none, and is told.
 #[test]
 fn what_ends_a_rank_behind_finalize() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("bugs-exit");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (word, says) in [
@@ -760,7 +760,7 @@ fn what_ends_a_rank_behind_finalize() {
 #[test]
 fn who_dies_or_is_killed_first_is_named() {
     let scratch = Scratch::new("bugs-dies");
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("bugs.c").flags(C).build();
         for (bug, says) in [

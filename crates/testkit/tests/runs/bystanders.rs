@@ -1,6 +1,6 @@
 //! Threads that a library runs for itself keep nobody from being stuck; threads of the program that have not sent anything yet do.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recording, Scratch, artifacts, record, tools};
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ fn check(recording: &Recording) {
 
 #[test]
 fn a_thread_of_a_library_is_nobody_whom_others_wait_for() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("bystanders");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = program(mpi).display().to_string();
@@ -61,7 +61,7 @@ fn a_thread_of_a_library_is_nobody_whom_others_wait_for() {
 
 #[test]
 fn a_job_of_mpi4py() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let Some(python) = tools::python_with("mpi4py").filter(|_| Mpi::OpenMpi.is_here()) else {
         return;
     };

@@ -1,6 +1,6 @@
 //! Communicators and world ranks, against what MPI itself says of them.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Scratch, record};
 
 const RANKS: usize = 6;
@@ -57,7 +57,7 @@ fn check(mpi: Mpi, source: &str, least: usize) {
     let mut words = mpi.launch(RANKS);
     words.push(program.display().to_string());
     words.push(scratch.join("said").display().to_string());
-    let turn = one_at_a_time();
+    let turn = a_turn();
     let run = record(&scratch, &[], &words);
     drop(turn);
     assert_eq!(run.outcome.status, 0, "{:#?}", run.outcome);

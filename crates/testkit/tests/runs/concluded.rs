@@ -2,7 +2,7 @@
 //! output nor its status.
 
 use lockstep_testkit::command::{self, Running};
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Recipe, Recording, Scratch, record, tools};
 use std::time::Duration;
@@ -59,7 +59,7 @@ fn an_answer_that_takes_too_long_is_left_to_the_next_command() {
 
 #[test]
 fn how_a_job_ended() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("concluded-jobs");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let recorded = |word: &str| record(&scratch, &OPTIONS, &mpi.words("standstill.c", 4, word));

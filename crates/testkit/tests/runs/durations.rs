@@ -1,6 +1,6 @@
 //! Calls that wait take as long in every export as by the program's own clock.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recipe, Recording, Scratch, command, lockstep, record, tools};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -223,7 +223,7 @@ fn the_last_events_have_times_too() {
 
 #[test]
 fn calls_of_mpi_take_as_long_as_by_the_own_clock() {
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     for mpi in Mpi::ALL.into_iter().filter(|it| it.is_here()) {
         let scratch = Scratch::new("durations-mpi");
         best(|| {

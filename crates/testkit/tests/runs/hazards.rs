@@ -289,7 +289,7 @@ fn mpi_programs() {
         if !mpi.is_here() {
             continue;
         }
-        let _turn = lockstep_testkit::mpi::one_at_a_time();
+        let _turn = lockstep_testkit::mpi::a_turn();
         let launch = mpi.launch(4);
         let gather = mpi.recipe("gather.c").flag("-O2");
         if let Some(run) = check_words(&gather, &launch, &[]) {

@@ -88,7 +88,7 @@ fn a_launcher_that_kills() {
         if !mpi.is_here() {
             continue;
         }
-        let _turn = mpi::one_at_a_time();
+        let _turn = mpi::a_turn();
         let abort = Hazard::new(&mpi.recipe("abort.c").flag("-O1"));
         let abort = abort.through(&mpi.launch(3)).with_varying_stderr();
         let Some(unharmed) = abort.unharmed() else {

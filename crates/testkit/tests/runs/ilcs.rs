@@ -2,7 +2,7 @@
 //! and OpenMP. The papers name nearly every process for some of these; here it is the one.
 
 use lockstep_testkit::command::{self, Running};
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::{lockstep, record_command};
 use lockstep_testkit::{Recording, Scratch, record};
 use serde_json::Value;
@@ -65,7 +65,7 @@ fn the_thread_without_its_critical_section() {
     if !MPI.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let search = Search::new();
     let normals = search.healthy(5);
     let faulty = search.run(&["--bug", "misCrit-1-1-x", "--at", "6.4.0"]);
@@ -98,7 +98,7 @@ fn arguments_that_disagree() {
     if !MPI.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let search = Search::new();
     let normal = search.healthy(1);
     let operation = search.run(&["--bug", "allRed1wrgOp-1-all-x", "--at", "0.0.0"]);
@@ -128,7 +128,7 @@ fn the_thread_that_never_comes_back() {
     if !MPI.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let search = Search::new();
     let normals = search.healthy(4);
     let directory = search.scratch.join("hung");

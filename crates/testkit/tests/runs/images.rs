@@ -1,7 +1,7 @@
 //! Libraries: their own functions, those that are loaded later, and that nobody notices.
 
 use lockstep_testkit::command::{self, Outcome};
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{Recipe, Recording, Scratch, record, tools};
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ fn calls_of_a_library_into_others_are_recorded() {
 /// As a program in an interpreter has it: the main program knows nothing of MPI.
 #[test]
 fn mpi_that_is_loaded_late_is_recorded_with_its_arguments() {
-    let _alone = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("images-late-mpi");
     let program = Recipe::new("c/runs_library.c").build();
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
@@ -134,7 +134,7 @@ fn uses_halo(mpi: Mpi) -> PathBuf {
 
 #[test]
 fn calls_of_mpi_that_a_library_makes_are_recorded_with_who_makes_them() {
-    let _alone = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("images-mpi-library");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = uses_halo(mpi);
@@ -182,7 +182,7 @@ fn calls_of_mpi_that_a_library_makes_are_recorded_with_who_makes_them() {
 
 #[test]
 fn a_fault_is_put_into_calls_of_mpi_that_a_library_makes() {
-    let _alone = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("images-mpi-fault");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = uses_halo(mpi);
@@ -206,7 +206,7 @@ fn a_fault_is_put_into_calls_of_mpi_that_a_library_makes() {
 /// MPICH's Fortran interface, and the component of Open MPI that opens files, call MPI by the names that programs use.
 #[test]
 fn calls_of_an_mpi_library_s_own_parts_are_none_of_the_program_s() {
-    let _alone = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("images-mpi-parts");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("ring.f90").build();
@@ -358,7 +358,7 @@ fn programs_of_the_distribution_are_unharmed_with_all_images() {
 #[test]
 fn mpi_calls_have_one_name_and_one_count_in_both_modes() {
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
-        let _turn = one_at_a_time();
+        let _turn = a_turn();
         let scratch = Scratch::new("images-mpi");
         let program = mpi.recipe("gather.c").flag("-O1").build();
         let count = |options: &[&str]| {

@@ -385,7 +385,7 @@ fn a_random_choice_is_the_same_for_a_seed() {
 
 #[test]
 fn compare_names_the_rank_and_the_function() {
-    let _alone = mpi::one_at_a_time();
+    let _turn = mpi::a_turn();
     for mpi in Mpi::ALL {
         if !mpi.is_here() {
             continue;
@@ -537,7 +537,7 @@ fn forked_children_count_for_themselves() {
 
 #[test]
 fn arguments_of_mpi_calls_by_name_in_c_and_fortran() {
-    let _alone = mpi::one_at_a_time();
+    let _turn = mpi::a_turn();
     for mpi in Mpi::ALL {
         if !mpi.is_here() || !tools::require(&[&mpi.fortran()]) {
             continue;

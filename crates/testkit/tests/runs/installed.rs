@@ -234,7 +234,7 @@ fn an_old_kernel_is_enough_for_threads() {
 
 #[test]
 fn an_old_kernel_is_enough_for_mpi() {
-    let _alone = mpi::one_at_a_time();
+    let _turn = mpi::a_turn();
     if Mpi::OpenMpi.is_here() {
         let program = Mpi::OpenMpi.recipe("odd_even.c").flags(&["-g", "-O1"]);
         let launcher = Mpi::OpenMpi.launch(8);

@@ -1,6 +1,6 @@
 //! Iterations that `progress` says are those that the program says: where the calls do not tell, nothing is said.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Scratch, record};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ fn what_is_said_is_true() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
         return;
     };
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("iterations");
     let program = mpi.recipe("iterations.c").flags(&["-g", "-O1"]).build();
     for (case, is_known) in CASES {

@@ -2,7 +2,7 @@
 //! run that came to its end; and of a run that MPI ended, with what was given to the call.
 
 use lockstep_testkit::command::few_at_once;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
+use lockstep_testkit::mpi::{Mpi, a_turn, with_lines};
 use lockstep_testkit::{Recording, Scratch};
 
 /// A mistake, and what the sentence says, where `@text@` is the line of the source with that text.
@@ -196,7 +196,7 @@ fn expected(text: &str) -> String {
 
 #[test]
 fn of_a_run_that_came_to_its_end() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         few_at_once(QUIET, |(lapse, says)| {
@@ -237,7 +237,7 @@ fn of_a_quiet_one(mpi: Mpi, scratch: &Scratch, lapse: &str, says: &str) {
 
 #[test]
 fn the_lines_of_an_order_that_differs() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses-order");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let progress = run(mpi, &scratch, "order").json(&["progress"]);
@@ -253,7 +253,7 @@ fn the_lines_of_an_order_that_differs() {
 
 #[test]
 fn all_that_is_not_freed_and_nothing_else() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses-unfreed");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let unfreed = run(mpi, &scratch, "unfreed").json(&["progress"]);
@@ -279,7 +279,7 @@ fn all_that_is_not_freed_and_nothing_else() {
 /// What its wrappers receive is received.
 #[test]
 fn a_program_s_own_layer_around_mpi_is_looked_through() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("profiled");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let told = |how| {
@@ -301,7 +301,7 @@ fn a_program_s_own_layer_around_mpi_is_looked_through() {
 /// the send could have been received.
 #[test]
 fn what_was_meant_for_a_receive_that_was_cancelled() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses-cancelled");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let progress = run(mpi, &scratch, "cancelled").json(&["progress"]);
@@ -322,7 +322,7 @@ fn what_was_meant_for_a_receive_that_was_cancelled() {
 /// Launchers do not agree whether that is an error.
 #[test]
 fn of_a_run_without_its_last_call() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses-unfinalized");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let progress = run(mpi, &scratch, "unfinalized").json(&["progress"]);
@@ -337,7 +337,7 @@ fn of_a_run_without_its_last_call() {
 /// What a rank died of came in the place of what the sender owed it.
 #[test]
 fn of_a_message_in_the_place_of_another() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses-displaced");
     let cases = [
         (
@@ -371,7 +371,7 @@ fn of_a_run_that_mpi_ended() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
         return;
     };
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("lapses-ended");
     let cases = [
         (

@@ -1,7 +1,7 @@
 //! Several recorders that make one run: each launcher's environment, faked, two ranks each.
 
 use lockstep_testkit::command::Running;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Recipe, Recording, Scratch, command, record};
 use lockstep_trace::Run;
@@ -136,7 +136,7 @@ fn another_library() -> PathBuf {
 /// The ranks of a launcher that is told to preload something have that, and us.
 #[test]
 fn ranks_with_a_preload_of_the_users() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("preload-mpi");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let library = another_library().display().to_string();

@@ -3,7 +3,7 @@
 use lockstep_format::stat::Stat;
 use lockstep_progress::{Follower, Progress, analyse};
 use lockstep_testkit::command::Running;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Scratch, command};
 use lockstep_trace::{EndKind, Live, Run};
@@ -86,7 +86,7 @@ fn text(found: &Progress) -> String {
 /// Of all looks the most operations that were kept, and the most calls that were known again.
 fn check(source: &str, flags: &[&str], arguments: &[&str]) -> Option<(usize, u64)> {
     let mpi = Mpi::ALL.into_iter().find(|mpi| mpi.is_here())?;
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("live");
     let program = mpi.recipe(source).flags(flags).build();
     let mut words = mpi.launch(4);
@@ -163,7 +163,7 @@ fn what_might_have_come_otherwise_is_asked_when_the_job_is_over() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
         return;
     };
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("live-over");
     let program = mpi.recipe("lapses.c").flags(&["-g", "-O1"]).build();
     let mut words = mpi.launch(4);

@@ -2,7 +2,7 @@
 //! real MPI; the thesis' loops and tables; and the sentence that names process 5.
 
 use lockstep_testkit::command::Running;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::{lockstep, record_command};
 use lockstep_testkit::{Recording, Scratch, command, record};
 use serde_json::Value;
@@ -146,7 +146,7 @@ fn four_ranks(mpi: Mpi, place: Place) {
     if !mpi.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let bench = Bench::new(mpi, place, 4);
     let run = bench.ends(&bench.program(), &[]);
     let loops = Loops::of(&run);
@@ -211,7 +211,7 @@ fn both_bugs(mpi: Mpi, place: Place, ranks: usize) {
     if !mpi.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let bench = Bench::new(mpi, place, ranks);
     let what = format!("{mpi:?}, {place:?}, {ranks} ranks");
     let program = bench.program();
@@ -281,7 +281,7 @@ fn two_healthy_runs_are_equal() {
     if !mpi.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let around = Bench::new(mpi, Place::Around, 16);
     let inside = Bench::new(mpi, Place::Inside, 16);
     let first = around.ends(&around.program(), &[]);
@@ -308,7 +308,7 @@ fn healthy_and_faulty_are_two_builds() {
     if !mpi.is_here() {
         return;
     }
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let bench = Bench::new(mpi, Place::Around, 16);
     let healthy = bench.ends(&bench.program(), &[]);
     let build = |flag: &str| {

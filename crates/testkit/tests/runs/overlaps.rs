@@ -1,7 +1,7 @@
 //! Memory that MPI uses while others use it, and buffers that it cannot have: `progress` tells of them, with both lines.
 
 use lockstep_testkit::Scratch;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
+use lockstep_testkit::mpi::{Mpi, a_turn, with_lines};
 
 /// What is wrong, and what the sentence says, where `@text@` is the line of the source with that text.
 const CASES: [(&str, &str); 12] = [
@@ -62,7 +62,7 @@ const CASES: [(&str, &str); 12] = [
 
 #[test]
 fn memory_that_two_use() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("overlaps");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (lapse, says) in CASES {
@@ -82,7 +82,7 @@ fn memory_that_two_use() {
 
 #[test]
 fn memory_that_is_used_in_turn() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("overlaps-fine");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let fine = mpi

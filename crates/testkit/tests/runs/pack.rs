@@ -77,7 +77,7 @@ fn a_packed_run_is_the_same_in_one_file() {
 
 #[test]
 fn the_last_recorder_of_a_node_packs() {
-    let _alone = mpi::one_at_a_time();
+    let _turn = mpi::a_turn();
     let scratch = Scratch::new("pack-mpi");
     let (buffer, shown) = scratch.buffer();
     let options = ["--buffer", &shown, "--pack"];

@@ -2,7 +2,7 @@
 //! each: that they hang, how, who holds the others up, and where.
 
 use lockstep_testkit::command::few_at_once;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recording, Scratch, command, record};
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ fn check(mpi: Mpi) {
     if !mpi.is_here() {
         return;
     }
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("progress");
     few_at_once(CASES, |case| {
         let recording = recorded(mpi, &scratch, case);
@@ -183,7 +183,7 @@ fn standstills_of_mpich() {
 
 #[test]
 fn what_does_not_hang() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("progress-none");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let run = |bug: &str| {
@@ -220,7 +220,7 @@ fn what_does_not_hang() {
 
 #[test]
 fn a_job_is_watched() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("progress-watch");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
@@ -247,7 +247,7 @@ fn a_job_is_watched() {
 
 #[test]
 fn who_asks_on_and_on_is_told_once() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("progress-asks");
     // MPICH answers so fast that a watcher on a busy machine reads less than is recorded.
     let mpi = Mpi::OpenMpi;
@@ -263,7 +263,7 @@ fn who_asks_on_and_on_is_told_once() {
 
 #[test]
 fn who_left_something_out_is_the_cause() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("progress-normal");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("standstill.c").flags(&["-g", "-O1"]).build();
@@ -298,7 +298,7 @@ fn who_left_something_out_is_the_cause() {
 
 #[test]
 fn the_published_methods_on_a_loop() {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("progress-published");
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let recording = recorded(mpi, &scratch, &CASES[0]);

@@ -112,7 +112,18 @@ fn ignored_and_blocked_signals_stay_so() {
     recorder
         .arg(scratch.join("run"))
         .args(["--", "sh", "-c", status]);
-    assert_eq!(command::run(&mut recorder).success().stdout, plain.stdout);
+    let recorded = command::run(&mut recorder).success();
+    assert_eq!(masks(&recorded.stdout), masks(&plain.stdout));
+}
+
+/// Sets of signals without 32 and 33, which are the C library's own: it ignores them, or not, as it has begun threads.
+fn masks(status: &str) -> Vec<(&str, u64)> {
+    let lines = status.lines().map(|line| {
+        let (name, set) = line.split_once('\t').expect("a name and a set");
+        let set = u64::from_str_radix(set, 16).expect("a set");
+        (name, set & !(0b11 << 31))
+    });
+    lines.collect()
 }
 
 #[test]

@@ -522,7 +522,7 @@ fn runs_whose_ranks_do_not_match() {
     if !mpi.is_here() {
         return;
     }
-    let _turn = lockstep_testkit::mpi::one_at_a_time();
+    let _turn = lockstep_testkit::mpi::a_turn();
     let program = mpi.recipe("odd_even.c").flags(&["-g", "-O1"]).build();
     let scratch = Scratch::new("mismatch");
     let run = |ranks: usize| {

@@ -1,6 +1,6 @@
 //! Ranks that stay behind in eight ways, and one that is ahead because it skipped a step.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::{Recording, Scratch, record};
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ fn words(mpi: Mpi, ranks: usize, source: &str, more: &[&str]) -> Vec<String> {
 #[test]
 fn rank_3_stays_behind() {
     let Some(mpi) = mpi() else { return };
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("scenarios");
     for (scenario, open, iterations) in SCENARIOS {
         let words = words(mpi, 8, "scenarios.c", &[scenario]);
@@ -56,7 +56,7 @@ fn rank_3_stays_behind() {
 #[test]
 fn who_skipped_the_leap_frog_step_is_ahead() {
     let Some(mpi) = mpi() else { return };
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("hydro");
     let normal = record(&scratch, &[], &words(mpi, 8, "hydro.c", &["40"]));
     let normal = normal.directory.display().to_string();
@@ -81,7 +81,7 @@ fn who_skipped_the_leap_frog_step_is_ahead() {
 #[test]
 fn who_left_a_message_out_comes_before_whoever_sent_what_nobody_received() {
     let Some(mpi) = mpi() else { return };
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("tree");
     let right = words(mpi, 8, "tree.c", &[]);
     let normals = [(); 2].map(|()| record(&scratch, &[], &right));

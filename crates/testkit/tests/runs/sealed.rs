@@ -1,7 +1,7 @@
 //! A sealed run says what the run said before, and a damaged one says what is wrong with it.
 
 use lockstep_testkit::command::Outcome;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{Recipe, Recording, Scratch, command, copy, record, tools};
 use lockstep_trace::Run;
@@ -160,7 +160,7 @@ fn ranks() {
         }
         let scratch = Scratch::new("sealed-ranks");
         let program = mpi.recipe("arguments.c").flag("-O1").build();
-        let turn = one_at_a_time();
+        let turn = a_turn();
         let mut words = mpi.launch(3);
         words.push(program.display().to_string());
         words.push(scratch.join("said").display().to_string());

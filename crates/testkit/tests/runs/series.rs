@@ -1,7 +1,7 @@
 //! An argument that says something else than at the same call of a normal run: `compare` tells who says so, and nothing of what varies
 //! with data, or in all ranks.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{Recording, Scratch, command, record};
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn who_leaves_a_rule_is_told_and_what_varies_is_not() {
     if !MPI.is_here() {
         return;
     }
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new("series");
     let normals = [run(&scratch, "fine 0"), run(&scratch, "fine 0")];
     let both: Vec<&Recording> = normals.iter().collect();

@@ -1,6 +1,6 @@
 //! Arguments of MPI calls and times, against what the programs themselves say.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{Recipe, Recording, Scratch, command, record};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 const RANKS: usize = 3;
 
 fn record_ranks(scratch: &Scratch, mpi: Mpi, options: &[&str], program: &Path) -> Recording {
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let mut words = mpi.launch(RANKS);
     words.push(program.display().to_string());
     words.push(scratch.join("said").display().to_string());
@@ -148,7 +148,7 @@ fn of_two_lines_that_call_the_one_that_did_is_told() {
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
         return;
     };
-    let _turn = one_at_a_time();
+    let _turn = a_turn();
     let program = mpi.recipe("two_lines.c").flags(&["-g", "-O1"]).build();
     let ways: [(&[&str], &str); 2] = [
         (&[], "two_lines.c:12"),
@@ -197,7 +197,7 @@ fn the_arguments_of_a_hung_call_survive_a_kill() {
         if !mpi.is_here() {
             continue;
         }
-        let _turn = one_at_a_time();
+        let _turn = a_turn();
         let scratch = Scratch::new("hung");
         let program = mpi.recipe("stuck.c").flag("-O1").build();
         let mut words = mpi.launch(2);

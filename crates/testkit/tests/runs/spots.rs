@@ -1,6 +1,6 @@
 //! Where a rank is that computes while others wait for it: the lines of its loop, which no trace shows. It goes on unharmed.
 
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Recording, Scratch, command, record};
 use serde_json::json;
@@ -48,7 +48,7 @@ fn went_on(recording: &Recording) {
 #[test]
 fn the_lines_of_a_loop_without_a_call() {
     let scratch = Scratch::new("spots");
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let program = mpi.recipe("spins.c").flags(&["-g", "-O2"]).build();
         let program = [program.display().to_string(), "9".to_owned()];
@@ -74,7 +74,7 @@ fn the_lines_of_a_loop_without_a_call() {
 #[test]
 fn what_was_seen_is_told_when_it_is_over() {
     let scratch = Scratch::new("spots-kept");
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let Some(mpi) = Mpi::ALL.into_iter().find(|mpi| mpi.is_here()) else {
         return;
     };

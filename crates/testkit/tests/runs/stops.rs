@@ -2,7 +2,7 @@
 //! its end by itself keeps what it left in the background.
 
 use lockstep_testkit::command::{self, Outcome, Running};
-use lockstep_testkit::mpi::{Mpi, one_at_a_time};
+use lockstep_testkit::mpi::{Mpi, a_turn};
 use lockstep_testkit::recording::record_command;
 use lockstep_testkit::{Recipe, Scratch, lockstep, record, tools};
 use lockstep_trace::{EndKind, Run};
@@ -221,7 +221,7 @@ fn a_hang_in_a_script_is_stopped_as_a_whole() {
 #[test]
 fn a_job_in_a_script_is_stopped_with_its_ranks() {
     let scratch = Scratch::new("stops-jobs");
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         let words = mpi.words("standstill.c", 4, "heads").join(" ");
         for script in [

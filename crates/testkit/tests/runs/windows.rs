@@ -2,7 +2,7 @@
 //! or not.
 
 use lockstep_testkit::Scratch;
-use lockstep_testkit::mpi::{Mpi, one_at_a_time, with_lines};
+use lockstep_testkit::mpi::{Mpi, a_turn, with_lines};
 
 /// A mistake, and what is told, where `@text@` is the line of the source with that text.
 type Case = (&'static str, &'static str);
@@ -90,7 +90,7 @@ const HANDLES: &[Case] = &[
 
 /// Whether it is told after a run with each library.
 fn are_told(source: &str, ranks: usize, cases: &[Case]) {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new(source);
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for (word, says) in cases {
@@ -112,7 +112,7 @@ fn are_told(source: &str, ranks: usize, cases: &[Case]) {
 
 /// Whether nothing is.
 fn are_fine(source: &str, ranks: usize, words: &[&str]) {
-    let _one = one_at_a_time();
+    let _turn = a_turn();
     let scratch = Scratch::new(&format!("{source}-fine"));
     for mpi in Mpi::ALL.into_iter().filter(|mpi| mpi.is_here()) {
         for word in words {
