@@ -1,5 +1,5 @@
 //! Real programs, recorded and asked about: one file a subject, all of them one binary, since each further one would link
-//! the whole house again. One file: `cargo test -p lockstep-testkit --test runs hazards::`.
+//! the whole house again. (Durations are measured in a binary of their own.) One file: `cargo test -p lockstep-testkit --test runs hazards::`.
 
 mod amounts;
 mod bounds;
@@ -12,7 +12,6 @@ mod clocked;
 mod communicators;
 mod concluded;
 mod coverage;
-mod durations;
 mod formats;
 mod gate;
 mod hanging;
