@@ -116,7 +116,7 @@ pub fn build(directory: &Path) -> Result<PathBuf> {
     let mut build = cargo(&words);
     build.arg("--target-dir").arg(directory);
     build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-    // Optimising across the units of a crate was seen to name symbols otherwise in one build of five.
+    // Optimising across the units of a crate was seen to name symbols otherwise in one build of four.
     build.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
     must(&mut build)?;
     let command = directory.join(TRIPLE).join("release/lockstep");
