@@ -203,10 +203,7 @@ impl Thread {
         let from = self.restored();
         let depth = self.depth();
         let mut restored = depth;
-        // A handler that is left for good runs here now.
-        if let Some((start, end, true)) = syscall::signal_stack() {
-            self.signal_stack = (start, end);
-        }
+        self.remember_signal_stack(slot);
         // What we saved ourselves lies there; in a handler, below its slot.
         let saved = slot.wrapping_sub(self.at_work).min(SAME);
         for index in (from..depth).rev() {
@@ -231,6 +228,18 @@ impl Thread {
             unsafe { self.base.add(restored) }
         };
         self.lower_mark();
+    }
+
+    /// A handler that is left for good may run at `slot` now. Where the thread's oldest frame lies it does not: the kernel is not
+    /// asked, since compilers and interpreters come here at every few calls.
+    fn remember_signal_stack(&mut self, slot: u64) {
+        let oldest = self.entries().first().map(Entry::slot);
+        if oldest.is_some_and(|oldest| self.is_same_stack(oldest, slot)) {
+            return;
+        }
+        if let Some((start, end, true)) = syscall::signal_stack() {
+            self.signal_stack = (start, end);
+        }
     }
 
     /// Entries that are restored although an older one is not: the fast path must not take them for what they were.
