@@ -296,8 +296,8 @@ pub fn say_missing(jobs: &[Missing]) {
             _ => ("ranks", "they are"),
         };
         output::complain(&format!(
-            "expected records of {}, found {}, and none of {kind} {}: {left} statically linked, without the launcher's environment or \
-             rights, or on a host that does not see the run",
+            "expected records of {}, found {}, and none of {kind} {}: perhaps {left} statically linked, lost the launcher's environment or \
+             rights, or ran where the run is not seen",
             output::plural(u64::from(*expected), "rank"),
             u64::from(*expected) - ranks.len() as u64,
             ranges(ranks),

@@ -20,8 +20,8 @@ pub fn make(at: *const u8, length: usize) {
     }
 }
 
-/// Has the pages of zeros made that will be read and written to soon, one by one: where a page is read first, the kernel gives a page of
-/// zeros, takes it away from all processors when it is written to, and gives another. For a few pages less work than a system call.
+/// Makes pages of zeros by writing to each. A page that is read first costs two faults: the kernel gives the shared page of zeros,
+/// and at the first write takes it away from all processors and gives another. For a few pages this is less work than a system call.
 pub fn touch(at: usize, length: usize) {
     const PAGE: usize = 4096;
     let mut page = at & !7;

@@ -234,8 +234,8 @@ pub struct Scratch {
     symbols: [u32; layout::STAGING_WORDS],
 }
 
-/// As many as threads were ever at work with at once, up to these, or null: whoever exchanges one for null has it until it puts it
-/// back. A thread that leaves a commit in the middle for good does not.
+/// Those that are free, or null. A commit exchanges one for null, and puts it back at its end. A thread that leaves a commit by
+/// `siglongjmp` keeps its own for good.
 static SCRATCHES: [AtomicPtr<Scratch>; 64] = [const { AtomicPtr::new(null_mut()) }; 64];
 
 impl Scratch {
