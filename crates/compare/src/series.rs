@@ -42,7 +42,7 @@ const AHEAD: usize = 3;
 
 /// Whether a call asks whether something has come, or reads the clock between two times that it asks.
 pub(crate) fn is_poll(name: &str) -> bool {
-    mpi::asks(name) || name == "MPI_Wtime"
+    mpi::meaning(name).asks() || name == "MPI_Wtime"
 }
 
 /// Calls whose results depend on who comes first.

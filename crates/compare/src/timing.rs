@@ -11,7 +11,7 @@ use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::LazyLock;
 
-/// Calls after which it is a matter of timing what their caller does; besides, those of [`mpi::asks`].
+/// Calls after which it is a matter of timing what their caller does; besides, those of [`mpi::Meaning::asks`].
 const TIMING: &str = r"(?x)
     ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
   | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
@@ -99,7 +99,7 @@ static KNOWN: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
 /// The kinds that a function of this name is of, a bit each.
 fn kinds(name: &str) -> u16 {
     let found = KNOWN.as_ref().map(|known| known.matches(name));
-    let asks = mpi::asks(name).then_some(Kind::Timing as usize);
+    let asks = mpi::meaning(name).asks().then_some(Kind::Timing as usize);
     let kinds = found.iter().flatten().chain(asks);
     kinds.fold(0, |bits, kind| bits | 1 << kind)
 }

@@ -60,7 +60,7 @@
 //!
 //! ## Arguments
 //!
-//! The stub of an import whose arguments are recorded ([`crate::mpi`]) is a call-through with a body
+//! The stub of an import whose arguments are recorded ([`crate::capture`]) is a call-through with a body
 //! that takes them, and EXIT_ARGUMENTS in the place of EXIT:
 //!
 //! ```text

@@ -33,9 +33,9 @@
 //! stack that was left). For each a varint: how many symbols the thread had stored since the one before,
 //! that one not counted.
 
+use crate::capture::{MOST_ELEMENTS, MOST_PARAMETERS};
 use crate::check;
 use crate::codec::{Sink, Source};
-use crate::mpi::{MOST_ELEMENTS, MOST_PARAMETERS};
 
 /// Offsets in the first chunk of a side stream; later chunks are payload only.
 pub mod control {

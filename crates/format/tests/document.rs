@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use lockstep_format::codec::Kind;
-use lockstep_format::{mpi, pack, plan, process, sealed, side};
+use lockstep_format::{capture, pack, plan, process, sealed, side};
 use std::collections::BTreeMap;
 
 const DOCUMENT: &str = include_str!("../../../docs/trace-format.md");
@@ -174,7 +174,7 @@ fn values_in_the_text() {
     says(format!("less\nthan {} ticks lie between", plan::SHORT));
     says(format!("the low {} bits", side::control::BYTES));
     says(format!("at most {} integers of 64 bits", side::MOST_VALUES));
-    says(format!("at most {} of them (none", mpi::MOST_ELEMENTS));
+    says(format!("at most {} of them (none", capture::MOST_ELEMENTS));
     for kind in Kind::ALL {
         says(format!("{} `{}`", kind as u32, kind.name()));
     }

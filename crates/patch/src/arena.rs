@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::fault::Faulted;
 use crate::inline::Entry;
 use crate::scratch::Free;
-use crate::waits::{Waits, waits};
+use lockstep_api::waits::{Waits, waits};
 
 /// Code for a stub's body, that may lie anywhere, and what its fields lead to.
 #[derive(Debug, Clone, Default)]

@@ -22,6 +22,7 @@
 
 mod arena;
 mod bind;
+mod capture;
 mod change;
 mod check;
 mod choice;
@@ -52,7 +53,6 @@ mod scratch;
 mod sensitive;
 mod sorted;
 mod survey;
-mod waits;
 mod write;
 
 use lockstep_format::plan::Role;

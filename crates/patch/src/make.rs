@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use lockstep_api::mpi::{Function, is_called_by_programs};
 use lockstep_binary::{Image, Import, Kind};
-use lockstep_format::mpi::{Function, is_called_by_programs};
 use lockstep_format::plan::{Role, fixup, function, mechanism, origin, refusal, routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::arena::{Arena, Head, Link, Stub};
 use crate::bind::Candidate;
+use crate::capture::capture;
 use crate::choice::Choice;
 use crate::closed::closed;
 use crate::domain::Domain;
@@ -573,7 +574,7 @@ impl<'a> Builder<'a> {
             }
             let mut body = Arena::import_body(slot);
             let is_plain = self.arena.is_plain;
-            let capture = Function::of(row.name).and_then(|it| it.capture());
+            let capture = Function::of(row.name).and_then(|it| capture(&it));
             let head = match row.mechanism {
                 mechanism::CALL_THROUGH if is_plain => Head::ThroughSlot { slot },
                 mechanism::CALL_THROUGH => match capture {

@@ -330,7 +330,9 @@ fn goes_round(
 pub(crate) fn communicates(forest: &Forest, function: FunctionKey) -> bool {
     let name = lockstep_trace::c_name(&forest.function(function).name);
     let name = name.trim_start_matches('P');
-    is_mpi(forest, function) && !mpi::asks(name) && !name.strip_prefix("MPI_").is_some_and(tells)
+    is_mpi(forest, function)
+        && !mpi::meaning(name).asks()
+        && !name.strip_prefix("MPI_").is_some_and(tells)
 }
 
 /// Whether a call asks MPI for something without waiting for it.

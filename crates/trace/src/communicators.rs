@@ -33,7 +33,7 @@ use crate::name::{ProcessName, TraceName};
 use crate::stream::StreamId;
 pub use group::Group;
 use local::{Local, Makers, Meant, Tracker};
-use lockstep_format::mpi::{self, Kind};
+use lockstep_api::mpi::{self, Kind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 //! Open MPI's handles of C are addresses of objects that its symbols name; its handles of Fortran are
 //! indices. MPICH's handles are integers that are part of its binary interface, in both languages.
 
-use lockstep_format::mpi::{Kind, Language};
+use lockstep_api::mpi::{Kind, Language};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -78,11 +78,11 @@ pub use communicators::{
 pub use error::Error;
 pub use frames::{Frames, Open};
 pub use live::Live;
+/// What is known of MPI functions: kinds of parameters.
+pub use lockstep_api::mpi;
 pub use lockstep_binary::{
     base_name, brief, c_name, fold_long, fold_templates, is_standard, original_name,
 };
-/// What is known of MPI functions: kinds of parameters.
-pub use lockstep_format::mpi;
 pub use model::{
     Compiled, Coverage, End, EndKind, Event, Frame, Function, FunctionId, Process, Refused, Run,
     SourceLine, Thread,

@@ -247,7 +247,7 @@ impl Builder {
     }
 
     /// What the latest call of an MPI function was given: the address that it returns to, then the values of its parameters
-    /// as `lockstep_format::mpi` has them; or what it gives back, before its return.
+    /// as `lockstep_trace::mpi` has them; or what it gives back, before its return.
     pub fn arguments(
         &mut self,
         function: FunctionNumber,

@@ -9,7 +9,7 @@ use lockstep_trace::{c_name, mpi};
 use regex::RegexSet;
 use std::sync::LazyLock;
 
-/// Questions that an answer may not be there for yet; besides, those of [`mpi::asks`].
+/// Questions that an answer may not be there for yet; besides, those of [`mpi::Meaning::asks`].
 const ASKS: &str = r"(?x)
     ^((__)?pthread_(mutex|spin|rwlock)_\w*try\w*lock | mtx_trylock | sem_trywait | omp_test_(nest_)?lock | p?poll | p?select
     | epoll_p?wait2?)$
@@ -97,7 +97,7 @@ impl Named {
             let names = NAMES.as_ref();
             names.is_some_and(|it| it.matches(&name).matched(place))
         };
-        let asks = mpi::asks(&name) || is(0);
+        let asks = mpi::meaning(&name).asks() || is(0);
         let is_mpi = name.starts_with("MPI_");
         let class = if timing::is_pause(&name) {
             match () {
@@ -121,7 +121,7 @@ impl Named {
                 () => 0,
             },
             asks: match () {
-                () if mpi::asks(&name) => MESSAGES,
+                () if mpi::meaning(&name).asks() => MESSAGES,
                 () if asks => LOCKED,
                 () => 0,
             },

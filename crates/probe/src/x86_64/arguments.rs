@@ -1,4 +1,4 @@
-//! The routines that take the arguments of a call (`lockstep_format::mpi`). They run on the program's
+//! The routines that take the arguments of a call (`lockstep_format::capture`). They run on the program's
 //! stack and call Rust without saving vector registers: MPI functions take and give back none.
 
 use crate::program;
@@ -6,7 +6,7 @@ use crate::side;
 use crate::thread::Thread;
 use core::arch::naked_asm;
 use core::mem::offset_of;
-use lockstep_format::mpi::MOST_PARAMETERS;
+use lockstep_format::capture::MOST_PARAMETERS;
 use lockstep_format::plan::{routine, stub};
 
 use super::routines::exit;

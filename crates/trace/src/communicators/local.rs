@@ -4,7 +4,7 @@
 use crate::arguments::{Argument, Handle, Value};
 use crate::handles::Class;
 use crate::model::FunctionId;
-use lockstep_format::mpi::{self, Kind, Language};
+use lockstep_api::mpi::{self, Kind, Language};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use super::matching::{Place, Process, solve};
 use super::{Communicator, Communicators, Members, Origin};
 use crate::arguments::{Argument, Handle, Value};
 use crate::model::FunctionId;
-use lockstep_format::mpi::{Function, Kind};
+use lockstep_api::mpi::{Function, Kind};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

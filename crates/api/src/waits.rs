@@ -1,14 +1,12 @@
 //! Which library functions wait: a table of names.
 //!
-//! Begin and end of every library call are measured that is not recorded as a leaf, unless its function is known to be
-//! [`Waits::Never`]: for those a reading of the clock would cost more than the call. Times of short calls are kept for
-//! functions that exist to wait, such as a receive that finds its message there.
+//! Three answers: a function exists to wait, such as a receive that finds its message there; it never waits; or nothing is known.
 
-use lockstep_format::mpi::is_called_by_programs;
+use crate::mpi::is_called_by_programs;
 
 /// Whether calls of a library function wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub enum Waits {
     /// They may: their times are kept however short they are.
     Often,
     /// Nothing is known: times of calls that took long are kept.
@@ -279,7 +277,8 @@ const NEVER_FAMILIES: [&str; 7] = [
 ];
 
 /// Whether calls of the library function `name` wait.
-pub(crate) fn waits(name: &[u8]) -> Waits {
+#[must_use]
+pub fn waits(name: &[u8]) -> Waits {
     let Ok(name) = core::str::from_utf8(name) else {
         return Waits::Perhaps;
     };
