@@ -56,6 +56,9 @@ Usage: cargo xtask COMMAND
   environments [--command FILE]
                          the release's command in root file systems of Debian 11 and 13, beside busybox alone, without
                          root, without /tmp or a home, and with the program in a container
+  sizes | circles | lengths | prose | limits
+                         what the rules of the house measure: lines of code, imports in circles, long functions, long
+                         sentences; and all of it as rules/limits.txt has it
   fuzz [TARGET]... [--seconds N]
                          libFuzzer on every decoder and importer
 ";
@@ -72,6 +75,7 @@ fn main() -> Result<ExitCode> {
         "dist" => dist::run(rest),
         "environments" => environments::run(rest),
         "fuzz" => fuzz::run_targets(rest),
+        "sizes" | "circles" | "lengths" | "prose" | "limits" => test::rules(command),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),
         "campaign"
             if rest

@@ -111,6 +111,19 @@ pub fn everything(words: &[String]) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
+/// What the rules of the house measure.
+pub fn rules(what: &str) -> Result<ExitCode> {
+    must(&mut cargo(&[
+        "run",
+        "--quiet",
+        "--package",
+        "lockstep-rules",
+        "--",
+        what,
+    ]))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Unit tests, then one program that is recorded and compared.
 fn quick(rest: &[String]) -> Result<ExitCode> {
     let unit = [
