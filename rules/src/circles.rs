@@ -5,7 +5,6 @@
 
 use crate::Source;
 use crate::source::is_for_tests;
-use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 
@@ -24,23 +23,20 @@ pub struct Circle {
 }
 
 /// All circles, the largest first.
-///
-/// # Errors
-///
-/// A file that does not parse.
-pub fn circles(sources: &[Source]) -> Result<Vec<Circle>> {
-    let mut rooms: BTreeMap<&str, BTreeMap<Module, syn::File>> = BTreeMap::new();
+#[must_use]
+pub fn circles(sources: &[Source]) -> Vec<Circle> {
+    let mut rooms: BTreeMap<&str, BTreeMap<Module, &syn::File>> = BTreeMap::new();
     for source in sources.iter().filter(|it| !it.is_test()) {
         let Some(room) = &source.room else { continue };
-        let file = syn::parse_file(&source.text)?;
-        rooms.entry(room).or_default().insert(module(source), file);
+        let files = rooms.entry(room).or_default();
+        files.insert(module(source), &source.file);
     }
     let mut found: Vec<Circle> = rooms
         .into_iter()
         .flat_map(|(room, files)| of_room(room, &files))
         .collect();
     found.sort_by_key(|it| (usize::MAX - it.files.len(), it.room.clone()));
-    Ok(found)
+    found
 }
 
 fn module(source: &Source) -> Module {
@@ -53,7 +49,7 @@ fn module(source: &Source) -> Module {
     }
 }
 
-fn of_room(room: &str, files: &BTreeMap<Module, syn::File>) -> Vec<Circle> {
+fn of_room(room: &str, files: &BTreeMap<Module, &syn::File>) -> Vec<Circle> {
     let exports: BTreeMap<&Module, BTreeMap<String, Module>> = files
         .iter()
         .map(|(module, file)| (module, exported(module, file)))
@@ -100,7 +96,7 @@ fn of_room(room: &str, files: &BTreeMap<Module, syn::File>) -> Vec<Circle> {
 /// The file that a path leads to: the deepest module that there is, or where a re-export leads.
 fn resolve(
     path: &[String],
-    files: &BTreeMap<Module, syn::File>,
+    files: &BTreeMap<Module, &syn::File>,
     exports: &BTreeMap<&Module, BTreeMap<String, Module>>,
     depth: usize,
 ) -> Module {

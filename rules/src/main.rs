@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("sizes") => print!("{}", Sizes::of(&sources(root)?).text()),
         Some("circles") => {
-            for circle in circles::circles(&sources(root)?)? {
+            for circle in circles::circles(&sources(root)?) {
                 println!(
                     "{}: {} files: {}",
                     circle.room,
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
             }
         }
         Some("lengths") => {
-            for long in lengths::long(&sources(root)?)? {
+            for long in lengths::long(&sources(root)?) {
                 let reason = if long.has_reason {
                     " (has a reason)"
                 } else {

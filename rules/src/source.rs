@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use syn::spanned::Spanned;
 
 /// A Rust file.
-#[derive(Debug)]
 pub struct Source {
     /// From the checkout: `crates/trace/src/open.rs`.
     pub path: PathBuf,
@@ -13,6 +12,8 @@ pub struct Source {
     pub room: Option<String>,
     /// Its text.
     pub text: String,
+    /// What it says.
+    pub file: syn::File,
     /// Lines of modules that only tests compile, from 1, both inclusive.
     pub test_lines: Vec<(usize, usize)>,
 }
@@ -43,6 +44,7 @@ pub fn sources(root: &Path) -> Result<Vec<Source>> {
         };
         Ok(Source {
             test_lines: test_modules(&file),
+            file,
             path,
             room,
             text,
