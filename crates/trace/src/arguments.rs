@@ -732,6 +732,12 @@ impl Thread {
         self.side.is_some()
     }
 
+    /// The function of MPI that this is, if calls of it may have arguments here. O(1).
+    #[must_use]
+    pub fn mpi(&self, function: FunctionId) -> Option<&mpi::Function> {
+        self.side.as_deref()?.functions.get(&function)
+    }
+
     /// The events, in order, with the arguments and results of MPI calls. Costs as [`Thread::events`],
     /// and a decode of the arguments; memory for each distinct tuple of them.
     #[must_use]

@@ -450,6 +450,21 @@ impl Meaning {
         )
     }
 
+    /// Whether it receives a message or waits for one, whatever else it does.
+    #[must_use]
+    pub const fn receives(self) -> bool {
+        matches!(
+            self.does,
+            Does::Receive
+                | Does::SendReceive
+                | Does::Replace
+                | Does::Probe
+                | Does::MatchedProbe
+                | Does::MatchedReceive
+                | Does::PartitionedReceive
+        )
+    }
+
     /// How all members of a communicator, a window or a file meet in it; `None` if they do not.
     #[must_use]
     pub const fn shape(self) -> Option<Shape> {
