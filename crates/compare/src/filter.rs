@@ -419,6 +419,46 @@ mod tests {
         assert_eq!(groups("exchange"), [""; 0]);
     }
 
+    /// What is in them beside is younger than the papers.
+    #[test]
+    fn groups_of_mpi_are_those_of_the_papers() {
+        let papers = [
+            (
+                F::MpiCollectives,
+                r"^MPI_I?(barrier|bcast|reduce|allreduce|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|scan|exscan|reduce_scatter(_block)?|neighbor_\w+)(_init)?$",
+            ),
+            (
+                F::MpiP2p,
+                r"^MPI_(I?[bsr]?send|I?m?recv|I?sendrecv(_replace)?|I?m?probe|(wait|test)(all|any|some)?|start(all)?)(_init)?$",
+            ),
+        ];
+        let papers =
+            papers.map(|(it, pattern)| (it, Regex::new(&format!("(?i){pattern}")).unwrap()));
+        let forms = mpi::functions().flat_map(|it| {
+            let base = it.base;
+            let later = format!("MPI_I{}", base.to_lowercase());
+            [format!("MPI_{base}"), later, format!("MPI_{base}_init")]
+        });
+        let mut younger = Vec::new();
+        for name in forms.filter(|it| mpi::Function::of(it.as_bytes()).is_some()) {
+            for (filter, pattern) in &papers {
+                match (group(&name) == Some(*filter), pattern.is_match(&name)) {
+                    (true, false) => younger.push(name.clone()),
+                    (is_kept, is_meant) => assert_eq!(is_kept, is_meant, "{name}"),
+                }
+            }
+        }
+        let partitioned = [
+            "Psend_init",
+            "Precv_init",
+            "Pready",
+            "Pready_range",
+            "Pready_list",
+            "Parrived",
+        ];
+        assert_eq!(younger, partitioned.map(|it| format!("MPI_{it}")));
+    }
+
     #[test]
     fn the_papers_form_reads_and_prints() {
         for text in [
