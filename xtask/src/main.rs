@@ -1,11 +1,11 @@
-//! The repository's own commands: `cargo xtask demo | test | bench | campaign | dist | environments |
+//! The repository's own commands: `cargo xtask demo | test | pages | bench | campaign | dist | environments |
 //! fuzz`.
 //!
 //! *Guarantees*: says what it does before it does it, and installs nothing but Debian packages, and
 //! those only as root or with a `sudo` that asks no password; otherwise it says what to install and
 //! goes on with what can run.
 //!
-//! *Costs*: depends on nothing but `anyhow`, so that the first words come within seconds.
+//! *Costs*: depends on nothing but `anyhow` and the tables of `api`, so that the first words come within seconds.
 //!
 //! *Not for* logic: measuring and fault injection live in `bench` and `lockstep-testkit`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -13,7 +13,10 @@
 mod demo;
 mod dist;
 mod environments;
+#[cfg(test)]
+mod function_names;
 mod fuzz;
+mod pages;
 mod recipes;
 mod setup;
 mod shell;
@@ -30,6 +33,7 @@ Usage: cargo xtask COMMAND
   test [--quick | --all] [--no-install] [CARGO TEST OPTION]...
                          install what is missing (asks first at a terminal), then run the tests; --quick: unit tests
                          and one recording; --all: also what takes long (browsers, Java, samples of campaigns)
+  pages                  write the pages of the guide that are made from tables in the code
   bench [OPTION|PROGRAM]...
                          slowdown, events per second and bytes per event beside callgrind and
                          uftrace on the same programs; `cargo xtask bench --help` says more
@@ -74,6 +78,7 @@ fn main() -> Result<ExitCode> {
         "test" => test::everything(rest),
         "dist" => dist::run(rest),
         "environments" => environments::run(rest),
+        "pages" => pages::write(),
         "fuzz" => fuzz::run_targets(rest),
         "sizes" | "circles" | "lengths" | "prose" | "limits" => test::rules(command),
         "bench" => test::harness("lockstep-bench", "lockstep-bench", rest),

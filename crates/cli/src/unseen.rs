@@ -1,29 +1,10 @@
 //! What `info` says of work that a run does not show, and how to see it.
 
-use lockstep_trace::{Process, Run, c_name};
+use lockstep_api::mpi::{self, Counts, Does, FileUse};
+use lockstep_trace::{Process, Run};
 use std::collections::BTreeSet;
 
 use crate::output;
-
-/// Functions of MPI that move nothing between ranks, without their prefix.
-const IDLE: [&str; 16] = [
-    "Abort",
-    "Barrier",
-    "Comm_dup",
-    "Comm_free",
-    "Comm_rank",
-    "Comm_size",
-    "Comm_split",
-    "Comm_split_type",
-    "Error_string",
-    "Finalize",
-    "Finalized",
-    "Get_processor_name",
-    "Init",
-    "Init_thread",
-    "Initialized",
-    "Wtime",
-];
 
 /// What a process becomes another program by.
 const EXEC: [&str; 9] = [
@@ -52,10 +33,15 @@ pub fn sentences(run: &Run, shown: &[&Process]) -> String {
 
 /// Whether this is a function of MPI by which ranks exchange something: `MPI_Send`, `mpi_bcast_`.
 fn moves_data(linkage: &str) -> bool {
-    let name = c_name(linkage);
-    let name = name.strip_prefix('P').unwrap_or(&name);
-    name.strip_prefix("MPI_")
-        .is_some_and(|stem| !IDLE.contains(&stem))
+    let meaning = mpi::meaning(linkage);
+    let moves = match meaning.does {
+        Does::Collective(_, counts) => counts != Counts::None,
+        Does::Ready(_) | Does::Arrived | Does::Access(_) => true,
+        Does::Wait(_) | Does::Test(_) | Does::Status(_) | Does::Start(_) => true,
+        Does::File(FileUse::Transfer { .. }) => true,
+        _ => false,
+    };
+    moves || meaning.sends() || meaning.receives()
 }
 
 /// Of a process whose last call was that of `exec`, and of whose next program there is no trace.

@@ -4,7 +4,8 @@
 //! *Costs*: one pass over a trace, some hundred nanoseconds a recorded call. *Not for* matching
 //! messages.
 
-use lockstep_trace::mpi::Kind;
+use lockstep_trace::mpi::constants::{ANY_TAG, COMM_SELF, COMM_WORLD};
+use lockstep_trace::mpi::{self, Kind};
 use lockstep_trace::{
     CommunicatorId, Communicators, Event, FunctionId, Meaning, Origin, ProcessName, Resolved, Run,
     Thread, Value, c_name,
@@ -73,6 +74,7 @@ pub(crate) struct Call {
     pub(crate) function: FunctionId,
     /// Its name in C.
     pub(crate) name: String,
+    pub(crate) meaning: mpi::Meaning,
     /// Number of its event in the trace.
     pub(crate) event: u64,
     pub(crate) given: Vec<Given>,
@@ -97,6 +99,7 @@ pub(crate) fn calls<'a>(
         Some(Call {
             function,
             name: c_name(&run.function(function).name).into_owned(),
+            meaning: (thread.mpi(function)).map_or(mpi::Meaning::UNKNOWN, mpi::Function::meaning),
             event: resolved.annotated.index,
             given: given(&resolved, communicators, &mut names, own, ranks),
             resolved,
@@ -148,7 +151,7 @@ fn given(
                 },
             ) => Said::Name(Cow::Borrowed(name)),
             (Kind::Tag, Value::Tag(Some(tag))) => Said::Number(*tag),
-            (Kind::Tag, Value::Tag(None)) => Said::Name(Cow::Borrowed("MPI_ANY_TAG")),
+            (Kind::Tag, Value::Tag(None)) => Said::Name(Cow::Borrowed(ANY_TAG)),
             (Kind::Comm, _) => match meaning {
                 Meaning::Communicator { id: Some(id), .. } => Said::Name(
                     names
@@ -192,8 +195,8 @@ fn name(communicators: &Communicators, id: CommunicatorId) -> Cow<'static, str> 
         return "unknown".into();
     };
     let what = match it.origin {
-        Origin::World => return "MPI_COMM_WORLD".into(),
-        Origin::Own => return "MPI_COMM_SELF".into(),
+        Origin::World => return COMM_WORLD.into(),
+        Origin::Own => return COMM_SELF.into(),
         Origin::Copy => "copy",
         Origin::Split => "split",
         Origin::SplitType => "split by type",

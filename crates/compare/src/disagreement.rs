@@ -10,7 +10,7 @@
 use crate::arguments::{Call, Said, calls, ranks};
 use crate::internals::told_around;
 use crate::series::{departures, is_first_come};
-use lockstep_trace::mpi::Kind;
+use lockstep_trace::mpi::{Counts, Does, Kind, Shape};
 use lockstep_trace::{CommunicatorId, Run, Thread, TraceName};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -252,19 +252,19 @@ fn read(run: &Run) -> Sayings {
 
 /// What the caller says that all others of the collective must say too; `None` for other calls.
 fn agreed(call: &Call) -> Option<Agreed> {
-    let name = call.name.strip_prefix("MPI_")?;
-    let count: &[&str] = match name {
-        "Bcast" | "Reduce" | "Allreduce" | "Scan" | "Exscan" => &["count"],
-        "Reduce_scatter_block" => &["recvcount"],
-        "Allgather" | "Alltoall" => &["sendcount"],
-        "Barrier" | "Gather" | "Gatherv" | "Scatter" | "Scatterv" | "Allgatherv" | "Alltoallv"
-        | "Alltoallw" | "Reduce_scatter" => &[],
-        _ => return None,
+    let Does::Collective(shape, counts) = call.meaning.does else {
+        return None;
     };
-    let said = call.given.iter().filter(|given| {
-        matches!(given.kind, Kind::Op | Kind::Root)
-            || count.contains(&given.name)
-            || (!count.is_empty() && given.kind == Kind::Datatype && given.name != "recvtype")
+    let count = match counts {
+        Counts::Same => Some("count"),
+        Counts::ResultBlock => Some("recvcount"),
+        Counts::Block if shape == Shape::All => Some("sendcount"),
+        _ => None,
+    };
+    let said = call.given.iter().filter(|given| match given.kind {
+        Kind::Op | Kind::Root => true,
+        Kind::Datatype => count.is_some() && given.name != "recvtype",
+        _ => count == Some(given.name),
     });
     Some(said.map(|given| (given.name, given.said.clone())).collect())
 }

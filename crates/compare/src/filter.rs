@@ -2,6 +2,7 @@
 
 use crate::Error;
 use lockstep_trace::c_name;
+use lockstep_trace::mpi::{self, Does};
 use regex::Regex;
 use std::fmt;
 
@@ -29,7 +30,8 @@ pub enum FilterName {
 
 use FilterName as F;
 
-/// Filter, its name, the papers' name, and its regular expression on the function's name in C spelling.
+/// Filter, its name, the papers' name, and its regular expression on the function's name in C spelling; none where [`group`]
+/// decides.
 const TABLE: [(FilterName, &str, &str, &str); 15] = [
     (F::Mpi, "mpi", "mpi", r"^MPI_"),
     (
@@ -44,18 +46,8 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
         "mpiint",
         r"^(ompi|opal|orte|prte|mca|pmix|ucp|uct|fi)_",
     ),
-    (
-        F::MpiCollectives,
-        "mpi-collectives",
-        "mpicol",
-        r"(?i)^mpi_i?(barrier|bcast|reduce|allreduce|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|scan|exscan|reduce_scatter(_block)?|neighbor_\w+)(_init)?$",
-    ),
-    (
-        F::MpiP2p,
-        "mpi-p2p",
-        "mpisr",
-        r"(?i)^mpi_(i?[bsr]?send|i?m?recv|i?sendrecv(_replace)?|i?m?probe|(wait|test)(all|any|some)?|start(all)?)(_init)?$",
-    ),
+    (F::MpiCollectives, "mpi-collectives", "mpicol", ""),
+    (F::MpiP2p, "mpi-p2p", "mpisr", ""),
     (
         F::Omp,
         "omp",
@@ -97,6 +89,20 @@ const TABLE: [(FilterName, &str, &str, &str); 15] = [
     (F::Custom, "custom", "cust", ""),
     (F::Everything, "everything", "incEveryth", ""),
 ];
+
+/// Which of the two groups of MPI a function belongs to, by its name in C spelling.
+fn group(name: &str) -> Option<FilterName> {
+    let meaning = mpi::meaning(name);
+    let speaks = meaning.sends() || meaning.receives();
+    match meaning.does {
+        _ if !mpi::is_called_by_programs(name.as_bytes()) => None,
+        Does::Collective(..) => Some(F::MpiCollectives),
+        Does::Wait(_) | Does::Test(_) | Does::Start(_) | Does::Ready(_) | Does::Arrived => {
+            Some(F::MpiP2p)
+        }
+        _ => speaks.then_some(F::MpiP2p),
+    }
+}
 
 /// Images that make up an MPI library, for [`FilterName::MpiInternal`].
 const MPI_IMAGES: &str = r"^(lib)?(mpi|mpich|mpicxx|mpifort|pmpi|open-pal|open-rte|openmpi|prrte|pmix|ucp|uct|ucs|ucm|fabric|psm2|mca_)";
@@ -309,7 +315,7 @@ impl Groups {
         {
             return 0;
         }
-        let mut bits = FilterName::Everything.bit();
+        let mut bits = FilterName::Everything.bit() | group(&name).map_or(0, FilterName::bit);
         for (filter, regex) in &self.patterns {
             let subject = if *filter == FilterName::Plt {
                 recorded
@@ -411,6 +417,46 @@ mod tests {
         assert_eq!(groups("CPU_Exec"), ["custom"]);
         assert_eq!(groups("opal_progress"), ["mpi-internal", "poll"]);
         assert_eq!(groups("exchange"), [""; 0]);
+    }
+
+    /// What is in them beside is younger than the papers.
+    #[test]
+    fn groups_of_mpi_are_those_of_the_papers() {
+        let papers = [
+            (
+                F::MpiCollectives,
+                r"^MPI_I?(barrier|bcast|reduce|allreduce|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|scan|exscan|reduce_scatter(_block)?|neighbor_\w+)(_init)?$",
+            ),
+            (
+                F::MpiP2p,
+                r"^MPI_(I?[bsr]?send|I?m?recv|I?sendrecv(_replace)?|I?m?probe|(wait|test)(all|any|some)?|start(all)?)(_init)?$",
+            ),
+        ];
+        let papers =
+            papers.map(|(it, pattern)| (it, Regex::new(&format!("(?i){pattern}")).unwrap()));
+        let forms = mpi::functions().flat_map(|it| {
+            let base = it.base;
+            let later = format!("MPI_I{}", base.to_lowercase());
+            [format!("MPI_{base}"), later, format!("MPI_{base}_init")]
+        });
+        let mut younger = Vec::new();
+        for name in forms.filter(|it| mpi::Function::of(it.as_bytes()).is_some()) {
+            for (filter, pattern) in &papers {
+                match (group(&name) == Some(*filter), pattern.is_match(&name)) {
+                    (true, false) => younger.push(name.clone()),
+                    (is_kept, is_meant) => assert_eq!(is_kept, is_meant, "{name}"),
+                }
+            }
+        }
+        let partitioned = [
+            "Psend_init",
+            "Precv_init",
+            "Pready",
+            "Pready_range",
+            "Pready_list",
+            "Parrived",
+        ];
+        assert_eq!(younger, partitioned.map(|it| format!("MPI_{it}")));
     }
 
     #[test]

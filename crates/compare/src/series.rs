@@ -12,6 +12,7 @@
 //! *Costs*: a pass over the recorded calls of both runs, and another one for each series that is left.
 
 use crate::arguments::{Call, Said, calls, ranks};
+use lockstep_trace::mpi::constants::ANY_SOURCE;
 use lockstep_trace::mpi::{self, Kind};
 use lockstep_trace::{Communicators, ProcessName, Run, Thread, TraceName};
 use rayon::prelude::*;
@@ -41,27 +42,15 @@ const AROUND: usize = 512;
 const AHEAD: usize = 3;
 
 /// Whether a call asks whether something has come, or reads the clock between two times that it asks.
-pub(crate) fn is_poll(name: &str) -> bool {
-    mpi::meaning(name).asks() || name == "MPI_Wtime"
+pub(crate) fn is_poll(meaning: mpi::Meaning) -> bool {
+    meaning.asks() || meaning.reads_clock()
 }
-
-/// Calls whose results depend on who comes first.
-const FIRST_COME: [&str; 8] = [
-    "MPI_Waitany",
-    "MPI_Waitsome",
-    "MPI_Testany",
-    "MPI_Testsome",
-    "MPI_Fetch_and_op",
-    "MPI_Compare_and_swap",
-    "MPI_Get_accumulate",
-    "MPI_Rget_accumulate",
-];
 
 /// Whether what comes after a call may depend on who came first.
 pub(crate) fn is_first_come(call: &Call) -> bool {
-    let is_any = |said: &Said| matches!(said, Said::Name(name) if name == "MPI_ANY_SOURCE");
+    let is_any = |said: &Said| matches!(said, Said::Name(name) if name == ANY_SOURCE);
     let mut peers = call.given.iter().filter(|it| it.kind == Kind::Peer);
-    FIRST_COME.contains(&call.name.as_str()) || peers.any(|it| is_any(&it.said))
+    call.meaning.is_first_come() || peers.any(|it| is_any(&it.said))
 }
 
 /// A function and one of its arguments.
@@ -112,7 +101,7 @@ impl<I: Iterator<Item = Call>> Steps<I> {
         let mut asked: Vec<Call> = Vec::new();
         let calls = self.calls.by_ref();
         let call = calls.find_map(|call| {
-            if !is_poll(&call.name) {
+            if !is_poll(call.meaning) {
                 return Some(call);
             }
             if asked.iter().all(|it| it.name != call.name) {
@@ -512,6 +501,7 @@ mod tests {
         Call {
             function,
             name: name.into(),
+            meaning: mpi::meaning(name),
             event: 0,
             given: given.collect(),
             resolved: Resolved {

@@ -11,7 +11,8 @@ use regex::RegexSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::LazyLock;
 
-/// Calls after which it is a matter of timing what their caller does; besides, those of [`mpi::Meaning::asks`].
+/// Calls after which it is a matter of timing what their caller does; besides, those of [`mpi::Meaning::asks`] and
+/// [`mpi::Meaning::waits_for_any`].
 const TIMING: &str = r"(?x)
     ^(__)?pthread_(mutex_\w*lock|cond_(timed|clock)?wait|barrier_wait|spin_\w*lock|rwlock_\w*(rd|wr)lock|once|yield)$
   | ^(mtx_(try|timed)?lock|cnd_(timed)?wait|sem_\w*wait|sched_yield|(clock_)?nanosleep|usleep|sleep|thrd_(yield|sleep))$
@@ -24,8 +25,7 @@ const TIMING: &str = r"(?x)
   | ^GOMP_(critical_(name_)?start|atomic_start|single_\w*start|sections\w*_(start|next)|task\w*|barrier_cancel|loop_(\w*_)?(dynamic|guided|runtime)(_\w+)?)$
   | ^GOMP_loop_ull_(\w*_)?(dynamic|guided|runtime)(_\w+)?$ | ^GOMP_(parallel_loop|loop)_\w*(dynamic|guided|runtime)\w*$
   | ^omp_(set|test)_(nest_)?lock$
-  | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$
-  | ^MPI_(Probe|Mprobe|Wait(any|some))$";
+  | ^__kmpc_(critical|single|master|dispatch_\w+|omp_task\w*|(set|test)_(nest_)?lock|reduce\w*)\w*$";
 
 /// Calls that are there or not by timing alone: made only while something is not ready yet, or by who comes last (he who drops the last of
 /// several references ends what they refer to; who ends a task while its future is still there offers to break its promise).
@@ -99,8 +99,12 @@ static KNOWN: LazyLock<Option<RegexSet>> = LazyLock::new(|| {
 /// The kinds that a function of this name is of, a bit each.
 fn kinds(name: &str) -> u16 {
     let found = KNOWN.as_ref().map(|known| known.matches(name));
-    let asks = mpi::meaning(name).asks().then_some(Kind::Timing as usize);
-    let kinds = found.iter().flatten().chain(asks);
+    let meaning = mpi::meaning(name);
+    let is_timing = meaning.asks() || meaning.waits_for_any();
+    let kinds = found
+        .iter()
+        .flatten()
+        .chain(is_timing.then_some(Kind::Timing as usize));
     kinds.fold(0, |bits, kind| bits | 1 << kind)
 }
 

@@ -6,7 +6,7 @@ use crate::series::is_poll;
 use crate::suspect::{Finding, Reason};
 use crate::totals::Change;
 use crate::{Divergence, DivergenceKind};
-use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, is_standard, ranges};
+use lockstep_trace::{Run, SourceLine, ThreadName, TraceName, is_standard, mpi, ranges};
 use std::collections::BTreeMap;
 
 /// What the sentence is about.
@@ -403,7 +403,7 @@ const MANY: u64 = 100;
 
 /// Whether a trace asks whether something has come, again and again: it is not stuck in a call.
 fn asks_on(finding: &Finding, function: &str) -> bool {
-    is_poll(&told(function))
+    is_poll(mpi::meaning(&told(function)))
         && (finding.iterations()).is_some_and(|it| it.done > it.of.saturating_mul(2) + MANY)
 }
 

@@ -9,9 +9,8 @@
 //! rank are one, guesses about wildcards are allowed, and it does not matter when something completed. Here each *trace*
 //! has a clock of its own, every completion has an event, and nothing may be guessed.
 
-use lockstep_trace::{
-    CommunicatorId, Event, Handle, Meaning, Peer, Resolved, Run, Thread, TraceName, Value, c_name,
-};
+use lockstep_trace::mpi::{self, Does, Form, Kind, Scope, Shape};
+use lockstep_trace::{CommunicatorId, Event, Meaning, Resolved, Run, Thread, TraceName, Value};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -136,7 +135,7 @@ impl Messages {
         let mut steps = Vec::new();
         let mut left = MOST;
         for thread in threads {
-            let mut reader = Reader::new(run, thread);
+            let mut reader = Reader::new(thread);
             for call in communicators.calls(thread) {
                 reader.read(&call);
             }
@@ -175,7 +174,7 @@ impl Messages {
 
 /// Takes the steps out of a trace's calls.
 struct Reader<'a> {
-    run: &'a Run,
+    thread: &'a Thread,
     job: u32,
     rank: u32,
     steps: Vec<(u64, Step)>,
@@ -206,10 +205,10 @@ enum Open {
 }
 
 impl<'a> Reader<'a> {
-    fn new(run: &'a Run, thread: &Thread) -> Self {
+    fn new(thread: &'a Thread) -> Self {
         let process = thread.name.process;
         Self {
-            run,
+            thread,
             job: process.job,
             rank: process.rank,
             steps: Vec::new(),
@@ -223,13 +222,14 @@ impl<'a> Reader<'a> {
         let Some(function) = call.function else {
             return;
         };
-        let name = c_name(&self.run.function(function).name).into_owned();
-        let name = name.strip_prefix("MPI_").unwrap_or_default();
+        let Some(meaning) = self.thread.mpi(function).map(mpi::Function::meaning) else {
+            return;
+        };
         let at = call.annotated.index;
         match call.annotated.event {
             Event::Call(_) => {
                 self.open = Open::Nothing;
-                self.begin(name, at, call);
+                self.begin(meaning, at, call);
                 // What gives nothing back has no record of its return.
                 if let Open::Collective(communicator, number, takes) = self.open {
                     self.steps
@@ -241,33 +241,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn begin(&mut self, name: &str, at: u64, call: &Resolved) {
-        if matches!(
-            name,
-            "Send"
-                | "Ssend"
-                | "Bsend"
-                | "Rsend"
-                | "Isend"
-                | "Issend"
-                | "Ibsend"
-                | "Irsend"
-                | "Sendrecv"
-                | "Sendrecv_replace"
-        ) && let Some((
-            _,
-            Peer {
-                communicator,
-                world: Some(to),
-                ..
-            },
-        )) = call.peer("dest")
+    fn begin(&mut self, meaning: mpi::Meaning, at: u64, call: &Resolved) {
+        // What is persistent begins when it is started.
+        if meaning.form == Form::Persistent {
+            return;
+        }
+        if meaning.sends()
+            && let Some((_, peer)) = call.peer("dest")
+            && let Some(to) = peer.world
+            && let Some(tag) = call.number("tag").or_else(|| call.number("sendtag"))
         {
-            let tag = call.number("tag").or_else(|| call.number("sendtag"));
-            if let Some(tag) = tag {
-                let channel = (self.job, self.rank, to, communicator, tag);
-                self.steps.push((at, Step::Send(channel)));
-            }
+            let channel = (self.job, self.rank, to, peer.communicator, tag);
+            self.steps.push((at, Step::Send(channel)));
         }
         let asked = || {
             let peer = call.peer("source").map(|(_, peer)| peer);
@@ -277,43 +262,37 @@ impl<'a> Reader<'a> {
                 tag: call.number("recvtag").or_else(|| call.number("tag")),
             }
         };
-        match name {
-            "Recv" | "Sendrecv" | "Sendrecv_replace" => self.open = Open::Receive(asked()),
-            "Irecv" => self.open = Open::Request(asked()),
-            "Wait" => {
-                self.open = Open::Wait(call.handle("request").iter().map(|it| it.raw).collect())
+        match meaning.does {
+            Does::Receive | Does::SendReceive | Does::Replace => {
+                self.open = match meaning.form {
+                    Form::Blocking => Open::Receive(asked()),
+                    _ => Open::Request(asked()),
+                };
             }
-            "Waitall" => {
-                let all = call.annotated.arguments.iter().flat_map(|all| all.iter());
-                let handles = all.filter_map(|argument| match &argument.value {
-                    Value::Handles(_, handles) => Some(handles),
-                    _ => None,
+            Does::Wait(Scope::One | Scope::All) => {
+                let given = call.annotated.arguments.iter().flat_map(|all| all.iter());
+                let handles = given.flat_map(|argument| match (argument.kind, &argument.value) {
+                    (Kind::RequestAt, Value::Handle(handle)) => std::slice::from_ref(handle),
+                    (_, Value::Handles(_, handles)) => handles,
+                    _ => &[],
                 });
-                let raw = |handle: &Handle| handle.raw;
-                self.open = Open::Wait(handles.flatten().map(raw).collect());
+                self.open = Open::Wait(handles.map(|it| it.raw).collect());
             }
-            _ => self.collective(name, at, call),
+            Does::Collective(shape, _) if meaning.form == Form::Blocking => {
+                self.collective(shape, at, call);
+            }
+            _ => {}
         }
     }
 
-    fn collective(&mut self, name: &str, at: u64, call: &Resolved) {
-        let is_root = || {
-            let root = call.peer("root").and_then(|(_, peer)| peer.world);
-            root == Some(self.rank)
-        };
-        let (gives, takes) = match name {
-            "Barrier"
-            | "Allreduce"
-            | "Allgather"
-            | "Allgatherv"
-            | "Alltoall"
-            | "Alltoallv"
-            | "Alltoallw"
-            | "Reduce_scatter"
-            | "Reduce_scatter_block" => (true, true),
-            "Bcast" | "Scatter" | "Scatterv" => (is_root(), !is_root()),
-            "Reduce" | "Gather" | "Gatherv" => (!is_root(), is_root()),
-            _ => return,
+    fn collective(&mut self, shape: Shape, at: u64, call: &Resolved) {
+        let root = call.peer("root").and_then(|(_, peer)| peer.world);
+        let is_root = root == Some(self.rank);
+        let (gives, takes) = match shape {
+            Shape::All => (true, true),
+            Shape::FromRoot => (is_root, !is_root),
+            Shape::ToRoot => (!is_root, is_root),
+            Shape::Prefix | Shape::Neighbours => return,
         };
         let Some(communicator) = call.communicator() else {
             return;

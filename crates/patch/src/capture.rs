@@ -1,7 +1,7 @@
 //! From the parameters of a function of MPI to the program by which the probe takes a call's arguments
 //! ([`lockstep_format::capture`]).
 
-use lockstep_api::mpi::{Function, Kind, Language};
+use lockstep_api::mpi::{Does, Function, Kind, Language, Making};
 use lockstep_format::capture::{MOST_CAPTURE, op, wide};
 
 /// The capture program of a function; `None` where the row says nothing of how many results there are, and where there is nothing to
@@ -86,7 +86,7 @@ pub(crate) fn capture(function: &Function) -> Option<Capture> {
     let mut given = None;
     for parameter in function.parameters().filter(|it| it.kind.is_result()) {
         let code = match parameter.kind {
-            Kind::Result | Kind::NewKeyval => op::INT_AT,
+            Kind::Result | Kind::NewPeer | Kind::NewKeyval => op::INT_AT,
             Kind::NewFile if is_c => op::LONG_AT,
             Kind::Flag => op::FLAG_AT,
             Kind::ResultCount => {
@@ -104,10 +104,10 @@ pub(crate) fn capture(function: &Function) -> Option<Capture> {
             _ => op::INT_AT,
         };
         capture.put(code, parameter.position);
-        let (learns, of) = match function.base {
-            "Comm_size" => (wide::SIZE, comm),
-            "Comm_rank" => (wide::RANK, comm),
-            "Cart_create" => (wide::GRID, counts.first << 4),
+        let (learns, of) = match (function.meaning().does, parameter.name) {
+            (Does::Query, "size") => (wide::SIZE, comm),
+            (Does::Query, "rank") => (wide::RANK, comm),
+            (Does::Communicator(Making::Grid), _) => (wide::GRID, counts.first << 4),
             _ => continue,
         };
         capture.put(op::WIDE | of, second(learns, parameter.position).into());

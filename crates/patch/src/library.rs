@@ -1,5 +1,6 @@
 //! How a library function is recorded, by its name.
 
+use lockstep_api::mpi::{Does, Function};
 use lockstep_format::plan::{mechanism, routine};
 
 /// Not calls of the program, or functions that count on their return address being the caller's
@@ -160,14 +161,8 @@ pub(crate) fn hook(role: lockstep_format::plan::Role, name: &[u8]) -> Option<usi
 
 /// `MPI_Init`, `PMPI_Init_thread`, `mpi_init_`, `MPI_INIT`, `pmpi_init_f08_`...
 fn is_mpi_init(name: &[u8]) -> bool {
-    let lower = name.to_ascii_lowercase();
-    let stem = lower.strip_prefix(b"p").unwrap_or(&lower);
-    let Some(stem) = stem.strip_prefix(b"mpi_init") else {
-        return false;
-    };
-    let stem = stem.strip_prefix(b"_thread").unwrap_or(stem);
-    let fortran: [&[u8]; 7] = [b"", b"_", b"__", b"_f", b"_f08", b"_f08_", b"_f_"];
-    fortran.contains(&stem)
+    let begins = |it: Function| matches!(it.meaning().does, Does::Begin { .. });
+    Function::of(name).is_some_and(begins)
 }
 
 #[cfg(test)]

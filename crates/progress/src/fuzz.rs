@@ -137,7 +137,7 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
             1 => Value::Buffer(Buffer::InPlace),
             at => Value::Buffer(Buffer::At(at as u64)),
         }),
-        Kind::Peer | Kind::Root => {
+        Kind::Peer | Kind::Root | Kind::NewPeer => {
             let rank = bytes.number()?;
             let name = match rank {
                 -1 => Some("MPI_ANY_SOURCE"),

@@ -4,7 +4,7 @@
 //! files and of the other side of an intercommunicator. *Costs*: memory for the groups that are there.
 
 use crate::message::{CommunicatorId, Membership};
-use lockstep_trace::mpi::Kind;
+use lockstep_trace::mpi::{self, Does, Grouping, Kind};
 use lockstep_trace::{Group, Resolved, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -55,12 +55,18 @@ impl MpiGroups {
         event: &Resolved,
         window_of: Option<CommunicatorId>,
     ) -> Option<Arc<MpiGroup>> {
-        let of = |communicator: Option<CommunicatorId>| communicator.map(Group::Of);
-        let group = match base {
-            "Comm_group" => of(event.communicator()),
-            "Win_get_group" => of(window_of),
+        // Most calls have nothing to do with groups.
+        let does = base
+            .contains("roup")
+            .then(|| mpi::meaning(&format!("MPI_{base}")).does);
+        let Some(Does::Group(how)) = does else {
+            return None;
+        };
+        let group = match how {
+            Grouping::OfCommunicator => event.communicator().map(Group::Of),
+            Grouping::OfWindow => window_of.map(Group::Of),
             _ => Group::made(
-                base,
+                how,
                 |name| {
                     self.given(name, event)
                         .unwrap_or_else(|| Arc::new(Group::Unknown))

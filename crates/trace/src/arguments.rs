@@ -9,13 +9,14 @@ mod laps;
 use crate::catalogue::Image;
 use crate::container::{SideStream, ThreadFile};
 use crate::frames::Frames;
-use crate::handles::{Class, Library};
+use crate::handles::Library;
 use crate::inferred::Inferred;
 use crate::map::Mapped;
 use crate::model::{Event, FunctionId, SourceLine, Thread};
 use crate::stream::{Bookmark, Bytes, Events};
 use crate::symbols::Symbols;
 pub use laps::Lap;
+use lockstep_api::mpi::constants::{ANY_TAG, Class, IN_PLACE};
 use lockstep_api::mpi::{self, Kind};
 use lockstep_format::capture::MOST_ELEMENTS;
 use lockstep_format::codec;
@@ -111,14 +112,14 @@ impl fmt::Display for Value {
             // Addresses are others in each run, and say nothing to a reader.
             Self::Omitted | Self::Buffer(Buffer::At(_)) => f.write_str(".."),
             Self::Buffer(Buffer::Null) => f.write_str("NULL"),
-            Self::Buffer(Buffer::InPlace) => f.write_str("MPI_IN_PLACE"),
+            Self::Buffer(Buffer::InPlace) => f.write_str(IN_PLACE),
             Self::Number(number) => write!(f, "{number}"),
             Self::Rank { rank, name } => match name {
                 Some(name) => f.write_str(name),
                 None => write!(f, "{rank}"),
             },
             Self::Tag(Some(tag)) => write!(f, "{tag}"),
-            Self::Tag(None) => f.write_str("MPI_ANY_TAG"),
+            Self::Tag(None) => f.write_str(ANY_TAG),
             Self::Handle(handle) => handle.fmt(f),
             Self::Handles(count, handles) => list(f, *count, handles),
             Self::Numbers(count, numbers) => list(f, *count, numbers),
@@ -443,10 +444,8 @@ impl Source {
         Some(match kind {
             Kind::Ignored => Value::Omitted,
             kind if kind.is_behind() => Value::Omitted,
-            Kind::Peer | Kind::Root => rank(&self.library, values.next()?),
+            Kind::Peer | Kind::Root | Kind::NewPeer => rank(&self.library, values.next()?),
             Kind::Tag => Value::Tag(values.next().map(|tag| (tag != -1).then_some(tag))?),
-            // Ranks that MPI_Cart_shift gives back may be none.
-            Kind::Result if name.starts_with("rank_") => rank(&self.library, values.next()?),
             Kind::Int if name == "color" => match values.next()? {
                 undefined @ -32766 => rank(&self.library, undefined),
                 color => Value::Number(color),
@@ -731,6 +730,12 @@ impl Thread {
     #[must_use]
     pub fn has_arguments(&self) -> bool {
         self.side.is_some()
+    }
+
+    /// The function of MPI that this is, if calls of it may have arguments here. O(1).
+    #[must_use]
+    pub fn mpi(&self, function: FunctionId) -> Option<&mpi::Function> {
+        self.side.as_deref()?.functions.get(&function)
     }
 
     /// The events, in order, with the arguments and results of MPI calls. Costs as [`Thread::events`],

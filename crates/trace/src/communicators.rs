@@ -435,11 +435,7 @@ impl Communicators {
     /// The recorded MPI calls of a thread, and their returns where they gave something back. Costs as
     /// [`Self::events_of`].
     pub fn calls<'a>(&'a self, thread: &'a Thread) -> impl Iterator<Item = Resolved> + 'a {
-        let has_records = |id| {
-            let source = thread.side.as_deref();
-            source.is_some_and(|it| it.functions.contains_key(&id))
-        };
-        let mut all = self.events_of(thread, has_records);
+        let mut all = self.events_of(thread, |id| thread.mpi(id).is_some());
         let all = std::iter::from_fn(move || Some(all.next_event()?.0));
         all.filter(|it| it.annotated.arguments.is_some())
     }

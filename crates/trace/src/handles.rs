@@ -1,47 +1,11 @@
-//! What handles are called: those that the standard predefines, by what each library shows.
+//! What the handles of a process are called that the standard predefines.
 //!
-//! Open MPI's handles of C are addresses of objects that its symbols name; its handles of Fortran are
-//! indices. MPICH's handles are integers that are part of its binary interface, in both languages.
+//! Where Open MPI has its objects is a fact of each process; all else is a table of [`constants`].
 
-use lockstep_api::mpi::{Kind, Language};
+use lockstep_api::mpi::Language;
+use lockstep_api::mpi::constants::{self, Class, name_of_symbol};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// What a handle is a handle of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
-    Comm,
-    Datatype,
-    Op,
-    Group,
-    Window,
-    Request,
-    Message,
-    File,
-    Info,
-    Errhandler,
-}
-
-impl Class {
-    /// Of a parameter, where it is a handle.
-    pub fn of(kind: Kind) -> Option<Self> {
-        Some(match kind {
-            Kind::Comm | Kind::CommAt | Kind::NewComm => Self::Comm,
-            Kind::Datatype | Kind::DatatypeAt | Kind::Datatypes | Kind::NewDatatype => {
-                Self::Datatype
-            }
-            Kind::Op | Kind::OpAt | Kind::NewOp => Self::Op,
-            Kind::Group | Kind::GroupAt | Kind::NewGroup => Self::Group,
-            Kind::Window | Kind::WindowAt | Kind::NewWindow => Self::Window,
-            Kind::Request | Kind::RequestAt | Kind::NewRequest | Kind::Requests => Self::Request,
-            Kind::MessageAt | Kind::NewMessage => Self::Message,
-            Kind::File | Kind::FileAt | Kind::NewFile => Self::File,
-            Kind::InfoAt | Kind::NewInfo => Self::Info,
-            Kind::ErrhandlerAt | Kind::NewErrhandler => Self::Errhandler,
-            _ => return None,
-        })
-    }
-}
 
 /// The MPI library of a process.
 #[derive(Debug, Clone, Default)]
@@ -85,257 +49,35 @@ impl Library {
         }
     }
 
-    fn is_open_mpi(&self) -> bool {
-        !self.places.is_empty()
+    fn constants(&self) -> constants::Library {
+        match self.places.is_empty() {
+            true => constants::Library::Mpich,
+            false => constants::Library::OpenMpi,
+        }
     }
 
     /// The standard's name of a handle, if it has one.
     pub fn name(&self, class: Class, raw: i64, language: Language) -> Option<&str> {
-        if self.is_open_mpi() && language == Language::C {
-            let place = self.places.binary_search_by_key(&raw, |place| place.0);
-            let (_, name) = self.places.get(place.ok()?)?;
-            return self.names.get(*name as usize).map(String::as_str);
+        let place = self.places.binary_search_by_key(&raw, |place| place.0);
+        match (self.constants(), language) {
+            (constants::Library::OpenMpi, Language::C) => {
+                let (_, name) = self.places.get(place.ok()?)?;
+                self.names.get(*name as usize).map(String::as_str)
+            }
+            (library, _) => library.handle(class, raw, language),
         }
-        let table = if self.is_open_mpi() { OPEN_MPI } else { MPICH };
-        let raw = u32::try_from(raw).unwrap_or(raw as i32 as u32);
-        table
-            .iter()
-            .find(|row| (row.0, row.1) == (class, raw))
-            .map(|row| row.2)
     }
 
     /// The standard's name of a special rank.
     pub fn rank_name(&self, rank: i64) -> Option<&'static str> {
-        match (self.is_open_mpi(), rank) {
-            (true, -1) | (false, -2) => Some("MPI_ANY_SOURCE"),
-            (true, -2) | (false, -1) => Some("MPI_PROC_NULL"),
-            (true, -4) | (false, -3) => Some("MPI_ROOT"),
-            (_, -32766) => Some("MPI_UNDEFINED"),
-            _ => None,
-        }
+        self.constants().rank(rank)
     }
 }
 
 /// The standard's name of what a symbol of Open MPI holds.
 fn standard_name(symbol: &str) -> String {
-    let rest = symbol
-        .strip_prefix("ompi_mpi_")
-        .or_else(|| symbol.strip_prefix("ompi_"))
-        .unwrap_or(symbol);
-    let name = match rest {
-        "op_null" => "OP_NULL",
-        "longdbl_int" => "LONG_DOUBLE_INT",
-        "2cplex" => "2COMPLEX",
-        "2dblcplex" => "2DOUBLE_COMPLEX",
-        "dblprec" => "DOUBLE_PRECISION",
-        "2dblprec" => "2DOUBLE_PRECISION",
-        "cplex" => "COMPLEX",
-        "dblcplex" => "DOUBLE_COMPLEX",
-        "c_float_complex" => "C_COMPLEX",
-        "cxx_cplex" => "CXX_FLOAT_COMPLEX",
-        "cxx_dblcplex" => "CXX_DOUBLE_COMPLEX",
-        "cxx_ldblcplex" => "CXX_LONG_DOUBLE_COMPLEX",
-        other => {
-            let rest = other.strip_prefix("op_").unwrap_or(other);
-            return format!("MPI_{}", rest.to_ascii_uppercase());
-        }
-    };
-    format!("MPI_{name}")
+    format!("MPI_{}", name_of_symbol(symbol).to_ascii_uppercase())
 }
-
-/// Integers of MPICH and of what shares its binary interface (Intel MPI, MVAPICH, Cray MPICH).
-const MPICH: &[(Class, u32, &str)] = &[
-    (Class::Datatype, 0x0c00_0000, "MPI_DATATYPE_NULL"),
-    (Class::Datatype, 0x4c00_0010, "MPI_LB"),
-    (Class::Datatype, 0x4c00_0011, "MPI_UB"),
-    (Class::Datatype, 0x4c00_0101, "MPI_CHAR"),
-    (Class::Datatype, 0x4c00_0102, "MPI_UNSIGNED_CHAR"),
-    (Class::Datatype, 0x4c00_010d, "MPI_BYTE"),
-    (Class::Datatype, 0x4c00_010f, "MPI_PACKED"),
-    (Class::Datatype, 0x4c00_0118, "MPI_SIGNED_CHAR"),
-    (Class::Datatype, 0x4c00_011a, "MPI_CHARACTER"),
-    (Class::Datatype, 0x4c00_012d, "MPI_INTEGER1"),
-    (Class::Datatype, 0x4c00_0133, "MPI_CXX_BOOL"),
-    (Class::Datatype, 0x4c00_0137, "MPI_INT8_T"),
-    (Class::Datatype, 0x4c00_013b, "MPI_UINT8_T"),
-    (Class::Datatype, 0x4c00_013f, "MPI_C_BOOL"),
-    (Class::Datatype, 0x4c00_0203, "MPI_SHORT"),
-    (Class::Datatype, 0x4c00_0204, "MPI_UNSIGNED_SHORT"),
-    (Class::Datatype, 0x4c00_022f, "MPI_INTEGER2"),
-    (Class::Datatype, 0x4c00_0238, "MPI_INT16_T"),
-    (Class::Datatype, 0x4c00_023c, "MPI_UINT16_T"),
-    (Class::Datatype, 0x4c00_0405, "MPI_INT"),
-    (Class::Datatype, 0x4c00_0406, "MPI_UNSIGNED"),
-    (Class::Datatype, 0x4c00_040a, "MPI_FLOAT"),
-    (Class::Datatype, 0x4c00_040e, "MPI_WCHAR"),
-    (Class::Datatype, 0x4c00_041b, "MPI_INTEGER"),
-    (Class::Datatype, 0x4c00_041c, "MPI_REAL"),
-    (Class::Datatype, 0x4c00_041d, "MPI_LOGICAL"),
-    (Class::Datatype, 0x4c00_0427, "MPI_REAL4"),
-    (Class::Datatype, 0x4c00_0430, "MPI_INTEGER4"),
-    (Class::Datatype, 0x4c00_0439, "MPI_INT32_T"),
-    (Class::Datatype, 0x4c00_043d, "MPI_UINT32_T"),
-    (Class::Datatype, 0x4c00_0807, "MPI_LONG"),
-    (Class::Datatype, 0x4c00_0808, "MPI_UNSIGNED_LONG"),
-    (Class::Datatype, 0x4c00_0809, "MPI_LONG_LONG_INT"),
-    (Class::Datatype, 0x4c00_080b, "MPI_DOUBLE"),
-    (Class::Datatype, 0x4c00_0816, "MPI_2INT"),
-    (Class::Datatype, 0x4c00_0819, "MPI_UNSIGNED_LONG_LONG"),
-    (Class::Datatype, 0x4c00_081e, "MPI_COMPLEX"),
-    (Class::Datatype, 0x4c00_081f, "MPI_DOUBLE_PRECISION"),
-    (Class::Datatype, 0x4c00_0820, "MPI_2INTEGER"),
-    (Class::Datatype, 0x4c00_0821, "MPI_2REAL"),
-    (Class::Datatype, 0x4c00_0828, "MPI_COMPLEX8"),
-    (Class::Datatype, 0x4c00_0829, "MPI_REAL8"),
-    (Class::Datatype, 0x4c00_0831, "MPI_INTEGER8"),
-    (Class::Datatype, 0x4c00_0834, "MPI_CXX_FLOAT_COMPLEX"),
-    (Class::Datatype, 0x4c00_083a, "MPI_INT64_T"),
-    (Class::Datatype, 0x4c00_083e, "MPI_UINT64_T"),
-    (Class::Datatype, 0x4c00_0840, "MPI_C_FLOAT_COMPLEX"),
-    (Class::Datatype, 0x4c00_0843, "MPI_AINT"),
-    (Class::Datatype, 0x4c00_0844, "MPI_OFFSET"),
-    (Class::Datatype, 0x4c00_0845, "MPI_COUNT"),
-    (Class::Datatype, 0x4c00_100c, "MPI_LONG_DOUBLE"),
-    (Class::Datatype, 0x4c00_1022, "MPI_DOUBLE_COMPLEX"),
-    (Class::Datatype, 0x4c00_1023, "MPI_2DOUBLE_PRECISION"),
-    (Class::Datatype, 0x4c00_102a, "MPI_COMPLEX16"),
-    (Class::Datatype, 0x4c00_102b, "MPI_REAL16"),
-    (Class::Datatype, 0x4c00_1035, "MPI_CXX_DOUBLE_COMPLEX"),
-    (Class::Datatype, 0x4c00_1041, "MPI_C_DOUBLE_COMPLEX"),
-    (Class::Datatype, 0x4c00_202c, "MPI_COMPLEX32"),
-    (Class::Datatype, 0x4c00_2036, "MPI_CXX_LONG_DOUBLE_COMPLEX"),
-    (Class::Datatype, 0x4c00_2042, "MPI_C_LONG_DOUBLE_COMPLEX"),
-    (Class::Datatype, 0x8c00_0000, "MPI_FLOAT_INT"),
-    (Class::Datatype, 0x8c00_0001, "MPI_DOUBLE_INT"),
-    (Class::Datatype, 0x8c00_0002, "MPI_LONG_INT"),
-    (Class::Datatype, 0x8c00_0003, "MPI_SHORT_INT"),
-    (Class::Datatype, 0x8c00_0004, "MPI_LONG_DOUBLE_INT"),
-    (Class::Op, 0x1800_0000, "MPI_OP_NULL"),
-    (Class::Op, 0x5800_0001, "MPI_MAX"),
-    (Class::Op, 0x5800_0002, "MPI_MIN"),
-    (Class::Op, 0x5800_0003, "MPI_SUM"),
-    (Class::Op, 0x5800_0004, "MPI_PROD"),
-    (Class::Op, 0x5800_0005, "MPI_LAND"),
-    (Class::Op, 0x5800_0006, "MPI_BAND"),
-    (Class::Op, 0x5800_0007, "MPI_LOR"),
-    (Class::Op, 0x5800_0008, "MPI_BOR"),
-    (Class::Op, 0x5800_0009, "MPI_LXOR"),
-    (Class::Op, 0x5800_000a, "MPI_BXOR"),
-    (Class::Op, 0x5800_000b, "MPI_MINLOC"),
-    (Class::Op, 0x5800_000c, "MPI_MAXLOC"),
-    (Class::Op, 0x5800_000d, "MPI_REPLACE"),
-    (Class::Op, 0x5800_000e, "MPI_NO_OP"),
-    (Class::Comm, 0x0400_0000, "MPI_COMM_NULL"),
-    (Class::Comm, 0x4400_0000, "MPI_COMM_WORLD"),
-    (Class::Comm, 0x4400_0001, "MPI_COMM_SELF"),
-    (Class::Group, 0x0800_0000, "MPI_GROUP_NULL"),
-    (Class::Group, 0x4800_0000, "MPI_GROUP_EMPTY"),
-    (Class::Request, 0x2c00_0000, "MPI_REQUEST_NULL"),
-    (Class::Window, 0x2000_0000, "MPI_WIN_NULL"),
-    (Class::Message, 0x2c00_0000, "MPI_MESSAGE_NULL"),
-    (Class::Message, 0x6c00_0000, "MPI_MESSAGE_NO_PROC"),
-];
-
-/// Indices of Open MPI's handles in Fortran.
-const OPEN_MPI: &[(Class, u32, &str)] = &[
-    (Class::Datatype, 0, "MPI_DATATYPE_NULL"),
-    (Class::Datatype, 1, "MPI_BYTE"),
-    (Class::Datatype, 2, "MPI_PACKED"),
-    (Class::Datatype, 3, "MPI_UB"),
-    (Class::Datatype, 4, "MPI_LB"),
-    (Class::Datatype, 5, "MPI_CHARACTER"),
-    (Class::Datatype, 6, "MPI_LOGICAL"),
-    (Class::Datatype, 7, "MPI_INTEGER"),
-    (Class::Datatype, 8, "MPI_INTEGER1"),
-    (Class::Datatype, 9, "MPI_INTEGER2"),
-    (Class::Datatype, 10, "MPI_INTEGER4"),
-    (Class::Datatype, 11, "MPI_INTEGER8"),
-    (Class::Datatype, 12, "MPI_INTEGER16"),
-    (Class::Datatype, 13, "MPI_REAL"),
-    (Class::Datatype, 14, "MPI_REAL4"),
-    (Class::Datatype, 15, "MPI_REAL8"),
-    (Class::Datatype, 16, "MPI_REAL16"),
-    (Class::Datatype, 17, "MPI_DOUBLE_PRECISION"),
-    (Class::Datatype, 18, "MPI_COMPLEX"),
-    (Class::Datatype, 19, "MPI_COMPLEX8"),
-    (Class::Datatype, 20, "MPI_COMPLEX16"),
-    (Class::Datatype, 21, "MPI_COMPLEX32"),
-    (Class::Datatype, 22, "MPI_DOUBLE_COMPLEX"),
-    (Class::Datatype, 23, "MPI_2REAL"),
-    (Class::Datatype, 24, "MPI_2DOUBLE_PRECISION"),
-    (Class::Datatype, 25, "MPI_2INTEGER"),
-    (Class::Datatype, 26, "MPI_2COMPLEX"),
-    (Class::Datatype, 27, "MPI_2DOUBLE_COMPLEX"),
-    (Class::Datatype, 28, "MPI_REAL2"),
-    (Class::Datatype, 29, "MPI_LOGICAL1"),
-    (Class::Datatype, 30, "MPI_LOGICAL2"),
-    (Class::Datatype, 31, "MPI_LOGICAL4"),
-    (Class::Datatype, 32, "MPI_LOGICAL8"),
-    (Class::Datatype, 33, "MPI_WCHAR"),
-    (Class::Datatype, 34, "MPI_CHAR"),
-    (Class::Datatype, 35, "MPI_UNSIGNED_CHAR"),
-    (Class::Datatype, 36, "MPI_SIGNED_CHAR"),
-    (Class::Datatype, 37, "MPI_SHORT"),
-    (Class::Datatype, 38, "MPI_UNSIGNED_SHORT"),
-    (Class::Datatype, 39, "MPI_INT"),
-    (Class::Datatype, 40, "MPI_UNSIGNED"),
-    (Class::Datatype, 41, "MPI_LONG"),
-    (Class::Datatype, 42, "MPI_UNSIGNED_LONG"),
-    (Class::Datatype, 43, "MPI_LONG_LONG_INT"),
-    (Class::Datatype, 44, "MPI_UNSIGNED_LONG_LONG"),
-    (Class::Datatype, 45, "MPI_FLOAT"),
-    (Class::Datatype, 46, "MPI_DOUBLE"),
-    (Class::Datatype, 47, "MPI_LONG_DOUBLE"),
-    (Class::Datatype, 48, "MPI_FLOAT_INT"),
-    (Class::Datatype, 49, "MPI_DOUBLE_INT"),
-    (Class::Datatype, 50, "MPI_LONG_DOUBLE_INT"),
-    (Class::Datatype, 51, "MPI_LONG_INT"),
-    (Class::Datatype, 52, "MPI_2INT"),
-    (Class::Datatype, 53, "MPI_SHORT_INT"),
-    (Class::Datatype, 54, "MPI_CXX_BOOL"),
-    (Class::Datatype, 55, "MPI_CXX_FLOAT_COMPLEX"),
-    (Class::Datatype, 56, "MPI_CXX_DOUBLE_COMPLEX"),
-    (Class::Datatype, 57, "MPI_CXX_LONG_DOUBLE_COMPLEX"),
-    (Class::Datatype, 58, "MPI_INT8_T"),
-    (Class::Datatype, 59, "MPI_UINT8_T"),
-    (Class::Datatype, 60, "MPI_INT16_T"),
-    (Class::Datatype, 61, "MPI_UINT16_T"),
-    (Class::Datatype, 62, "MPI_INT32_T"),
-    (Class::Datatype, 63, "MPI_UINT32_T"),
-    (Class::Datatype, 64, "MPI_INT64_T"),
-    (Class::Datatype, 65, "MPI_UINT64_T"),
-    (Class::Datatype, 66, "MPI_AINT"),
-    (Class::Datatype, 67, "MPI_OFFSET"),
-    (Class::Datatype, 68, "MPI_C_BOOL"),
-    (Class::Datatype, 69, "MPI_C_COMPLEX"),
-    (Class::Datatype, 70, "MPI_C_DOUBLE_COMPLEX"),
-    (Class::Datatype, 71, "MPI_C_LONG_DOUBLE_COMPLEX"),
-    (Class::Datatype, 72, "MPI_COUNT"),
-    (Class::Op, 0, "MPI_OP_NULL"),
-    (Class::Op, 1, "MPI_MAX"),
-    (Class::Op, 2, "MPI_MIN"),
-    (Class::Op, 3, "MPI_SUM"),
-    (Class::Op, 4, "MPI_PROD"),
-    (Class::Op, 5, "MPI_LAND"),
-    (Class::Op, 6, "MPI_BAND"),
-    (Class::Op, 7, "MPI_LOR"),
-    (Class::Op, 8, "MPI_BOR"),
-    (Class::Op, 9, "MPI_LXOR"),
-    (Class::Op, 10, "MPI_BXOR"),
-    (Class::Op, 11, "MPI_MAXLOC"),
-    (Class::Op, 12, "MPI_MINLOC"),
-    (Class::Op, 13, "MPI_REPLACE"),
-    (Class::Op, 14, "MPI_NO_OP"),
-    (Class::Comm, 0, "MPI_COMM_WORLD"),
-    (Class::Comm, 1, "MPI_COMM_SELF"),
-    (Class::Comm, 2, "MPI_COMM_NULL"),
-    (Class::Group, 0, "MPI_GROUP_NULL"),
-    (Class::Group, 1, "MPI_GROUP_EMPTY"),
-    (Class::Message, 0, "MPI_MESSAGE_NULL"),
-    (Class::Message, 1, "MPI_MESSAGE_NO_PROC"),
-    (Class::Request, 0, "MPI_REQUEST_NULL"),
-    (Class::Window, 0, "MPI_WIN_NULL"),
-];
 
 #[cfg(test)]
 mod tests {
@@ -353,28 +95,19 @@ mod tests {
         );
         assert_eq!(name(Class::Op, 0x5000, Language::C), Some("MPI_SUM"));
         assert_eq!(name(Class::Op, 0x6000, Language::C), None);
-        assert_eq!(
-            name(Class::Datatype, 7, Language::Fortran),
-            Some("MPI_INTEGER")
-        );
+        let fortran = name(Class::Datatype, 7, Language::Fortran);
+        assert_eq!(fortran, Some("MPI_INTEGER"));
         assert_eq!(open_mpi.rank_name(-2), Some("MPI_PROC_NULL"));
 
         let mpich = Library::default();
-        let name = |class, raw| mpich.name(class, raw, Language::C);
-        assert_eq!(name(Class::Comm, 0x4400_0000), Some("MPI_COMM_WORLD"));
-        // Sign-extended, as an int is.
-        assert_eq!(
-            name(Class::Datatype, 0x8c00_0001_u32 as i32 as i64),
-            Some("MPI_DOUBLE_INT")
-        );
+        let world = mpich.name(Class::Comm, 0x4400_0000, Language::C);
+        assert_eq!(world, Some("MPI_COMM_WORLD"));
         assert_eq!(mpich.rank_name(-2), Some("MPI_ANY_SOURCE"));
     }
 
     #[test]
     fn symbols_of_open_mpi() {
         assert_eq!(standard_name("ompi_request_null"), "MPI_REQUEST_NULL");
-        assert_eq!(standard_name("ompi_mpi_op_null"), "MPI_OP_NULL");
-        assert_eq!(standard_name("ompi_mpi_dblprec"), "MPI_DOUBLE_PRECISION");
         assert_eq!(standard_name("ompi_mpi_unsigned_long"), "MPI_UNSIGNED_LONG");
     }
 }

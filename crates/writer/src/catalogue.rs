@@ -10,6 +10,7 @@ use lockstep_format::check;
 use lockstep_format::plan::{MAGIC, Role, VERSION, function, header, routine, section};
 use lockstep_format::symbol::{FIRST_FUNCTION, SYMBOLS};
 use lockstep_trace::c_name;
+use lockstep_trace::mpi::{self, Does};
 use rustc_hash::FxHashMap;
 use serde_json::json;
 use std::fs;
@@ -121,7 +122,7 @@ impl Images {
             imported: named.imported,
             source: named.source.map(|(file, line)| (file.to_owned(), line)),
         });
-        if matches!(&*c_name(named.name), "MPI_Init" | "MPI_Init_thread") {
+        if matches!(mpi::meaning(&c_name(named.name)).does, Does::Begin { .. }) {
             self.inits.push(number);
         }
         self.known.insert(key, number);

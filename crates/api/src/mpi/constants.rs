@@ -81,6 +81,18 @@ impl Library {
     }
 }
 
+/// `MPI_COMM_WORLD`.
+pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
+/// `MPI_COMM_SELF`.
+pub const COMM_SELF: &str = "MPI_COMM_SELF";
+/// `MPI_COMM_NULL`.
+pub const COMM_NULL: &str = "MPI_COMM_NULL";
+/// `MPI_GROUP_EMPTY`.
+pub const GROUP_EMPTY: &str = "MPI_GROUP_EMPTY";
+/// `MPI_IN_PLACE`.
+pub const IN_PLACE: &str = "MPI_IN_PLACE";
+/// `MPI_ANY_TAG`.
+pub const ANY_TAG: &str = "MPI_ANY_TAG";
 /// `MPI_ANY_SOURCE`.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 /// `MPI_PROC_NULL`.

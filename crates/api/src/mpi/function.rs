@@ -2,7 +2,7 @@
 
 use super::meaning::{Does, Form, Meaning};
 use super::parameter::{Kind, Parameter};
-use super::rows::{Row, rows};
+use super::rows::{CHAPTERS, Row, rows};
 
 /// The language that a function is called from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,9 +43,17 @@ pub fn meaning(name: &str) -> Meaning {
     Function::of(name.as_bytes()).map_or(Meaning::UNKNOWN, |it| it.meaning())
 }
 
-/// All functions that have a row of their own, in C, by chapter.
+/// All functions that have a row of their own, in C.
 pub fn functions() -> impl Iterator<Item = Function> {
-    rows().map(|row| Function::new(row, Language::C))
+    chapters().flat_map(|(_, functions)| functions)
+}
+
+/// The same by chapter, each with its title.
+pub fn chapters() -> impl Iterator<Item = (&'static str, impl Iterator<Item = Function>)> {
+    let functions = |rows: &'static [Row]| rows.iter().map(|row| Function::new(row, Language::C));
+    CHAPTERS
+        .into_iter()
+        .map(move |(title, rows)| (title, functions(rows)))
 }
 
 impl Function {
@@ -167,7 +175,7 @@ fn find(name: &[u8], language: Language) -> Option<Function> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::print_stderr)]
     use super::super::{Counts, Mode, Scope, Shape};
     use super::*;
     use std::collections::BTreeSet;
@@ -251,6 +259,17 @@ mod tests {
         let asks = |name| meaning(name).asks();
         assert!(["MPI_Test", "MPI_Improbe", "MPI_Request_get_status"].map(asks) == [true; 3]);
         assert!(["MPI_Wait", "MPI_Probe", "MPI_Test_cancelled"].map(asks) == [false; 3]);
+    }
+
+    #[test]
+    fn who_reads_a_clock_or_waits_for_any() {
+        let those = |is: fn(Meaning) -> bool| -> Vec<&str> {
+            let all = functions().filter(|it| is(it.meaning()));
+            all.map(|it| it.base).collect()
+        };
+        assert_eq!(those(Meaning::reads_clock), ["Wtime", "Wtick"]);
+        let any = ["Probe", "Mprobe", "Waitany", "Waitsome"];
+        assert_eq!(those(Meaning::waits_for_any), any);
     }
 
     #[test]

@@ -380,6 +380,22 @@ impl Meaning {
         matches!(self.does, Does::Query)
     }
 
+    /// Whether it reads a clock. Every other question is allowed only while MPI is in use.
+    #[must_use]
+    pub const fn reads_clock(self) -> bool {
+        self.is_query() && self.anytime
+    }
+
+    /// Whether it waits until something has come, whichever that is.
+    #[must_use]
+    pub const fn waits_for_any(self) -> bool {
+        matches!(
+            (self.does, self.form),
+            (Does::Probe | Does::MatchedProbe, Form::Blocking)
+                | (Does::Wait(Scope::Any | Scope::Some), _)
+        )
+    }
+
     /// Whether it brings nothing of what others did.
     #[must_use]
     pub const fn is_local(self) -> bool {
@@ -431,6 +447,21 @@ impl Meaning {
         matches!(
             self.does,
             Does::Send(_) | Does::SendReceive | Does::Replace | Does::PartitionedSend
+        )
+    }
+
+    /// Whether it receives a message or waits for one, whatever else it does.
+    #[must_use]
+    pub const fn receives(self) -> bool {
+        matches!(
+            self.does,
+            Does::Receive
+                | Does::SendReceive
+                | Does::Replace
+                | Does::Probe
+                | Does::MatchedProbe
+                | Does::MatchedReceive
+                | Does::PartitionedReceive
         )
     }
 

@@ -95,6 +95,8 @@ pub enum Kind {
     NewKeyval,
     /// `n`: an integer, given back.
     Result,
+    /// `P`: a rank in the communicator of the call, given back; or a special value for one.
+    NewPeer,
     /// `f`: whether something happened, given back: statuses that follow count only if so.
     Flag,
     /// `k`: how many elements of the arrays that follow are given back.
@@ -155,6 +157,7 @@ impl Kind {
             b'h' => Self::NewErrhandler,
             b'y' => Self::NewKeyval,
             b'n' => Self::Result,
+            b'P' => Self::NewPeer,
             b'f' => Self::Flag,
             b'k' => Self::ResultCount,
             b'x' => Self::Results,
@@ -196,6 +199,7 @@ impl Kind {
                 | Self::NewErrhandler
                 | Self::NewKeyval
                 | Self::Result
+                | Self::NewPeer
                 | Self::Flag
                 | Self::ResultCount
                 | Self::Results

@@ -58,20 +58,23 @@ impl Row {
     }
 }
 
-/// All rows, by chapter.
-pub(super) const CHAPTERS: [&[Row]; 9] = [
-    messages::ROWS,
-    requests::ROWS,
-    collectives::ROWS,
-    communicators::ROWS,
-    datatypes::ROWS,
-    windows::ROWS,
-    files::ROWS,
-    environment::ROWS,
-    tools::ROWS,
+/// All rows, by chapter, each with its title.
+pub(super) const CHAPTERS: [(&str, &[Row]); 9] = [
+    ("Messages", messages::ROWS),
+    ("Requests and statuses", requests::ROWS),
+    ("Collective operations", collectives::ROWS),
+    ("Communicators, groups and topologies", communicators::ROWS),
+    ("Datatypes, reductions and packing", datatypes::ROWS),
+    ("One-sided communication", windows::ROWS),
+    ("Files", files::ROWS),
+    (
+        "Environment, errors, attributes and sessions",
+        environment::ROWS,
+    ),
+    ("Tool information", tools::ROWS),
 ];
 
 /// All rows.
 pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
-    CHAPTERS.into_iter().flatten()
+    CHAPTERS.into_iter().flat_map(|(_, rows)| rows)
 }

@@ -8,6 +8,7 @@ use crate::sequence::Trees;
 use crate::{Attributes, Error};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId, Projection, Token};
 use lockstep_trace::c_name;
+use lockstep_trace::mpi::{self, Does, Epoch};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use std::fmt;
 const PATHS: usize = 1 << 18;
 
 /// What takes a lock, what gives it back, and what the lock is called.
-const LOCKS: [(&str, &str, &str); 15] = [
+const LOCKS: [(&str, &str, &str); 13] = [
     ("GOMP_critical_start", "GOMP_critical_end", "critical"),
     (
         "GOMP_critical_name_start",
@@ -38,9 +39,19 @@ const LOCKS: [(&str, &str, &str); 15] = [
     ("pthread_rwlock_rdlock", "pthread_rwlock_unlock", "rwlock"),
     ("pthread_rwlock_wrlock", "pthread_rwlock_unlock", "rwlock"),
     ("mtx_lock", "mtx_unlock", "mutex"),
-    ("MPI_Win_lock", "MPI_Win_unlock", "window"),
-    ("MPI_Win_lock_all", "MPI_Win_unlock_all", "window(all)"),
 ];
+
+/// What a function of MPI takes, and what it gives back.
+fn windows(name: &str) -> (Option<&'static str>, Option<&'static str>) {
+    match mpi::meaning(name).does {
+        _ if !mpi::is_called_by_programs(name.as_bytes()) => (None, None),
+        Does::Epoch(Epoch::Lock) => (Some("window"), None),
+        Does::Epoch(Epoch::Unlock) => (None, Some("window")),
+        Does::Epoch(Epoch::LockAll) => (Some("window(all)"), None),
+        Does::Epoch(Epoch::UnlockAll) => (None, Some("window(all)")),
+        _ => (None, None),
+    }
+}
 
 /// Locks that are held, and how often each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -204,7 +215,8 @@ fn locks(forest: &Forest, root: NodeId, kept: &Projection) -> Vec<(What, u64)> {
                 .iter()
                 .find(|(_, give, _)| *give == name)
                 .map(|it| it.2);
-            (takes, gives)
+            let window = windows(&name);
+            (takes.or(window.0), gives.or(window.1))
         })
         .unzip();
     let mut counts: FxHashMap<(Held, FunctionKey), u64> = FxHashMap::default();

@@ -247,7 +247,7 @@ fn given(looked: &Looked<'_>) -> (BTreeMap<ProcessName, Table>, bool) {
         let table = found.entry(process).or_default();
         for call in calls(run, &communicators, thread) {
             first_come |= is_first_come(&call);
-            if is_poll(&call.name) {
+            if is_poll(call.meaning) {
                 continue;
             }
             let is_fixed = |kind: Kind| {

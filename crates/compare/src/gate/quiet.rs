@@ -5,7 +5,8 @@
 
 use crate::timing;
 use lockstep_calltree::{Forest, Function, Label, NodeId};
-use lockstep_trace::{c_name, mpi};
+use lockstep_trace::c_name;
+use lockstep_trace::mpi::{self, Does};
 use regex::RegexSet;
 use std::sync::LazyLock;
 
@@ -28,15 +29,15 @@ const UNLOCKS: &str = r"(?x)
     | __kmpc_end_critical\w*)$
   | ^std::\w*mutex::unlock | ^std::(lock_guard|unique_lock|scoped_lock|shared_lock)<.*>::(~|unlock)";
 
-/// Calls that read a clock.
+/// Calls that read a clock; besides, those of [`mpi::Meaning::reads_clock`].
 const CLOCKS: &str = r"(?x)
-    ^(MPI_Wtime | omp_get_wtime | clock_gettime | gettimeofday | time | clock)$
+    ^(omp_get_wtime | clock_gettime | gettimeofday | time | clock)$
   | ^std::chrono::(_V2::)?\w*clock::now";
 
-/// Calls that hand out work, or answers, to whoever comes first.
+/// Calls that hand out work, or answers, to whoever comes first; besides, those of [`mpi::Meaning::waits_for_any`].
 const FIRST_COME: &str = r"(?x)
     ^(GOMP_(single_\w*start|sections\w*_(start|next)|loop_(ull_)?(\w*_)?(dynamic|guided|runtime)(_\w+)?|parallel_loop_\w*(dynamic|guided|runtime)\w*)
-    | __kmpc_(single|dispatch_\w+) | MPI_(Probe|Mprobe|Wait(any|some)))$";
+    | __kmpc_(single|dispatch_\w+))$";
 
 /// Calls of OpenMP's runtime libraries, below which regions and tasks run.
 const RUNTIME: &str = r"^(GOMP_|__kmpc_)";
@@ -97,8 +98,10 @@ impl Named {
             let names = NAMES.as_ref();
             names.is_some_and(|it| it.matches(&name).matched(place))
         };
-        let asks = mpi::meaning(&name).asks() || is(0);
-        let is_mpi = name.starts_with("MPI_");
+        let meaning = mpi::meaning(&name);
+        let asks = meaning.asks() || is(0);
+        let reads_clock = meaning.reads_clock() || is(3);
+        let is_mpi = mpi::is_called_by_programs(name.as_bytes());
         let class = if timing::is_pause(&name) {
             match () {
                 () if name.contains("yield") => Class::Yield,
@@ -107,29 +110,28 @@ impl Named {
             }
         } else if asks {
             Class::Question
-        } else if is(1) || is(3) {
+        } else if is(1) || reads_clock {
             Class::Idle
         } else {
             Class::Work
         };
-        let first_come = is(4);
+        let first_come = meaning.waits_for_any() || is(4);
         Self {
             class,
             commits: match () {
                 () if is(2) => LOCKED,
-                () if is_mpi && !asks && !is(3) => MESSAGES,
+                () if is_mpi && !asks && !reads_clock => MESSAGES,
                 () => 0,
             },
             asks: match () {
-                () if mpi::meaning(&name).asks() => MESSAGES,
+                () if meaning.asks() => MESSAGES,
                 () if asks => LOCKED,
                 () => 0,
             },
             shares: is(1) || asks || first_come || class == Class::Wait,
             answers: asks || first_come || name.contains("timed"),
             first_come,
-            receives: is_mpi
-                && (name.contains("ecv") || name.contains("Wait") || name.contains("robe")),
+            receives: is_mpi && (meaning.receives() || matches!(meaning.does, Does::Wait(_))),
             is_runtime: is(5),
             is_library: (function.imported || lockstep_trace::is_standard(&function.name))
                 && !is_mpi,

@@ -1,6 +1,7 @@
 //! Groups of MPI, by how they were made: of a communicator, and of each other.
 
 use crate::arguments::{Value, ranks_of};
+use lockstep_api::mpi::Grouping;
 use std::sync::Arc;
 
 /// A group of processes; `C` is what a communicator is to whoever asks.
@@ -30,10 +31,10 @@ pub enum Group<C> {
 const MOST_STEPS: usize = 1 << 12;
 
 impl<C> Group<C> {
-    /// What a call makes of other groups, by its name without `MPI_`; `None` where it makes none of them. `given` is the group
-    /// that it was given by this name, `find` any other argument.
+    /// What a call makes of other groups; `None` where it makes none of them. `given` is the group that it was given by this
+    /// name, `find` any other argument.
     pub fn made<'v>(
-        base: &str,
+        how: Grouping,
         given: impl Fn(&'static str) -> Arc<Self>,
         find: impl Fn(&'static str) -> Option<&'v Value>,
     ) -> Option<Self> {
@@ -46,14 +47,14 @@ impl<C> Group<C> {
         };
         let in_ranges = || find("ranges").and_then(ranks_of);
         let both = |how: fn(Arc<Self>, Arc<Self>) -> Self| how(given("group1"), given("group2"));
-        let group = match base {
-            "Group_incl" => some(listed(), Self::Include),
-            "Group_excl" => some(listed(), Self::Exclude),
-            "Group_range_incl" => some(in_ranges(), Self::Include),
-            "Group_range_excl" => some(in_ranges(), Self::Exclude),
-            "Group_union" => both(Self::Union),
-            "Group_intersection" => both(Self::Intersection),
-            "Group_difference" => both(Self::Difference),
+        let group = match how {
+            Grouping::Include => some(listed(), Self::Include),
+            Grouping::Exclude => some(listed(), Self::Exclude),
+            Grouping::IncludeRanges => some(in_ranges(), Self::Include),
+            Grouping::ExcludeRanges => some(in_ranges(), Self::Exclude),
+            Grouping::Union => both(Self::Union),
+            Grouping::Intersection => both(Self::Intersection),
+            Grouping::Difference => both(Self::Difference),
             _ => return None,
         };
         Some(match group.steps() > MOST_STEPS {

@@ -2,9 +2,9 @@
 //! depends on when it was used. Followed in the order of a thread's calls.
 
 use crate::arguments::{Argument, Handle, Value};
-use crate::handles::Class;
 use crate::model::FunctionId;
-use lockstep_api::mpi::{self, Kind, Language};
+use lockstep_api::mpi::constants::{COMM_NULL, COMM_SELF, COMM_WORLD, Class, GROUP_EMPTY};
+use lockstep_api::mpi::{self, Does, Form, Grouping, Kind, Language, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -180,21 +180,11 @@ enum Awaits {
         persistent: bool,
     },
     Message(Local),
-    Rank(Local),
-    Size(Local),
+    /// The caller's rank in it, or its size.
+    Told(Local),
     /// Ranks in it.
     Peers(Local),
-    Completion {
-        which: Which,
-        requests: Vec<i64>,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    All,
-    Any,
-    Some,
+    Completion(Scope, Vec<i64>),
 }
 
 #[derive(Debug, Clone)]
@@ -225,14 +215,12 @@ pub(crate) struct Tracker<'a> {
 
 /// Whether a call says what communicators there are, who is in them, or what that depends on: most do not.
 pub(crate) fn tells_of_communicators(function: &mpi::Function) -> bool {
-    let makes = |kind: Kind| {
-        matches!(
-            kind,
-            Kind::NewComm | Kind::NewGroup | Kind::CommAt | Kind::GroupAt
-        )
-    };
-    matches!(function.base, "Comm_rank" | "Comm_size")
-        || function.parameters().any(|it| makes(it.kind))
+    let asks = function.meaning().is_query();
+    function.parameters().any(|it| match it.kind {
+        Kind::NewComm | Kind::NewGroup | Kind::CommAt | Kind::GroupAt => true,
+        Kind::Comm => asks,
+        _ => false,
+    })
 }
 
 /// Calls within calls; more were left by jumps.
@@ -292,12 +280,7 @@ impl<'a> Tracker<'a> {
             .iter()
             .map(|it| match (it.kind, &it.value) {
                 (Kind::Comm | Kind::CommAt, Value::Handle(handle)) => Some(self.comm(handle)),
-                (Kind::Window | Kind::WindowAt, Value::Handle(handle)) => {
-                    Some(match self.held.get(&key(Class::Window, handle.raw)) {
-                        Some(Held::Window(comm)) => *comm,
-                        _ => Local::Unknown,
-                    })
-                }
+                (Kind::Window | Kind::WindowAt, Value::Handle(handle)) => Some(self.window(handle)),
                 _ => None,
             })
             .collect();
@@ -318,10 +301,7 @@ impl<'a> Tracker<'a> {
         self.release(arguments);
         let receives = given.find("source").is_some();
         let status = match given.handle("message") {
-            Some(handle) => match self.held.get(&key(Class::Message, handle.raw)) {
-                Some(Held::Message(comm)) => Some(*comm),
-                _ => None,
-            },
+            Some(handle) => self.message(handle),
             None => comm.filter(|_| receives),
         };
         let gives_back = self.gives_back.entry(id).or_insert_with(|| {
@@ -352,106 +332,37 @@ impl<'a> Tracker<'a> {
         parent: Local,
         comms: &[Option<Local>],
     ) -> Awaits {
-        let number = |name| given.number(name).unwrap_or(0);
-        let group = |name| {
-            given
-                .handle(name)
-                .map_or_else(|| Arc::new(Group::Unknown), |handle| self.group(handle))
+        let group = |name| match given.handle(name) {
+            Some(handle) => self.group(handle),
+            None => Arc::new(Group::Unknown),
         };
-        if let Some(made) = Group::made(function.base, group, |name| given.find(name)) {
-            return Awaits::Group(Arc::new(made));
-        }
-        let making = match function.base {
-            "Comm_dup" | "Comm_idup" | "Comm_dup_with_info" | "Comm_idup_with_info" => Making::Copy,
-            "Comm_split" => Making::Split {
-                color: given.number("color"),
-                key: number("key"),
-            },
-            "Comm_split_type" => Making::SplitType {
-                by: number("split_type"),
-                key: number("key"),
-            },
-            "Comm_create" => Making::Create(group("group")),
-            "Comm_create_group" => Making::CreateGroup(group("group"), number("tag")),
-            "Cart_create" => {
-                let dims = given.find("dims").and_then(numbers);
-                let mut sizes = dims.iter().flat_map(|it| it.iter());
-                let count = sizes.try_fold(1i64, |all, size| all.checked_mul(*size));
-                Making::First {
-                    count: Some(count.filter(|_| dims.is_some()).unwrap_or(-1)),
-                    reorder: number("reorder") != 0,
-                    dims,
-                }
+        let making = match function.meaning().does {
+            Does::Communicator(how) => making(how, given, comms, group),
+            Does::Group(how) => {
+                let made = match how {
+                    Grouping::OfCommunicator => Group::Of(parent),
+                    Grouping::OfRemote => Group::Remote(parent),
+                    Grouping::OfWindow => (given.handle("win"))
+                        .map_or(Group::Unknown, |it| Group::Of(self.window(it))),
+                    _ => Group::made(how, group, |name| given.find(name)).unwrap_or(Group::Unknown),
+                };
+                return Awaits::Group(Arc::new(made));
             }
-            "Graph_create" => Making::First {
-                count: Some(number("nnodes")),
-                reorder: number("reorder") != 0,
-                dims: None,
-            },
-            "Dist_graph_create" | "Dist_graph_create_adjacent" => Making::First {
-                count: None,
-                reorder: number("reorder") != 0,
-                dims: None,
-            },
-            "Intercomm_create" => Making::Bridge {
-                leader: number("local_leader"),
-                peer: comms
-                    .iter()
-                    .flatten()
-                    .nth(1)
-                    .copied()
-                    .unwrap_or(Local::Unknown),
-                remote: number("remote_leader"),
-                tag: number("tag"),
-            },
-            "Intercomm_merge" => Making::Merge {
-                high: number("high") != 0,
-            },
-            "Cart_sub" => match given.find("remain_dims").and_then(numbers) {
-                // False is 0, in Fortran, too.
-                Some(remain) => Making::Slice(remain.iter().map(|it| *it != 0).collect()),
-                None => Making::Hidden,
-            },
-            "Comm_create_from_group"
-            | "Comm_spawn"
-            | "Comm_spawn_multiple"
-            | "Comm_get_parent"
-            | "Comm_accept"
-            | "Comm_connect"
-            | "Comm_join" => Making::Apart,
-            "Comm_group" => return Awaits::Group(Arc::new(Group::Of(parent))),
-            "Comm_remote_group" => return Awaits::Group(Arc::new(Group::Remote(parent))),
-            "Win_get_group" => {
-                let window = given.handle("win");
-                let window = window.and_then(|it| self.held.get(&key(Class::Window, it.raw)));
-                return Awaits::Group(Arc::new(match window {
-                    Some(Held::Window(comm)) => Group::Of(*comm),
-                    _ => Group::Unknown,
-                }));
-            }
-            "Comm_rank" => return Awaits::Rank(parent),
-            "Comm_size" => return Awaits::Size(parent),
-            "Cart_rank" | "Cart_shift" => return Awaits::Peers(parent),
-            "Win_create" | "Win_allocate" | "Win_allocate_shared" | "Win_create_dynamic" => {
-                return Awaits::Window(parent);
-            }
-            "Mprobe" | "Improbe" => return Awaits::Message(parent),
-            "Wait" | "Test" | "Waitall" | "Testall" | "Waitany" | "Testany" | "Waitsome"
-            | "Testsome" => {
-                let (which, requests) = completion(function.base, arguments);
-                return Awaits::Completion { which, requests };
+            Does::Query => return Awaits::Told(parent),
+            Does::Shift | Does::Local => return Awaits::Peers(parent),
+            Does::Window(_) => return Awaits::Window(parent),
+            Does::MatchedProbe => return Awaits::Message(parent),
+            Does::Wait(scope) | Does::Test(scope) => {
+                return Awaits::Completion(scope, requests(arguments));
             }
             _ => {
                 let source = match given.handle("message") {
-                    Some(handle) => match self.held.get(&key(Class::Message, handle.raw)) {
-                        Some(Held::Message(comm)) => Some(*comm),
-                        _ => Some(Local::Unknown),
-                    },
+                    Some(handle) => Some(self.message(handle).unwrap_or(Local::Unknown)),
                     None => given.find("source").map(|_| parent),
                 };
                 return Awaits::Request {
                     source,
-                    persistent: function.base.ends_with("_init"),
+                    persistent: function.meaning().form == Form::Persistent,
                 };
             }
         };
@@ -495,8 +406,8 @@ impl<'a> Tracker<'a> {
         self.pending.truncate(index);
         let given = Named(results);
         let sources = match &pending.awaits {
-            Awaits::Completion { which, requests } => {
-                self.complete(*which, requests, &given, pending.language)
+            Awaits::Completion(scope, requests) => {
+                self.complete(*scope, requests, &given, pending.language)
             }
             _ => vec![pending.status],
         };
@@ -557,15 +468,11 @@ impl<'a> Tracker<'a> {
                     Held::Request { source, persistent },
                 )
             }
-            (Kind::Result, Value::Number(value), Awaits::Rank(comm)) => {
-                self.told.put(false, *comm, *value);
+            (Kind::Result, Value::Number(value), Awaits::Told(comm)) => {
+                self.told.put(result.name == "size", *comm, *value);
                 Meant::Nothing
             }
-            (Kind::Result, Value::Number(value), Awaits::Size(comm)) => {
-                self.told.put(true, *comm, *value);
-                Meant::Nothing
-            }
-            (Kind::Result, _, Awaits::Peers(comm)) => Meant::Peer(*comm),
+            (Kind::NewPeer, _, Awaits::Peers(comm)) => Meant::Peer(*comm),
             (Kind::Status, ..) => match sources {
                 [Some(comm)] => Meant::Peer(*comm),
                 _ => Meant::Nothing,
@@ -578,7 +485,7 @@ impl<'a> Tracker<'a> {
     /// Of the requests that are complete now, on what they received, in the order of their statuses.
     fn complete(
         &mut self,
-        which: Which,
+        scope: Scope,
         requests: &[i64],
         given: &Named<'_>,
         language: Language,
@@ -588,10 +495,10 @@ impl<'a> Tracker<'a> {
         }
         let first = i64::from(language == Language::Fortran);
         let place = |index: i64| usize::try_from(index - first).ok();
-        let done: Vec<Option<usize>> = match which {
-            Which::All => (0..requests.len()).map(Some).collect(),
-            Which::Any => vec![given.number("index").and_then(place)],
-            Which::Some => match given.find("array_of_indices") {
+        let done: Vec<Option<usize>> = match scope {
+            Scope::One | Scope::All => (0..requests.len()).map(Some).collect(),
+            Scope::Any => vec![given.number("index").and_then(place)],
+            Scope::Some => match given.find("array_of_indices") {
                 Some(Value::Numbers(_, indices)) => indices.iter().copied().map(place).collect(),
                 _ => Vec::new(),
             },
@@ -616,9 +523,9 @@ impl<'a> Tracker<'a> {
     /// What a communicator's handle stands for now.
     fn comm(&self, handle: &Handle) -> Local {
         match handle.name.as_deref() {
-            Some("MPI_COMM_WORLD") => return Local::World,
-            Some("MPI_COMM_SELF") => return Local::Own,
-            Some("MPI_COMM_NULL") => return Local::Null,
+            Some(COMM_WORLD) => return Local::World,
+            Some(COMM_SELF) => return Local::Own,
+            Some(COMM_NULL) => return Local::Null,
             _ => {}
         }
         let key = key(Class::Comm, handle.raw);
@@ -631,8 +538,24 @@ impl<'a> Tracker<'a> {
         }
     }
 
+    /// Of which communicator a window is.
+    fn window(&self, handle: &Handle) -> Local {
+        match self.held.get(&key(Class::Window, handle.raw)) {
+            Some(Held::Window(comm)) => *comm,
+            _ => Local::Unknown,
+        }
+    }
+
+    /// In which communicator a matched message came.
+    fn message(&self, handle: &Handle) -> Option<Local> {
+        match self.held.get(&key(Class::Message, handle.raw)) {
+            Some(Held::Message(comm)) => Some(*comm),
+            _ => None,
+        }
+    }
+
     fn group(&self, handle: &Handle) -> Arc<Group> {
-        if handle.name.as_deref() == Some("MPI_GROUP_EMPTY") {
+        if handle.name.as_deref() == Some(GROUP_EMPTY) {
             return Arc::new(Group::Ranks(Vec::new()));
         }
         match self.held.get(&key(Class::Group, handle.raw)) {
@@ -648,21 +571,87 @@ fn key(class: Class, raw: i64) -> Key {
     (class, if is_int { raw & 0xffff_ffff } else { raw })
 }
 
-fn completion(base: &str, arguments: &[Argument]) -> (Which, Vec<i64>) {
-    let requests = arguments
+/// The requests that a call waits for.
+fn requests(arguments: &[Argument]) -> Vec<i64> {
+    let mut found = arguments
         .iter()
-        .find_map(|argument| match &argument.value {
+        .filter_map(|argument| match &argument.value {
             Value::Handle(handle) if argument.kind == Kind::RequestAt => Some(vec![handle.raw]),
             Value::Handles(_, handles) => Some(handles.iter().map(|it| it.raw).collect()),
             _ => None,
-        })
-        .unwrap_or_default();
-    let which = match base {
-        "Waitany" | "Testany" => Which::Any,
-        "Waitsome" | "Testsome" => Which::Some,
-        _ => Which::All,
-    };
-    (which, requests)
+        });
+    found.next().unwrap_or_default()
+}
+
+/// How a communicator is made, by what the call is given: `comms` are its communicators.
+fn making(
+    how: mpi::Making,
+    given: &Named<'_>,
+    comms: &[Option<Local>],
+    group: impl Fn(&'static str) -> Arc<Group>,
+) -> Making {
+    let number = |name| given.number(name).unwrap_or(0);
+    let reorder = number("reorder") != 0;
+    match how {
+        mpi::Making::Copy => Making::Copy,
+        mpi::Making::Split => Making::Split {
+            color: given.number("color"),
+            key: number("key"),
+        },
+        mpi::Making::SplitType => Making::SplitType {
+            by: number("split_type"),
+            key: number("key"),
+        },
+        mpi::Making::Create => Making::Create(group("group")),
+        mpi::Making::CreateGroup => Making::CreateGroup(group("group"), number("tag")),
+        mpi::Making::Grid => {
+            let dims = given.find("dims").and_then(numbers);
+            let mut sizes = dims.iter().flat_map(|it| it.iter());
+            let count = sizes.try_fold(1i64, |all, size| all.checked_mul(*size));
+            Making::First {
+                count: Some(count.filter(|_| dims.is_some()).unwrap_or(-1)),
+                reorder,
+                dims,
+            }
+        }
+        mpi::Making::Graph => Making::First {
+            count: Some(number("nnodes")),
+            reorder,
+            dims: None,
+        },
+        mpi::Making::DistributedGraph | mpi::Making::AdjacentGraph => Making::First {
+            count: None,
+            reorder,
+            dims: None,
+        },
+        mpi::Making::Between => Making::Bridge {
+            leader: number("local_leader"),
+            peer: comms
+                .iter()
+                .flatten()
+                .nth(1)
+                .copied()
+                .unwrap_or(Local::Unknown),
+            remote: number("remote_leader"),
+            tag: number("tag"),
+        },
+        mpi::Making::Merge => Making::Merge {
+            high: number("high") != 0,
+        },
+        mpi::Making::SubGrid => match given.find("remain_dims").and_then(numbers) {
+            // False is 0, in Fortran, too.
+            Some(remain) => Making::Slice(remain.iter().map(|it| *it != 0).collect()),
+            None => Making::Hidden,
+        },
+        mpi::Making::FromGroup
+        | mpi::Making::BetweenGroups
+        | mpi::Making::Spawn
+        | mpi::Making::SpawnMultiple
+        | mpi::Making::Parent
+        | mpi::Making::Accept
+        | mpi::Making::Connect
+        | mpi::Making::Join => Making::Apart,
+    }
 }
 
 /// An array that was recorded as a whole.

@@ -4,6 +4,7 @@ use super::{
     Communicator, CommunicatorId, Communicators, Meaning, Members, Origin, Peer, Resolved,
 };
 use crate::arguments::{Argument, Value};
+use lockstep_api::mpi::constants::{COMM_SELF, COMM_WORLD};
 use std::fmt::{self, Display, Formatter};
 
 /// Displays the arguments of an event: `(count=1, dest=3)`.
@@ -32,8 +33,8 @@ impl Communicators {
             return "unknown".to_owned();
         };
         match (it.origin, self.number(id)) {
-            (Origin::World, _) => "MPI_COMM_WORLD".to_owned(),
-            (Origin::Own, _) => "MPI_COMM_SELF".to_owned(),
+            (Origin::World, _) => COMM_WORLD.to_owned(),
+            (Origin::Own, _) => COMM_SELF.to_owned(),
             (_, number) => format!("#{}{}", number.unwrap_or(0), members(it)),
         }
     }

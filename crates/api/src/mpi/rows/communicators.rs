@@ -104,11 +104,11 @@ pub(super) const ROWS: &[Row] = &[
         "comm:C remain_dims:H newcomm:c",
         Communicator(Making::SubGrid),
     ),
-    row("Cart_rank", "comm:C coords:. rank:n", Local),
+    row("Cart_rank", "comm:C coords:. rank:P", Local),
     row("Cart_coords", "comm:C rank:p maxdims:i coords:.", Local),
     row(
         "Cart_shift",
-        "comm:C direction:i disp:i rank_source:n rank_dest:n",
+        "comm:C direction:i disp:i rank_source:P rank_dest:P",
         Shift,
     ),
     row(

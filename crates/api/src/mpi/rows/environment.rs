@@ -1,25 +1,13 @@
 //! The begin and the end, error handlers, attributes, info objects, ports, sessions (MPI 4.1, chapters 9 to 11).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Abort, Begin, End, Free, Local, Other, Query, SendReceive};
+use crate::mpi::meaning::Does::{Abort, Begin, End, Free, Local, Other, Query};
 use crate::mpi::meaning::{Does, Resource, SendBuffer};
 
 const ERRHANDLER: &str = "function:. errhandler:h";
 const KEYVAL: &str = "copy_fn:. delete_fn:. keyval:y extra_state:.";
 
 pub(super) const ROWS: &[Row] = &[
-    row(
-        "Sendrecv",
-        "sendbuf:B sendcount:i sendtype:T dest:p sendtag:g recvbuf:B recvcount:i recvtype:T \
-         source:p recvtag:g comm:C status:s",
-        SendReceive,
-    ),
-    row(
-        "Isendrecv",
-        "sendbuf:B sendcount:i sendtype:T dest:p sendtag:g recvbuf:B recvcount:i recvtype:T \
-         source:p recvtag:g comm:C request:q",
-        SendReceive,
-    ),
     row("Init", "argc:. argv:.", Begin { threads: false }),
     row("Finalize", "", End),
     row(

@@ -3,7 +3,7 @@
 use super::{Row, row};
 use crate::mpi::meaning::Does::{
     Arrived, MatchedProbe, MatchedReceive, PartitionedReceive, PartitionedSend, Probe, Ready,
-    Receive, Replace, Send,
+    Receive, Replace, Send, SendReceive,
 };
 use crate::mpi::meaning::{Mode, Partitions};
 
@@ -22,6 +22,18 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("Irecv", RECEIVE, Receive),
     row("Recv_init", RECEIVE, Receive),
+    row(
+        "Sendrecv",
+        "sendbuf:B sendcount:i sendtype:T dest:p sendtag:g recvbuf:B recvcount:i recvtype:T \
+         source:p recvtag:g comm:C status:s",
+        SendReceive,
+    ),
+    row(
+        "Isendrecv",
+        "sendbuf:B sendcount:i sendtype:T dest:p sendtag:g recvbuf:B recvcount:i recvtype:T \
+         source:p recvtag:g comm:C request:q",
+        SendReceive,
+    ),
     row(
         "Sendrecv_replace",
         "buf:B count:i datatype:T dest:p sendtag:g source:p recvtag:g comm:C status:s",
