@@ -100,10 +100,24 @@ pub const THREAD_LEVELS: [&str; 4] = [
 /// `MPI_THREAD_SERIALIZED`.
 pub const THREAD_SERIALIZED: i64 = 2;
 
+/// `MPI_MODE_CREATE`, of every library.
+pub const MODE_CREATE: i64 = 1;
 /// `MPI_MODE_RDONLY`, of every library.
 pub const MODE_RDONLY: i64 = 2;
 /// `MPI_MODE_WRONLY`, of every library.
 pub const MODE_WRONLY: i64 = 4;
+/// `MPI_MODE_RDWR`, of every library.
+pub const MODE_RDWR: i64 = 8;
+/// `MPI_MODE_EXCL`, of every library.
+pub const MODE_EXCL: i64 = 64;
+/// `MPI_MODE_SEQUENTIAL`, of every library.
+pub const MODE_SEQUENTIAL: i64 = 256;
+
+/// Whether this is `MPI_ORDER_C`, of Open MPI or of MPICH: the last dimension is dense.
+#[must_use]
+pub const fn is_order_of_c(order: i64) -> bool {
+    matches!(order, 0 | 56)
+}
 
 /// Whether this is `MPI_LOCK_EXCLUSIVE` of some library: no library has the same value for `MPI_LOCK_SHARED`.
 #[must_use]
