@@ -5,9 +5,10 @@
 
 use crate::conversation::Said;
 use crate::message::{CommunicatorId, Conversation, Membership, State};
+use crate::routines::Routine;
 use crate::windows::Windows;
 use crate::{Matching, Waiting, loose_ends, mismatches, without_buffers};
-use lockstep_trace::mpi::{Function, Kind};
+use lockstep_api::mpi::{Function, Kind};
 use lockstep_trace::{
     Annotated, Argument, Buffer, Event, FunctionId, Handle, Meaning, Peer, Resolved, TraceName,
     Value,
@@ -250,7 +251,7 @@ fn speak(said: &mut Said, bytes: &mut Bytes<'_>) -> Option<()> {
             true => Some(resolved(&function, index + 1, true, bytes)?),
             false => None,
         };
-        said.exchange(&Arc::from(*name), &call, given.as_ref());
+        said.exchange(&Routine::of(name), &call, given.as_ref());
         if given.is_none() {
             break;
         }

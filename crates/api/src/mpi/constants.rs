@@ -81,6 +81,20 @@ impl Library {
     }
 }
 
+/// `MPI_COMM_WORLD`.
+pub const COMM_WORLD: &str = "MPI_COMM_WORLD";
+/// `MPI_COMM_SELF`.
+pub const COMM_SELF: &str = "MPI_COMM_SELF";
+/// `MPI_COMM_NULL`.
+pub const COMM_NULL: &str = "MPI_COMM_NULL";
+/// `MPI_GROUP_EMPTY`.
+pub const GROUP_EMPTY: &str = "MPI_GROUP_EMPTY";
+/// `MPI_IN_PLACE`.
+pub const IN_PLACE: &str = "MPI_IN_PLACE";
+/// `MPI_ANY_TAG`.
+pub const ANY_TAG: &str = "MPI_ANY_TAG";
+/// `MPI_REQUEST_NULL`.
+pub const REQUEST_NULL: &str = "MPI_REQUEST_NULL";
 /// `MPI_ANY_SOURCE`.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 /// `MPI_PROC_NULL`.
@@ -89,6 +103,15 @@ pub const PROC_NULL: &str = "MPI_PROC_NULL";
 pub const ROOT: &str = "MPI_ROOT";
 /// `MPI_UNDEFINED`.
 pub const UNDEFINED: &str = "MPI_UNDEFINED";
+
+/// `MPI_FILE_NULL`.
+pub const FILE_NULL: &str = "MPI_FILE_NULL";
+
+/// Whether this is the name of a null handle.
+#[must_use]
+pub fn is_null(name: &str) -> bool {
+    name.ends_with("_NULL")
+}
 
 /// Levels of thread support, from `MPI_THREAD_SINGLE`, which is 0.
 pub const THREAD_LEVELS: [&str; 4] = [

@@ -252,7 +252,7 @@ pub enum Memory {
 }
 
 /// A step of an epoch on a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // Named after the functions.
 pub enum Epoch {
     Fence,
