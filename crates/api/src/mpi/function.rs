@@ -167,7 +167,7 @@ fn find(name: &[u8], language: Language) -> Option<Function> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::print_stderr)]
     use super::super::{Counts, Mode, Scope, Shape};
     use super::*;
     use std::collections::BTreeSet;
