@@ -11,6 +11,7 @@ use lockstep_format::plan::Role;
 use lockstep_format::process::SUFFIX;
 use lockstep_format::{pack, sealed, side};
 use lockstep_patch::{Options, Scope};
+use lockstep_progress::fuzz::chosen;
 use lockstep_trace::sealed::seal;
 use lockstep_trace::{Run, Sealable};
 use lockstep_writer::{Builder, Named, ProcessFacts};
@@ -57,10 +58,10 @@ pub(crate) fn arguments() -> Vec<Vec<u8>> {
 
 /// Calls that come back, each function in turn, and numbers of all sizes.
 pub(crate) fn calls() -> Vec<Vec<u8>> {
-    let small = (0..3000u32).map(|it| (it * 7 % 51) as u8);
+    let small = (0..3000u32).map(|it| (it * 7 % 239) as u8);
     let large = (0..1500u32).flat_map(|it| {
         let wide = (it % 5 == 0).then_some([0xff; 9]);
-        let small = [(it * 11 % 51) as u8; 2];
+        let small = [(it * 11 % 239) as u8; 2];
         wide.into_iter().flatten().chain(small)
     });
     vec![small.collect(), large.collect(), windows()]
@@ -70,22 +71,25 @@ pub(crate) fn calls() -> Vec<Vec<u8>> {
 /// no memory has. A small number is told by one byte, two more.
 fn windows() -> Vec<u8> {
     const LARGE: [u8; 9] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
-    const CREATE: u8 = 36;
-    const FENCE: u8 = 38;
-    const PUT: u8 = 46;
-    const NO_MORE: u8 = 50;
+    let [create, fence, put, no_more] = ["Win_create", "Win_fence", "Put", ""].map(chosen);
     let task = [
-        &[CREATE][..],
-        &LARGE,
-        &[2, 7, FENCE, 2, 7],
-        &[PUT, 2, 2, 3],
+        &create[..],
+        &[4],
         &LARGE,
         &LARGE,
         &[2, 7],
-        &[PUT, 2, 2, 3],
+        &fence,
+        &[2, 7],
+        &put,
+        &[4, 2, 2, 3],
+        &LARGE,
+        &LARGE,
+        &[2, 7],
+        &put,
+        &[4, 2, 2, 3],
         &LARGE,
         &[3, 2, 7],
-        &[NO_MORE],
+        &no_more,
     ];
     task.concat().repeat(3)
 }

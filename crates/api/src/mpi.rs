@@ -15,6 +15,7 @@ pub mod constants;
 mod function;
 mod meaning;
 mod parameter;
+pub mod predefined;
 mod rows;
 
 pub use function::{Function, Language, chapters, functions, is_called_by_programs, meaning};

@@ -3,20 +3,18 @@
 use crate::call::more;
 use crate::message::{PartKind, Peer};
 use crate::requests::Named;
-use lockstep_trace::{Meaning, Resolved, Run, Value};
+use crate::routines::Routine;
+use lockstep_api::mpi::Language;
+use lockstep_trace::{Meaning, Resolved, Value};
 
 /// The requests that a call says it completed, each with the place of its status, and how many more there are that were not
 /// recorded.
 pub(crate) fn chosen(
-    run: Option<&Run>,
+    routine: &Routine,
     named: &Named,
     event: &Resolved,
 ) -> (Vec<(usize, i64)>, usize) {
-    let is_fortran = run.zip(event.function).is_some_and(|(run, id)| {
-        let linkage = &run.function(id).linkage;
-        !linkage.trim_start_matches('P').starts_with("MPI_")
-    });
-    let base = i64::from(is_fortran);
+    let base = i64::from(routine.language == Language::Fortran);
     let (indices, unseen) = match (event.number("index"), event.get("array_of_indices")) {
         (Some(index), _) => (vec![index], 0),
         (None, Some((Value::Numbers(count, indices), _))) => {

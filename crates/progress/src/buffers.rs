@@ -11,10 +11,12 @@
 //! the first. A request that was completed where nobody looked is told of only until its handle is used again.
 //! *Costs*: O(log running requests) a buffer; where two spans meet, O(blocks).
 
-use crate::call::stem;
 use crate::layout::{Footprint, Layouts};
 use crate::message::{Part, left};
 use crate::verdict::file;
+use lockstep_api::mpi::constants::{IN_PLACE, PROC_NULL};
+use lockstep_api::mpi::predefined::{DATATYPE_NULL, NO_OP};
+use lockstep_api::mpi::{Access, Counts, Does, Epoch, FileUse, Resource, Shape};
 use lockstep_trace::{Buffer, Resolved, SourceLine, Value};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -75,92 +77,91 @@ impl Given {
 const SINGLE: Given = Given::new("buf", "count", "datatype");
 const SENT: Given = Given::new("sendbuf", "sendcount", "sendtype");
 const RECEIVED: Given = Given::new("recvbuf", "recvcount", "recvtype").written();
-const REDUCED: Given = Given::new("sendbuf", "count", "datatype").or_in_place();
+const REDUCED: Given = Given::new("sendbuf", "count", "datatype");
 const RESULT: Given = Given::new("recvbuf", "count", "datatype").written();
 const ORIGIN: Given = Given::new("origin_addr", "origin_count", "origin_datatype");
 const FETCHED: Given = Given::new("result_addr", "result_count", "result_datatype").written();
 
 /// The buffers of a call that count at the caller.
-fn given(base: &str, event: &Resolved, me: u32) -> Vec<Given> {
-    let root = event.peer("root").and_then(|(_, peer)| peer.world);
-    let at_root = root.map(|it| it == me);
+fn given(does: Does, event: &Resolved, me: u32) -> Vec<Given> {
     let is_nobody = |name| match event.get(name) {
-        Some((Value::Rank { name: Some(of), .. }, _)) => *of == "MPI_PROC_NULL",
+        Some((Value::Rank { name: Some(of), .. }, _)) => *of == PROC_NULL,
         _ => false,
     };
-    let adds = event.handle("op").and_then(|it| it.name.as_deref()) != Some("MPI_NO_OP");
-    let origin = || adds.then_some(ORIGIN);
-    let (stem, _) = stem(base);
-    let mut all = match stem.as_str() {
-        "send" | "bsend" | "ssend" | "rsend" => vec![SINGLE],
-        "recv" | "mrecv" => vec![SINGLE.written()],
-        "sendrecv" => {
+    let all = match does {
+        Does::Replace if !is_nobody("source") => return vec![SINGLE.written()],
+        Does::Send(_) | Does::Replace => vec![SINGLE],
+        Does::Receive | Does::MatchedReceive => vec![SINGLE.written()],
+        Does::SendReceive => {
             let sent = (!is_nobody("dest")).then_some(SENT);
             let received = (!is_nobody("source")).then_some(RECEIVED);
             return sent.into_iter().chain(received).collect();
         }
-        "sendrecv_replace" if is_nobody("source") => vec![SINGLE],
-        "sendrecv_replace" => return vec![SINGLE.written()],
-        "bcast" => match at_root {
-            Some(true) => vec![Given::new("buffer", "count", "datatype")],
-            Some(false) => vec![Given::new("buffer", "count", "datatype").written()],
-            None => Vec::new(),
-        },
-        "allreduce" | "scan" | "exscan" => vec![REDUCED, RESULT],
-        "reduce" => match at_root {
-            Some(true) => vec![REDUCED, RESULT],
-            Some(false) => vec![Given::new("sendbuf", "count", "datatype")],
-            None => Vec::new(),
-        },
-        "reduce_scatter_block" => vec![
-            Given::new("sendbuf", "recvcount", "datatype")
-                .each()
-                .or_in_place(),
-            Given::new("recvbuf", "recvcount", "datatype").written(),
-        ],
-        "gather" => match at_root {
-            Some(true) => vec![SENT.or_in_place(), RECEIVED.each()],
-            Some(false) => vec![SENT],
-            None => Vec::new(),
-        },
-        "gatherv" => match at_root {
-            Some(true) => vec![SENT.or_in_place()],
-            Some(false) => vec![SENT],
-            None => Vec::new(),
-        },
-        "scatter" => match at_root {
-            Some(true) => vec![SENT.each(), RECEIVED.or_in_place()],
-            Some(false) => vec![RECEIVED],
-            None => Vec::new(),
-        },
-        "scatterv" => match at_root {
-            Some(true) => vec![RECEIVED.or_in_place()],
-            Some(false) => vec![RECEIVED],
-            None => Vec::new(),
-        },
-        "allgather" => vec![SENT.or_in_place(), RECEIVED.each()],
-        "allgatherv" => vec![SENT.or_in_place()],
-        "alltoall" => vec![SENT.each().or_in_place(), RECEIVED.each()],
-        "put" | "rput" | "accumulate" | "raccumulate" => origin().into_iter().collect(),
-        "get" | "rget" => vec![ORIGIN.written()],
-        "get_accumulate" | "rget_accumulate" => origin().into_iter().chain([FETCHED]).collect(),
-        "fetch_and_op" => {
-            let value = adds.then_some(Given::new("origin_addr", "", "datatype"));
-            let result = Given::new("result_addr", "", "datatype").written();
-            value.into_iter().chain([result]).collect()
-        }
-        "compare_and_swap" => vec![
-            Given::new("origin_addr", "", "datatype"),
-            Given::new("result_addr", "", "datatype").written(),
-        ],
-        _ if base.starts_with("File_") && base.contains("read") => vec![SINGLE.written()],
-        _ if base.starts_with("File_") && base.contains("write") => vec![SINGLE],
-        _ => Vec::new(),
+        Does::Collective(shape, counts) => return shared(shape, counts, event, me),
+        Does::Access(access) => accessed(access, event),
+        Does::File(FileUse::Transfer { writes, .. }) => vec![match writes {
+            true => SINGLE,
+            false => SINGLE.written(),
+        }],
+        _ => return Vec::new(),
     };
-    if ["dest", "source", "target_rank"].into_iter().any(is_nobody) {
-        all.clear();
+    match ["dest", "source", "target_rank"].into_iter().any(is_nobody) {
+        true => Vec::new(),
+        false => all,
     }
-    all
+}
+
+/// Those of a collective operation.
+fn shared(shape: Shape, counts: Counts, event: &Resolved, me: u32) -> Vec<Given> {
+    let root = event.peer("root").and_then(|(_, peer)| peer.world);
+    let at_root = root.map(|it| it == me);
+    // One buffer, which the root's task fills.
+    if (shape, counts) == (Shape::FromRoot, Counts::Same) {
+        let buffer = Given::new("buffer", "count", "datatype");
+        let of = at_root.map(|is_root| if is_root { buffer } else { buffer.written() });
+        return of.into_iter().collect();
+    }
+    let received = match shape {
+        Shape::FromRoot => RECEIVED,
+        _ => RECEIVED.each(),
+    };
+    let (sent, received) = match counts {
+        Counts::Same => (Some(REDUCED), Some(RESULT)),
+        Counts::ResultBlock => (
+            Some(Given::new("sendbuf", "recvcount", "datatype").each()),
+            Some(Given::new("recvbuf", "recvcount", "datatype").written()),
+        ),
+        Counts::OneBlock => (Some(SENT), Some(received)),
+        Counts::BlockEach => (Some(SENT.each()), Some(received)),
+        Counts::EachReceived => (Some(SENT), None),
+        Counts::EachSent => (None, Some(received)),
+        Counts::None | Counts::Each | Counts::EachTyped | Counts::EachResult => (None, None),
+    };
+    let (sent, received) = match (shape, at_root) {
+        (Shape::All | Shape::Prefix, _) | (Shape::ToRoot, Some(true)) => {
+            (sent.map(Given::or_in_place), received)
+        }
+        (Shape::ToRoot, Some(false)) => (sent, None),
+        (Shape::FromRoot, Some(true)) => (sent, received.map(Given::or_in_place)),
+        (Shape::FromRoot, Some(false)) => (None, received),
+        (Shape::ToRoot | Shape::FromRoot, None) | (Shape::Neighbours, _) => (None, None),
+    };
+    sent.into_iter().chain(received).collect()
+}
+
+/// Those of an access to a window.
+fn accessed(access: Access, event: &Resolved) -> Vec<Given> {
+    let adds = event.handle("op").and_then(|it| it.name.as_deref()) != Some(NO_OP);
+    let value = Given::new("origin_addr", "", "datatype");
+    let result = Given::new("result_addr", "", "datatype").written();
+    let (origin, result) = match access {
+        Access::Put | Access::Accumulate => (adds.then_some(ORIGIN), None),
+        Access::Get => (Some(ORIGIN.written()), None),
+        Access::GetAccumulate => (adds.then_some(ORIGIN), Some(FETCHED)),
+        Access::FetchAndOp => (adds.then_some(value), Some(result)),
+        Access::CompareAndSwap => (Some(value), Some(result)),
+    };
+    origin.into_iter().chain(result).collect()
 }
 
 /// Whether a call is given buffers that were recorded: most are not.
@@ -170,18 +171,18 @@ pub(crate) fn has_buffers(event: &Resolved) -> bool {
 }
 
 /// What is wrong with a buffer whatever else runs: `buf NULL for 4 MPI_INT`.
-pub(crate) fn wrong(base: &str, event: &Resolved, me: u32) -> Option<String> {
-    given(base, event, me).into_iter().find_map(|it| {
+pub(crate) fn wrong(does: Does, event: &Resolved, me: u32) -> Option<String> {
+    given(does, event, me).into_iter().find_map(|it| {
         let Value::Buffer(buffer) = event.get(it.buffer)?.0 else {
             return None;
         };
         match buffer {
-            Buffer::InPlace if !it.may_be_in_place => Some(format!("{} MPI_IN_PLACE", it.buffer)),
+            Buffer::InPlace if !it.may_be_in_place => Some(format!("{} {IN_PLACE}", it.buffer)),
             Buffer::Null => {
                 // Datatypes of a program may hold addresses themselves.
                 let name = event.handle(it.datatype)?.name.as_deref()?;
                 let count = event.number(it.count).unwrap_or(1);
-                let is_some = count > 0 && name != "MPI_DATATYPE_NULL";
+                let is_some = count > 0 && name != DATATYPE_NULL;
                 is_some.then(|| format!("{} NULL for {count} {name}", it.buffer))
             }
             _ => None,
@@ -190,7 +191,7 @@ pub(crate) fn wrong(base: &str, event: &Resolved, me: u32) -> Option<String> {
 }
 
 /// What MPI does with memory for a call, as far as it is known.
-pub(crate) fn touches(base: &str, event: &Resolved, layouts: &Layouts, me: u32) -> Vec<Touch> {
+pub(crate) fn touches(does: Does, event: &Resolved, layouts: &Layouts, me: u32) -> Vec<Touch> {
     let size = event.peer("root").and_then(|(_, peer)| peer.size);
     let touch = |it: Given| {
         let Value::Buffer(Buffer::At(address)) = event.get(it.buffer)?.0 else {
@@ -210,10 +211,8 @@ pub(crate) fn touches(base: &str, event: &Resolved, layouts: &Layouts, me: u32) 
             writes: it.writes,
         })
     };
-    given(base, event, me)
-        .into_iter()
-        .filter_map(touch)
-        .collect()
+    let given = given(does, event, me).into_iter();
+    given.filter_map(touch).collect()
 }
 
 /// Whether two of the buffers of one call overlap, one of them written.
@@ -379,11 +378,12 @@ impl Running {
     }
 }
 
-/// Whether a call ends the accesses to its window at the caller, by its name without `MPI_`.
-pub(crate) fn synchronises(base: &str) -> bool {
-    base.starts_with("Win_flush")
-        || matches!(
-            base,
-            "Win_fence" | "Win_complete" | "Win_unlock" | "Win_unlock_all" | "Win_free"
-        )
+/// Whether a call ends the accesses to its window at the caller.
+pub(crate) fn synchronises(does: Does) -> bool {
+    use Epoch::{Complete, Fence, Flush, Unlock, UnlockAll};
+    matches!(
+        does,
+        Does::Epoch(Fence | Flush { .. } | Complete | Unlock | UnlockAll)
+            | Does::Free(Resource::Window)
+    )
 }

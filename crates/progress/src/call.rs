@@ -2,92 +2,69 @@
 
 use crate::datatypes::{Datatypes, Unit, are_unlike, whole};
 use crate::message::{
-    Amount, Amounts, Collective, CommunicatorId, Mode, PartKind, Peer, Role, Shape, Size, Step,
-    Wildcard,
+    Amount, Amounts, Collective, CommunicatorId, PartKind, Peer, Role, Size, Step, Wildcard,
 };
 use crate::requests::Named;
-use crate::resources::Resource;
-use lockstep_trace::{Argument, Buffer, Handle, Meaning, Resolved, Value};
+use crate::routines::Routine;
+use lockstep_api::mpi::constants::{ANY_SOURCE, PROC_NULL, REQUEST_NULL, ROOT};
+use lockstep_api::mpi::predefined::DATATYPE_NULL;
+use lockstep_api::mpi::{
+    Counts, Does, Epoch, FileUse, Form, Making, Meaning, Mode, Resource, Shape,
+};
+use lockstep_trace::{Argument, Buffer, Handle, Meaning as Meant, Resolved, Value};
 use std::sync::Arc;
 
 /// Arguments that say how much.
-const SINGLE: (&str, &str) = ("count", "datatype");
+type Counted = (&'static str, &'static str);
 
-/// The name of what a call does, in lower case, and whether it only begins that; from its name without `MPI_`.
-pub(crate) fn stem(base: &str) -> (String, bool) {
-    let nonblocking = base
-        .strip_prefix('I')
-        .filter(|rest| rest.starts_with(|it: char| it.is_ascii_lowercase()))
-        .filter(|rest| {
-            !matches!(
-                *rest,
-                "nit" | "nit_thread" | "nitialized" | "ntercomm_create"
-            )
-        });
-    let stem = nonblocking.unwrap_or(base).trim_end_matches("_init");
-    (stem.to_ascii_lowercase(), nonblocking.is_some())
-}
+const SINGLE: Counted = ("count", "datatype");
+const SENT: Counted = ("sendcount", "sendtype");
+const RECEIVED: Counted = ("recvcount", "recvtype");
 
-/// Whether a call changes nothing, by its name without `MPI_`.
-pub(crate) fn tells(base: &str) -> bool {
-    matches!(
-        base,
-        "Wtime" | "Wtick" | "Comm_rank" | "Comm_size" | "Get_count"
-    )
-}
-
-/// What a call begins by itself, by its name in lower case, blocking, without `MPI_`; `None` where that
-/// is nothing that others could notice.
+/// What a call begins by itself; `None` where that is nothing that others could notice.
 pub(crate) fn begun(
-    stem: &str,
-    base: &str,
-    is_nonblocking: bool,
+    routine: &Routine,
     event: &Resolved,
     (types, me): (&Datatypes, u32),
 ) -> Option<Vec<PartKind>> {
-    let send = |event, tag, mode, counted| send(event, tag, mode, size(event, counted, types));
-    let receive = |event, tag, counted| receive(event, tag, size(event, counted, types));
-    let part = match stem {
-        "send" | "rsend" => send(event, "tag", Mode::Standard, SINGLE),
-        "bsend" => send(event, "tag", Mode::Buffered, SINGLE),
-        "ssend" => send(event, "tag", Mode::Synchronous, SINGLE),
-        "recv" => receive(event, "tag", SINGLE),
-        "sendrecv" => {
-            let sent = ("sendcount", "sendtype");
-            let sent = send(event, "sendtag", Mode::Standard, sent);
-            let received = receive(event, "recvtag", ("recvcount", "recvtype"));
-            return Some(sent.into_iter().chain(received).collect());
+    let Meaning { does, form, .. } = routine.meaning;
+    let send = |tag, mode, counted| send(event, tag, mode, size(event, counted, types));
+    let receive = |tag, counted| receive(event, tag, size(event, counted, types));
+    let both = |sent, received| {
+        let sent = send("sendtag", Mode::Standard, sent);
+        sent.into_iter().chain(receive("recvtag", received))
+    };
+    let part = match (does, form) {
+        (Does::Send(mode), _) => send("tag", mode, SINGLE),
+        (Does::Receive, _) => receive("tag", SINGLE),
+        (Does::SendReceive, _) => return Some(both(SENT, RECEIVED).collect()),
+        (Does::Replace, _) => return Some(both(SINGLE, SINGLE).collect()),
+        (Does::PartitionedSend, _) => {
+            self::send(event, "tag", Mode::Standard, partitioned(event, types))
         }
-        "sendrecv_replace" => {
-            let sent = send(event, "sendtag", Mode::Standard, SINGLE);
-            let received = receive(event, "recvtag", SINGLE);
-            return Some(sent.into_iter().chain(received).collect());
-        }
-        "psend" => self::send(event, "tag", Mode::Standard, partitioned(event, types)),
-        "precv" => self::receive(event, "tag", partitioned(event, types)),
+        (Does::PartitionedReceive, _) => self::receive(event, "tag", partitioned(event, types)),
         // A matched probe takes the message: what receives it later waits for nothing.
-        "mprobe" if !is_nonblocking => receive(event, "tag", SINGLE),
-        "mrecv" if is_nonblocking => Some(PartKind::Own),
-        "probe" if !is_nonblocking => receive(event, "tag", SINGLE).map(probe),
+        (Does::MatchedProbe, Form::Blocking) => receive("tag", SINGLE),
+        (Does::Probe, Form::Blocking) => receive("tag", SINGLE).map(probe),
         // Complete when it is waited for, whatever the others do.
-        "rput"
-        | "rget"
-        | "raccumulate"
-        | "rget_accumulate"
-        | "comm_idup"
-        | "comm_idup_with_info" => Some(PartKind::Own),
-        _ if base.starts_with("File_i") => Some(PartKind::Own),
-        _ => Some(collective(base, stem, shape(stem)?, event, (types, me))),
+        (
+            Does::MatchedReceive
+            | Does::Access(_)
+            | Does::File(_)
+            | Does::Communicator(Making::Copy),
+            Form::Nonblocking,
+        ) => Some(PartKind::Own),
+        _ => Some(collective(routine, event, (types, me))?),
     };
     Some(part.into_iter().collect())
 }
 
 /// A share of an operation of all members that has no arguments to compare.
-pub(crate) fn everybody(communicator: Option<CommunicatorId>, base: &str) -> PartKind {
+pub(crate) fn everybody(communicator: Option<CommunicatorId>, routine: &Routine) -> PartKind {
     PartKind::Collective(Collective {
         communicator,
-        name: format!("MPI_{base}").into(),
-        shape: Shape::All,
+        name: routine.name.clone(),
+        meaning: routine.meaning,
         root: None,
         role: Role::Member,
         reduction: None,
@@ -108,15 +85,15 @@ pub(crate) fn matched(event: &Resolved) -> Option<PartKind> {
 }
 
 /// What `MPI_Intercomm_create` is: a meeting of the local group, whose leader exchanges messages with the other one.
-pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKind> {
-    let mut all = everybody(event.communicator(), base);
+pub(crate) fn introduction(routine: &Routine, event: &Resolved, me: u32) -> Vec<PartKind> {
+    let mut all = everybody(event.communicator(), routine);
     if let PartKind::Collective(share) = &mut all {
         share.root = event.peer("local_leader").map(|(rank, _)| rank);
     }
     let mut parts = vec![all];
     let leads = event.peer("local_leader").and_then(|(_, it)| it.world) == Some(me);
     let peers = match event.get("peer_comm") {
-        Some((_, Meaning::Communicator { id: Some(id), .. })) => Some(*id),
+        Some((_, Meant::Communicator { id: Some(id), .. })) => Some(*id),
         _ => None,
     };
     if let (true, Some(communicator), Some(tag)) = (leads, peers, event.number("tag")) {
@@ -139,48 +116,27 @@ pub(crate) fn introduction(base: &str, event: &Resolved, me: u32) -> Vec<PartKin
     parts
 }
 
-/// The step that a call on a window is, by its name without `MPI_`.
-pub(crate) fn step(base: &str, event: &Resolved) -> Option<Step> {
-    let target = || {
-        event
-            .peer("rank")
-            .and_then(|(_, peer)| peer.world)
-            .map(Some)
-    };
-    Some(match base {
-        "Win_start" => Step::Start,
-        "Win_complete" => Step::Complete,
-        "Win_post" => Step::Post,
-        "Win_wait" => Step::Wait,
-        "Win_lock" => Step::Lock(target()?),
-        "Win_unlock" => Step::Unlock(target()?),
-        "Win_lock_all" => Step::Lock(None),
-        "Win_unlock_all" => Step::Unlock(None),
+/// The step that others could notice of an epoch.
+pub(crate) fn step(epoch: Epoch, event: &Resolved) -> Option<Step> {
+    let target = || Some(Some(event.peer("rank")?.1.world?));
+    Some(match epoch {
+        Epoch::Start => Step::Start,
+        Epoch::Complete => Step::Complete,
+        Epoch::Post => Step::Post,
+        Epoch::Wait => Step::Wait,
+        Epoch::Lock => Step::Lock(target()?),
+        Epoch::Unlock => Step::Unlock(target()?),
+        Epoch::LockAll => Step::Lock(None),
+        Epoch::UnlockAll => Step::Unlock(None),
         _ => return None,
     })
 }
 
-/// Whether all that opened a file together call it together, by its name without `MPI_`.
-pub(crate) fn meets_in_a_file(base: &str) -> bool {
-    let Some(rest) = base.strip_prefix("File_") else {
-        return false;
-    };
-    const MEETINGS: [&str; 7] = [
-        "close",
-        "sync",
-        "set_view",
-        "set_size",
-        "set_atomicity",
-        "preallocate",
-        "seek_shared",
-    ];
-    let is_all = rest.contains("_all") || rest.contains("_ordered");
-    MEETINGS.contains(&rest) || is_all && !rest.starts_with('i')
-}
-
 /// What a call frees that is gone when it returns: of a request that runs, that is not so.
-pub(crate) fn freed(base: &str, event: &Resolved) -> Option<(Resource, Vec<i64>)> {
-    let resource = Resource::freed_by(base).filter(|it| *it != Resource::PersistentRequest)?;
+pub(crate) fn freed(meaning: Meaning, event: &Resolved) -> Option<(Resource, Vec<i64>)> {
+    let resource = meaning
+        .frees()
+        .filter(|it| *it != Resource::PersistentRequest)?;
     let arguments = event.annotated.arguments.as_deref()?.iter();
     let handles = arguments.filter_map(|it| match &it.value {
         Value::Handle(handle) if handle.name.is_none() => Some(handle.raw),
@@ -208,7 +164,7 @@ pub(crate) fn requests(event: &Resolved) -> Named {
 
 /// Whether all requests that a call names are `MPI_REQUEST_NULL`: it waits for nothing, and asks for nothing.
 pub(crate) fn names_no_request(event: &Resolved) -> bool {
-    let is_null = |it: &Handle| it.name.as_deref() == Some("MPI_REQUEST_NULL");
+    let is_null = |it: &Handle| it.name.as_deref() == Some(REQUEST_NULL);
     if let Some(request) = event.handle("request") {
         return is_null(request);
     }
@@ -229,24 +185,24 @@ fn peer(event: &Resolved, name: &str) -> Peer {
     match event.get(name) {
         Some((
             Value::Rank {
-                name: Some("MPI_ANY_SOURCE"),
+                name: Some(ANY_SOURCE),
                 ..
             },
             _,
         )) => Peer::Any,
         Some((
             Value::Rank {
-                name: Some("MPI_PROC_NULL"),
+                name: Some(PROC_NULL),
                 ..
             },
             _,
         )) => Peer::Nobody,
-        Some((_, Meaning::Peer(peer))) => peer.world.map_or(Peer::Unknown, Peer::Task),
+        Some((_, Meant::Peer(peer))) => peer.world.map_or(Peer::Unknown, Peer::Task),
         _ => Peer::Unknown,
     }
 }
 
-fn size(event: &Resolved, (count, datatype): (&str, &str), types: &Datatypes) -> Size {
+fn size(event: &Resolved, (count, datatype): Counted, types: &Datatypes) -> Size {
     let each = event.handle(datatype).and_then(|it| types.elements(it));
     let count = event.number(count);
     let times = each.as_ref().map_or(1, |it| it.count);
@@ -257,16 +213,18 @@ fn size(event: &Resolved, (count, datatype): (&str, &str), types: &Datatypes) ->
 }
 
 /// How much each neighbour is sent, if that is what each has to send, too: all members of a grid are neighbours of neighbours.
-pub(crate) fn among_neighbours(stem: &str, event: &Resolved, types: &Datatypes) -> Size {
-    if !matches!(stem, "neighbor_alltoall" | "neighbor_allgather") {
-        return Size::default();
-    }
-    let sent = size(event, ("sendcount", "sendtype"), types);
-    let received = size(event, ("recvcount", "recvtype"), types);
-    match sent == received {
-        true => received,
-        false => Size::default(),
-    }
+pub(crate) fn among_neighbours(does: Does, event: &Resolved, types: &Datatypes) -> Size {
+    let sent = size(event, SENT, types);
+    let are_alike = is_of_blocks(does) && sent == size(event, RECEIVED, types);
+    if are_alike { sent } else { Size::default() }
+}
+
+/// Whether members say how much a block is that one of them sends another.
+pub(crate) fn is_of_blocks(does: Does) -> bool {
+    matches!(
+        does,
+        Does::Collective(_, Counts::OneBlock | Counts::BlockEach)
+    )
 }
 
 /// How much all partitions are together: their number may differ on the two sides.
@@ -324,64 +282,27 @@ fn probe(receive: PartKind) -> PartKind {
     }
 }
 
-/// How the collective operation of this name (lower case, blocking) waits; `None` if it is none.
-fn shape(stem: &str) -> Option<Shape> {
-    Some(match stem {
-        "bcast" | "scatter" | "scatterv" => Shape::FromRoot,
-        "reduce" | "gather" | "gatherv" => Shape::ToRoot,
-        "scan" | "exscan" => Shape::Prefix,
-        "neighbor_allgather"
-        | "neighbor_allgatherv"
-        | "neighbor_alltoall"
-        | "neighbor_alltoallv"
-        | "neighbor_alltoallw" => Shape::Neighbours,
-        "barrier"
-        | "allreduce"
-        | "allgather"
-        | "allgatherv"
-        | "alltoall"
-        | "alltoallv"
-        | "alltoallw"
-        | "reduce_scatter"
-        | "reduce_scatter_block"
-        | "comm_dup"
-        | "comm_dup_with_info"
-        | "comm_split"
-        | "comm_split_type"
-        | "comm_create"
-        | "cart_create"
-        | "cart_sub"
-        | "graph_create"
-        | "dist_graph_create"
-        | "dist_graph_create_adjacent"
-        | "file_open" => Shape::All,
-        _ => return None,
-    })
-}
-
-/// A share of a collective operation.
+/// A share of a collective operation; `None` if it is none.
 fn collective(
-    base: &str,
-    stem: &str,
-    shape: Shape,
+    routine: &Routine,
     event: &Resolved,
     (types, me): (&Datatypes, u32),
-) -> PartKind {
-    let (sent, received) = (("sendcount", "sendtype"), ("recvcount", "recvtype"));
+) -> Option<PartKind> {
+    let (does, shape) = (routine.meaning.does, routine.meaning.shape()?);
     let at_root = event.peer("root").and_then(|(_, peer)| peer.world);
     // Where every member has to say the same, and what it says counts though its buffer may be in place.
-    let counted = match stem {
-        "bcast" | "allreduce" | "reduce" | "scan" | "exscan" => Some(SINGLE),
-        "allgather" | "alltoall" => Some(received),
-        "gather" if at_root == Some(me) => Some(received),
-        "gather" => Some(sent),
-        "scatter" if at_root == Some(me) => Some(sent),
-        "scatter" => Some(received),
-        "reduce_scatter_block" => Some(("recvcount", "datatype")),
-        _ => None,
+    let counted = match does {
+        Does::Collective(_, Counts::Same) => Some(SINGLE),
+        Does::Collective(_, Counts::ResultBlock) => Some(("recvcount", "datatype")),
+        _ if !is_of_blocks(does) => None,
+        _ => match (shape, at_root == Some(me)) {
+            (Shape::All, _) | (Shape::ToRoot, true) | (Shape::FromRoot, false) => Some(RECEIVED),
+            (Shape::ToRoot, false) | (Shape::FromRoot, true) => Some(SENT),
+            (Shape::Prefix | Shape::Neighbours, _) => None,
+        },
     };
     // Of intercommunicators, it may be the root's side that has nothing to say.
-    let may_be_nothing = at_root.is_none() && matches!(stem, "gather" | "scatter");
+    let may_be_nothing = at_root.is_none() && shape != Shape::All && is_of_blocks(does);
     let size = match counted.map(|counted| size(event, counted, types)) {
         Some(size) if !may_be_nothing || !is_nothing(&size) => size,
         _ => Size::default(),
@@ -390,28 +311,28 @@ fn collective(
         .peer("root")
         .map(|(rank, _)| rank)
         .or_else(|| root(event));
-    PartKind::Collective(Collective {
+    Some(PartKind::Collective(Collective {
         communicator: event.communicator(),
-        name: format!("MPI_{base}").into(),
-        shape,
+        name: routine.name.clone(),
+        meaning: routine.meaning,
         root,
         role: role(event),
         reduction: event
             .handle("op")
             .and_then(|it| it.name.as_deref())
             .map(Arc::from),
-        terms: terms(stem, event),
+        terms: terms(does, event),
         size,
-        amounts: amounts(stem, event, types, me).map(Arc::new),
-    })
+        amounts: amounts(does, event, types, me).map(Arc::new),
+    }))
 }
 
 /// What all members have to say alike, beside the root, the reduction and how much.
-fn terms(stem: &str, event: &Resolved) -> Option<Arc<str>> {
-    let names: &[&str] = match stem {
-        "cart_create" => &["dims", "periods"],
-        "graph_create" => &["nnodes"],
-        "file_open" => &["amode"],
+fn terms(does: Does, event: &Resolved) -> Option<Arc<str>> {
+    let names: &[&str] = match does {
+        Does::Communicator(Making::Grid) => &["dims", "periods"],
+        Does::Communicator(Making::Graph) => &["nnodes"],
+        Does::File(FileUse::Open) => &["amode"],
         _ => return None,
     };
     let said = names
@@ -422,7 +343,7 @@ fn terms(stem: &str, event: &Resolved) -> Option<Arc<str>> {
 }
 
 /// How much for whom, of operations in which that is in arrays: of the world only.
-fn amounts(stem: &str, event: &Resolved, types: &Datatypes, me: u32) -> Option<Amounts> {
+fn amounts(does: Does, event: &Resolved, types: &Datatypes, me: u32) -> Option<Amounts> {
     let is_there = |buffer| {
         matches!(
             event.get(buffer),
@@ -436,66 +357,57 @@ fn amounts(stem: &str, event: &Resolved, types: &Datatypes, me: u32) -> Option<A
         let counts: Option<Arc<[i64]>> = counts.map(|it| it.checked_mul(elements.count)).collect();
         Some(Amount::Each(counts?, elements.unit))
     };
-    let same = |count, datatype| {
-        let size = size(event, (count, datatype), types);
+    let same = |counted| {
+        let size = size(event, counted, types);
         Some(Amount::Same(size.count?, size.datatype?))
     };
-    let found = match stem {
-        "alltoallv" => Amounts {
-            sent: is_there("sendbuf")
-                .then(|| each("sendcounts", "sendtype"))
-                .flatten(),
-            expected: each("recvcounts", "recvtype"),
-        },
-        "allgatherv" | "gatherv" => Amounts {
-            sent: is_there("sendbuf")
-                .then(|| same("sendcount", "sendtype"))
-                .flatten(),
-            expected: each("recvcounts", "recvtype"),
-        },
-        "scatterv" => Amounts {
-            sent: each("sendcounts", "sendtype"),
-            expected: is_there("recvbuf")
-                .then(|| same("recvcount", "recvtype"))
-                .flatten(),
-        },
-        "reduce_scatter" => {
+    let edges = |ranks| Some(Amount::Edges(whole(event, ranks)?.into()));
+    let (sends, receives) = (is_there("sendbuf"), is_there("recvbuf"));
+    let (sent, expected) = match does {
+        Does::Collective(Shape::Neighbours, _) => return None,
+        Does::Collective(_, Counts::Each) => (
+            each("sendcounts", "sendtype").filter(|_| sends),
+            each("recvcounts", "recvtype"),
+        ),
+        Does::Collective(_, Counts::EachReceived) => {
+            (same(SENT).filter(|_| sends), each("recvcounts", "recvtype"))
+        }
+        Does::Collective(_, Counts::EachSent) => (
+            each("sendcounts", "sendtype"),
+            same(RECEIVED).filter(|_| receives),
+        ),
+        Does::Collective(_, Counts::EachResult) => {
             let sent = each("recvcounts", "datatype");
             let own = sent.as_ref().and_then(|it| it.of(me));
             let expected = own.map(|(count, unit)| Amount::Same(count, unit.clone()));
-            Amounts { sent, expected }
+            (sent, expected)
         }
-        "dist_graph_create_adjacent" => {
-            let edges = |ranks| Some(Amount::Edges(whole(event, ranks)?.into()));
-            Amounts {
-                sent: edges("destinations"),
-                expected: edges("sources"),
-            }
-        }
+        Does::Communicator(Making::AdjacentGraph) => (edges("destinations"), edges("sources")),
         _ => return None,
     };
+    let found = Amounts { sent, expected };
     (found != Amounts::default()).then_some(found)
 }
 
 /// What is wrong with a task's share of an operation between itself and itself, not in place: as many elements of one kind are sent
 /// as are expected.
 pub(crate) fn own_share(
-    base: &str,
+    meaning: Meaning,
     event: &Resolved,
     (types, me): (&Datatypes, u32),
 ) -> Option<String> {
     let at_root = || event.peer("root").and_then(|(_, peer)| peer.world) == Some(me);
-    let counts = match stem(base).0.as_str() {
-        "allgather" | "alltoall" => true,
-        "gather" | "scatter" => at_root(),
-        _ => false,
-    };
+    let counts = is_of_blocks(meaning.does)
+        && match meaning.shape()? {
+            Shape::All => true,
+            Shape::ToRoot | Shape::FromRoot => at_root(),
+            Shape::Prefix | Shape::Neighbours => false,
+        };
     let is_there = |buffer| matches!(event.get(buffer), Some((Value::Buffer(Buffer::At(_)), _)));
     if !counts || !is_there("sendbuf") || !is_there("recvbuf") {
         return None;
     }
-    let sent = size(event, ("sendcount", "sendtype"), types);
-    let expected = size(event, ("recvcount", "recvtype"), types);
+    let (sent, expected) = (size(event, SENT, types), size(event, RECEIVED, types));
     let (unit, other) = (sent.datatype?, expected.datatype?);
     let (sent, expected) = (sent.count?, expected.count?);
     let differ = match unit == other {
@@ -506,31 +418,26 @@ pub(crate) fn own_share(
 }
 
 /// Whether a call may give an intercommunicator, whose sides need not send each other as much.
-pub(crate) fn opens_between(base: &str) -> bool {
+pub(crate) fn opens_between(does: Does) -> bool {
+    use Making::{Accept, Between, BetweenGroups, Connect, Join, Parent, Spawn, SpawnMultiple};
     matches!(
-        base,
-        "Intercomm_create"
-            | "Intercomm_create_from_groups"
-            | "Comm_spawn"
-            | "Comm_spawn_multiple"
-            | "Comm_get_parent"
-            | "Comm_accept"
-            | "Comm_connect"
-            | "Comm_join"
+        does,
+        Does::Communicator(
+            Accept | Between | BetweenGroups | Connect | Join | Parent | Spawn | SpawnMultiple
+        )
     )
 }
 
 /// No elements, or of no type.
 fn is_nothing(size: &Size) -> bool {
-    size.count == Some(0)
-        || size.datatype.as_ref().and_then(Unit::name) == Some("MPI_DATATYPE_NULL")
+    size.count == Some(0) || size.datatype.as_ref().and_then(Unit::name) == Some(DATATYPE_NULL)
 }
 
 fn role(event: &Resolved) -> Role {
     match event.get("root") {
         Some((Value::Rank { name, .. }, _)) => match name {
-            Some("MPI_ROOT") => Role::Root,
-            Some("MPI_PROC_NULL") => Role::Bystander,
+            Some(ROOT) => Role::Root,
+            Some(PROC_NULL) => Role::Bystander,
             _ => Role::Member,
         },
         _ => Role::Member,

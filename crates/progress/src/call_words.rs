@@ -2,11 +2,12 @@
 
 use crate::analysis::Facts;
 use crate::loose::LooseEnd;
-use crate::message::{Conversation, PartKind, Shape};
+use crate::message::{Conversation, PartKind};
 use crate::mismatch::{Aspect, Mismatch};
 use crate::races::{Doubt, Harm, Race};
 use crate::sites::Sites;
 use crate::verdict::{file, group_of, telling, who};
+use lockstep_api::mpi::{Does, Making, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `ranks 0,1 would wait for each other if messages were not buffered: rank 0 in MPI_Send ...`.
@@ -28,7 +29,7 @@ pub(crate) fn potential(facts: &Facts<'_>, circle: &crate::Circle) -> String {
         let parts = facts.conversations.get(task).map(|it| &it.parts);
         let mut parts = parts.into_iter().flatten().filter(|it| it.operation == *at);
         parts.any(|it| match &it.kind {
-            PartKind::Collective(share) => !matches!(share.shape, Shape::All | Shape::Neighbours),
+            PartKind::Collective(share) => !matches!(share.shape(), Shape::All | Shape::Neighbours),
             _ => false,
         })
     };
@@ -136,13 +137,14 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         let called = || facts.sites.of(conversation, part.operation);
         // What a start begins was said before.
         let name = match &part.kind {
-            PartKind::Collective(share) if operation.name.starts_with("MPI_Start") => {
+            PartKind::Collective(share) if matches!(operation.meaning().does, Does::Start(_)) => {
                 format!("{} of {}", operation.name, share.name)
             }
             _ => operation.name.to_string(),
         };
         Some((name, line.unwrap_or_else(called)))
     };
+    let does = few.first().and_then(|id| does(facts, *id));
     let (few_name, few_line) = name(few).unwrap_or_default();
     let (most_name, most_line) = name(most).unwrap_or_default();
     let calls = |tasks: &[u32]| if tasks.len() == 1 { "calls" } else { "call" };
@@ -151,7 +153,7 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
     let whose = match facts.communicators.get(mismatch.communicator) {
         Some(it) => facts.communicators.name(it.id),
         None if named.is_some() => named.cloned().unwrap_or_default(),
-        None if few_name.starts_with("MPI_File_") => "a file".to_owned(),
+        None if matches!(does, Some(Does::File(_))) => "a file".to_owned(),
         None => "a window".to_owned(),
     };
     let both = few.iter().find(|it| most.contains(it));
@@ -163,7 +165,7 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
     }
     let what = match mismatch.aspect {
         Aspect::Function => (String::new(), String::new()),
-        Aspect::Root if few_name == "MPI_Intercomm_create" => (
+        Aspect::Root if does == Some(Does::Communicator(Making::Between)) => (
             format!(" with leader {other}"),
             format!(" with leader {usual}"),
         ),
@@ -184,6 +186,14 @@ pub(crate) fn mismatched(facts: &Facts<'_>, mismatch: &Mismatch) -> String {
         what.1,
         mismatch.order + 1,
     )
+}
+
+/// What a share of a collective operation does.
+fn does(facts: &Facts<'_>, id: crate::PartId) -> Option<Does> {
+    match &facts.conversations.get(&id.task)?.parts.get(id.part)?.kind {
+        PartKind::Collective(share) => Some(share.meaning.does),
+        _ => None,
+    }
 }
 
 /// Of the terms of one side, those that are not the other's.

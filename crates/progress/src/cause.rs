@@ -649,7 +649,7 @@ fn call(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::matching::Matching;
-    use crate::message::{PartKind, Peer, Shape};
+    use crate::message::{PartKind, Peer};
     use crate::message_tests::{Job, collective, receive};
     use crate::mismatch::mismatches;
 
@@ -657,7 +657,7 @@ mod tests {
     fn reduced(awaited: u32) -> Vec<String> {
         let mut job = Job::default();
         for task in 0..4 {
-            let mut kind = collective("MPI_Allreduce", Shape::All, None);
+            let mut kind = collective("MPI_Allreduce", None);
             if let PartKind::Collective(it) = &mut kind {
                 let own = if task == 1 { "MPI_MIN" } else { "MPI_SUM" };
                 it.reduction = Some(own.into());

@@ -1,14 +1,15 @@
 //! From the MPI calls of a thread, with their recorded arguments, to what others could notice of them.
 
 mod completion;
+mod handles;
 mod makings;
 mod memory;
 
-use crate::answer::{answered, chosen, found, is_of};
-use crate::buffers::{Begun, Buffers, Touch, has_buffers, touches};
+use crate::answer::{answered, chosen, is_of};
+use crate::buffers::{Buffers, Touch, has_buffers, touches};
 use crate::call::{
-    among_neighbours, begun, everybody, freed, introduction, matched, meets_in_a_file,
-    names_no_request, probed, requests, stem, tells,
+    among_neighbours, begun, everybody, freed, introduction, matched, names_no_request, probed,
+    requests,
 };
 use crate::datatypes::{Datatypes, Recipe};
 use crate::epochs::Epochs;
@@ -17,17 +18,16 @@ use crate::layout::{Layout, Layouts};
 use crate::loose::LooseEnd;
 use crate::message::{CommunicatorId, Conversation, Operation, Part, PartKind, Peer, Waits, left};
 use crate::mpi_group::{MpiGroup, MpiGroups};
-use crate::onesided::is_quiet;
 use crate::poll::Polls;
 use crate::requests::{Named, Past, Requests};
-use crate::resources::Resource;
-use crate::routines::Routines;
-use crate::usage::{Terms, is_always_fine};
+use crate::routines::{Routine, Routines};
+use crate::usage::Terms;
 use crate::windows::Windows;
-use lockstep_trace::mpi::Kind;
+use lockstep_api::mpi::{
+    Does, Epoch, FileUse, Form, Kind, Making, Meaning, Resource, Scope, Shape,
+};
 use lockstep_trace::{
-    Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, Run, SourceLine, TraceName,
-    Unresolved,
+    Argument, Event, HandlesMark, RecordKey, Resolved, Resolver, SourceLine, TraceName, Unresolved,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -38,6 +38,8 @@ const MOST_GIVEN: usize = 1 << 12;
 /// A call that is not over.
 #[derive(Debug, Clone)]
 struct Open {
+    /// Of which function.
+    routine: Routine,
     /// Its operation, where it is one.
     operation: Option<usize>,
     /// Requests that it waits for or asks for, in the order of its arguments.
@@ -70,8 +72,6 @@ struct Open {
     terms: Terms,
     /// The window that it works on.
     window: Option<i64>,
-    /// Whether it changes nothing.
-    tells: bool,
     /// Whether a probe that did not wait had found the message that it receives.
     is_found: bool,
     /// What it receives if there is a message: who receives that later waits for nothing.
@@ -235,7 +235,6 @@ impl Said {
     /// Takes in an event.
     pub fn event(
         &mut self,
-        run: &Run,
         routines: &Routines,
         resolver: &mut Resolver<'_>,
         (event, depth): (Unresolved, usize),
@@ -244,9 +243,9 @@ impl Said {
             if self.open.is_some() {
                 let event = resolver.resolve(event);
                 // What a program hung on a communicator may be freed when that is, or by MPI_Finalize.
-                if let Some(name) = event.function.and_then(|id| routines.name(id)) {
-                    let base = name.strip_prefix("MPI_").unwrap_or(name);
-                    self.conversation.resources.called_back(base, &event);
+                if let Some(routine) = event.function.and_then(|id| routines.get(id)) {
+                    let resources = &mut self.conversation.resources;
+                    resources.called_back(routine.meaning, &event);
                 }
                 return None;
             }
@@ -256,8 +255,8 @@ impl Said {
                 marks: self.marks(resolver),
             };
             let event = resolver.resolve(event);
-            if let Some(name) = event.function.and_then(|id| routines.name(id)) {
-                self.call(name, &event, depth);
+            if let Some(routine) = event.function.and_then(|id| routines.get(id)) {
+                self.call(routine, &event, depth);
             }
             self.before = self.open.is_some().then_some(before);
             return None;
@@ -267,10 +266,11 @@ impl Said {
         let (_, open) = self.open.take_if(|open| depth < open.0)?;
         let stays = open.template.is_some() || open.window_of.is_some() || open.frees.is_some();
         let is_plain = open.asked.is_none() && !stays && open.window.is_none();
-        let (has_requests, tells) = (!open.requests.handles.is_empty(), open.tells);
+        let has_requests = !open.requests.handles.is_empty();
+        let tells = open.routine.meaning.is_query();
         let is_quiet = open.asked.is_none() && !stays && !has_requests;
         let operations = self.conversation.operations.len();
-        self.returned(Some(run), &event, open);
+        self.returned(&event, open);
         let is_noticed = self.conversation.operations.len() == operations;
         self.noticed += u64::from(is_noticed || !is_quiet);
         Some(Over {
@@ -376,23 +376,33 @@ impl Said {
     }
 
     /// Takes in a call and what it gave back, of no run.
-    pub(crate) fn exchange(&mut self, name: &Arc<str>, call: &Resolved, given: Option<&Resolved>) {
-        self.call(name, call, 1);
+    pub(crate) fn exchange(
+        &mut self,
+        routine: &Routine,
+        call: &Resolved,
+        given: Option<&Resolved>,
+    ) {
+        self.call(routine, call, 1);
         if let Some(given) = given
             && let Some((_, open)) = self.open.take()
         {
-            self.returned(None, given, open);
+            self.returned(given, open);
         }
     }
 
     /// A call, with so many calls open.
-    fn call(&mut self, name: &Arc<str>, event: &Resolved, depth: usize) {
-        let name = name.clone();
-        let base = name.strip_prefix("MPI_").unwrap_or(&name);
+    fn call(&mut self, routine: &Routine, event: &Resolved, depth: usize) {
+        let Meaning { does, form, .. } = routine.meaning;
+        let (at, me) = (event.annotated.index, self.trace.process.rank);
         let window = event.handle("win").map(|it| it.raw);
         let known = window.and_then(|it| self.window_ids.get(&it)).copied();
         let window_of = known.and_then(|it| self.windows.parent(it));
+        let constructor = match does {
+            Does::Datatype(constructor) => Some(constructor),
+            _ => None,
+        };
         let mut open = Open {
+            routine: routine.clone(),
             operation: None,
             requests: requests(event),
             begun: Vec::new(),
@@ -404,71 +414,74 @@ impl Said {
             asked: None,
             line: event.annotated.line.clone(),
             key: event.annotated.key(),
-            frees: freed(base, event),
-            recipe: match base.starts_with("Type_") {
-                true => self.datatypes.recipe(base, event),
-                false => None,
-            },
-            layout: match base.starts_with("Type_") {
-                true => self.layouts.recipe(base, event),
-                false => None,
-            },
-            group: self.groups.recipe(base, event, window_of),
+            frees: freed(routine.meaning, event),
+            recipe: constructor.and_then(|it| self.datatypes.recipe(it, event)),
+            layout: constructor.and_then(|it| self.layouts.recipe(it, event)),
+            group: self.groups.recipe(routine, event, window_of),
             touches: match has_buffers(event) {
-                true => touches(base, event, &self.layouts, self.trace.process.rank),
+                true => touches(does, event, &self.layouts, me),
                 false => Vec::new(),
             },
             terms: Terms::of(event),
             window,
-            tells: tells(base),
             is_found: false,
             takes: None,
         };
-        self.conversation.resources.call(base, event);
+        self.conversation.resources.call(routine.meaning, event);
         let usage = self.conversation.usage.get_or_insert_default();
-        usage.call(&name, event, self.trace);
-        self.given((&name, base), event, &open);
-        self.asks_for_past(&name, event, &open.requests.handles);
-        self.asks_for_unmade(&name, event);
-        let window = known;
-        if self.conversation.finalized && !is_always_fine(base) {
-            let late = (name.clone(), self.trace, event.annotated.index);
+        usage.call(routine, event, self.trace);
+        self.given(routine, event, &open);
+        self.asks_for_past(&routine.name, event, &open.requests.handles);
+        self.asks_for_unmade(&routine.name, event);
+        if self.conversation.finalized && !routine.meaning.anytime {
+            let late = (routine.name.clone(), self.trace, at);
             self.conversation.late.get_or_insert(late);
         }
         let parts = self.conversation.parts.len();
-        let waits = self.begin(base, event, &mut open);
+        let waits = self.begin(event, &mut open);
         let begun = self.conversation.parts.get(parts..).unwrap_or(&[]);
         if let [first, ..] = begun {
             let found = self.found.take();
-            open.is_found = base == "Recv" && found.is_some_and(|it| is_of(&first.kind, &it));
+            let receives = (does, form) == (Does::Receive, Form::Blocking);
+            open.is_found = receives && found.is_some_and(|it| is_of(&first.kind, &it));
         }
         let is_blocking = matches!(waits, Waits::All(_));
-        let meets = begun
-            .iter()
-            .any(|it| is_blocking && self.is_of_all(&it.kind));
-        let accesses = self.conversation.accesses.get_or_insert_default();
-        match window {
-            _ if meets => accesses.meet(1),
-            None if is_quiet(base) => {}
-            Some(_) if !matches!(base, "Win_fence" | "Win_free") => {}
-            _ => accesses.hear(),
-        }
-        if let Some(window) = window {
-            accesses.call((&name, self.trace), event, (window, &self.layouts));
-        }
-        self.uses((&name, base), event.annotated.index, &mut open);
-        if open.asked.is_none() && !open.tells {
+        self.hears(routine, event, known, is_blocking.then_some(parts));
+        self.uses(at, &mut open);
+        if open.asked.is_none() && !routine.meaning.is_query() {
             self.polls.doubt();
         }
         let operation = self.conversation.operations.len();
         self.conversation.operations.push(Operation {
-            name,
-            event: event.annotated.index,
+            name: routine.name.clone(),
+            event: at,
             returned: false,
             waits,
         });
         open.operation = Some(operation);
         self.open = Some((depth, open));
+    }
+
+    /// What a call may bring of what others did, and does to the window that it names. It waits for its parts from this one on.
+    fn hears(
+        &mut self,
+        routine: &Routine,
+        event: &Resolved,
+        window: Option<CommunicatorId>,
+        waits_from: Option<usize>,
+    ) {
+        let waits = waits_from.and_then(|first| self.conversation.parts.get(first..));
+        let meets = waits.is_some_and(|it| it.iter().any(|it| self.is_of_all(&it.kind)));
+        let accesses = self.conversation.accesses.get_or_insert_default();
+        match (window, routine.meaning.does) {
+            _ if meets => accesses.meet(1),
+            (Some(_), Does::Epoch(Epoch::Fence) | Does::Free(Resource::Window)) => accesses.hear(),
+            (None, _) if !routine.meaning.is_local() => accesses.hear(),
+            _ => {}
+        }
+        if let Some(window) = window {
+            accesses.call((routine, self.trace), event, (window, &self.layouts));
+        }
     }
 
     /// A call names requests: those that are over have no handle any more.
@@ -508,67 +521,74 @@ impl Said {
     }
 
     /// Begins what a call begins; what it waits for.
-    fn begin(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
-        let (stem, is_nonblocking) = stem(base);
-        let kinds = match stem.as_str() {
-            "wait" | "waitall" | "waitany" | "waitsome" | "test" | "testall" | "testany"
-            | "testsome" | "request_get_status"
-                if names_no_request(event) =>
-            {
+    fn begin(&mut self, event: &Resolved, open: &mut Open) -> Waits {
+        let routine = open.routine.clone();
+        let Meaning { does, form, .. } = routine.meaning;
+        let is_nonblocking = form == Form::Nonblocking;
+        let kinds = match does {
+            Does::Wait(_) | Does::Test(_) | Does::Status(_) if names_no_request(event) => {
                 open.requests = Named::default();
                 return Waits::No;
             }
-            "wait" | "waitall" => return Waits::All(self.requests.parts(&open.requests.handles)),
-            "waitany" | "waitsome" => {
-                return Waits::Any(self.requests.parts(&open.requests.handles));
+            Does::Wait(scope) => {
+                let parts = self.requests.parts(&open.requests.handles);
+                return match scope {
+                    Scope::One | Scope::All => Waits::All(parts),
+                    Scope::Any | Scope::Some => Waits::Any(parts),
+                };
             }
-            "start" | "startall" => {
-                self.start(base, event.annotated.index, &open.requests.handles);
+            Does::Start(_) => {
+                self.start(&routine.name, event.annotated.index, &open.requests.handles);
                 return Waits::No;
             }
-            "test" | "testall" | "testany" | "testsome" | "request_get_status" => {
+            Does::Test(_) | Does::Status(_) => {
                 let asked = self.requests.parts(&open.requests.handles);
                 open.asked = Some((asked, Vec::new()));
                 return Waits::No;
             }
-            "probe" | "mprobe" if is_nonblocking => {
+            Does::Probe | Does::MatchedProbe if is_nonblocking => {
                 open.asked = probed(event).map(|it| (Vec::new(), vec![it]));
-                open.takes = (stem == "mprobe").then(|| matched(event)).flatten();
+                let takes = does == Does::MatchedProbe;
+                open.takes = takes.then(|| matched(event)).flatten();
                 return Waits::No;
             }
-            "init" | "init_thread" | "abort" => return Waits::Unknown,
-            "finalize" => vec![everybody(self.world, base)],
-            "intercomm_create" => introduction(base, event, self.trace.process.rank),
-            _ if base.starts_with("Win_") => return self.window(base, event, open),
-            _ if meets_in_a_file(base) => {
-                let file = event.handle("fh").and_then(|it| self.files.get(&it.raw));
-                vec![everybody(file.copied(), base)]
+            Does::Begin { .. } | Does::Abort => return Waits::Unknown,
+            Does::End => vec![everybody(self.world, &routine)],
+            Does::Communicator(Making::Between) => {
+                introduction(&routine, event, self.trace.process.rank)
             }
-            _ => match begun(
-                &stem,
-                base,
-                is_nonblocking,
-                event,
-                (&self.datatypes, self.trace.process.rank),
-            ) {
-                Some(mut kinds) => {
-                    if let Some(PartKind::Collective(share)) = kinds.first_mut()
-                        && share
-                            .communicator
-                            .is_some_and(|it| self.grids.contains(&it))
-                    {
-                        share.size = among_neighbours(&stem, event, &self.datatypes);
-                    }
-                    kinds
+            Does::Epoch(_) | Does::Window(_) | Does::Free(Resource::Window) => {
+                return self.window(event, open);
+            }
+            // What else is done with a window may wait for others.
+            Does::Other if open.window.is_some() => return Waits::Unknown,
+            Does::File(
+                FileUse::Close | FileUse::Together | FileUse::Transfer { together: true, .. },
+            ) => {
+                let file = event.handle("fh").and_then(|it| self.files.get(&it.raw));
+                vec![everybody(file.copied(), &routine)]
+            }
+            _ => {
+                let of = (&self.datatypes, self.trace.process.rank);
+                let Some(mut kinds) = begun(&routine, event, of) else {
+                    return Waits::No;
+                };
+                if let Some(PartKind::Collective(share)) = kinds.first_mut()
+                    && share.shape() == Shape::Neighbours
+                    && share
+                        .communicator
+                        .is_some_and(|it| self.grids.contains(&it))
+                {
+                    share.size = among_neighbours(does, event, &self.datatypes);
                 }
-                None => return Waits::No,
-            },
+                kinds
+            }
         };
-        if base.ends_with("_init") {
+        if form == Form::Persistent {
             open.template = Some(kinds);
             return Waits::No;
         }
-        if base == "File_open" {
+        if does == Does::File(FileUse::Open) {
             open.window_of = event.communicator();
         }
         if is_nonblocking || matches!(kinds.as_slice(), [PartKind::Own]) {
@@ -617,70 +637,18 @@ impl Said {
         (first..self.conversation.parts.len()).collect()
     }
 
-    fn start(&mut self, base: &str, event: u64, handles: &[i64]) {
-        for handle in handles {
-            let Some((kinds, runs)) = self.requests.template(*handle) else {
-                if self.requests.is_plain(*handle) {
-                    let (name, what) = (format!("MPI_{base}"), "a request that is not persistent");
-                    let mistake = LooseEnd::Argument {
-                        name,
-                        what: what.to_owned(),
-                    };
-                    let usage = self.conversation.usage.get_or_insert_default();
-                    usage.tell(mistake, self.trace, event);
-                }
-                continue;
-            };
-            let kinds = kinds.to_vec();
-            if runs {
-                let usage = self.conversation.usage.get_or_insert_default();
-                usage.started_twice(base, self.trace, event);
-            }
-            let parts = self.add(kinds);
-            let over = self.requests.start(*handle, parts.clone());
-            self.are_over(&over);
-            let Some((begun, touches)) = self.buffers.template(*handle) else {
-                continue;
-            };
-            if !runs {
-                self.clash(&format!("MPI_{base}").into(), &touches, event);
-            }
-            let all = &self.conversation.parts;
-            self.buffers.begin(&begun, touches, (&parts, None), all);
-        }
-    }
-
     /// A call is over: what it gave back.
-    fn returned(&mut self, run: Option<&Run>, event: &Resolved, mut open: Open) {
+    fn returned(&mut self, event: &Resolved, mut open: Open) {
         let Some(operation) = open.operation else {
             return;
         };
         self.conversation.operations[operation].returned = true;
-        if let Some((parts, probes)) = open.asked.take() {
-            let asking = &self.conversation.operations[operation];
-            match answered(event) {
-                true => {
-                    self.polls.forget();
-                    match (open.takes.take(), probes.into_iter().next()) {
-                        (Some(message), _) => self.take(message, operation, event),
-                        (None, Some(probe)) => self.found = Some(found(probe, event)),
-                        (None, None) => {}
-                    }
-                }
-                false => {
-                    let call = (&asking.name, asking.event, open.line.as_ref());
-                    self.polls.ask(call, parts, probes);
-                    let given = event.annotated.key();
-                    self.polls.remember(&asking.name, open.key, given);
-                }
-            }
-        }
-        let name = self.conversation.operations[operation].name.clone();
-        let base = name.trim_start_matches("MPI_");
+        self.answered(operation, event, &mut open);
+        let does = open.routine.meaning.does;
         let event_of_call = self.conversation.operations[operation].event;
         let usage = self.conversation.usage.get_or_insert_default();
-        usage.returned(base, event, open.terms, self.trace);
-        if base.starts_with("Type_") {
+        usage.returned(does, event, open.terms, self.trace);
+        if matches!(does, Does::Datatype(_)) {
             self.datatypes.made(open.recipe.take(), event);
             self.layouts.made(open.layout.take(), event);
         }
@@ -694,7 +662,7 @@ impl Said {
             usage.freed(*resource, &gone, event_of_call);
         }
         self.conversation.resources.returned(
-            (&name, event_of_call),
+            (&open.routine, event_of_call),
             self.trace,
             open.template.is_some(),
             event,
@@ -704,104 +672,48 @@ impl Said {
         if gives.iter().any(given)
             && let Some(handle) = event.handle("request")
         {
-            self.past.remove(handle.raw);
-            if let Some(made) = &mut self.made_requests {
-                made.insert(handle.raw);
-            }
-            let kept = self.made_requests.take();
-            self.made_requests = kept.filter(|it| it.len() < MOST_GIVEN);
-            let touches = std::mem::take(&mut open.touches);
-            let line = open.line.clone();
-            let call = Begun {
-                name: name.clone(),
-                line,
-            };
-            let Some(template) = open.template else {
-                let (kinds, parts) = (&open.kinds, open.begun.clone());
-                let over = self.requests.begin(handle.raw, kinds, parts);
-                self.are_over(&over);
-                self.buffers.make(handle.raw, None);
-                if !open.begun.is_empty() {
-                    self.clash(&name, &touches, event_of_call);
-                    let all = &self.conversation.parts;
-                    let own = (&*open.begun, open.window);
-                    self.buffers.begin(&call, touches, own, all);
-                }
-                return;
-            };
-            let over = self.requests.make(handle.raw, template);
-            self.are_over(&over);
-            self.buffers.make(handle.raw, Some((call, touches)));
-            return;
+            return self.gives(handle.raw, event_of_call, open);
         }
-        match base {
-            "Wait" | "Waitall" => {
-                self.rests(&open.requests, &name, event_of_call);
+        match does {
+            Does::Wait(Scope::One | Scope::All) => {
+                self.rests(&open.requests, &open.routine.name, event_of_call);
                 self.complete_all(&open.requests, event);
             }
             // True is 1 in C, and often -1 in Fortran.
-            "Test" | "Testall" if event.number("flag").is_some_and(|flag| flag != 0) => {
+            Does::Test(Scope::One | Scope::All)
+                if event.number("flag").is_some_and(|flag| flag != 0) =>
+            {
                 self.complete_all(&open.requests, event);
             }
-            "Waitany" | "Testany" | "Waitsome" | "Testsome" => {
-                let (seen, more) = chosen(run, &open.requests, event);
+            Does::Wait(_) | Does::Test(Scope::Any | Scope::Some) => {
+                let (seen, more) = chosen(&open.routine, &open.requests, event);
                 self.complete(seen, event);
                 let unseen = self.requests.complete_unseen(more, &open.requests.handles);
                 self.are_over(&unseen);
             }
-            "Cancel" => {
-                self.let_go(&open.requests);
+            Does::Cancel => {
+                self.let_go(&open.requests.handles);
                 self.cancel(&open.requests.handles);
             }
-            "Request_get_status" if answered(event) => self.let_go(&open.requests),
-            "Win_test" if answered(event) => {
+            Does::Status(Scope::One | Scope::All) if answered(event) => {
+                self.let_go(&open.requests.handles);
+            }
+            Does::Status(Scope::Any | Scope::Some) if answered(event) => {
+                let (seen, _) = chosen(&open.routine, &open.requests, event);
+                let handles: Vec<i64> = seen.into_iter().map(|it| it.1).collect();
+                self.let_go(&handles);
+            }
+            Does::Epoch(Epoch::Test) if answered(event) => {
                 let usage = self.conversation.usage.get_or_insert_default();
                 usage.exposed(open.window);
             }
-            "Request_free" => {
-                self.let_go(&open.requests);
-                let handles = &open.requests.handles;
-                if handles
-                    .iter()
-                    .any(|it| self.requests.is_awaited_in_vain(*it))
-                {
-                    let usage = self.conversation.usage.get_or_insert_default();
-                    usage.never_started(self.trace, event_of_call);
-                }
-                for handle in handles {
-                    if self.requests.is_persistent(*handle) {
-                        self.past.add(*handle, event.annotated.index);
-                    }
-                }
-                for part in self.requests.parts(handles) {
-                    self.conclude(part);
-                }
-                let unsure: Vec<usize> = self.requests.unsure().collect();
-                let freed = open.requests.handles.iter();
-                let freed: Vec<usize> = freed.flat_map(|it| self.requests.free(*it)).collect();
-                let parts = &self.conversation.parts;
-                let is_sent = |it: &&usize| {
-                    let part = parts.get(**it);
-                    part.is_some_and(|it| matches!(it.kind, PartKind::Send { .. }))
-                };
-                // A send needs no more of its task; what a receive gets, nobody can use.
-                let sent: Vec<usize> = freed.iter().filter(is_sent).copied().collect();
-                let is_received = |part: &Part| matches!(part.kind, PartKind::Receive { .. });
-                let given_up = freed.iter().filter(|it| !unsure.contains(it));
-                let given_up = given_up.filter_map(|it| parts.get(*it));
-                let given_up = given_up.filter(|it| is_received(it) && !it.complete);
-                let of = &self.conversation.operations;
-                let given_up = given_up.filter_map(|it| of.get(it.operation));
-                let given_up: Vec<String> = given_up.map(|it| it.name.to_string()).collect();
-                for name in given_up {
-                    let usage = self.conversation.usage.get_or_insert_default();
-                    usage.tell(LooseEnd::GivenUp { name }, self.trace, event_of_call);
-                }
-                self.are_over(&sent);
+            Does::Free(Resource::PersistentRequest) => {
+                let at = (event_of_call, event.annotated.index);
+                self.given_up(&open.requests.handles, at);
             }
             _ => {
-                self.conversation.finalized |= base == "Finalize";
-                self.made(base, event, open.window_of, (open.unit, open.size));
+                self.conversation.finalized |= does == Does::End;
+                self.made(does, event, open.window_of, (open.unit, open.size));
                 if let Waits::All(parts) = self.conversation.operations[operation].waits.clone() {
                     for part in &parts {
                         self.finish(*part, event, None);
@@ -812,21 +724,23 @@ impl Said {
                 }
             }
         }
-        self.forget(operation);
+        self.forget(operation, does);
     }
 
     /// Leaves out what nobody could notice: a program may ask its rank a billion times.
-    fn forget(&mut self, operation: usize) {
+    fn forget(&mut self, operation: usize, does: Does) {
         let is_last = operation + 1 == self.conversation.operations.len();
         let is_noticed = self
             .conversation
             .parts
             .last()
             .is_some_and(|part| part.operation == operation);
-        let Operation { name, waits, .. } = &self.conversation.operations[operation];
-        // What a flush waited for is over.
-        let waits_for_nobody =
-            *waits == Waits::No || *waits == Waits::Unknown && name.starts_with("MPI_Win_");
+        let waits_for_nobody = match self.conversation.operations[operation].waits {
+            Waits::No => true,
+            // What a flush waited for is over.
+            Waits::Unknown => !matches!(does, Does::Begin { .. } | Does::Abort),
+            Waits::All(_) | Waits::Any(_) | Waits::Found(_) => false,
+        };
         if is_last && !is_noticed && waits_for_nobody {
             self.conversation.operations.pop();
         } else {

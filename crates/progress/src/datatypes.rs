@@ -7,7 +7,8 @@
 //! *Guarantees*: what is not known, and structures of several kinds, have no elements here. *Costs*: O(arguments) of the calls that
 //! make datatypes.
 
-use lockstep_trace::mpi::Kind;
+use lockstep_api::mpi::predefined::{Datatype, Sort};
+use lockstep_api::mpi::{Constructor, Kind};
 use lockstep_trace::{Argument, Handle, Resolved, Value};
 use rustc_hash::FxHashMap;
 use std::fmt::{self, Display, Formatter};
@@ -141,33 +142,21 @@ pub(crate) fn agree(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
 /// Whether what is sent in two datatypes, so many of each, is not what the other says: bytes and packed data stand for anything, and
 /// structures may be told in several ways.
 pub(crate) fn are_unlike(sent: (&Unit, i64), room: (&Unit, i64)) -> bool {
-    let is_anything = |it: &Unit| matches!(it.name(), Some("MPI_BYTE" | "MPI_PACKED"));
+    let is_anything = |it: &Unit| it.name().and_then(sort).is_some_and(Sort::is_anything);
     let is_mixed = sent.0.name().is_none() || room.0.name().is_none();
     let may_be_alike = is_mixed && agree(sent, room);
     let are_plain = !is_anything(sent.0) && !is_anything(room.0);
     sent.0 != room.0 && are_plain && !may_be_alike
 }
 
+/// The kind of a predefined datatype.
+fn sort(name: &str) -> Option<Sort> {
+    Datatype::named(name).map(|it| it.sort)
+}
+
 /// The datatypes of a thread.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Datatypes(FxHashMap<i64, Elements>);
-
-/// Bytes of an element of a type of the standard.
-pub(crate) fn bytes_of(name: &str) -> Option<i64> {
-    Some(match name.strip_prefix("MPI_")? {
-        "CHAR" | "SIGNED_CHAR" | "UNSIGNED_CHAR" | "BYTE" | "PACKED" | "INT8_T" | "UINT8_T"
-        | "C_BOOL" | "CXX_BOOL" | "CHARACTER" | "INTEGER1" => 1,
-        "SHORT" | "UNSIGNED_SHORT" | "INT16_T" | "UINT16_T" | "INTEGER2" => 2,
-        "INT" | "UNSIGNED" | "FLOAT" | "INT32_T" | "UINT32_T" | "WCHAR" | "INTEGER"
-        | "INTEGER4" | "REAL" | "REAL4" | "LOGICAL" => 4,
-        "LONG" | "UNSIGNED_LONG" | "LONG_LONG" | "LONG_LONG_INT" | "UNSIGNED_LONG_LONG"
-        | "DOUBLE" | "INT64_T" | "UINT64_T" | "AINT" | "OFFSET" | "COUNT" | "DOUBLE_PRECISION"
-        | "REAL8" | "INTEGER8" | "2INT" | "FLOAT_INT" | "COMPLEX" | "C_FLOAT_COMPLEX"
-        | "C_COMPLEX" => 8,
-        "DOUBLE_COMPLEX" | "C_DOUBLE_COMPLEX" => 16,
-        _ => return None,
-    })
-}
 
 /// What a call that makes a datatype is given, until it returns.
 pub(crate) type Recipe = Option<Elements>;
@@ -175,37 +164,34 @@ pub(crate) type Recipe = Option<Elements>;
 impl Datatypes {
     /// What one of a datatype is.
     pub fn elements(&self, handle: &Handle) -> Option<Elements> {
-        match handle.name.as_deref() {
-            // Two of one kind.
-            Some(name) => Some(match name.strip_prefix("MPI_2") {
-                Some(rest @ ("INT" | "INTEGER" | "REAL" | "DOUBLE_PRECISION")) => {
-                    Elements::of(&format!("MPI_{rest}"), 2)
-                }
-                _ => Elements::of(name, 1),
-            }),
-            None => self.0.get(&handle.raw).cloned(),
-        }
+        let Some(name) = handle.name.as_deref() else {
+            return self.0.get(&handle.raw).cloned();
+        };
+        Some(match Datatype::named(name).and_then(Datatype::half) {
+            Some(half) => Elements::of(half, 2),
+            None => Elements::of(name, 1),
+        })
     }
 
-    /// What a call would make, by its name without `MPI_`.
-    pub fn recipe(&self, base: &str, event: &Resolved) -> Recipe {
-        if base == "Type_create_struct" {
+    /// What a call would make.
+    pub fn recipe(&self, constructor: Constructor, event: &Resolved) -> Recipe {
+        if constructor == Constructor::Struct {
             return self.structure(event);
         }
         let each = self.elements(event.handle("oldtype")?)?;
         let product = |list: &[i64]| list.iter().try_fold(1i64, |all, it| all.checked_mul(*it));
         let sum = |list: &[i64]| list.iter().try_fold(0i64, |all, it| all.checked_add(*it));
         let count = event.number("count");
-        let times = match base {
-            "Type_contiguous" => count?,
-            "Type_vector"
-            | "Type_create_hvector"
-            | "Type_create_indexed_block"
-            | "Type_create_hindexed_block" => count?.checked_mul(event.number("blocklength")?)?,
-            "Type_indexed" | "Type_create_hindexed" => sum(whole(event, "blocklengths")?)?,
-            "Type_create_subarray" => product(whole(event, "subsizes")?)?,
-            "Type_dup" | "Type_create_resized" => 1,
-            _ => return None,
+        let times = match constructor {
+            Constructor::Contiguous => count?,
+            Constructor::Vector
+            | Constructor::HVector
+            | Constructor::IndexedBlock
+            | Constructor::HIndexedBlock => count?.checked_mul(event.number("blocklength")?)?,
+            Constructor::Indexed | Constructor::HIndexed => sum(whole(event, "blocklengths")?)?,
+            Constructor::Subarray => product(whole(event, "subsizes")?)?,
+            Constructor::Copy | Constructor::Resized => 1,
+            Constructor::Struct | Constructor::Darray | Constructor::Other => return None,
         };
         each.times(times)
     }
@@ -217,8 +203,8 @@ impl Datatypes {
         };
         // Bytes may stand for anything, and bounds for nothing.
         let is_odd = |it: &Handle| {
-            let name = it.name.as_deref().unwrap_or_default();
-            matches!(name, "MPI_BYTE" | "MPI_PACKED" | "MPI_LB" | "MPI_UB")
+            let sort = sort(it.name.as_deref().unwrap_or_default());
+            sort.is_some_and(|it| it.is_anything() || it == Sort::Bound)
         };
         if lengths.len() != types.len() || types.iter().any(is_odd) {
             return None;
@@ -290,7 +276,7 @@ mod tests {
                 argument("blocklengths", Kind::Ints, all),
                 argument("oldtype", Kind::Datatype, Value::Handle(handle)),
             ]);
-            let made = Datatypes::default().recipe("Type_indexed", &call);
+            let made = Datatypes::default().recipe(Constructor::Indexed, &call);
             made.map(|it| (it.count, it.unit))
         };
         assert_eq!(indexed(&[2, 3]), Some((5, "MPI_INT".into())));

@@ -10,10 +10,10 @@
 //! *Guarantees*: what was still open at the end is not called left out. *Costs*: O(calls of frames that
 //! differ), at most [`MOST`]; equal subtrees cost nothing. *Not for*: showing all differences (`diff`).
 
-use crate::call::tells;
 use crate::place::{counts, is_mpi};
+use lockstep_api::mpi;
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId};
-use lockstep_trace::mpi;
+use lockstep_trace::c_name;
 
 /// A departure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -328,11 +328,9 @@ fn goes_round(
 
 /// Whether a function sends, receives or waits: not where it only asks, or tells what is known here.
 pub(crate) fn communicates(forest: &Forest, function: FunctionKey) -> bool {
-    let name = lockstep_trace::c_name(&forest.function(function).name);
-    let name = name.trim_start_matches('P');
-    is_mpi(forest, function)
-        && !mpi::meaning(name).asks()
-        && !name.strip_prefix("MPI_").is_some_and(tells)
+    let name = &forest.function(function).name;
+    let tells = |it: mpi::Meaning| it.asks() || it.is_query();
+    is_mpi(forest, function) && !tells(mpi::meaning(&c_name(name)))
 }
 
 /// Whether a call asks MPI for something without waiting for it.

@@ -5,17 +5,19 @@ use crate::message::{Conversation, State};
 use crate::routines::is_routine;
 use crate::strand::Doing;
 use crate::waits::Waiting;
-use lockstep_trace::{End, EndKind, Process, Run};
+use lockstep_api::mpi::{self, Does};
+use lockstep_trace::{End, EndKind, Process, Run, c_name};
 use std::collections::BTreeMap;
 
 /// Functions that end a process as crashed, and as any other.
-pub(crate) const CRASHES: [&str; 3] = ["abort", "__assert_fail", "MPI_Abort"];
+const CRASHES: [&str; 2] = ["abort", "__assert_fail"];
 
-pub(crate) const EXITS: [&str; 4] = ["exit", "_exit", "_Exit", "quick_exit"];
+const EXITS: [&str; 4] = ["exit", "_exit", "_Exit", "quick_exit"];
 
 /// Whether a process that ended in this call had crashed.
 pub(crate) fn ends_in_a_crash(stack: &[Place]) -> bool {
-    ends_in(stack, &CRASHES) || throws(stack)
+    let aborts = |place: &Place| place.imported && does(place) == Does::Abort;
+    ends_in(stack, &CRASHES) || throws(stack) || stack.last().is_some_and(aborts)
 }
 
 /// Whether the last call is one that throws an exception, of C++'s library: who ended in it had nobody to catch that.
@@ -35,7 +37,7 @@ const THROWS: [&str; 4] = [
 
 pub(crate) fn ends_in(stack: &[Place], functions: &[&str]) -> bool {
     stack.last().is_some_and(|place| {
-        place.imported && functions.contains(&lockstep_trace::c_name(&place.function).as_ref())
+        place.imported && functions.contains(&c_name(&place.function).as_ref())
     })
 }
 
@@ -361,6 +363,15 @@ pub(crate) fn is_crash(end: &End) -> bool {
 
 pub(crate) fn is_mpi(place: &Place) -> bool {
     is_routine(&place.function, place.imported)
+}
+
+/// Whether it is the last call of MPI.
+pub(crate) fn is_last(place: &Place) -> bool {
+    does(place) == Does::End
+}
+
+fn does(place: &Place) -> Does {
+    mpi::meaning(&c_name(&place.function)).does
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@
 //! *Guarantees*: only windows are judged that a recorded call of the same thread made, and of these none of which something
 //! is not known. *Costs*: O(epochs that are open) a call on a window.
 
+use crate::routines::Routine;
+use lockstep_api::mpi::constants::has_no_successor;
+use lockstep_api::mpi::{Does, Epoch, Resource};
 use lockstep_trace::{Resolved, TraceName};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -36,29 +39,16 @@ pub(crate) struct Epochs {
 }
 
 /// What has to come before.
-pub(crate) type Needs = &'static str;
-
-/// What another epoch needs, where fences began one that has accesses.
-const FENCE: Needs = "a fence that ends the epoch before it";
-/// What another epoch of the same kind needs.
-const COMPLETE: Needs = "MPI_Win_complete for the epoch before it";
-const WAIT: Needs = "MPI_Win_wait for the epoch before it";
-/// What an access needs.
-const ANY: Needs = "an epoch (MPI_Win_fence, MPI_Win_start, MPI_Win_lock)";
-
-/// `MPI_MODE_NOSUCCEED` of libraries, and what is above all that they assert: of Open MPI, and of MPICH.
-const NO_SUCCEED: [(i64, i64); 2] = [(1 << 4, 1 << 5), (1 << 14, 1 << 15)];
-/// The least that MPICH and its kin assert.
-const LEAST_OF_MPICH: i64 = 1 << 10;
-
-/// Whether a fence with this assertion begins no epoch.
-fn ends_all(assertion: i64) -> bool {
-    let [open_mpi, mpich] = NO_SUCCEED;
-    let (bit, above) = match assertion & (LEAST_OF_MPICH - 1) {
-        0 => mpich,
-        _ => open_mpi,
-    };
-    assertion < above && assertion & bit != 0
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Needs {
+    /// A fence that ends the epoch before, which has accesses.
+    Fence,
+    /// The end of an epoch of the same kind: this step.
+    End(Epoch),
+    /// An epoch of any kind.
+    Any,
+    /// An epoch that this step begins.
+    Begin(Epoch),
 }
 
 impl Epochs {
@@ -67,67 +57,68 @@ impl Epochs {
         self.windows.insert(window, State::default());
     }
 
-    /// A call on a window begins, by its name without `MPI_`; what it lacks.
+    /// A call on a window begins; what it lacks.
     pub(crate) fn call(
         &mut self,
-        (name, trace): (&Arc<str>, TraceName),
+        (routine, trace): (&Routine, TraceName),
         event: &Resolved,
     ) -> Option<Needs> {
         let window = event.handle("win")?.raw;
         let state = self.windows.get_mut(&window)?;
-        let began = || Some((name.clone(), trace, event.annotated.index));
+        let began = || Some((routine.name.clone(), trace, event.annotated.index));
         let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
-        match name.strip_prefix("MPI_").unwrap_or(name) {
-            "Win_fence" => {
-                let assertion = event.number("assert").unwrap_or(0);
-                (state.is_fenced, state.has_accessed) = (!ends_all(assertion), false);
-            }
-            "Win_start" => {
-                let is_open = state.start.is_some();
-                state.start = began();
-                return state.fence().or(is_open.then_some(COMPLETE));
-            }
-            "Win_complete" => return state.start.take().is_none().then_some("MPI_Win_start"),
-            "Win_post" => {
-                let is_open = state.post.is_some();
-                state.post = began();
-                return is_open.then_some(WAIT);
-            }
-            "Win_free" => return state.fence(),
-            "Win_wait" => return state.post.take().is_none().then_some("MPI_Win_post"),
-            "Win_test" if state.post.is_none() => return Some("MPI_Win_post"),
-            "Win_lock_all" => {
-                state.locks.push(None);
-                return state.fence();
-            }
-            "Win_lock" => {
-                match rank("rank") {
-                    Some(rank) => state.locks.push(Some(rank)),
-                    None => state.is_unknown = true,
-                }
-                return state.fence();
-            }
-            "Win_unlock_all" => return state.unlock(None, "MPI_Win_lock_all"),
-            "Win_unlock" => {
-                let rank = rank("rank")?;
-                return state.unlock(Some(rank), "MPI_Win_lock");
-            }
-            "Win_flush" | "Win_flush_local" | "Win_flush_all" | "Win_flush_local_all" => {
-                return (!state.is_unknown && !state.has_locked(rank("rank")))
-                    .then_some("MPI_Win_lock");
-            }
-            "Put" | "Get" | "Accumulate" | "Get_accumulate" | "Fetch_and_op"
-            | "Compare_and_swap" | "Rput" | "Rget" | "Raccumulate" | "Rget_accumulate" => {
+        let epoch = match routine.meaning.does {
+            Does::Epoch(epoch) => epoch,
+            Does::Free(Resource::Window) => return state.fence(),
+            Does::Access(_) => {
                 let target = rank("target_rank")?;
                 if state.is_unknown || state.start.is_some() || state.has_locked(Some(target)) {
                     return None;
                 }
                 state.has_accessed |= state.is_fenced;
-                return (!state.is_fenced).then_some(ANY);
+                return (!state.is_fenced).then_some(Needs::Any);
             }
-            _ => {}
+            _ => return None,
+        };
+        match epoch {
+            Epoch::Fence => {
+                let assertion = event.number("assert").unwrap_or(0);
+                let begins = !has_no_successor(assertion);
+                (state.is_fenced, state.has_accessed) = (begins, false);
+                None
+            }
+            Epoch::Start => {
+                let is_open = std::mem::replace(&mut state.start, began()).is_some();
+                state
+                    .fence()
+                    .or(is_open.then_some(Needs::End(Epoch::Complete)))
+            }
+            Epoch::Complete => (state.start.take().is_none()).then_some(Needs::Begin(Epoch::Start)),
+            Epoch::Post => {
+                let is_open = std::mem::replace(&mut state.post, began()).is_some();
+                is_open.then_some(Needs::End(Epoch::Wait))
+            }
+            Epoch::Wait => (state.post.take().is_none()).then_some(Needs::Begin(Epoch::Post)),
+            Epoch::Test => (state.post.is_none()).then_some(Needs::Begin(Epoch::Post)),
+            Epoch::LockAll => {
+                state.locks.push(None);
+                state.fence()
+            }
+            Epoch::Lock => {
+                match rank("rank") {
+                    Some(rank) => state.locks.push(Some(rank)),
+                    None => state.is_unknown = true,
+                }
+                state.fence()
+            }
+            Epoch::UnlockAll => state.unlock(None, Needs::Begin(Epoch::LockAll)),
+            Epoch::Unlock => state.unlock(Some(rank("rank")?), Needs::Begin(Epoch::Lock)),
+            Epoch::Flush { .. } => {
+                let is_open = state.is_unknown || state.has_locked(rank("rank"));
+                (!is_open).then_some(Needs::Begin(Epoch::Lock))
+            }
+            Epoch::Sync | Epoch::SharedQuery => None,
         }
-        None
     }
 
     /// A test of a window that is exposed says that this is over.
@@ -163,7 +154,7 @@ impl State {
 
     /// Another epoch begins; what it lacks.
     fn fence(&self) -> Option<Needs> {
-        (self.has_accessed && !self.is_unknown).then_some(FENCE)
+        (self.has_accessed && !self.is_unknown).then_some(Needs::Fence)
     }
 
     /// Whether it has locked the part of a rank; of one that is not known, any.
@@ -182,7 +173,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::message_tests::resolved;
-    use lockstep_trace::mpi::Kind;
+    use lockstep_api::mpi::Kind;
     use lockstep_trace::{Argument, Handle, Meaning, Peer, Value};
 
     /// What a call on a window lacks, that names this rank of the world, if any.
@@ -207,7 +198,7 @@ mod tests {
             world: rank,
             size: None,
         });
-        it.call((&name.into(), TraceName::new(0, 0)), &event)
+        it.call((&Routine::of(name), TraceName::new(0, 0)), &event)
     }
 
     /// `MPI_Win_fence` that asserts this.
@@ -223,7 +214,10 @@ mod tests {
             value: Value::Number(assertion),
         };
         let event = resolved(vec![assertion, window]);
-        it.call((&"MPI_Win_fence".into(), TraceName::new(0, 0)), &event)
+        it.call(
+            (&Routine::of("MPI_Win_fence"), TraceName::new(0, 0)),
+            &event,
+        )
     }
 
     #[test]
@@ -234,7 +228,11 @@ mod tests {
             fence(&mut it, 0);
             assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
             fence(&mut it, last);
-            assert_eq!(calls(&mut it, "MPI_Put", Some(1)), Some(ANY), "{last}");
+            assert_eq!(
+                calls(&mut it, "MPI_Put", Some(1)),
+                Some(Needs::Any),
+                "{last}"
+            );
             assert_eq!(calls(&mut it, "MPI_Win_free", None), None);
             fence(&mut it, 0);
             assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
@@ -255,7 +253,7 @@ mod tests {
 
     #[test]
     fn an_access_needs_an_epoch() {
-        assert_eq!(calls(&mut window(), "MPI_Put", Some(1)), Some(ANY));
+        assert_eq!(calls(&mut window(), "MPI_Put", Some(1)), Some(Needs::Any));
         // To nobody, or who knows to whom.
         assert_eq!(calls(&mut window(), "MPI_Put", None), None);
         assert_eq!(calls(&mut Epochs::default(), "MPI_Put", Some(1)), None);
@@ -266,15 +264,15 @@ mod tests {
         }
         let mut other = window();
         calls(&mut other, "MPI_Win_lock", Some(2));
-        assert_eq!(calls(&mut other, "MPI_Put", Some(1)), Some(ANY));
+        assert_eq!(calls(&mut other, "MPI_Put", Some(1)), Some(Needs::Any));
         assert_eq!(
             calls(&mut other, "MPI_Win_flush", Some(1)),
-            Some("MPI_Win_lock")
+            Some(Needs::Begin(Epoch::Lock))
         );
         assert_eq!(calls(&mut other, "MPI_Win_flush_all", None), None);
         let mut exposed = window();
         calls(&mut exposed, "MPI_Win_post", None);
-        assert_eq!(calls(&mut exposed, "MPI_Get", Some(1)), Some(ANY));
+        assert_eq!(calls(&mut exposed, "MPI_Get", Some(1)), Some(Needs::Any));
     }
 
     #[test]
@@ -283,7 +281,7 @@ mod tests {
             let mut it = window();
             calls(&mut it, "MPI_Win_fence", None);
             assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
-            assert_eq!(calls(&mut it, &begins, Some(1)), Some(FENCE));
+            assert_eq!(calls(&mut it, &begins, Some(1)), Some(Needs::Fence));
             let mut it = window();
             for name in ["MPI_Win_fence", "MPI_Put", "MPI_Win_fence", &begins] {
                 assert_eq!(calls(&mut it, name, Some(1)), None, "{begins}");
@@ -299,7 +297,7 @@ mod tests {
         let mut it = window();
         calls(&mut it, "MPI_Win_fence", None);
         let flush = calls(&mut it, "MPI_Win_flush", Some(1));
-        assert_eq!(flush, Some("MPI_Win_lock"));
+        assert_eq!(flush, Some(Needs::Begin(Epoch::Lock)));
     }
 
     #[test]
@@ -310,12 +308,15 @@ mod tests {
         }
         assert_eq!(calls(&mut it.clone(), "MPI_Win_free", None), None);
         assert_eq!(calls(&mut it, "MPI_Put", Some(1)), None);
-        assert_eq!(calls(&mut it, "MPI_Win_free", None), Some(FENCE));
+        assert_eq!(calls(&mut it, "MPI_Win_free", None), Some(Needs::Fence));
     }
 
     #[test]
     fn one_epoch_of_a_kind_at_a_time() {
-        for (begins, ends, needs) in [("start", "complete", COMPLETE), ("post", "wait", WAIT)] {
+        for (begins, ends, needs) in [
+            ("start", "complete", Needs::End(Epoch::Complete)),
+            ("post", "wait", Needs::End(Epoch::Wait)),
+        ] {
             let [begins, ends] = [begins, ends].map(|it| format!("MPI_Win_{it}"));
             let mut it = window();
             for name in [&begins, &ends, &begins] {
@@ -332,10 +333,10 @@ mod tests {
     #[test]
     fn what_ends_has_begun() {
         let ends = [
-            ("start", "complete", "MPI_Win_start"),
-            ("post", "wait", "MPI_Win_post"),
-            ("lock", "unlock", "MPI_Win_lock"),
-            ("lock_all", "unlock_all", "MPI_Win_lock_all"),
+            ("start", "complete", Needs::Begin(Epoch::Start)),
+            ("post", "wait", Needs::Begin(Epoch::Post)),
+            ("lock", "unlock", Needs::Begin(Epoch::Lock)),
+            ("lock_all", "unlock_all", Needs::Begin(Epoch::LockAll)),
         ];
         for (begins, ends, needs) in ends {
             let [begins, ends] = [begins, ends].map(|it| format!("MPI_Win_{it}"));
@@ -347,7 +348,7 @@ mod tests {
         }
         assert_eq!(
             calls(&mut window(), "MPI_Win_flush", Some(1)),
-            Some("MPI_Win_lock")
+            Some(Needs::Begin(Epoch::Lock))
         );
     }
 

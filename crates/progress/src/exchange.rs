@@ -171,7 +171,7 @@ pub(crate) fn left_out_of_exchange(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Mode, Peer, Shape};
+    use crate::message::{Mode, Peer};
     use crate::message_tests::{Job, collective, receive, send};
     use crate::omission::ALL;
 
@@ -195,7 +195,7 @@ mod tests {
                     "<" => job.call(rank, "MPI_Recv", from(), true),
                     "?" => job.call(rank, "MPI_Recv", from(), false),
                     _ => {
-                        let all = vec![collective("MPI_Barrier", Shape::All, None)];
+                        let all = vec![collective("MPI_Barrier", None)];
                         job.call(rank, "MPI_Barrier", all, false)
                     }
                 };

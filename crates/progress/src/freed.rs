@@ -115,7 +115,7 @@ fn is_certain(run: &Run, routines: &Routines, it: &Suspect) -> bool {
     let is_all = process.coverage.left_out == 0 && process.losses.is_empty() && thread.dropped == 0;
     let is_quiet = |event: Event| match event {
         Event::Call(id) => run.functions.get(id.0 as usize).is_some_and(|function| {
-            !function.imported || routines.name(id).is_some() || is_harmless(&function.linkage)
+            !function.imported || routines.get(id).is_some() || is_harmless(&function.linkage)
         }),
         Event::Return | Event::Tail => true,
     };

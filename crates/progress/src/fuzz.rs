@@ -5,9 +5,11 @@
 
 use crate::conversation::Said;
 use crate::message::{CommunicatorId, Conversation, Membership, State};
+use crate::routines::Routine;
 use crate::windows::Windows;
 use crate::{Matching, Waiting, loose_ends, mismatches, without_buffers};
-use lockstep_trace::mpi::{Function, Kind};
+use lockstep_api::mpi::constants::{ANY_SOURCE, PROC_NULL};
+use lockstep_api::mpi::{self, Does, Function, Kind};
 use lockstep_trace::{
     Annotated, Argument, Buffer, Event, FunctionId, Handle, Meaning, Peer, Resolved, TraceName,
     Value,
@@ -21,66 +23,38 @@ const MOST: usize = 64;
 /// Communicators whose members are known; windows come behind.
 const COMMUNICATORS: u32 = 2;
 
-/// What is called.
-const NAMES: [&str; 57] = [
-    "MPI_Init_thread",
-    "MPI_Finalize",
-    "MPI_Send",
-    "MPI_Ssend",
-    "MPI_Bsend",
-    "MPI_Rsend",
-    "MPI_Recv",
-    "MPI_Sendrecv",
-    "MPI_Isend",
-    "MPI_Irecv",
-    "MPI_Send_init",
-    "MPI_Recv_init",
-    "MPI_Start",
-    "MPI_Startall",
-    "MPI_Wait",
-    "MPI_Waitall",
-    "MPI_Waitany",
-    "MPI_Waitsome",
-    "MPI_Test",
-    "MPI_Testall",
-    "MPI_Testany",
-    "MPI_Testsome",
-    "MPI_Request_free",
-    "MPI_Probe",
-    "MPI_Iprobe",
-    "MPI_Barrier",
-    "MPI_Ibarrier",
-    "MPI_Bcast",
-    "MPI_Reduce",
-    "MPI_Allreduce",
-    "MPI_Gather",
-    "MPI_Scan",
-    "MPI_Comm_dup",
-    "MPI_Intercomm_create",
-    "MPI_Comm_free",
-    "MPI_Type_contiguous",
-    "MPI_Type_vector",
-    "MPI_Type_indexed",
-    "MPI_Type_create_struct",
-    "MPI_Type_create_subarray",
-    "MPI_Type_free",
-    "MPI_Win_create",
-    "MPI_Win_free",
-    "MPI_Win_fence",
-    "MPI_Win_start",
-    "MPI_Win_complete",
-    "MPI_Win_lock",
-    "MPI_Win_lock_all",
-    "MPI_Win_unlock",
-    "MPI_Win_unlock_all",
-    "MPI_Win_flush",
-    "MPI_Put",
-    "MPI_Get",
-    "MPI_Accumulate",
-    "MPI_Rput",
-    "MPI_File_open",
-    "MPI_File_close",
-];
+/// What is called, without `MPI_`: what others could notice, and what makes or frees something.
+fn bases() -> Vec<&'static str> {
+    let all = mpi::functions().filter(|it| {
+        !matches!(
+            it.meaning().does,
+            Does::Query | Does::Local | Does::OwnData | Does::Convert | Does::Other
+        )
+    });
+    all.map(|it| it.base).collect()
+}
+
+/// The two bytes by which a task calls this function, and comes back from it; with another name it says no more.
+#[must_use]
+pub fn chosen(base: &str) -> [u8; 2] {
+    let all = bases();
+    let at = all.iter().position(|it| *it == base);
+    [at.unwrap_or(all.len()) as u8, 0]
+}
+
+/// The function that these bytes choose, in one of its forms; `None` where the task says no more.
+fn choice(all: &[&str], [number, form]: [u8; 2]) -> Option<String> {
+    let base = all.get(usize::from(number) % (all.len() + 1))?;
+    let (first, rest) = base.split_at(1);
+    let other = match form % 4 {
+        1 => format!("MPI_I{}{rest}", first.to_ascii_lowercase()),
+        2 => format!("MPI_{base}_init"),
+        3 => format!("MPI_{base}_c"),
+        _ => String::new(),
+    };
+    let is_one = Function::of(other.as_bytes()).is_some();
+    Some(if is_one { other } else { format!("MPI_{base}") })
+}
 
 struct Bytes<'a>(&'a [u8]);
 
@@ -140,8 +114,8 @@ fn value(kind: Kind, bytes: &mut Bytes<'_>) -> Option<(Value, Meaning)> {
         Kind::Peer | Kind::Root | Kind::NewPeer => {
             let rank = bytes.number()?;
             let name = match rank {
-                -1 => Some("MPI_ANY_SOURCE"),
-                -2 => Some("MPI_PROC_NULL"),
+                -1 => Some(ANY_SOURCE),
+                -2 => Some(PROC_NULL),
                 _ => None,
             };
             (Value::Rank { rank, name }, Meaning::Peer(peer(rank)))
@@ -238,19 +212,19 @@ fn resolved(
 
 /// Some calls; `None` where the bytes end.
 fn speak(said: &mut Said, bytes: &mut Bytes<'_>) -> Option<()> {
+    let all = bases();
     for index in 0..MOST {
-        let chosen = bytes.byte()?;
-        // The number behind the last: this task says no more.
-        let name = NAMES.get(usize::from(chosen) % (NAMES.len() + 1))?;
+        let chosen = [bytes.byte()?, bytes.byte()?];
+        let name = choice(&all, chosen)?;
         let function = Function::of(name.as_bytes())?;
         let index = 2 * index as u64;
         let call = resolved(&function, index, false, bytes)?;
-        let comes_back = chosen < 0xf0;
+        let comes_back = chosen[1] < 0xf0;
         let given = match comes_back {
             true => Some(resolved(&function, index + 1, true, bytes)?),
             false => None,
         };
-        said.exchange(&Arc::from(*name), &call, given.as_ref());
+        said.exchange(&Routine::of(&name), &call, given.as_ref());
         if given.is_none() {
             break;
         }

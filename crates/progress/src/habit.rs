@@ -13,10 +13,10 @@
 //! *Not for*: receives that are missing (then it is the sender who waits).
 
 use crate::departure::{Departure, MOST, calls, communicates, function, nth};
+use crate::routines::Routine;
+use lockstep_api::mpi::{Does, Form};
 use lockstep_calltree::{Forest, FunctionKey, Label, NodeId};
-use lockstep_trace::c_name;
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -41,33 +41,11 @@ pub(crate) struct Missed {
 impl Missed {
     /// Whether a call of this function would be what they miss.
     pub fn is(&self, forest: &Forest, function: FunctionKey) -> bool {
-        let name = plain(forest, function);
-        let is_collective = |it: &Arc<str>| c_name(it) == name;
-        self.message && sends(forest, function) || self.collectives.iter().any(is_collective)
+        let Routine { name, meaning, .. } = Routine::of(&forest.function(function).name);
+        let sends = matches!(meaning.does, Does::Send(_)) && meaning.form != Form::Persistent;
+        self.message && sends || self.collectives.contains(&name)
     }
 }
-
-fn plain(forest: &Forest, function: FunctionKey) -> Cow<'_, str> {
-    match c_name(&forest.function(function).name) {
-        Cow::Borrowed(name) => Cow::Borrowed(name.strip_prefix('P').unwrap_or(name)),
-        name => name,
-    }
-}
-
-fn sends(forest: &Forest, function: FunctionKey) -> bool {
-    SENDS.contains(&&*plain(forest, function))
-}
-
-const SENDS: [&str; 8] = [
-    "MPI_Send",
-    "MPI_Ssend",
-    "MPI_Bsend",
-    "MPI_Rsend",
-    "MPI_Isend",
-    "MPI_Issend",
-    "MPI_Ibsend",
-    "MPI_Irsend",
-];
 
 /// The distinct subtrees of some tasks, callers before callees, and how often each occurs.
 pub(crate) struct Counted {

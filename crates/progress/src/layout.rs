@@ -7,8 +7,10 @@
 //! unlike sizes, and more than [`MOST_BLOCKS`] blocks. *Costs*: O(blocks) where a datatype is made, and where spans of two buffers
 //! meet that are not of one piece.
 
-use crate::datatypes::{bytes_of, whole};
-use lockstep_trace::mpi::Kind;
+use crate::datatypes::whole;
+use lockstep_api::mpi::constants::is_order_of_c;
+use lockstep_api::mpi::predefined::Datatype;
+use lockstep_api::mpi::{Constructor, Kind};
 use lockstep_trace::{Argument, Handle, Resolved, Value};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -43,12 +45,10 @@ impl Layout {
 
     /// That of a datatype of the standard.
     fn named(name: &str) -> Option<Self> {
-        let bytes = bytes_of(name)?;
-        let is_pair =
-            name.contains("COMPLEX") || name.starts_with("MPI_2") || name == "MPI_FLOAT_INT";
+        let datatype = Datatype::named(name)?;
         Some(Self {
-            alignment: Some(if is_pair { bytes / 2 } else { bytes }),
-            ..Self::piece(bytes)
+            alignment: datatype.alignment(),
+            ..Self::piece(datatype.bytes()?)
         })
     }
 
@@ -191,9 +191,9 @@ impl Layouts {
         }
     }
 
-    /// That of what a call would make, by its name without `MPI_`.
-    pub fn recipe(&self, base: &str, event: &Resolved) -> Option<Layout> {
-        if base == "Type_create_struct" {
+    /// That of what a call would make.
+    pub fn recipe(&self, constructor: Constructor, event: &Resolved) -> Option<Layout> {
+        if constructor == Constructor::Struct {
             return self.structure(event);
         }
         let each = self.of(event.handle("oldtype")?)?;
@@ -212,25 +212,17 @@ impl Layouts {
                     .map(|(it, place)| Some((it, place?))),
             )
         };
-        match base {
-            "Type_contiguous" => each.times(count?),
-            "Type_vector" => block()?.every(count?, scaled(&event.number("stride")?)?),
-            "Type_create_hvector" => block()?.every(count?, event.number("stride")?),
-            "Type_create_indexed_block" => {
-                block()?.at(whole(event, "displacements")?.iter().map(scaled))
-            }
-            "Type_create_hindexed_block" => {
-                block()?.at(whole(event, "displacements")?.iter().copied().map(Some))
-            }
-            "Type_indexed" => blocks(whole(event, "displacements")?.iter().map(scaled).collect()),
-            "Type_create_hindexed" => blocks(
-                whole(event, "displacements")?
-                    .iter()
-                    .copied()
-                    .map(Some)
-                    .collect(),
-            ),
-            "Type_create_resized" => {
+        let places = || whole(event, "displacements").map(<[i64]>::iter);
+        let stride = || event.number("stride");
+        match constructor {
+            Constructor::Contiguous => each.times(count?),
+            Constructor::Vector => block()?.every(count?, scaled(&stride()?)?),
+            Constructor::HVector => block()?.every(count?, stride()?),
+            Constructor::IndexedBlock => block()?.at(places()?.map(scaled)),
+            Constructor::HIndexedBlock => block()?.at(places()?.copied().map(Some)),
+            Constructor::Indexed => blocks(places()?.map(scaled).collect()),
+            Constructor::HIndexed => blocks(places()?.copied().map(Some).collect()),
+            Constructor::Resized => {
                 let lower = event.number("lb")?;
                 let upper = lower.checked_add(event.number("extent")?)?;
                 let alignment = None;
@@ -241,9 +233,9 @@ impl Layouts {
                     ..each
                 })
             }
-            "Type_create_subarray" => subarray(&each, event),
-            "Type_dup" => Some(each),
-            _ => None,
+            Constructor::Subarray => subarray(&each, event),
+            Constructor::Copy => Some(each),
+            Constructor::Struct | Constructor::Darray | Constructor::Other => None,
         }
     }
 
@@ -290,9 +282,6 @@ impl Layouts {
     }
 }
 
-/// `MPI_ORDER_C`, of Open MPI and of MPICH.
-const ORDER_C: [i64; 2] = [0, 56];
-
 fn subarray(each: &Layout, event: &Resolved) -> Option<Layout> {
     let list = |name| whole(event, name).map(<[i64]>::to_vec);
     let (mut sizes, mut parts) = (list("sizes")?, list("subsizes")?);
@@ -301,7 +290,7 @@ fn subarray(each: &Layout, event: &Resolved) -> Option<Layout> {
         return None;
     }
     // The first runs fastest from here on.
-    if ORDER_C.contains(&event.number("order")?) {
+    if is_order_of_c(event.number("order")?) {
         for list in [&mut sizes, &mut parts, &mut starts] {
             list.reverse();
         }

@@ -105,19 +105,21 @@ pub use beside::departed_from_each;
 pub use cause::{Cause, Deed};
 pub use datatypes::Unit;
 pub use departure::{Departure, MOST};
+pub use epochs::Needs;
 pub use gap::{Gap, Instead};
 pub use inside::{Inside, InsideWait};
 pub use lapse::Lapse;
+pub use lockstep_api::mpi::{Epoch, Meaning, Mode, Resource, Shape};
 pub use loose::{Loose, LooseEnd, loose_ends};
 pub use matching::{Matching, PartId};
 pub use message::{
-    Amount, Amounts, Collective, CommunicatorId, Conversation, Membership, Mode, Operation, Part,
-    PartKind, Peer, Role, Shape, Size, State, Step, Unstarted, Waits, Wildcard,
+    Amount, Amounts, Collective, CommunicatorId, Conversation, Membership, Operation, Part,
+    PartKind, Peer, Role, Size, State, Step, Unstarted, Waits, Wildcard,
 };
 pub use mismatch::{Aspect, Mismatch, mismatches};
 pub use omission::{Evidence, Omission};
 pub use replay::{Circle, without_buffers};
-pub use resources::{Held, Resource, Resources};
+pub use resources::{Held, Resources};
 pub use source::Follower;
 pub use strand::{Doing, Lock, Strand};
 pub use strays::Unreceived;

@@ -3,12 +3,12 @@
 //! these need stop a program, and all of them are mistakes.
 
 use crate::datatypes::are_unlike;
+use crate::epochs::Needs;
 use crate::matching::{Matching, PartId};
 use crate::message::{
     CommunicatorId, Conversation, Membership, Part, PartKind, Peer, Size, State, Step,
 };
-use crate::resources::Resource;
-use crate::usage::is_always_fine;
+use lockstep_api::mpi::{Does, Resource};
 use lockstep_trace::{Site, TraceName};
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ pub enum LooseEnd {
         /// The function that was called.
         name: String,
         /// What would have begun one.
-        opens: &'static str,
+        opens: Needs,
     },
     /// A persistent request was waited for and freed, and never started.
     NeverStarted,
@@ -408,8 +408,7 @@ pub(crate) fn at_once(tasks: &BTreeMap<u32, Conversation>) -> Vec<Loose> {
         let open = it.pending.iter().filter_map(|at| {
             let operation = it.operations.get(*at).filter(|it| !it.returned)?;
             let call = it.call(*at)?;
-            (!is_always_fine(operation.name.trim_start_matches("MPI_")))
-                .then_some((call, operation))
+            (!operation.meaning().anytime).then_some((call, operation))
         });
         let open: BTreeMap<TraceName, _> = open.map(|it| (it.0.0, it)).collect();
         if open.len() < 2 {
@@ -498,7 +497,8 @@ fn lead_with_the_lost(all: &mut Vec<Loose>) {
 fn frees(conversation: &Conversation, window: CommunicatorId) -> bool {
     let is_it = |part: &&Part| match &part.kind {
         PartKind::Collective(share) => {
-            share.communicator == Some(window) && *share.name == *"MPI_Win_free"
+            let frees = share.meaning.does == Does::Free(Resource::Window);
+            frees && share.communicator == Some(window)
         }
         _ => false,
     };
@@ -511,7 +511,7 @@ fn frees(conversation: &Conversation, window: CommunicatorId) -> bool {
 fn ended_in_finalize(conversation: &Conversation) -> bool {
     let mut pending = conversation.pending.iter();
     conversation.state == State::Ended
-        && pending.any(|it| &*conversation.operations[*it].name == "MPI_Finalize")
+        && pending.any(|it| conversation.operations[*it].meaning().does == Does::End)
 }
 
 /// Locks of windows that were taken and not given back: the window, whose part, and the operation that took it.

@@ -1,7 +1,9 @@
 //! Loose ends, in words.
 
+use crate::epochs::Needs;
 use crate::loose::{Loose, LooseEnd};
-use crate::resources::Resource;
+use crate::wait_words::function;
+use lockstep_api::mpi::Resource;
 use lockstep_trace::{Site, TraceName, brief, ranges};
 
 impl LooseEnd {
@@ -30,7 +32,10 @@ impl LooseEnd {
                 in_threads(threads)
             ),
             Self::Freed { resource, name } => {
-                format!("called {name}{at} with a {resource} that {it} had freed")
+                format!(
+                    "called {name}{at} with a {} that {it} had freed",
+                    word(*resource)
+                )
             }
             Self::Past { name } => format!("called {name}{at} with a request that was over"),
             Self::Idle { name } => {
@@ -62,7 +67,9 @@ impl LooseEnd {
             Self::LockedTwice { of: None } => {
                 format!("locked a window{at} though {it} had it locked")
             }
-            Self::OutsideEpoch { name, opens } => format!("called {name}{at} without {opens}"),
+            Self::OutsideEpoch { name, opens } => {
+                format!("called {name}{at} without {}", lacked(*opens))
+            }
             Self::NeverStarted => {
                 format!("freed a persistent request{at} that {it} had waited for and never started")
             }
@@ -134,7 +141,7 @@ impl LooseEnd {
                 name,
             } => format!("never closed the file of {name}{at}"),
             Self::NeverFreed { resource, name } => {
-                format!("never freed the {resource} of {name}{at}")
+                format!("never freed the {} of {name}{at}", word(*resource))
             }
         }
     }
@@ -163,6 +170,32 @@ impl Loose {
         };
         let told = self.end.told(&at, self.tasks.len() > 1);
         format!("{kind} {} {told}{more}", ranges(&self.tasks))
+    }
+}
+
+fn lacked(needs: Needs) -> String {
+    match needs {
+        Needs::Fence => "a fence that ends the epoch before it".to_owned(),
+        Needs::End(step) => format!("{} for the epoch before it", function(step)),
+        Needs::Any => "an epoch (MPI_Win_fence, MPI_Win_start, MPI_Win_lock)".to_owned(),
+        Needs::Begin(step) => function(step),
+    }
+}
+
+fn word(resource: Resource) -> &'static str {
+    match resource {
+        Resource::Communicator => "communicator",
+        Resource::Window => "window",
+        Resource::PersistentRequest => "persistent request",
+        Resource::Datatype => "datatype",
+        Resource::Reduction => "reduction",
+        Resource::Group => "group",
+        Resource::File => "file",
+        Resource::Info => "info object",
+        Resource::Errhandler => "error handler",
+        Resource::Keyval => "attribute key",
+        Resource::Message => "message",
+        Resource::Session => "session",
     }
 }
 

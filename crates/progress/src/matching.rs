@@ -9,6 +9,7 @@
 //! that it is in is the last of these. O(parts), if tags are few.
 
 use crate::message::{CommunicatorId, Conversation, Part, PartKind, Peer};
+use lockstep_api::mpi::Does;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -114,7 +115,7 @@ impl Matching {
                     // Whichever thread calls it, it is the last of all.
                     match share.communicator {
                         Some(communicator)
-                            if &*share.name == "MPI_Finalize" && threaded.contains(&task) =>
+                            if share.meaning.does == Does::End && threaded.contains(&task) =>
                         {
                             last.push((communicator, id));
                         }
@@ -338,7 +339,7 @@ fn shared(conversation: &Conversation) -> Vec<CommunicatorId> {
         };
         let Some(communicator) = share
             .communicator
-            .filter(|_| &*share.name != "MPI_Finalize")
+            .filter(|_| share.meaning.does != Does::End)
         else {
             continue;
         };

@@ -10,10 +10,12 @@ use crate::datatypes::Unit;
 use crate::loose::LooseEnd;
 use crate::mpi_group::MpiGroup;
 use crate::onesided::Accesses;
-use crate::resources::{Resource, Resources};
+use crate::resources::Resources;
 use crate::series::{Recent, Way, said};
 use crate::strand::{Doing, Strand};
 use crate::usage::{Mistakes, Usage};
+use lockstep_api::mpi::{self, Meaning, Resource};
+pub use lockstep_api::mpi::{Mode, Shape};
 pub use lockstep_trace::CommunicatorId;
 use lockstep_trace::{SourceLine, TraceName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,32 +64,6 @@ pub enum Peer {
     Unknown,
 }
 
-/// When a send may complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// When the message is buffered or received, as the library likes (`MPI_Send`).
-    Standard,
-    /// At once (`MPI_Bsend`).
-    Buffered,
-    /// When it is being received (`MPI_Ssend`).
-    Synchronous,
-}
-
-/// How a collective operation makes its members wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Shape {
-    /// Every member waits for every other: `MPI_Barrier`, `MPI_Allreduce`.
-    All,
-    /// The root has what the others wait for: `MPI_Bcast`, `MPI_Scatter`.
-    FromRoot,
-    /// The root waits for what the others have: `MPI_Reduce`, `MPI_Gather`.
-    ToRoot,
-    /// A member waits for those of lower rank: `MPI_Scan`.
-    Prefix,
-    /// A member waits for its neighbours in a topology, whoever they are.
-    Neighbours,
-}
-
 /// One thing that can complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -110,7 +86,7 @@ pub enum PartKind {
         tag: i64,
         /// In which communicator.
         communicator: CommunicatorId,
-        /// When it may complete.
+        /// What it waits for.
         mode: Mode,
         /// How much.
         size: Size,
@@ -236,8 +212,8 @@ pub struct Collective {
     pub communicator: Option<CommunicatorId>,
     /// The standard's name: `MPI_Allreduce`, `MPI_Iallreduce`.
     pub name: Arc<str>,
-    /// How it waits.
-    pub shape: Shape,
+    /// What that does.
+    pub meaning: Meaning,
     /// The root's rank in the communicator; of an intercommunicator, in the other group.
     pub root: Option<i64>,
     /// What it is in an operation with a root between two groups.
@@ -252,6 +228,14 @@ pub struct Collective {
     pub amounts: Option<Arc<Amounts>>,
 }
 
+impl Collective {
+    /// How it makes its members wait; what has no shape of its own, all for all.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.meaning.shape().unwrap_or(Shape::All)
+    }
+}
+
 /// A call of an MPI function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
@@ -263,6 +247,14 @@ pub struct Operation {
     pub returned: bool,
     /// What it waits for.
     pub waits: Waits,
+}
+
+impl Operation {
+    /// What its function does. The name is looked up: to be asked of few.
+    #[must_use]
+    pub fn meaning(&self) -> Meaning {
+        mpi::meaning(&self.name)
+    }
 }
 
 /// What an operation waits for: parts of its task, by index.

@@ -32,11 +32,11 @@ pub fn receive(from: Peer, tag: Option<i64>) -> PartKind {
     }
 }
 
-pub fn collective(name: &str, shape: Shape, root: Option<i64>) -> PartKind {
+pub fn collective(name: &str, root: Option<i64>) -> PartKind {
     PartKind::Collective(Collective {
         communicator: Some(WORLD),
         name: name.into(),
-        shape,
+        meaning: lockstep_api::mpi::meaning(name),
         root,
         role: Role::Member,
         reduction: None,
@@ -121,7 +121,7 @@ fn two_that_receive_first() {
         .call(
             2,
             "MPI_Barrier",
-            vec![collective("MPI_Barrier", Shape::All, None)],
+            vec![collective("MPI_Barrier", None)],
             false,
         );
     let waiting = job.waiting();
@@ -145,7 +145,7 @@ fn another_tag_is_said() {
         .call(
             0,
             "MPI_Barrier",
-            vec![collective("MPI_Barrier", Shape::All, None)],
+            vec![collective("MPI_Barrier", None)],
             false,
         )
         .call(1, "MPI_Recv", vec![receive(Peer::Task(0), Some(7))], false);
@@ -183,7 +183,7 @@ fn who_ended_is_waited_for_in_vain() {
         job.call(
             task,
             "MPI_Allreduce",
-            vec![collective("MPI_Allreduce", Shape::All, None)],
+            vec![collective("MPI_Allreduce", None)],
             false,
         );
     }
@@ -199,13 +199,13 @@ fn collectives_in_another_order() {
     job.call(
         0,
         "MPI_Barrier",
-        vec![collective("MPI_Barrier", Shape::All, None)],
+        vec![collective("MPI_Barrier", None)],
         false,
     )
     .call(
         1,
         "MPI_Allreduce",
-        vec![collective("MPI_Allreduce", Shape::All, None)],
+        vec![collective("MPI_Allreduce", None)],
         false,
     );
     let matching = Matching::new(&job.0);
@@ -234,8 +234,7 @@ fn another_size_may_be_why_it_does_not_complete() {
     let share = |count, complete| {
         let mut job = Job::default();
         for (task, count) in [(0, 4), (1, count), (2, 4)] {
-            let PartKind::Collective(mut share) = collective("MPI_Allreduce", Shape::All, None)
-            else {
+            let PartKind::Collective(mut share) = collective("MPI_Allreduce", None) else {
                 unreachable!("a collective operation");
             };
             share.size = Size {
@@ -257,7 +256,7 @@ fn another_size_may_be_why_it_does_not_complete() {
 /// Of a task two threads of which take part in the collective operations of one communicator.
 #[test]
 fn the_order_of_several_threads_is_not_known() {
-    let part = |name: &str| vec![collective(name, Shape::All, None)];
+    let part = |name: &str| vec![collective(name, None)];
     let job = |last: &str| {
         let mut job = Job::default();
         for task in 0..2 {
@@ -299,7 +298,7 @@ fn the_order_of_several_threads_is_not_known() {
     // And for nobody, if another one is in another operation.
     let mut other = job("MPI_Allreduce");
     let conversation = other.0.get_mut(&1).expect("a task");
-    conversation.parts[2].kind = collective("MPI_Bcast", Shape::All, None);
+    conversation.parts[2].kind = collective("MPI_Bcast", None);
     conversation.parts[2].complete = false;
     conversation.operations[2].returned = false;
     conversation.pending = vec![2];
@@ -338,7 +337,7 @@ fn an_edge_that_only_one_end_tells() {
         let mut job = Job::default();
         let name = "MPI_Dist_graph_create_adjacent";
         for (task, (from, to)) in (0..).zip(edges) {
-            let PartKind::Collective(mut share) = collective(name, Shape::All, None) else {
+            let PartKind::Collective(mut share) = collective(name, None) else {
                 unreachable!("a collective operation");
             };
             let edges = |ranks: &[i64]| Some(Amount::Edges(ranks.into()));
@@ -375,8 +374,7 @@ fn who_is_the_root_of_an_operation_between_two_groups() {
         let mut job = Job::default();
         let served = (Role::Member, Some(0));
         for (task, (role, root)) in (0..).zip([first, second, served, served]) {
-            let PartKind::Collective(mut share) = collective("MPI_Bcast", Shape::FromRoot, root)
-            else {
+            let PartKind::Collective(mut share) = collective("MPI_Bcast", root) else {
                 unreachable!("a collective operation");
             };
             share.role = role;
@@ -418,7 +416,7 @@ fn how_much_two_groups_send_each_other() {
     let found = |name: &str, said: [(Role, i64, &str); 4]| {
         let mut job = Job::default();
         for (task, (role, count, datatype)) in (0..).zip(said) {
-            let PartKind::Collective(mut share) = collective(name, Shape::All, None) else {
+            let PartKind::Collective(mut share) = collective(name, None) else {
                 unreachable!("a collective operation");
             };
             share.role = role;
@@ -451,7 +449,7 @@ fn how_much_two_groups_send_each_other() {
 fn for_whom_some_wait_is_not_known() {
     let mut job = Job::default();
     let among = |communicator| {
-        let PartKind::Collective(mut share) = collective("MPI_Allreduce", Shape::All, None) else {
+        let PartKind::Collective(mut share) = collective("MPI_Allreduce", None) else {
             unreachable!("a collective operation");
         };
         share.communicator = communicator;
@@ -459,7 +457,7 @@ fn for_whom_some_wait_is_not_known() {
     };
     let neighbours = || {
         let name = "MPI_Neighbor_alltoall";
-        vec![collective(name, Shape::Neighbours, None)]
+        vec![collective(name, None)]
     };
     job.call(0, "MPI_Allreduce", among(None), false).call(
         1,
@@ -479,7 +477,7 @@ fn for_whom_some_wait_is_not_known() {
 #[test]
 fn a_leaf_waits_for_its_root_only() {
     let mut job = Job::default();
-    let bcast = || vec![collective("MPI_Bcast", Shape::FromRoot, Some(0))];
+    let bcast = || vec![collective("MPI_Bcast", Some(0))];
     job.call(1, "MPI_Bcast", bcast(), false)
         .call(2, "MPI_Bcast", bcast(), false)
         .end(0, State::Running);
@@ -508,7 +506,7 @@ fn two_that_send_first_and_were_lucky() {
 #[test]
 fn messages_that_anybody_may_have_sent_make_no_circle() {
     let mut job = Job::default();
-    let barrier = || vec![collective("MPI_Barrier", Shape::All, None)];
+    let barrier = || vec![collective("MPI_Barrier", None)];
     for task in [1, 2] {
         job.call(task, "MPI_Send", vec![send(0, 0, Mode::Standard)], true)
             .call(task, "MPI_Barrier", barrier(), true)

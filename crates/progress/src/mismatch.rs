@@ -1,10 +1,11 @@
 //! Collective operations that do not fit: the members of a communicator do not call the same.
 
-use crate::call::stem;
 use crate::matching::{Matching, PartId};
 use crate::message::{
     Amount, Collective, CommunicatorId, Conversation, Membership, PartKind, Role,
 };
+use lockstep_api::mpi::constants::{PROC_NULL, ROOT};
+use lockstep_api::mpi::{Counts, Does, Shape};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -142,10 +143,10 @@ fn matters(share: &Collective) -> bool {
 
 /// Whether between two groups the members of each have to say the same size, and need not say that of the other group.
 fn is_by_group(share: &Collective) -> bool {
-    let base = share.name.strip_prefix("MPI_").unwrap_or(&share.name);
+    use Counts::{BlockEach, OneBlock, ResultBlock};
     matches!(
-        stem(base).0.as_str(),
-        "allgather" | "alltoall" | "reduce_scatter_block"
+        share.meaning.does,
+        Does::Collective(Shape::All, OneBlock | BlockEach | ResultBlock)
     )
 }
 
@@ -192,10 +193,10 @@ fn rootless(
     };
     let said = |id: &PartId, it: &Collective| match (it.role, is_root(id.task)) {
         (Role::Root, true) | (Role::Bystander, false) => None,
-        (Role::Root, false) => Some("MPI_ROOT instead of MPI_PROC_NULL".to_owned()),
-        (Role::Bystander, true) => Some("MPI_PROC_NULL instead of MPI_ROOT".to_owned()),
-        (Role::Member, true) => Some(format!("{} instead of MPI_ROOT", it.root?)),
-        (Role::Member, false) => Some(format!("{} instead of MPI_PROC_NULL", it.root?)),
+        (Role::Root, false) => Some(format!("{ROOT} instead of {PROC_NULL}")),
+        (Role::Bystander, true) => Some(format!("{PROC_NULL} instead of {ROOT}")),
+        (Role::Member, true) => Some(format!("{} instead of {ROOT}", it.root?)),
+        (Role::Member, false) => Some(format!("{} instead of {PROC_NULL}", it.root?)),
     };
     let of_other = shares.iter().filter(|(id, _)| other.contains(&id.task));
     let mut wrong = of_other.filter_map(|(id, it)| Some((*id, said(id, it)?)));

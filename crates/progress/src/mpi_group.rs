@@ -4,7 +4,9 @@
 //! files and of the other side of an intercommunicator. *Costs*: memory for the groups that are there.
 
 use crate::message::{CommunicatorId, Membership};
-use lockstep_trace::mpi::{self, Does, Grouping, Kind};
+use crate::routines::Routine;
+use lockstep_api::mpi::constants::GROUP_EMPTY;
+use lockstep_api::mpi::{Does, Grouping, Kind};
 use lockstep_trace::{Group, Resolved, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -42,37 +44,29 @@ impl MpiGroups {
     fn given(&self, name: &str, event: &Resolved) -> Option<Arc<MpiGroup>> {
         let handle = event.handle(name)?;
         match handle.name.as_deref() {
-            Some("MPI_GROUP_EMPTY") => Some(Arc::new(Group::Ranks(Vec::new()))),
+            Some(GROUP_EMPTY) => Some(Arc::new(Group::Ranks(Vec::new()))),
             Some(_) => None,
             None => self.known.get(&handle.raw).cloned(),
         }
     }
 
-    /// What a call will make, by its name without `MPI_`; `window_of` is the communicator of the window that it names.
+    /// What a call will make; `window_of` is the communicator of the window that it names.
     pub fn recipe(
         &self,
-        base: &str,
+        routine: &Routine,
         event: &Resolved,
         window_of: Option<CommunicatorId>,
     ) -> Option<Arc<MpiGroup>> {
-        // Most calls have nothing to do with groups.
-        let does = base
-            .contains("roup")
-            .then(|| mpi::meaning(&format!("MPI_{base}")).does);
-        let Some(Does::Group(how)) = does else {
-            return None;
+        let of = |communicator: Option<CommunicatorId>| communicator.map(Group::Of);
+        let given = |name| {
+            let known = self.given(name, event);
+            known.unwrap_or_else(|| Arc::new(Group::Unknown))
         };
-        let group = match how {
-            Grouping::OfCommunicator => event.communicator().map(Group::Of),
-            Grouping::OfWindow => window_of.map(Group::Of),
-            _ => Group::made(
-                how,
-                |name| {
-                    self.given(name, event)
-                        .unwrap_or_else(|| Arc::new(Group::Unknown))
-                },
-                |name| event.get(name).map(|it| it.0),
-            ),
+        let group = match routine.meaning.does {
+            Does::Group(Grouping::OfCommunicator) => of(event.communicator()),
+            Does::Group(Grouping::OfWindow) => of(window_of),
+            Does::Group(how) => Group::made(how, given, |name| Some(event.get(name)?.0)),
+            _ => None,
         };
         group.map(Arc::new)
     }
@@ -97,6 +91,7 @@ mod tests {
     use crate::Why;
     use crate::message::{PartKind, Step};
     use crate::message_tests::{Job, resolved};
+    use lockstep_api::mpi::Epoch;
     use lockstep_trace::{Argument, Handle};
 
     fn group(kind: Kind, name: &'static str, raw: i64) -> Argument {
@@ -117,7 +112,8 @@ mod tests {
 
     /// Who is in what a call makes, which is group `made` from then on.
     fn make(it: &mut MpiGroups, base: &str, given: Vec<Argument>, made: i64) -> Option<Vec<u32>> {
-        let recipe = it.recipe(base, &resolved(given), None);
+        let routine = Routine::of(&format!("MPI_{base}"));
+        let recipe = it.recipe(&routine, &resolved(given), None);
         let back = resolved(vec![group(Kind::NewGroup, "newgroup", made)]);
         it.made(recipe.clone(), &back);
         let members = Membership {
@@ -237,7 +233,7 @@ mod tests {
             let told = waits.into_iter().map(|it| (it.from, it.to, it.why));
             told.collect::<Vec<_>>()
         };
-        let post = |of| (0, of, Why::Epoch("MPI_Win_post"));
+        let post = |of| (0, of, Why::Epoch(Epoch::Post));
         assert_eq!(waits(&[1]), [post(2)]);
         assert_eq!(waits(&[]), [post(1), post(2)]);
         assert_eq!(waits(&[1, 2]), []);

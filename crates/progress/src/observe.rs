@@ -266,7 +266,6 @@ fn converse(
         ));
     }
     let context = Context {
-        run,
         communicators,
         routines: Routines::new(run),
         functions,

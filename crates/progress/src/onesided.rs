@@ -33,7 +33,10 @@
 
 use crate::layout::{Layout, Layouts};
 use crate::message::CommunicatorId;
-use crate::usage::is_always_fine;
+use crate::routines::Routine;
+use lockstep_api::mpi::constants::is_exclusive;
+use lockstep_api::mpi::predefined::NO_OP;
+use lockstep_api::mpi::{Access, Does, Epoch as Step, Form};
 use lockstep_trace::{Resolved, TraceName};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,15 +47,6 @@ use std::sync::Arc;
 const MOST: usize = 1 << 15;
 /// Pairs that are looked at.
 const MOST_PAIRS: usize = 1 << 22;
-
-/// What is done to the memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    Get,
-    Put,
-    /// Element by element: in order with others of its kind.
-    Accumulate,
-}
 
 /// Between what it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,14 +65,14 @@ enum Epoch {
 
 /// An access to a part of a task's window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Access {
+struct Done {
     window: CommunicatorId,
     target: u32,
     /// Where it begins, in units of the target's.
     displacement: i64,
     /// The bytes from there on.
     layout: Layout,
-    manner: Manner,
+    kind: Access,
     /// The operation of `MPI_Accumulate`, but for `MPI_NO_OP`.
     reduction: Option<Arc<str>>,
     epoch: Epoch,
@@ -93,7 +87,7 @@ struct Access {
 /// A task's accesses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accesses {
-    all: Vec<Access>,
+    all: Vec<Done>,
     /// Those that are not over: of a window, by whether they bring something back, and whose part it is.
     open: FxHashMap<(CommunicatorId, bool), FxHashMap<u32, Vec<usize>>>,
     fences: FxHashMap<CommunicatorId, usize>,
@@ -152,58 +146,14 @@ pub(crate) struct InStarted<'a> {
     pub call: (TraceName, u64),
 }
 
-fn manner(base: &str) -> Option<Manner> {
-    Some(match base {
-        "Get" | "Rget" => Manner::Get,
-        "Put" | "Rput" => Manner::Put,
-        "Accumulate" | "Raccumulate" | "Get_accumulate" | "Rget_accumulate" | "Fetch_and_op"
-        | "Compare_and_swap" => Manner::Accumulate,
-        _ => return None,
-    })
+/// Whether it is in order with others of its kind, element by element.
+fn accumulates(access: Access) -> bool {
+    !matches!(access, Access::Get | Access::Put)
 }
 
 /// Whether an access brings something back: it is over at the target when that is here.
-fn fetches(base: &str) -> bool {
-    !matches!(base, "Put" | "Rput" | "Accumulate" | "Raccumulate")
-}
-
-/// `MPI_LOCK_EXCLUSIVE` of Open MPI and of MPICH.
-const EXCLUSIVE: [i64; 2] = [1, 234];
-
-/// Whether a function brings nothing of what others did, by its name without `MPI_`.
-pub(crate) fn is_quiet(base: &str) -> bool {
-    const QUIET: [&str; 29] = [
-        "Address",
-        "Alloc_mem",
-        "Attr_",
-        "Buffer_attach",
-        "Cart_coords",
-        "Cart_get",
-        "Cart_rank",
-        "Cart_shift",
-        "Comm_compare",
-        "Comm_get_",
-        "Comm_group",
-        "Comm_rank",
-        "Comm_remote_",
-        "Comm_set_",
-        "Comm_size",
-        "Comm_test_inter",
-        "Dims_create",
-        "Errhandler_",
-        "Free_mem",
-        "Get_address",
-        "Get_count",
-        "Get_elements",
-        "Get_processor_name",
-        "Group_",
-        "Init",
-        "Op_",
-        "Pack",
-        "Type_",
-        "Unpack",
-    ];
-    is_always_fine(base) || QUIET.iter().any(|it| base.starts_with(it))
+fn fetches(access: Access) -> bool {
+    !matches!(access, Access::Put | Access::Accumulate)
 }
 
 impl Accesses {
@@ -247,93 +197,92 @@ impl Accesses {
     /// A call on a window begins.
     pub(crate) fn call(
         &mut self,
-        (name, trace): (&Arc<str>, TraceName),
+        (routine, trace): (&Routine, TraceName),
         event: &Resolved,
         (window, layouts): (CommunicatorId, &Layouts),
     ) {
-        let rank = |name| event.peer(name).and_then(|(_, peer)| peer.world);
-        match name.strip_prefix("MPI_").unwrap_or(name) {
-            "Win_fence" => {
+        match routine.meaning.does {
+            Does::Epoch(step) => self.step(step, event, window),
+            Does::Access(kind) => {
+                if let Some(done) = self.access((routine, trace), event, (window, kind), layouts) {
+                    let (number, target) = (self.all.len(), done.target);
+                    let is_shared = matches!(done.epoch, Epoch::Passive(..));
+                    let parts = self.open.entry((window, fetches(kind))).or_default();
+                    parts.entry(target).or_default().push(number);
+                    self.all.push(done);
+                    // What that brings is asked when the accesses of all are known.
+                    if is_shared && kind == Access::Get {
+                        self.times_heard += 1;
+                        return;
+                    }
+                }
+                if fetches(kind) {
+                    self.hear();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A step of an epoch.
+    fn step(&mut self, step: Step, event: &Resolved, window: CommunicatorId) {
+        let whose = event.peer("rank").and_then(|(_, peer)| peer.world);
+        match step {
+            Step::Fence => {
                 *self.fences.entry(window).or_default() += 1;
                 for fetches in [true, false] {
                     self.open.remove(&(window, fetches));
                 }
             }
-            "Win_start" => {
+            Step::Start => {
                 self.started.push(window);
                 *self.starts.entry(window).or_default() += 1;
                 self.hear();
             }
-            "Win_complete" => {
+            Step::Complete => {
                 self.started.retain(|it| *it != window);
                 self.over(window, None, false);
                 self.hear();
             }
-            "Win_post" => {
+            Step::Post => {
                 *self.posts.entry(window).or_default() += 1;
                 self.hear();
             }
-            "Win_wait" | "Win_test" | "Win_sync" | "Win_shared_query" => self.hear(),
-            "Win_lock_all" => self.locks.push((window, None, false)),
-            "Win_lock" => {
-                let kind = event.number("lock_type");
-                let alone = kind.is_some_and(|it| EXCLUSIVE.contains(&it));
-                if let Some(rank) = rank("rank") {
+            Step::Wait | Step::Test | Step::Sync | Step::SharedQuery => self.hear(),
+            Step::LockAll => self.locks.push((window, None, false)),
+            Step::Lock => {
+                let alone = event.number("lock_type").is_some_and(is_exclusive);
+                if let Some(rank) = whose {
                     self.locks.push((window, Some(rank), alone));
                     self.locked.entry(rank).or_insert(self.all.len());
                 }
             }
-            "Win_unlock" => {
-                let whose = rank("rank");
+            Step::Unlock => {
                 self.locks.retain(|it| (it.0, it.1) != (window, whose));
                 self.over(window, whose, false);
             }
-            "Win_unlock_all" => {
+            Step::UnlockAll => {
                 self.locks.retain(|it| (it.0, it.1) != (window, None));
                 self.over(window, None, false);
             }
-            "Win_flush" => self.over(window, rank("rank"), false),
-            "Win_flush_all" => self.over(window, None, false),
-            "Win_flush_local" => self.over(window, rank("rank"), true),
-            "Win_flush_local_all" => self.over(window, None, true),
-            base => {
-                let Some(manner) = manner(base) else {
-                    return;
-                };
-                if let Some(target) = rank("target_rank")
-                    && self.all.len() < MOST
-                    && let Some(access) =
-                        self.access((name, trace), event, (window, target, manner), layouts)
-                {
-                    let number = self.all.len();
-                    let is_shared = matches!(access.epoch, Epoch::Passive(..));
-                    let parts = self.open.entry((window, fetches(base))).or_default();
-                    parts.entry(target).or_default().push(number);
-                    self.all.push(access);
-                    // What that brings is asked when the accesses of all are known.
-                    if is_shared && manner == Manner::Get {
-                        self.times_heard += 1;
-                        return;
-                    }
-                }
-                if fetches(base) {
-                    self.hear();
-                }
-            }
+            Step::Flush { all, local } => self.over(window, whose.filter(|_| !all), local),
         }
     }
 
     /// An access; `None` where something is not known.
     fn access(
         &self,
-        (name, trace): (&Arc<str>, TraceName),
+        (routine, trace): (&Routine, TraceName),
         event: &Resolved,
-        (window, target, manner): (CommunicatorId, u32, Manner),
+        (window, kind): (CommunicatorId, Access),
         layouts: &Layouts,
-    ) -> Option<Access> {
-        let base = name.strip_prefix("MPI_").unwrap_or(name);
+    ) -> Option<Done> {
+        let target = event.peer("target_rank")?.1.world?;
+        if self.all.len() >= MOST {
+            return None;
+        }
         // Its request says when it is over, and requests of windows are not followed.
-        let is_over_unseen = matches!(base, "Rget" | "Rget_accumulate");
+        let is_over_unseen = routine.meaning.form == Form::Nonblocking && fetches(kind);
         let held = |it: &&(CommunicatorId, Option<u32>, bool)| {
             it.0 == window && it.1.is_none_or(|rank| rank == target)
         };
@@ -344,27 +293,22 @@ impl Accesses {
             None if self.started.contains(&window) => Epoch::Started(*self.starts.get(&window)?),
             None => Epoch::Fence(*self.fences.get(&window)?),
         };
-        let datatype = match manner {
-            Manner::Accumulate => event.handle("target_datatype").or(event.handle("datatype")),
-            _ => event.handle("target_datatype"),
-        };
+        let datatype = event.handle("target_datatype").or(event.handle("datatype"));
         let count = event.number("target_count").unwrap_or(1);
         let layout = layouts.of(datatype?)?.times(count)?;
-        let reduction = match base {
-            "Accumulate" | "Raccumulate" => event.handle("op").and_then(|it| it.name.as_deref()),
-            _ => None,
-        };
-        layout.span().is_some().then_some(Access {
+        let reduction = event.handle("op").and_then(|it| it.name.as_deref());
+        let reduction = reduction.filter(|it| kind == Access::Accumulate && *it != NO_OP);
+        layout.span().is_some().then_some(Done {
             window,
             target,
             displacement: event.number("target_disp")?,
             layout,
-            manner,
-            reduction: reduction.filter(|it| *it != "MPI_NO_OP").map(Arc::from),
+            kind,
+            reduction: reduction.map(Arc::from),
             epoch,
             over: usize::MAX,
             heard: self.heard,
-            name: name.clone(),
+            name: routine.name.clone(),
             call: (trace, event.annotated.index),
         })
     }
@@ -481,7 +425,7 @@ struct Made<'a> {
     heard: Option<usize>,
     /// In an epoch of `MPI_Win_start`, by which post of the target it was let in, where that is known.
     exposure: Option<usize>,
-    access: &'a Access,
+    access: &'a Done,
 }
 
 impl<'a> Made<'a> {
@@ -490,7 +434,7 @@ impl<'a> Made<'a> {
         tasks: &BTreeMap<u32, &'a Accesses>,
         task: u32,
         index: usize,
-        access: &'a Access,
+        access: &'a Done,
     ) -> Option<Self> {
         let unit = tasks.get(&access.target)?.units.get(&access.window)?;
         let from = access.displacement.checked_mul(*unit)?;
@@ -577,7 +521,7 @@ struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn new(part: &'a [Made<'a>]) -> Self {
-        let writes = part.iter().filter(|it| it.access.manner != Manner::Get);
+        let writes = part.iter().filter(|it| it.access.kind != Access::Get);
         let mut writes: Vec<&Made<'_>> = writes.collect();
         writes.sort_by_key(|it| it.bytes.start);
         let mut pieces: Vec<(Range<i64>, Range<usize>)> = Vec::new();
@@ -618,15 +562,15 @@ fn tell_news(
     let mut left = MOST_PAIRS;
     for part in parts.values() {
         let written = Written::new(part);
-        let gets = part.iter().filter(|it| it.access.manner == Manner::Get);
+        let gets = part.iter().filter(|it| it.access.kind == Access::Get);
         let beside = gets.filter(|it| written.by_another(it, &mut left));
         undefined.extend(beside.map(|it| (it.task, it.index)));
     }
     let news = |task: &u32| -> Vec<(usize, usize)> {
         let all = tasks[task].all.iter().enumerate();
         let known = all.filter(|it| !undefined.contains(&(*task, it.0)));
-        let got = known.filter_map(|(index, it)| match (it.manner, it.epoch) {
-            (Manner::Get, Epoch::Passive(phase, _)) => Some((index, phase)),
+        let got = known.filter_map(|(index, it)| match (it.kind, it.epoch) {
+            (Access::Get, Epoch::Passive(phase, _)) => Some((index, phase)),
             _ => None,
         });
         got.collect()
@@ -720,7 +664,11 @@ fn conflict(a: &Made<'_>, b: &Made<'_>) -> bool {
     let is_own = a.task == b.task;
     let reductions = a.access.reduction.as_ref().zip(b.access.reduction.as_ref());
     let are_alike = is_own || reductions.is_none_or(|(one, two)| one == two);
-    if a.access.manner == b.access.manner && a.access.manner != Manner::Put && are_alike {
+    let are_in_order = match (a.access.kind, b.access.kind) {
+        (Access::Get, Access::Get) => true,
+        (one, two) => accumulates(one) && accumulates(two),
+    };
+    if are_in_order && are_alike {
         return false;
     }
     if is_own {

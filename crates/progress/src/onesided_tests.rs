@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::message_tests::resolved;
-use lockstep_trace::mpi::Kind;
+use lockstep_api::mpi::Kind;
 use lockstep_trace::{Argument, Handle, Meaning, Peer, Value};
 
 const WINDOW: CommunicatorId = CommunicatorId(7);
@@ -50,7 +50,11 @@ impl Accesses {
     fn calls(&mut self, name: &str, arguments: &[(&'static str, i64)]) -> &mut Self {
         let trace = TraceName::new(0, 0);
         let layouts = Layouts::default();
-        self.call((&name.into(), trace), &event(arguments), (WINDOW, &layouts));
+        self.call(
+            (&Routine::of(name), trace),
+            &event(arguments),
+            (WINDOW, &layouts),
+        );
         self
     }
 

@@ -5,7 +5,9 @@
 //! first [`MOST`] partitions of a send.
 
 use crate::call::requests;
-use lockstep_trace::{Resolved, Value};
+use crate::datatypes::whole;
+use lockstep_api::mpi::{Does, Partitions as Which, Scope};
+use lockstep_trace::Resolved;
 use rustc_hash::FxHashMap;
 
 /// So many partitions of a send are known.
@@ -47,14 +49,14 @@ impl Partitions {
         }
     }
 
-    /// A call begins, by its name without `MPI_`. Of one that waits for a send whose partitions are not all ready, what is not.
-    pub fn call(&mut self, base: &str, event: &Resolved) -> Option<String> {
+    /// A call begins. Of one that waits for a send whose partitions are not all ready, what is not.
+    pub fn call(&mut self, does: Does, event: &Resolved) -> Option<String> {
         if self.0.is_empty() {
             return None;
         }
         let handles = requests(event).handles;
-        match base {
-            "Start" | "Startall" => {
+        match does {
+            Does::Start(_) => {
                 for handle in handles {
                     if let Some(it) = self.0.get_mut(&handle) {
                         it.runs = true;
@@ -64,9 +66,9 @@ impl Partitions {
                 }
                 None
             }
-            "Pready" | "Pready_range" | "Pready_list" => {
+            Does::Ready(which) => {
                 let it = self.0.get_mut(handles.first()?)?;
-                match marked(base, event) {
+                match marked(which, event) {
                     Some(marked) => {
                         for at in marked {
                             let at = usize::try_from(at).ok();
@@ -82,7 +84,9 @@ impl Partitions {
                 }
                 None
             }
-            "Wait" | "Waitall" => handles.iter().find_map(|it| self.0.get_mut(it)?.awaited()),
+            Does::Wait(Scope::One | Scope::All) => {
+                handles.iter().find_map(|it| self.0.get_mut(it)?.awaited())
+            }
             _ => None,
         }
     }
@@ -90,16 +94,16 @@ impl Partitions {
 
 impl Partitions {
     /// Of a call that is about to mark partitions, one that is marked: `partition 2, which is ready`.
-    pub fn again(&self, base: &str, event: &Resolved) -> Option<String> {
-        if self.0.is_empty() || !base.starts_with("Pready") {
+    pub fn again(&self, does: Does, event: &Resolved) -> Option<String> {
+        let Does::Ready(which) = does else {
             return None;
-        }
+        };
         let it = self.0.get(requests(event).handles.first()?)?;
         let is_ready = |at: &i64| {
             let at = usize::try_from(*at).ok();
             it.runs && it.is_sure && at.and_then(|at| it.is_ready.get(at)) == Some(&true)
         };
-        let again = marked(base, event)?.into_iter().find(is_ready)?;
+        let again = marked(which, event)?.into_iter().find(is_ready)?;
         Some(format!("partition {again}, which it had marked before"))
     }
 }
@@ -120,20 +124,15 @@ impl Partitioned {
 }
 
 /// The partitions that a call marks; `None` where that is not known.
-fn marked(base: &str, event: &Resolved) -> Option<Vec<i64>> {
-    match base {
-        "Pready" => Some(vec![event.number("partition")?]),
-        "Pready_range" => {
+fn marked(which: Which, event: &Resolved) -> Option<Vec<i64>> {
+    match which {
+        Which::One => Some(vec![event.number("partition")?]),
+        Which::Range => {
             let most = i64::try_from(MOST).ok()?;
             let last = event.number("partition_high")?.min(most);
             Some((event.number("partition_low")?..=last).collect())
         }
-        _ => match event.get("array_of_partitions")?.0 {
-            Value::Numbers(count, numbers) if usize::try_from(*count) == Ok(numbers.len()) => {
-                Some(numbers.to_vec())
-            }
-            _ => None,
-        },
+        Which::List => whole(event, "array_of_partitions").map(<[i64]>::to_vec),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::cause::{Cause, Deed};
 use crate::group::Order;
 use crate::message::{CommunicatorId, Conversation, State};
 use crate::waits::{Wait, Waiting, Why};
+use lockstep_api::mpi::{self, Does};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,9 +139,7 @@ pub(crate) fn passed(
     type Sides = (BTreeSet<u32>, BTreeSet<u32>);
     let mut operations: BTreeMap<(&Arc<str>, CommunicatorId), Sides> = BTreeMap::new();
     for wait in waiting.waits.iter().filter(|wait| !wait.or_another) {
-        // Nothing comes behind the last call: whoever has yet to make it is not past it.
         if let Why::Collective(name, communicator) = &wait.why
-            && &**name != "MPI_Finalize"
             && is_behind(wait.from, wait.to)
         {
             let (behind, ahead) = operations.entry((name, *communicator)).or_default();
@@ -148,6 +147,8 @@ pub(crate) fn passed(
             ahead.insert(wait.to);
         }
     }
+    // Nothing comes behind the last call: whoever has yet to make it is not past it.
+    operations.retain(|(name, _), _| mpi::meaning(name).does != Does::End);
     let times = |task: u32, name: &str| conversations.get(&task).map(|it| it.shares_of(name));
     let made_fewest = |ahead: &BTreeSet<u32>, name: &str| {
         let most = ahead.iter().filter_map(|it| times(*it, name)).max();
@@ -171,7 +172,7 @@ pub(crate) fn passed(
 mod tests {
     use super::*;
     use crate::analysis::Activity;
-    use crate::message::{Mode, PartKind, Peer, Shape};
+    use crate::message::{Mode, PartKind, Peer};
     use crate::message_tests::{Job, collective, receive, send};
 
     /// Rank 0 went past a loop in which the others wait for it, and came to its end or waits for all.
@@ -203,7 +204,7 @@ mod tests {
     fn who_went_on_where_others_wait_for_it() {
         let told = "rank 0 went on without sending ranks 1-3 what they wait for";
         assert_eq!(went(State::Finished, Vec::new()), [told]);
-        let reduces = || vec![collective("MPI_Reduce", Shape::All, None)];
+        let reduces = || vec![collective("MPI_Reduce", None)];
         assert_eq!(went(State::Waiting, reduces()), [told]);
         // It waits for a message itself.
         let waits = vec![receive(Peer::Task(1), Some(4))];

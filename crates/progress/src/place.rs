@@ -29,6 +29,7 @@
 
 use crate::iteration::{Fold, Witness};
 use crate::nesting::{ENTRY, Place as At};
+use crate::routines::is_named_so;
 use crate::shown::{Path, Shown};
 use crate::walk::{Turn, Walk};
 use lockstep_calltree::{Forest, FunctionKey, Item, Label, NodeId, StackFrame};
@@ -387,6 +388,5 @@ pub(crate) fn counts(forest: &Forest, function: FunctionKey) -> bool {
 /// Whether it is a function of MPI.
 pub(crate) fn is_mpi(forest: &Forest, function: FunctionKey) -> bool {
     let function = forest.function(function);
-    let name = lockstep_trace::c_name(&function.name);
-    function.imported && (name.starts_with("MPI_") || name.starts_with("PMPI_"))
+    function.imported && is_named_so(&function.name)
 }

@@ -1,6 +1,8 @@
 //! Tasks that wait without a call that does: they ask for a message or a request again and again.
 
 use crate::message::{PartKind, left};
+use crate::routines::Routine;
+use lockstep_api::mpi::{Does, Scope};
 use lockstep_trace::{Annotated, RecordKey, SourceLine};
 use std::sync::Arc;
 
@@ -57,15 +59,15 @@ impl Polls {
     /// It asked in vain.
     pub fn ask(
         &mut self,
-        (name, event, line): (&Arc<str>, u64, Option<&Arc<SourceLine>>),
+        (routine, event, line): (&Routine, u64, Option<&Arc<SourceLine>>),
         parts: Vec<usize>,
         probes: Vec<PartKind>,
     ) {
         self.times += 1;
-        match self.askers.iter_mut().find(|it| it.name == *name) {
+        match self.askers.iter_mut().find(|it| it.name == routine.name) {
             Some(asker) => asker.times += 1,
             None => self.askers.push(Asker {
-                name: name.clone(),
+                name: routine.name.clone(),
                 event,
                 line: line.cloned(),
                 times: 1,
@@ -74,7 +76,10 @@ impl Polls {
         let asked = Asked {
             parts,
             probes,
-            together: name.ends_with("Testall"),
+            together: matches!(
+                routine.meaning.does,
+                Does::Test(Scope::All) | Does::Status(Scope::All)
+            ),
         };
         if self.asked.contains(&asked) {
             return;

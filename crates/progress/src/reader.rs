@@ -6,7 +6,7 @@ use crate::routines::Routines;
 use crate::turn::{BEGIN, Exchange, Tail, Then, Turn, Turns};
 use crate::windows::Windows;
 use lockstep_trace::{
-    Event, EventsOf, FunctionId, Lap, RecordKey, Resolver, Run, TraceName, Unresolved,
+    Event, EventsOf, FunctionId, Lap, RecordKey, Resolver, TraceName, Unresolved,
 };
 use std::sync::Arc;
 
@@ -102,7 +102,6 @@ impl Reader {
     /// Takes in more events of the thread, those of calls of MPI.
     pub fn read<F: Fn(FunctionId) -> bool>(
         &mut self,
-        run: &Run,
         routines: &Routines,
         events: &mut EventsOf<'_, F>,
     ) {
@@ -131,13 +130,13 @@ impl Reader {
                         continue;
                     }
                 }
-                self.in_detail(run, routines, events.resolver(), (call, around));
+                self.in_detail(routines, events.resolver(), (call, around));
             }
             let is_call = matches!(event.annotated.event, Event::Call(_));
             if is_call && !self.said.is_in_a_call() {
                 self.held = Some((event, depth));
             } else {
-                self.in_detail(run, routines, events.resolver(), (event, depth));
+                self.in_detail(routines, events.resolver(), (event, depth));
                 if !self.said.is_in_a_call() {
                     still.again(&mut self.said, events);
                 }
@@ -202,21 +201,19 @@ impl Reader {
     /// Takes in an event, and before it what was thought to be a turn that is known.
     fn in_detail(
         &mut self,
-        run: &Run,
         routines: &Routines,
         resolver: &mut Resolver<'_>,
         event: (Unresolved, usize),
     ) {
         self.place = BEGIN;
         for before in std::mem::take(&mut self.within) {
-            self.say(run, routines, resolver, before);
+            self.say(routines, resolver, before);
         }
-        self.say(run, routines, resolver, event);
+        self.say(routines, resolver, event);
     }
 
     fn say(
         &mut self,
-        run: &Run,
         routines: &Routines,
         resolver: &mut Resolver<'_>,
         event: (Unresolved, usize),
@@ -237,7 +234,7 @@ impl Reader {
             });
         }
         let is_open = self.said.is_in_a_call();
-        let over = self.said.event(run, routines, resolver, event);
+        let over = self.said.event(routines, resolver, event);
         let is_nested = is_open && self.said.is_in_a_call();
         match over {
             Some(over) => self.learn(resolver, over),
@@ -366,16 +363,11 @@ impl Reader {
     }
 
     /// What the thread did so far, and the windows that it made; `resolver` is as after what was read.
-    pub fn told(
-        &self,
-        run: &Run,
-        routines: &Routines,
-        mut resolver: Resolver<'_>,
-    ) -> (Conversation, Windows) {
+    pub fn told(&self, routines: &Routines, mut resolver: Resolver<'_>) -> (Conversation, Windows) {
         let mut said = self.said.clone();
         self.tail.tell(&mut said.conversation);
         for event in self.within.iter().chain(&self.held) {
-            said.event(run, routines, &mut resolver, event.clone());
+            said.event(routines, &mut resolver, event.clone());
         }
         said.into_told()
     }
@@ -383,13 +375,12 @@ impl Reader {
     /// The same, once.
     pub fn into_told(
         mut self,
-        run: &Run,
         routines: &Routines,
         resolver: &mut Resolver<'_>,
     ) -> (Conversation, Windows) {
         self.tail.tell(&mut self.said.conversation);
         for event in self.within.into_iter().chain(self.held) {
-            self.said.event(run, routines, resolver, event);
+            self.said.event(routines, resolver, event);
         }
         self.said.into_told()
     }

@@ -118,7 +118,7 @@ pub(crate) fn recount(
         .flat_map(|it| it.function.iter().chain(&it.first))
         .copied()
         .collect();
-    let is_wanted = |id: FunctionId| named.contains(&id) || routines.name(id).is_some();
+    let is_wanted = |id: FunctionId| named.contains(&id) || routines.get(id).is_some();
     let mut events = communicators.events_of(thread, is_wanted);
     let last = task.polls.as_ref().and_then(|it| it.since);
     while let Some((event, depth)) = events.next_event() {
@@ -128,7 +128,7 @@ pub(crate) fn recount(
         let Event::Call(function) = event.annotated.event else {
             continue;
         };
-        let mark = routines.name(function).map(|_| Mark {
+        let mark = routines.get(function).map(|_| Mark {
             line: event.annotated.line.clone(),
             communicator: event.communicator(),
         });

@@ -44,7 +44,7 @@ pub fn without_buffers(
     };
     let parts = || tasks.values().flat_map(|it| &it.parts);
     let shape = |part: &Part| match &part.kind {
-        PartKind::Collective(share) => Some(share.shape),
+        PartKind::Collective(share) => Some(share.shape()),
         _ => None,
     };
     // Where all wait for all anyhow, that is the same question.
@@ -227,7 +227,7 @@ impl<'a> Replay<'a> {
                     .root
                     .and_then(|root| members?.get(usize::try_from(root).ok()?))
                     .copied();
-                let is_needed = |other: u32| match share.shape {
+                let is_needed = |other: u32| match share.shape() {
                     Shape::Neighbours => false,
                     _ if self.is_strict => true,
                     Shape::All => true,

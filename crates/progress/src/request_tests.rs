@@ -4,10 +4,11 @@
 use crate::loose::at_once;
 use crate::message::{CommunicatorId, Conversation, Operation, State, Waits};
 use crate::message_tests::resolved;
+use crate::routines::Routine;
 use crate::usage::{Terms, Usage};
 use crate::windows::Windows;
 use crate::{conversation::Said, loose_ends};
-use lockstep_trace::mpi::Kind;
+use lockstep_api::mpi::Kind;
 use lockstep_trace::{Argument, Handle, Meaning, Peer, Resolved, TraceName, Value};
 use std::collections::BTreeMap;
 
@@ -53,9 +54,9 @@ fn told(calls: &[(&str, Resolved, Option<Resolved>)], state: State) -> Vec<Strin
     let trace = TraceName::new(1, 0);
     let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     let nothing = resolved(Vec::new());
-    said.exchange(&"MPI_Init".into(), &nothing, Some(&nothing));
+    said.exchange(&Routine::of("MPI_Init"), &nothing, Some(&nothing));
     for (name, call, given) in calls {
-        said.exchange(&(*name).into(), call, given.as_ref());
+        said.exchange(&Routine::of(name), call, given.as_ref());
     }
     let (mut conversation, _) = said.into_told();
     // How it ended is known when all of it was read.
@@ -111,7 +112,7 @@ fn waits(calls: Vec<(&str, Resolved, Option<Resolved>)>) -> Option<(Waits, bool)
     let trace = TraceName::new(1, 0);
     let mut said = Said::new(trace, Windows::default(), Some(CommunicatorId(0)));
     for (name, call, given) in &calls {
-        said.exchange(&(*name).into(), call, given.as_ref());
+        said.exchange(&Routine::of(name), call, given.as_ref());
     }
     let (conversation, _) = said.into_told();
     let last = conversation.operations.len().checked_sub(1)?;
@@ -198,7 +199,8 @@ fn two_threads(level: i64) -> Vec<String> {
     let threads = [TraceName::new(1, 0), TraceName::new(1, 1)];
     let provided = argument("provided", Kind::Result, Value::Number(level));
     let given = resolved(vec![provided]);
-    usage.returned("Init_thread", &given, Terms::default(), threads[0]);
+    let does = Routine::of("MPI_Init_thread").meaning.does;
+    usage.returned(does, &given, Terms::default(), threads[0]);
     let operation = |name: &str| Operation {
         name: name.into(),
         event: 4,

@@ -4,37 +4,10 @@
 //! *Guarantees*: what is said to be held was given back by a call and named by none that frees, in any
 //! thread; what MPI predefines is nobody's. *Costs*: O(1) a call that makes or frees, mostly.
 
-use lockstep_trace::mpi::Kind;
+use crate::routines::Routine;
+use lockstep_api::mpi::{Does, Kind, Making, Meaning, Resource};
 use lockstep_trace::{Argument, Resolved, TraceName, Value};
-use std::fmt;
 use std::sync::Arc;
-
-/// A kind of what MPI makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// A communicator.
-    Communicator,
-    /// A window.
-    Window,
-    /// A request that can be started again.
-    PersistentRequest,
-    /// A datatype.
-    Datatype,
-    /// A reduction.
-    Reduction,
-    /// A group.
-    Group,
-    /// A file.
-    File,
-    /// An info object.
-    Info,
-    /// An error handler.
-    Errhandler,
-    /// An attribute key.
-    Keyval,
-    /// A message that a matched probe took.
-    Message,
-}
 
 /// Something that was made and not freed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,42 +31,6 @@ pub struct Resources {
     freed: Vec<(Resource, i64)>,
 }
 
-impl Resource {
-    pub(crate) fn made(kind: Kind) -> Option<Self> {
-        Some(match kind {
-            Kind::NewComm => Self::Communicator,
-            Kind::NewDatatype => Self::Datatype,
-            Kind::NewGroup => Self::Group,
-            Kind::NewOp => Self::Reduction,
-            Kind::NewWindow => Self::Window,
-            Kind::NewFile => Self::File,
-            Kind::NewInfo => Self::Info,
-            Kind::NewErrhandler => Self::Errhandler,
-            Kind::NewKeyval => Self::Keyval,
-            Kind::NewMessage => Self::Message,
-            _ => return None,
-        })
-    }
-
-    /// What a function frees, by its name without `MPI_`.
-    pub(crate) fn freed_by(base: &str) -> Option<Self> {
-        Some(match base {
-            "Comm_free" | "Comm_disconnect" => Self::Communicator,
-            "Type_free" => Self::Datatype,
-            "Group_free" => Self::Group,
-            "Op_free" => Self::Reduction,
-            "Win_free" => Self::Window,
-            "File_close" => Self::File,
-            "Info_free" => Self::Info,
-            "Errhandler_free" => Self::Errhandler,
-            "Comm_free_keyval" | "Type_free_keyval" | "Win_free_keyval" => Self::Keyval,
-            "Request_free" => Self::PersistentRequest,
-            "Mrecv" | "Imrecv" => Self::Message,
-            _ => return None,
-        })
-    }
-}
-
 /// What is no name of the standard: an object's handle, or the number of a key. A file that could not be opened has none.
 fn handle(value: &Value) -> Option<i64> {
     match value {
@@ -112,8 +49,8 @@ fn handles(event: &Resolved) -> impl Iterator<Item = i64> {
 
 impl Resources {
     /// A call begins: it may free something.
-    pub(crate) fn call(&mut self, base: &str, event: &Resolved) {
-        let Some(resource) = Resource::freed_by(base) else {
+    pub(crate) fn call(&mut self, meaning: Meaning, event: &Resolved) {
+        let Some(resource) = meaning.frees() else {
             return;
         };
         if event.annotated.arguments.is_none() {
@@ -127,8 +64,8 @@ impl Resources {
 
     /// A call begins within another: the delete function of an attribute, say, or the library's own call, which frees nothing of the
     /// program's.
-    pub(crate) fn called_back(&mut self, base: &str, event: &Resolved) {
-        let Some(resource) = Resource::freed_by(base) else {
+    pub(crate) fn called_back(&mut self, meaning: Meaning, event: &Resolved) {
+        let Some(resource) = meaning.frees() else {
             return;
         };
         for handle in handles(event) {
@@ -146,10 +83,10 @@ impl Resources {
         }
     }
 
-    /// A call returned: `begun` is its function, and its number in the trace.
+    /// A call returned: of this function, and with this number in the trace.
     pub(crate) fn returned(
         &mut self,
-        (name, at): (&Arc<str>, u64),
+        (routine, at): (&Routine, u64),
         trace: TraceName,
         is_persistent: bool,
         event: &Resolved,
@@ -161,7 +98,7 @@ impl Resources {
             kind => Resource::made(kind),
         };
         // A parent was made by another job.
-        if &**name == "MPI_Comm_get_parent" {
+        if routine.meaning.does == Does::Communicator(Making::Parent) {
             return;
         }
         let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
@@ -169,7 +106,7 @@ impl Resources {
             if let (Some(resource), Some(handle)) = (made(argument), handle(&argument.value)) {
                 self.held.push(Held {
                     resource,
-                    name: name.clone(),
+                    name: routine.name.clone(),
                     trace,
                     event: at,
                     handle,
@@ -204,23 +141,5 @@ impl Resources {
     #[must_use]
     pub fn held(&self) -> &[Held] {
         &self.held
-    }
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Communicator => "communicator",
-            Self::Window => "window",
-            Self::PersistentRequest => "persistent request",
-            Self::Datatype => "datatype",
-            Self::Reduction => "reduction",
-            Self::Group => "group",
-            Self::File => "file",
-            Self::Info => "info object",
-            Self::Errhandler => "error handler",
-            Self::Keyval => "attribute key",
-            Self::Message => "message",
-        })
     }
 }

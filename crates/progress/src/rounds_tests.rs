@@ -4,7 +4,7 @@
 use super::*;
 use crate::Matching;
 use crate::astray::Envelope;
-use crate::message::{Conversation, Mode, Operation, Part, Shape, Waits};
+use crate::message::{Conversation, Mode, Operation, Part, Waits};
 use crate::message_tests::{Job, collective, receive, send};
 use crate::mismatches;
 use crate::settled::tests::found;
@@ -147,7 +147,7 @@ fn play(steps: &[Step]) -> Play {
     let mut play = Play::default();
     let mut under_way: Vec<(u32, u32, i64)> = Vec::new();
     for task in 0..TASKS {
-        play.call(task, &[collective("MPI_Allreduce", Shape::All, Some(0))]);
+        play.call(task, &[collective("MPI_Allreduce", Some(0))]);
     }
     for step in steps {
         match *step {
@@ -184,7 +184,7 @@ fn play(steps: &[Step]) -> Play {
             Step::Together(alike) => {
                 for task in 0..TASKS {
                     let root = i64::from(!alike && task + 1 == TASKS);
-                    play.call(task, &[collective("MPI_Allreduce", Shape::All, Some(root))]);
+                    play.call(task, &[collective("MPI_Allreduce", Some(root))]);
                 }
             }
             Step::Twice => {

@@ -1,36 +1,56 @@
 //! The functions of MPI that a run has. A program's own `MPI_Recv` that calls the library's `PMPI_Recv` is none: what it calls is.
 //! Nor is its `MPI_Checkpoint`, which only has a name like that.
 
-use lockstep_trace::{Function, FunctionId, Run, c_name, mpi};
+use lockstep_api::mpi::{self, Language, Meaning};
+use lockstep_trace::{Function, FunctionId, Run, c_name};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// The functions of a run that are MPI's, by the names of the standard.
+/// A function of MPI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Routine {
+    /// Its name in the standard, without the ending of those with large counts: what they do is the same.
+    pub name: Arc<str>,
+    pub meaning: Meaning,
+    /// The language that it is called from.
+    pub language: Language,
+}
+
+impl Routine {
+    /// The one that a library has under this name.
+    pub fn of(linkage: &str) -> Self {
+        let name = c_name(linkage);
+        let profiled = name.strip_prefix('P').filter(|it| it.starts_with(PREFIX));
+        let name = profiled.unwrap_or(&name);
+        let function = mpi::Function::of(linkage.as_bytes());
+        Self {
+            name: name.strip_suffix("_c").unwrap_or(name).into(),
+            meaning: function.map_or(Meaning::UNKNOWN, |it| it.meaning()),
+            language: function.map_or(Language::C, |it| it.language),
+        }
+    }
+
+    /// Its name without what names of MPI begin with.
+    pub fn base(&self) -> &str {
+        self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
+    }
+}
+
+/// The functions of a run that are MPI's.
 #[derive(Debug)]
-pub(crate) struct Routines(Vec<Option<Arc<str>>>);
+pub(crate) struct Routines(Vec<Option<Routine>>);
 
 impl Routines {
     /// O(functions).
     pub fn new(run: &Run) -> Self {
-        let name = |linkage: &str| {
-            let name = c_name(linkage);
-            let profiled = name.strip_prefix('P').filter(|it| it.starts_with("MPI_"));
-            let name = profiled.unwrap_or(&name);
-            // Of large counts; what it does is the same.
-            let name = name.strip_suffix("_c").unwrap_or(name);
-            Arc::from(name)
-        };
         let imported = run.functions.iter().filter(|it| it.imported);
         let profiled: FxHashSet<&str> = imported
             .filter_map(|it| it.linkage.strip_prefix(['P', 'p']))
             .collect();
         let wraps = |it: &Function| !it.imported && profiled.contains(it.linkage.as_str());
         let is_one = |it: &&Function| !wraps(it) && is_routine(&it.linkage, it.imported);
-        let names = run.functions.iter().map(|it| {
-            let it = Some(it).filter(is_one);
-            it.map(|it| name(&it.linkage))
-        });
-        Self(names.collect())
+        let all = run.functions.iter().map(|it| Some(it).filter(is_one));
+        Self(all.map(|it| Some(Routine::of(&it?.linkage))).collect())
     }
 
     /// Whether there are any.
@@ -38,17 +58,24 @@ impl Routines {
         self.0.iter().any(Option::is_some)
     }
 
-    pub fn name(&self, id: FunctionId) -> Option<&Arc<str>> {
+    pub fn get(&self, id: FunctionId) -> Option<&Routine> {
         self.0.get(id.0 as usize)?.as_ref()
     }
+}
+
+/// What names of MPI begin with.
+const PREFIX: &str = "MPI_";
+
+/// Whether a function is named as those of MPI are, in C or in Fortran.
+pub(crate) fn is_named_so(linkage: &str) -> bool {
+    let name = c_name(linkage);
+    name.strip_prefix('P').unwrap_or(&name).starts_with(PREFIX)
 }
 
 /// Whether a function of this name is one of MPI. What a program has itself is one where MPI is linked into it, under a name of the
 /// standard's.
 pub(crate) fn is_routine(linkage: &str, imported: bool) -> bool {
-    let name = c_name(linkage);
-    let is_named_so = name.starts_with("MPI_") || name.starts_with("PMPI_");
-    is_named_so && (imported || mpi::Function::of(linkage.as_bytes()).is_some())
+    is_named_so(linkage) && (imported || mpi::Function::of(linkage.as_bytes()).is_some())
 }
 
 #[cfg(test)]

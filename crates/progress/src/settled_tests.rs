@@ -2,7 +2,7 @@
 //! Random conversations of three tasks, read step by step with what is settled left out, against all of them.
 
 use super::*;
-use crate::message::{Mode, Shape};
+use crate::message::Mode;
 use crate::message_tests::{Job, collective, receive, send};
 use crate::{Circle, Waiting, loose_ends, mismatches, without_buffers};
 use proptest::prelude::*;
@@ -92,11 +92,7 @@ fn play(steps: &[Step]) -> Both {
     let mut under_way: Vec<(u32, u32, i64)> = Vec::new();
     let mut took_from_anybody = false;
     for task in 0..TASKS {
-        both.call(
-            task,
-            &[collective("MPI_Allreduce", Shape::All, Some(0))],
-            true,
-        );
+        both.call(task, &[collective("MPI_Allreduce", Some(0))], true);
     }
     for step in steps {
         match *step {
@@ -132,7 +128,6 @@ fn play(steps: &[Step]) -> Both {
                         task,
                         &[collective(
                             "MPI_Allreduce",
-                            Shape::All,
                             Some(i64::from(!alike && task + 1 == TASKS)),
                         )],
                         true,
@@ -159,7 +154,7 @@ proptest! {
         prop_assert_eq!(found(&both.cut), found(&both.whole));
         if odd {
             for task in 0..TASKS {
-                both.call(task, &[collective("MPI_Allreduce", Shape::All, Some(i64::from(task == last)))], true);
+                both.call(task, &[collective("MPI_Allreduce", Some(i64::from(task == last)))], true);
             }
             both.look();
         }

@@ -27,7 +27,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What is needed to read what threads said.
 pub(crate) struct Context<'a> {
-    pub run: &'a Run,
     pub communicators: &'a Communicators,
     pub routines: Routines,
     pub functions: Functions,
@@ -79,10 +78,10 @@ impl Source for Whole {
     fn conversations(&mut self, context: &Context<'_>, threads: &[(u32, &Thread)]) -> Vec<Told> {
         let read = |thread: &Thread| {
             let mut reader = Reader::new(thread.name, context.first, context.world, false);
-            let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
+            let is_wanted = |id: FunctionId| context.routines.get(id).is_some();
             let mut events = context.communicators.events_of(thread, is_wanted);
-            reader.read(context.run, &context.routines, &mut events);
-            reader.into_told(context.run, &context.routines, events.resolver())
+            reader.read(&context.routines, &mut events);
+            reader.into_told(&context.routines, events.resolver())
         };
         let like = alike(threads);
         let own = threads.par_iter().zip(&like).enumerate();
@@ -298,10 +297,7 @@ impl Source for Follower {
         self.is_cut |= settle_turns(context, threads, read.iter_mut().map(|it| &mut it.0));
         let told: Vec<_> = read
             .par_iter()
-            .map(|(it, _)| {
-                let (run, routines) = (context.run, &context.routines);
-                it.reader.told(run, routines, it.resolver.clone())
-            })
+            .map(|(it, _)| it.reader.told(&context.routines, it.resolver.clone()))
             .collect();
         let mut all = Vec::with_capacity(threads.len());
         for (((_, thread), (heard, (strand, stands))), (said, windows)) in
@@ -375,9 +371,9 @@ fn converse<'a>(
             (reader, None)
         }
     };
-    let is_wanted = |id: FunctionId| context.routines.name(id).is_some();
+    let is_wanted = |id: FunctionId| context.routines.get(id).is_some();
     let mut events = context.communicators.events_live(thread, mark, is_wanted);
-    reader.read(context.run, &context.routines, &mut events);
+    reader.read(&context.routines, &mut events);
     let resolver = events.resolver().clone();
     let mark = thread.stream_id().and_then(|_| events.mark());
     Heard {

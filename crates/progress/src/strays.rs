@@ -1,13 +1,15 @@
 //! Messages that were sent and not received, beside those that are waited for in vain: to another task,
 //! from another, or in another communicator; and persistent sends that nobody started.
 
-use crate::analysis::{Activity, Facts, Place};
+use crate::analysis::{Activity, Facts};
+use crate::ends::is_last;
 use crate::loose::{Loose, LooseEnd};
 use crate::matching::{Matching, PartId};
 use crate::message::{CommunicatorId, Conversation, PartKind, Peer, Unstarted};
 use crate::verdict::who;
 use crate::waits::{Wait, Waiting, Why};
-use lockstep_trace::{TraceName, c_name};
+use lockstep_api::mpi::constants::COMM_WORLD;
+use lockstep_trace::TraceName;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A message that nobody received.
@@ -254,7 +256,6 @@ pub(crate) fn sent_elsewhere(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Opti
     let progress = facts.progress;
     let is_over = |task: u32| {
         progress.tasks.get(&task).is_some_and(|it| {
-            let is_last = |place: &Place| c_name(&place.function) == "MPI_Finalize";
             matches!(it.activity, Activity::Finished | Activity::Ended)
                 || it.stack.iter().any(is_last)
         })
@@ -385,7 +386,7 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
         {
             let elsewhere = stray.elsewhere(wait);
             let of = match facts.communicators.name(stray.communicator).as_str() {
-                "MPI_COMM_WORLD" if elsewhere.is_none() => String::new(),
+                COMM_WORLD if elsewhere.is_none() => String::new(),
                 name => format!(" of {name}"),
             };
             let (sent, received) = match stray.is_open {

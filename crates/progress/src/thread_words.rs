@@ -2,6 +2,7 @@
 
 use crate::analysis::{Activity, Group, Progress};
 use crate::inside::{Inside, InsideWait};
+use crate::routines::is_named_so;
 use crate::verdict::{place, who};
 use crate::wait_words::reason;
 use lockstep_trace::{ThreadName, TraceName};
@@ -92,7 +93,7 @@ fn end(progress: &Progress, task: u32, thread: TraceName, at: &str) -> String {
     let in_mpi = stack
         .into_iter()
         .flatten()
-        .any(|it| lockstep_trace::c_name(&it.function).starts_with("MPI_"));
+        .any(|it| is_named_so(&it.function));
     let wait = progress.waiting.waits.iter().find(|it| it.from == task);
     match wait.filter(|_| in_mpi) {
         Some(wait) => format!("{name} waits {at}, {}", reason(progress, wait)),

@@ -4,6 +4,7 @@
 //! where the processors are busy this is work that is not seen, and no sign of a hang.
 
 use crate::analysis::{Progress, Task};
+use crate::ends::is_mpi;
 use crate::verdict;
 use lockstep_trace::EndKind;
 
@@ -16,8 +17,7 @@ impl Progress {
         let there: Vec<&Task> = tasks.filter(|it| it.end.kind == EndKind::Running).collect();
         let calls = there.iter().map(|task| {
             let call = task.stack.last()?;
-            let is_mpi = call.function.to_ascii_lowercase().starts_with("mpi_");
-            (call.imported && !is_mpi).then_some(call.function.as_str())
+            (call.imported && !is_mpi(call)).then_some(call.function.as_str())
         });
         let calls: Vec<&str> = calls.collect::<Option<_>>()?;
         let numbers: Vec<u32> = there.iter().map(|task| task.number).collect();

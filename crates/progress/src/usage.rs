@@ -9,13 +9,17 @@
 
 use crate::arguments::wrong;
 use crate::call::names_no_request;
-use crate::datatypes::bytes_of;
 use crate::epochs::Epochs;
 use crate::freed::Suspect;
 use crate::loose::LooseEnd;
 use crate::partitions::{self, Partitions};
-use crate::resources::Resource;
-use lockstep_trace::mpi::Kind;
+use crate::routines::Routine;
+use lockstep_api::mpi::constants::{MODE_RDONLY, MODE_WRONLY, THREAD_LEVELS, THREAD_SERIALIZED};
+use lockstep_api::mpi::predefined::Datatype;
+use lockstep_api::mpi::{
+    Constructor, Does, Epoch, FileUse, Grouping, Kind, Making, Mode, Part, Resource, Scope,
+    SendBuffer,
+};
 use lockstep_trace::{Resolved, TraceName, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -95,58 +99,11 @@ impl Terms {
     }
 }
 
+/// The levels at which one thread alone may call MPI, from 0.
+const ONE_THREAD: &[&str] = THREAD_LEVELS.split_at(2).0;
+
 /// Bytes of a buffer that may be one of several.
 const ANY_ROOM: i64 = i64::MAX;
-
-/// `MPI_MODE_RDONLY` and `MPI_MODE_WRONLY`, of Open MPI and of MPICH.
-const READ_ONLY: i64 = 2;
-const WRITE_ONLY: i64 = 4;
-
-/// Levels of thread support, from 0.
-const LEVELS: [&str; 2] = ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED"];
-
-/// `MPI_THREAD_SERIALIZED`.
-const SERIALIZED: i64 = 2;
-
-/// Whether any thread may call it at any time: before `MPI_Init` and after `MPI_Finalize`, too (MPI 4.1, 11.4.1), by its
-/// name without `MPI_`.
-pub(crate) fn is_always_fine(base: &str) -> bool {
-    const ALWAYS: [&str; 11] = [
-        "Initialized",
-        "Finalized",
-        "Query_thread",
-        "Is_thread_main",
-        "Get_version",
-        "Get_library_version",
-        "Wtime",
-        "Wtick",
-        "Error_class",
-        "Error_string",
-        "Pcontrol",
-    ];
-    const FAMILIES: [&str; 6] = [
-        "T_",
-        "Info_",
-        "Session_",
-        "Errhandler_",
-        "Add_error_",
-        "Remove_error_",
-    ];
-    ALWAYS.contains(&base) || FAMILIES.iter().any(|it| base.starts_with(it))
-}
-
-/// What a parameter names, where calls of MPI need it to be there.
-fn used(kind: Kind) -> Option<Resource> {
-    Some(match kind {
-        Kind::Comm | Kind::CommAt => Resource::Communicator,
-        Kind::Window | Kind::WindowAt => Resource::Window,
-        Kind::Datatype | Kind::DatatypeAt => Resource::Datatype,
-        Kind::Op | Kind::OpAt => Resource::Reduction,
-        Kind::Group | Kind::GroupAt => Resource::Group,
-        Kind::File | Kind::FileAt => Resource::File,
-        _ => return None,
-    })
-}
 
 impl Usage {
     /// A call is wrong.
@@ -193,26 +150,13 @@ impl Usage {
     }
 
     /// A call begins.
-    pub(crate) fn call(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
+    pub(crate) fn call(&mut self, routine: &Routine, event: &Resolved, trace: TraceName) {
         let at = event.annotated.index;
-        let base = name.strip_prefix("MPI_").unwrap_or(name);
-        self.has_sessions |= base.starts_with("Session_");
-        let idle = self.idle.as_ref().map(|it| &it.0.0);
-        // What the last call of a task that was killed is given may be lost.
-        let is_lost = event.annotated.arguments.is_none() && idle == Some(name);
-        match (waits_for_nothing(base, event), &mut self.idle) {
-            (true, Some((_, times))) if *times < IDLE => {
-                *times += 1;
-                self.changes += 1;
-            }
-            (true, None) => {
-                self.idle = Some(((name.clone(), trace, at), 1));
-                self.changes += 1;
-            }
-            (false, Some(_)) if !is_lost && !crate::call::tells(base) => self.goes_on(),
-            _ => {}
-        }
-        if matches!(base, "Init" | "Init_thread") {
+        let Routine { name, meaning, .. } = routine;
+        let does = meaning.does;
+        self.has_sessions |= is_of_sessions(does);
+        self.waits_in_vain(routine, event, trace);
+        if matches!(does, Does::Begin { .. }) {
             if self.main.is_some() {
                 let name = name.to_string();
                 self.tell(LooseEnd::Again { name }, trace, at);
@@ -223,15 +167,16 @@ impl Usage {
                 let name = name.to_string();
                 self.tell(LooseEnd::BeforeInit { name }, trace, at);
             }
-        } else if self.threads.is_empty() && !is_always_fine(base) {
+        } else if self.threads.is_empty() && !meaning.anytime {
             self.changes += 1;
             self.threads.push((name.clone(), trace, at));
         }
         let Some(arguments) = event.annotated.arguments.as_deref() else {
-            return self.doubt(base);
+            return self.doubt(does);
         };
         for argument in arguments {
-            if let (Some(resource), Value::Handle(handle)) = (used(argument.kind), &argument.value)
+            if let (Some(resource), Value::Handle(handle)) =
+                (Resource::used(argument.kind), &argument.value)
                 && let Some(freed) = self.freed.get(&(resource, handle.raw)).copied()
             {
                 let name = name.to_string();
@@ -243,39 +188,25 @@ impl Usage {
                 });
             }
         }
-        let again = || self.partitions.again(base, event);
-        if let Some(what) = wrong(base, event).or_else(again) {
+        let again = || self.partitions.again(does, event);
+        if let Some(what) = wrong(*meaning, event).or_else(again) {
             let name = name.to_string();
             self.tell(LooseEnd::Argument { name, what }, trace, at);
         }
-        if let Some(what) = self.partitions.call(base, event) {
+        if let Some(what) = self.partitions.call(does, event) {
             let name = name.to_string();
             self.tell_open(LooseEnd::NotMarked { name, what }, trace, at);
         }
-        self.datatypes(name, event, trace);
-        if let Some(opens) = self.epochs.call((name, trace), event) {
+        self.datatypes(routine, event, trace);
+        if let Some(opens) = self.epochs.call((routine, trace), event) {
             let name = name.to_string();
             self.tell(LooseEnd::OutsideEpoch { name, opens }, trace, at);
         }
-        match base {
-            "Win_lock" | "Win_lock_all" | "Win_unlock" | "Win_unlock_all" => {
-                self.lock(base, event, trace);
-            }
-            "Buffer_attach" | "Comm_attach_buffer" | "Session_attach_buffer" => {
-                if base == "Buffer_attach" && self.buffer.is_some_and(|it| it != ANY_ROOM) {
-                    self.tell(LooseEnd::AttachedTwice, trace, at);
-                }
-                self.changes += 1;
-                self.buffer = Some(event.number("size").unwrap_or(ANY_ROOM));
-            }
-            "Buffer_detach" => {
-                self.changes += 1;
-                self.buffer = self.buffer.filter(|it| *it == ANY_ROOM);
-            }
-            "Bsend" | "Ibsend" | "Bsend_init" if self.main.is_some() => {
-                self.buffered(name, event, trace);
-            }
-            "Win_free" => {
+        match does {
+            Does::Epoch(epoch) => self.lock(epoch, event, trace),
+            Does::SendBuffer(what) => self.attach(what, event, trace),
+            Does::Send(Mode::Buffered) if self.main.is_some() => self.buffered(name, event, trace),
+            Does::Free(Resource::Window) => {
                 let window = event.handle("win").map(|it| it.raw);
                 let open = window.map_or(Vec::new(), |it| self.epochs.freed(it));
                 for (name, trace, at) in open {
@@ -283,9 +214,48 @@ impl Usage {
                     self.tell(LooseEnd::NeverEnded { name }, trace, at);
                 }
             }
-            "Cart_shift" => self.shift(name, event, trace),
-            _ if base.starts_with("File_") => self.file(name, event, trace),
+            Does::Shift => self.shift(name, event, trace),
+            Does::File(what) => self.file((name, what), event, trace),
             _ => {}
+        }
+    }
+
+    /// Counts calls that wait for nothing, one behind the other.
+    fn waits_in_vain(&mut self, routine: &Routine, event: &Resolved, trace: TraceName) {
+        let Routine { name, meaning, .. } = routine;
+        let idle = self.idle.as_ref().map(|it| &it.0.0);
+        // What the last call of a task that was killed is given may be lost.
+        let is_lost = event.annotated.arguments.is_none() && idle == Some(name);
+        match (waits_for_nothing(meaning.does, event), &mut self.idle) {
+            (true, Some((_, times))) if *times < IDLE => {
+                *times += 1;
+                self.changes += 1;
+            }
+            (true, None) => {
+                self.idle = Some(((name.clone(), trace, event.annotated.index), 1));
+                self.changes += 1;
+            }
+            (false, Some(_)) if !is_lost && !meaning.is_query() => self.goes_on(),
+            _ => {}
+        }
+    }
+
+    /// Memory for buffered sends is given or taken back.
+    fn attach(&mut self, what: SendBuffer, event: &Resolved, trace: TraceName) {
+        match what {
+            SendBuffer::Attach | SendBuffer::AttachTo => {
+                let has_one = self.buffer.is_some_and(|it| it != ANY_ROOM);
+                if what == SendBuffer::Attach && has_one {
+                    self.tell(LooseEnd::AttachedTwice, trace, event.annotated.index);
+                }
+                self.changes += 1;
+                self.buffer = Some(event.number("size").unwrap_or(ANY_ROOM));
+            }
+            SendBuffer::Detach => {
+                self.changes += 1;
+                self.buffer = self.buffer.filter(|it| *it == ANY_ROOM);
+            }
+            SendBuffer::DetachFrom | SendBuffer::Flush => {}
         }
     }
 
@@ -312,7 +282,8 @@ impl Usage {
     fn buffered(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
         let name = name.to_string();
         let each = event.handle("datatype").and_then(|it| it.name.as_deref());
-        let bytes = each.and_then(bytes_of).zip(event.number("count"));
+        let each = each.and_then(Datatype::named);
+        let bytes = each.and_then(Datatype::bytes).zip(event.number("count"));
         let bytes = bytes.map_or(0, |(each, count)| each.saturating_mul(count));
         let mistake = match self.buffer {
             None => LooseEnd::NoBuffer { name },
@@ -322,12 +293,15 @@ impl Usage {
         self.tell(mistake, trace, event.annotated.index);
     }
 
-    /// Datatypes have to be committed before they are used, but to make others of them.
-    fn datatypes(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
-        let base = name.strip_prefix("MPI_").unwrap_or(name);
+    /// Datatypes have to be committed before they are used for data: not to make others of them, nor to ask what they are.
+    fn datatypes(&mut self, routine: &Routine, event: &Resolved, trace: TraceName) {
         if self.uncommitted.is_empty() {
             return;
         }
+        let uses = !matches!(
+            routine.meaning.does,
+            Does::Datatype(_) | Does::Local | Does::Query | Does::Convert
+        );
         let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
         for argument in arguments {
             let Value::Handle(handle) = &argument.value else {
@@ -335,9 +309,8 @@ impl Usage {
             };
             match argument.kind {
                 Kind::DatatypeAt => drop(self.uncommitted.remove(&handle.raw)),
-                Kind::Datatype if base.starts_with("Type_") || base.starts_with("Get_c") => {}
-                Kind::Datatype if self.uncommitted.contains(&handle.raw) => {
-                    let name = name.to_string();
+                Kind::Datatype if uses && self.uncommitted.contains(&handle.raw) => {
+                    let name = routine.name.to_string();
                     let at = event.annotated.index;
                     return self.tell(LooseEnd::Uncommitted { name }, trace, at);
                 }
@@ -346,77 +319,80 @@ impl Usage {
         }
     }
 
-    /// Files that were opened for one thing and are used for another: libraries say so in what they return, and few look
-    /// at that.
-    fn file(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
-        self.split(name, event, trace);
-        let Some(mode) = event.handle("fh").and_then(|it| self.modes.get(&it.raw)) else {
-            return;
-        };
-        let lower = name.to_ascii_lowercase();
-        let mode = match mode & (READ_ONLY | WRITE_ONLY) {
-            READ_ONLY if lower.contains("write") => "MPI_MODE_RDONLY",
-            WRITE_ONLY if lower.contains("read") => "MPI_MODE_WRONLY",
-            _ => return,
-        };
-        let name = name.to_string();
-        let at = event.annotated.index;
-        self.tell(LooseEnd::OtherWay { name, mode }, trace, at);
-    }
-
-    /// Operations that one call begins and another ends: of a file one at a time.
-    fn split(&mut self, name: &Arc<str>, event: &Resolved, trace: TraceName) {
-        let (Some(file), is_closed) = (event.handle("fh"), &**name == "MPI_File_close") else {
+    fn file(&mut self, (name, what): (&Arc<str>, FileUse), event: &Resolved, trace: TraceName) {
+        let Some(file) = event.handle("fh").map(|it| it.raw) else {
             return;
         };
         let at = event.annotated.index;
-        let before = match name.ends_with("_begin") {
-            true => self.split.insert(file.raw, (name.clone(), trace, at)),
-            false if name.ends_with("_end") => {
-                self.split.remove(&file.raw);
-                None
-            }
-            false if is_closed => self.split.remove(&file.raw),
-            false => return,
-        };
-        self.changes += 1;
-        if let Some((name, trace, at)) = before {
+        let call = (name.clone(), trace, at);
+        if let Some((name, trace, at)) = self.split(file, what, call) {
             let name = name.to_string();
             self.tell(LooseEnd::NeverCompleted { name }, trace, at);
         }
+        let (Some(mode), FileUse::Transfer { writes, .. }) = (self.modes.get(&file), what) else {
+            return;
+        };
+        // Libraries say so in what they return, and few look at that.
+        let mode = match mode & (MODE_RDONLY | MODE_WRONLY) {
+            MODE_RDONLY if writes => "MPI_MODE_RDONLY",
+            MODE_WRONLY if !writes => "MPI_MODE_WRONLY",
+            _ => return,
+        };
+        let name = name.to_string();
+        self.tell(LooseEnd::OtherWay { name, mode }, trace, at);
+    }
+
+    /// Operations that one call begins and another ends: of a file one at a time. Gives one that this call leaves without its end.
+    fn split(&mut self, file: i64, what: FileUse, call: Called) -> Option<Called> {
+        let part = match what {
+            FileUse::Transfer { part, .. } => part,
+            _ => Part::Whole,
+        };
+        if part == Part::Whole && what != FileUse::Close {
+            return None;
+        }
+        self.changes += 1;
+        let before = self.split.remove(&file);
+        if part == Part::Begin {
+            self.split.insert(file, call);
+        }
+        before.filter(|_| part != Part::End)
     }
 
     /// A call that may have made what it does not say: handles may be in use again.
-    fn doubt(&mut self, base: &str) {
-        let makes = [
-            "Comm_",
-            "Type_",
-            "Win_",
-            "Group_",
-            "Op_",
-            "File_",
-            "Session_",
-            "Intercomm_",
-        ];
-        if makes.iter().any(|it| base.starts_with(it)) {
+    fn doubt(&mut self, does: Does) {
+        if matches!(
+            does,
+            Does::Communicator(_)
+                | Does::Datatype(_)
+                | Does::Window(_)
+                | Does::Group(_)
+                | Does::Reduction
+                | Does::File(FileUse::Open)
+                | Does::Convert
+        ) {
             self.changes += 1;
             self.freed.clear();
         }
     }
 
-    fn lock(&mut self, base: &str, event: &Resolved, trace: TraceName) {
+    fn lock(&mut self, epoch: Epoch, event: &Resolved, trace: TraceName) {
         let Some(window) = event.handle("win").map(|it| it.raw) else {
             return;
         };
-        let whose = match base {
-            "Win_lock_all" | "Win_unlock_all" => None,
-            _ => match event.peer("rank").and_then(|(_, peer)| peer.world) {
-                Some(rank) => Some(rank),
-                None => return,
-            },
+        let (locks, is_of_all) = match epoch {
+            Epoch::Lock => (true, false),
+            Epoch::LockAll => (true, true),
+            Epoch::Unlock => (false, false),
+            Epoch::UnlockAll => (false, true),
+            _ => return,
         };
+        let whose = event.peer("rank").and_then(|(_, peer)| peer.world);
+        if whose.is_none() && !is_of_all {
+            return;
+        }
         self.changes += 1;
-        if base.starts_with("Win_unlock") {
+        if !locks {
             self.locked.retain(|it| *it != (window, whose));
         } else if self.locked.contains(&(window, whose)) {
             let mistake = LooseEnd::LockedTwice { of: whose };
@@ -427,8 +403,8 @@ impl Usage {
     }
 
     /// A request was started that runs.
-    pub(crate) fn started_twice(&mut self, base: &str, trace: TraceName, event: u64) {
-        let name = format!("MPI_{base}");
+    pub(crate) fn started_twice(&mut self, name: &str, trace: TraceName, event: u64) {
+        let name = name.to_owned();
         self.tell(LooseEnd::StartedTwice { name }, trace, event);
     }
 
@@ -455,30 +431,28 @@ impl Usage {
     /// A call returned.
     pub(crate) fn returned(
         &mut self,
-        base: &str,
+        does: Does,
         event: &Resolved,
         terms: Terms,
         trace: TraceName,
     ) {
-        self.changes += u64::from(matches!(base, "Init" | "Init_thread"));
-        match base {
-            "Init" => self.main = Some((trace, 0)),
-            "Init_thread" => {
-                let level = event
-                    .number("provided")
-                    .or(terms.required)
-                    .unwrap_or(i64::MAX);
-                self.main = Some((trace, level));
-            }
-            _ => {}
+        if let Does::Begin { threads } = does {
+            let level = event.number("provided").or(terms.required);
+            let level = if threads {
+                level.unwrap_or(i64::MAX)
+            } else {
+                0
+            };
+            self.main = Some((trace, level));
+            self.changes += 1;
         }
         let arguments = event.annotated.arguments.as_deref().unwrap_or_default();
         for argument in arguments {
             match (argument.kind, &argument.value) {
                 (Kind::NewDatatype, Value::Handle(handle)) if handle.name.is_none() => {
                     // A copy is as what it is one of.
-                    match base {
-                        "Type_dup" => self.uncommitted.remove(&handle.raw),
+                    match does {
+                        Does::Datatype(Constructor::Copy) => self.uncommitted.remove(&handle.raw),
                         _ => self.uncommitted.insert(handle.raw),
                     };
                 }
@@ -487,13 +461,19 @@ impl Usage {
                 }
                 (Kind::NewWindow, Value::Handle(handle)) => self.epochs.made(handle.raw),
                 (Kind::NewGroup, Value::Handle(handle)) => {
-                    match base.starts_with("Group_") {
-                        true => self.shared.remove(&handle.raw),
-                        false => self.shared.insert(handle.raw),
+                    match does {
+                        Does::Group(
+                            Grouping::OfCommunicator
+                            | Grouping::OfRemote
+                            | Grouping::OfWindow
+                            | Grouping::OfFile,
+                        ) => self.shared.insert(handle.raw),
+                        _ => self.shared.remove(&handle.raw),
                     };
                 }
                 (Kind::NewComm, Value::Handle(handle)) => {
-                    match terms.dimensions.filter(|_| base == "Cart_create") {
+                    let is_grid = does == Does::Communicator(Making::Grid);
+                    match terms.dimensions.filter(|_| is_grid) {
                         Some(dimensions) => self.grids.insert(handle.raw, dimensions),
                         None => self.grids.remove(&handle.raw),
                     };
@@ -539,7 +519,7 @@ impl Usage {
 
     /// Whether its threads may call MPI one at a time only, whichever they are.
     pub(crate) fn is_serialized(&self) -> bool {
-        self.main.is_some_and(|it| it.1 == SERIALIZED)
+        self.main.is_some_and(|it| it.1 == THREAD_SERIALIZED)
     }
 
     /// Whether there was no call.
@@ -637,7 +617,8 @@ impl Usage {
             }
             return all;
         };
-        let Some(level) = LEVELS.get(usize::try_from(level).unwrap_or(0)) else {
+        let level = usize::try_from(level).unwrap_or(0);
+        let Some(level) = ONE_THREAD.get(level) else {
             return all;
         };
         for (name, trace, event) in &self.threads {
@@ -657,8 +638,22 @@ impl Usage {
 }
 
 /// Whether a call waits for any of several requests, or asks for one of them, of which there is none.
-fn waits_for_nothing(base: &str, event: &Resolved) -> bool {
-    matches!(base, "Waitany" | "Waitsome" | "Testany" | "Testsome") && names_no_request(event)
+fn waits_for_nothing(does: Does, event: &Resolved) -> bool {
+    matches!(
+        does,
+        Does::Wait(Scope::Any | Scope::Some) | Does::Test(Scope::Any | Scope::Some)
+    ) && names_no_request(event)
+}
+
+/// Whether a call shows that there are sessions.
+fn is_of_sessions(does: Does) -> bool {
+    matches!(
+        does,
+        Does::BeginSession
+            | Does::Free(Resource::Session)
+            | Does::Group(Grouping::OfSession)
+            | Does::Communicator(Making::FromGroup | Making::BetweenGroups)
+    )
 }
 
 #[cfg(test)]
@@ -671,9 +666,10 @@ mod tests {
         let mut it = Usage::default();
         let trace = TraceName::new(0, 0);
         for name in calls {
-            it.call(&(*name).into(), &resolved(Vec::new()), trace);
-            let base = name.trim_start_matches("MPI_");
-            it.returned(base, &resolved(Vec::new()), Terms::default(), trace);
+            let routine = Routine::of(name);
+            it.call(&routine, &resolved(Vec::new()), trace);
+            let does = routine.meaning.does;
+            it.returned(does, &resolved(Vec::new()), Terms::default(), trace);
         }
         it.mistakes(|_| false).into_keys().collect()
     }

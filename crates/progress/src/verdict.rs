@@ -3,10 +3,11 @@
 use crate::analysis::{Activity, Facts, Group, Kind, Place, Progress, Task, waits_of};
 use crate::call_words::{mismatched, stolen};
 use crate::cause::{Cause, Deed};
-use crate::ends::crashed;
+use crate::ends::{crashed, is_last};
 use crate::loose::Loose;
 use crate::message::{Conversation, Operation};
 use crate::mismatch::{Aspect, Mismatch};
+use crate::routines::is_named_so;
 use crate::strays::{self, Unreceived};
 use crate::thread_words::truant;
 use crate::wait_words::reasons;
@@ -169,10 +170,9 @@ pub(crate) fn file(line: &SourceLine) -> String {
 
 /// The frame that tells most: the outermost call of MPI, or the innermost open call.
 pub(crate) fn telling(stack: &[Place]) -> Option<usize> {
-    let name = |place: &Place| lockstep_trace::c_name(&place.function).into_owned();
     stack
         .iter()
-        .position(|place| name(place).starts_with("MPI_"))
+        .position(|place| is_named_so(&place.function))
         .or_else(|| stack.len().checked_sub(1))
 }
 
@@ -385,7 +385,10 @@ fn deadlock(facts: &Facts<'_>) -> String {
         }
     }
     // Who came to its end while others wait for it is not left out.
-    let is_at_an_end = |it: &(String, Vec<u32>)| it.0.starts_with("in MPI_Finalize");
+    let is_at_an_end = |it: &(String, Vec<u32>)| {
+        let group = it.1.first().and_then(|task| group_of(progress, *task));
+        group.is_some_and(|it| it.stack.iter().any(is_last))
+    };
     if let Some(at) = clauses.iter().position(is_at_an_end)
         && at >= MOST_CLAUSES
     {

@@ -4,6 +4,7 @@ use crate::analysis::{Activity, Progress, waits_of};
 use crate::thread_words::{behind, within};
 use crate::verdict::{group_of, who};
 use crate::waits::{Wait, Why};
+use lockstep_api::mpi::{self, Does, Epoch};
 
 /// `for a message from rank 3 with tag 7`.
 pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
@@ -31,7 +32,7 @@ pub(crate) fn reason(progress: &Progress, wait: &Wait) -> String {
         Why::Collective(name, id) => {
             format!("for {to} to call {name}{}{over}", of(progress, *id))
         }
-        Why::Epoch(name) => format!("for {to} to call {name}{over}"),
+        Why::Epoch(step) => format!("for {to} to call {}{over}", function(*step)),
         Why::Unlock(window) => format!("for {to} to unlock {}{over}", window_of(*window)),
     }
 }
@@ -46,6 +47,13 @@ fn left_out(progress: &Progress, wait: &Wait) -> bool {
 fn of(progress: &Progress, id: crate::CommunicatorId) -> String {
     let name = progress.communicators.get(&id);
     name.map_or(String::new(), |name| format!(" of {name}"))
+}
+
+/// The function that is this step of an epoch.
+pub(crate) fn function(step: Epoch) -> String {
+    let mut all = mpi::functions();
+    let found = all.find(|it| it.meaning().does == Does::Epoch(step));
+    format!("MPI_{}", found.map_or("", |it| it.base))
 }
 
 fn window_of(task: Option<u32>) -> String {
@@ -69,7 +77,7 @@ pub(crate) fn together(progress: &Progress, wait: &Wait, targets: &[u32]) -> Str
         Why::Message(None) => format!("for a message from {any}{to}"),
         Why::Receiver(tag) => format!("for {any}{to} to receive a message with tag {tag}"),
         Why::Collective(name, id) => format!("for {any}{to} to call {name}{}", of(progress, *id)),
-        Why::Epoch(name) => format!("for {any}{to} to call {name}"),
+        Why::Epoch(step) => format!("for {any}{to} to call {}", function(*step)),
         Why::Unlock(window) => format!("for {any}{to} to unlock {}", window_of(*window)),
     }
 }

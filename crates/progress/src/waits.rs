@@ -20,6 +20,7 @@ use crate::message::{
 use crate::mismatch::Mismatch;
 use crate::mpi_group::tasks_of;
 use crate::strand::Doing;
+use lockstep_api::mpi::{Does, Epoch, Making};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use rustc_hash::FxHashMap;
@@ -37,8 +38,8 @@ pub enum Why {
     Receiver(i64),
     /// For it to come to this collective operation, in this communicator.
     Collective(std::sync::Arc<str>, CommunicatorId),
-    /// For it to call this function on a window.
-    Epoch(&'static str),
+    /// For it to come to this step of an epoch on a window.
+    Epoch(Epoch),
     /// For it to unlock the window of this task.
     Unlock(Option<u32>),
 }
@@ -299,7 +300,7 @@ impl Builder<'_> {
             let buffered = matches!(
                 conversation.parts[part].kind,
                 PartKind::Send {
-                    mode: Mode::Standard | Mode::Buffered,
+                    mode: Mode::Standard | Mode::Buffered | Mode::Ready,
                     ..
                 }
             );
@@ -505,23 +506,23 @@ impl Builder<'_> {
             .root
             .and_then(|root| members.get(usize::try_from(root).ok()?))
             .copied();
-        if let (Shape::FromRoot | Shape::ToRoot, Some(root)) = (share.shape, root)
+        if let (Shape::FromRoot | Shape::ToRoot, Some(root)) = (share.shape(), root)
             && root != task
             && !come.contains(&root)
         {
             return self.on(task, root, why, None, false);
         }
         // Between two groups, all wait for the root, and a root for all of the others.
-        if is_between && share.shape != Shape::All && share.role != Role::Root {
+        if is_between && share.shape() != Shape::All && share.role != Role::Root {
             return NOW;
         }
-        if share.shape == Shape::Prefix {
+        if share.shape() == Shape::Prefix {
             let before = members.iter().take_while(|member| **member != task);
             let missing: Vec<u32> = before.filter(|it| !come.contains(it)).copied().collect();
             let on = self.list(task, &missing, &why);
             return Node { all: true, on };
         }
-        if share.shape == Shape::Neighbours {
+        if share.shape() == Shape::Neighbours {
             // Which of them are neighbours is not recorded.
             let missing = members.iter().filter(|it| !come.contains(it));
             let missing: Vec<u32> = missing.copied().collect();
@@ -553,7 +554,7 @@ impl Builder<'_> {
         };
         // Whoever introduces a group to another does so for all of it.
         let leader = root.filter(|it| missing.is_empty() && *it != task);
-        if let (Some(leader), "MPI_Intercomm_create") = (leader, &*share.name) {
+        if let (Some(leader), Does::Communicator(Making::Between)) = (leader, share.meaning.does) {
             let on = self.index.get(&leader).copied();
             return on.map_or(NOW, |it| Node {
                 all: true,
@@ -585,7 +586,7 @@ impl Builder<'_> {
         let root = share
             .root
             .and_then(|root| members.get(usize::try_from(root).ok()?));
-        let needs = |it: &&u32| match (share.shape, root) {
+        let needs = |it: &&u32| match (share.shape(), root) {
             (Shape::FromRoot, Some(root)) => *it == root,
             _ => true,
         };
@@ -624,10 +625,10 @@ impl Builder<'_> {
         let of_others = |wanted: Step| -> usize { others().map(|it| count(it, wanted)).sum() };
         let (whom, why): (Vec<u32>, Why) = match step {
             Step::Start | Step::Complete if of_others(Step::Post) < count(task, Step::Start) => {
-                (others().collect(), Why::Epoch("MPI_Win_post"))
+                (others().collect(), Why::Epoch(Epoch::Post))
             }
             Step::Wait if of_others(Step::Complete) < count(task, Step::Post) => {
-                (others().collect(), Why::Epoch("MPI_Win_complete"))
+                (others().collect(), Why::Epoch(Epoch::Complete))
             }
             Step::Lock(target) | Step::Unlock(target) => {
                 let meets = |it: Option<u32>| it.is_none() || target.is_none() || it == target;
@@ -668,8 +669,8 @@ impl Builder<'_> {
         step: Step,
     ) -> Option<(Vec<u32>, Why)> {
         let (own, others, why) = match step {
-            Step::Start | Step::Complete => (Step::Start, Step::Post, "MPI_Win_post"),
-            Step::Wait => (Step::Post, Step::Start, "MPI_Win_complete"),
+            Step::Start | Step::Complete => (Step::Start, Step::Post, Epoch::Post),
+            Step::Wait => (Step::Post, Step::Start, Epoch::Complete),
             _ => return None,
         };
         // Who is in the group of each such step, in order; of several threads, one may have made a group of another's handle.

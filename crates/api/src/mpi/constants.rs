@@ -93,6 +93,8 @@ pub const GROUP_EMPTY: &str = "MPI_GROUP_EMPTY";
 pub const IN_PLACE: &str = "MPI_IN_PLACE";
 /// `MPI_ANY_TAG`.
 pub const ANY_TAG: &str = "MPI_ANY_TAG";
+/// `MPI_REQUEST_NULL`.
+pub const REQUEST_NULL: &str = "MPI_REQUEST_NULL";
 /// `MPI_ANY_SOURCE`.
 pub const ANY_SOURCE: &str = "MPI_ANY_SOURCE";
 /// `MPI_PROC_NULL`.
@@ -101,6 +103,15 @@ pub const PROC_NULL: &str = "MPI_PROC_NULL";
 pub const ROOT: &str = "MPI_ROOT";
 /// `MPI_UNDEFINED`.
 pub const UNDEFINED: &str = "MPI_UNDEFINED";
+
+/// `MPI_FILE_NULL`.
+pub const FILE_NULL: &str = "MPI_FILE_NULL";
+
+/// Whether this is the name of a null handle.
+#[must_use]
+pub fn is_null(name: &str) -> bool {
+    name.ends_with("_NULL")
+}
 
 /// Levels of thread support, from `MPI_THREAD_SINGLE`, which is 0.
 pub const THREAD_LEVELS: [&str; 4] = [
@@ -112,10 +123,24 @@ pub const THREAD_LEVELS: [&str; 4] = [
 /// `MPI_THREAD_SERIALIZED`.
 pub const THREAD_SERIALIZED: i64 = 2;
 
+/// `MPI_MODE_CREATE`, of every library.
+pub const MODE_CREATE: i64 = 1;
 /// `MPI_MODE_RDONLY`, of every library.
 pub const MODE_RDONLY: i64 = 2;
 /// `MPI_MODE_WRONLY`, of every library.
 pub const MODE_WRONLY: i64 = 4;
+/// `MPI_MODE_RDWR`, of every library.
+pub const MODE_RDWR: i64 = 8;
+/// `MPI_MODE_EXCL`, of every library.
+pub const MODE_EXCL: i64 = 64;
+/// `MPI_MODE_SEQUENTIAL`, of every library.
+pub const MODE_SEQUENTIAL: i64 = 256;
+
+/// Whether this is `MPI_ORDER_C`, of Open MPI or of MPICH: the last dimension is dense.
+#[must_use]
+pub const fn is_order_of_c(order: i64) -> bool {
+    matches!(order, 0 | 56)
+}
 
 /// Whether this is `MPI_LOCK_EXCLUSIVE` of some library: no library has the same value for `MPI_LOCK_SHARED`.
 #[must_use]

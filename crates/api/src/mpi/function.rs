@@ -249,7 +249,7 @@ mod tests {
             of("MPI_Testsome"),
             (Does::Test(Scope::Some), Form::Blocking)
         );
-        let gather = Does::Collective(Shape::ToRoot, Counts::Block);
+        let gather = Does::Collective(Shape::ToRoot, Counts::OneBlock);
         assert_eq!(of("MPI_Gather_init"), (gather, Form::Persistent));
         assert_eq!(meaning("MPIX_Stream_create"), Meaning::UNKNOWN);
     }

@@ -1,5 +1,7 @@
 //! What a function of MPI does, apart from how it is spelled.
 
+use super::parameter::Kind;
+
 /// What a call does, in its blocking form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Does {
@@ -45,6 +47,8 @@ pub enum Does {
     Datatype(Constructor),
     /// Makes a datatype fit for messages.
     Commit,
+    /// Makes a reduction.
+    Reduction,
     /// Makes a window, together with all members of the communicator.
     Window(Memory),
     /// A step of an epoch on a window.
@@ -60,6 +64,8 @@ pub enum Does {
         /// Whether the call says how many threads will call MPI.
         threads: bool,
     },
+    /// Begins a session, which needs no world.
+    BeginSession,
     /// Ends MPI in this process.
     End,
     /// Ends the job.
@@ -68,6 +74,10 @@ pub enum Does {
     SendBuffer(SendBuffer),
     /// Measures the program's place in a grid; the answer is a rank.
     Shift,
+    /// Packs, unpacks or reduces data of this task alone.
+    OwnData,
+    /// Gives the handle that another language has for an object.
+    Convert,
     /// Changes nothing: asks for a fact that stays as it is, or the time.
     Query,
     /// Changes something in this task alone, and learns nothing of others.
@@ -146,8 +156,10 @@ pub enum Counts {
     None,
     /// `count` and `datatype`, which all members say alike.
     Same,
-    /// `sendcount` and `recvcount` for each member, which all members say alike.
-    Block,
+    /// `sendcount` and `recvcount`, which all members say alike: one block is sent, whoever gets it.
+    OneBlock,
+    /// The same, and each gets a block of its own.
+    BlockEach,
     /// `recvcount` and `datatype` of a result's share, which all members say alike.
     ResultBlock,
     /// `sendcount`, and an array of what is received of each member.
@@ -240,7 +252,7 @@ pub enum Memory {
 }
 
 /// A step of an epoch on a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)] // Named after the functions.
 pub enum Epoch {
     Fence,
@@ -310,8 +322,10 @@ pub enum SendBuffer {
     Attach,
     /// Gives it, for one communicator or session.
     AttachTo,
-    /// Takes it back, when all that was sent through it has left.
+    /// Takes that of all communicators back, when all that was sent through it has left.
     Detach,
+    /// Takes that of one communicator or session back, likewise.
+    DetachFrom,
     /// Waits until all that was sent through it has left.
     Flush,
 }
@@ -343,6 +357,40 @@ pub enum Resource {
     Message,
     /// A session.
     Session,
+}
+
+impl Resource {
+    /// What a parameter gives back.
+    #[must_use]
+    pub const fn made(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::NewComm => Self::Communicator,
+            Kind::NewDatatype => Self::Datatype,
+            Kind::NewGroup => Self::Group,
+            Kind::NewOp => Self::Reduction,
+            Kind::NewWindow => Self::Window,
+            Kind::NewFile => Self::File,
+            Kind::NewInfo => Self::Info,
+            Kind::NewErrhandler => Self::Errhandler,
+            Kind::NewKeyval => Self::Keyval,
+            Kind::NewMessage => Self::Message,
+            _ => return None,
+        })
+    }
+
+    /// What a parameter names that has to be there.
+    #[must_use]
+    pub const fn used(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::Comm | Kind::CommAt => Self::Communicator,
+            Kind::Window | Kind::WindowAt => Self::Window,
+            Kind::Datatype | Kind::DatatypeAt => Self::Datatype,
+            Kind::Op | Kind::OpAt => Self::Reduction,
+            Kind::Group | Kind::GroupAt => Self::Group,
+            Kind::File | Kind::FileAt => Self::File,
+            _ => return None,
+        })
+    }
 }
 
 /// What a call does, and how.
@@ -405,8 +453,12 @@ impl Meaning {
                 Does::Query
                     | Does::Local
                     | Does::Shift
+                    | Does::OwnData
+                    | Does::Convert
+                    | Does::Communicator(Making::Parent)
                     | Does::Datatype(_)
                     | Does::Commit
+                    | Does::Reduction
                     | Does::Group(_)
                     | Does::Begin { .. }
                     | Does::SendBuffer(SendBuffer::Attach)
@@ -415,6 +467,7 @@ impl Meaning {
                             | Resource::Reduction
                             | Resource::Group
                             | Resource::Errhandler
+                            | Resource::Keyval
                     )
             )
     }

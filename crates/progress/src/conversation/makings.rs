@@ -4,16 +4,20 @@ use super::{Open, Said};
 use crate::call::{everybody, step};
 use crate::message::{CommunicatorId, PartKind, Waits};
 use crate::windows::Made;
+use lockstep_api::mpi::{Does, Epoch, Memory};
 use lockstep_trace::{Meaning, Resolved};
 
 impl Said {
     /// Calls on windows: making one and fences are collective, others are steps of epochs.
-    pub(super) fn window(&mut self, base: &str, event: &Resolved, open: &mut Open) -> Waits {
+    pub(super) fn window(&mut self, event: &Resolved, open: &mut Open) -> Waits {
+        let does = open.routine.meaning.does;
         let known = event
             .handle("win")
             .and_then(|handle| self.window_ids.get(&handle.raw))
             .copied();
-        if let (Some(window), Some(step)) = (known, step(base, event)) {
+        if let (Does::Epoch(epoch), Some(window)) = (does, known)
+            && let Some(step) = step(epoch, event)
+        {
             let parts = self.add(vec![PartKind::Epoch {
                 window,
                 step,
@@ -21,15 +25,15 @@ impl Said {
             }]);
             return Waits::All(parts);
         }
-        let communicator = match base {
-            "Win_fence" | "Win_free" => known,
-            "Win_create" | "Win_allocate" | "Win_allocate_shared" | "Win_create_dynamic" => {
+        let communicator = match does {
+            Does::Epoch(Epoch::Fence) | Does::Free(_) => known,
+            Does::Window(_) => {
                 open.window_of = event.communicator();
                 open.window_of
             }
             _ => return Waits::Unknown,
         };
-        let parts = self.add(vec![everybody(communicator, base)]);
+        let parts = self.add(vec![everybody(communicator, &open.routine)]);
         Waits::All(parts)
     }
 
@@ -37,7 +41,7 @@ impl Said {
     /// the task's part of a window.
     pub(super) fn made(
         &mut self,
-        base: &str,
+        does: Does,
         event: &Resolved,
         of: Option<CommunicatorId>,
         sizes: (Option<i64>, Option<i64>),
@@ -57,10 +61,10 @@ impl Said {
         *order += 1;
         if let Some(window) = event.handle("win") {
             self.window_ids.insert(window.raw, id);
-            let is_shared = base == "Win_allocate_shared";
+            let is_shared = does == Does::Window(Memory::Shared);
             // Of memory that is attached later, displacements are addresses.
-            let sizes = match base {
-                "Win_create_dynamic" => (Some(1), None),
+            let sizes = match does {
+                Does::Window(Memory::Dynamic) => (Some(1), None),
                 _ => sizes,
             };
             let accesses = self.conversation.accesses.get_or_insert_default();

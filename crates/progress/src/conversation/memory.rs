@@ -4,7 +4,7 @@ use super::{Open, Said};
 use crate::buffers::{Begun, Touch, has_buffers, overlap, synchronises, wrong};
 use crate::call::{opens_between, own_share};
 use crate::loose::LooseEnd;
-use crate::requests::Named;
+use crate::routines::Routine;
 use lockstep_trace::{Resolved, Value};
 use std::sync::Arc;
 
@@ -22,15 +22,16 @@ fn no_root(event: &Resolved) -> Option<String> {
 
 impl Said {
     /// A call is given buffers: what is wrong with these by themselves.
-    pub(super) fn given(&mut self, (name, base): (&Arc<str>, &str), event: &Resolved, open: &Open) {
-        self.meets_others |= opens_between(base);
+    pub(super) fn given(&mut self, routine: &Routine, event: &Resolved, open: &Open) {
+        let Routine { name, meaning, .. } = routine;
+        self.meets_others |= opens_between(meaning.does);
         if !has_buffers(event) {
             return;
         }
-        let at = event.annotated.index;
-        let what = wrong(base, event, self.trace.process.rank).or_else(|| {
+        let (at, me) = (event.annotated.index, self.trace.process.rank);
+        let what = wrong(meaning.does, event, me).or_else(|| {
             let is_between = self.meets_others;
-            let own = || own_share(base, event, (&self.datatypes, self.trace.process.rank));
+            let own = || own_share(*meaning, event, (&self.datatypes, me));
             (!is_between)
                 .then(|| own().or_else(|| no_root(event)))
                 .flatten()
@@ -46,8 +47,9 @@ impl Said {
     }
 
     /// A call that gives no request back uses its buffers.
-    pub(super) fn uses(&mut self, (name, base): (&Arc<str>, &str), event: u64, open: &mut Open) {
-        if let Some(window) = open.window.filter(|_| synchronises(base)) {
+    pub(super) fn uses(&mut self, event: u64, open: &mut Open) {
+        let Routine { name, meaning, .. } = &open.routine;
+        if let Some(window) = open.window.filter(|_| synchronises(meaning.does)) {
             self.buffers.synchronise(window);
         }
         if open.template.is_some() || !open.begun.is_empty() {
@@ -83,8 +85,8 @@ impl Said {
     }
 
     /// The buffers of these requests may be used, though the requests are not complete.
-    pub(super) fn let_go(&mut self, named: &Named) {
-        let parts = self.requests.parts(&named.handles);
+    pub(super) fn let_go(&mut self, handles: &[i64]) {
+        let parts = self.requests.parts(handles);
         self.buffers.let_go(&parts);
     }
 }

@@ -5,10 +5,11 @@
 
 use super::{Found, LooseEnd};
 use crate::matching::{Matching, PartId};
-use crate::message::{CommunicatorId, Conversation, Membership, Part, PartKind, Step};
+use crate::message::{CommunicatorId, Conversation, Membership, PartKind, Step};
 use crate::mpi_group::tasks_of;
 use crate::onesided::{InStarted, conflicts, outside};
 use crate::replay::is_reached;
+use lockstep_api::mpi::Mode;
 use std::collections::BTreeMap;
 
 /// Adds all of it to what was found.
@@ -93,15 +94,20 @@ fn unready(
     members: &Membership,
     matching: &Matching,
 ) -> Vec<(PartId, u32)> {
-    const READY: [&str; 2] = ["MPI_Rsend", "MPI_Irsend"];
     if tasks.values().any(|it| it.is_threaded() || it.is_cut) {
         return Vec::new();
     }
     let sends = tasks.iter().flat_map(|(&task, conversation)| {
         let parts = conversation.parts.iter().enumerate();
-        let is_ready =
-            |part: &Part| READY.contains(&&*conversation.operations[part.operation].name);
-        let ready = parts.filter(move |(_, part)| is_ready(part));
+        let ready = parts.filter(|(_, part)| {
+            matches!(
+                part.kind,
+                PartKind::Send {
+                    mode: Mode::Ready,
+                    ..
+                }
+            )
+        });
         ready.map(move |(part, _)| PartId { task, part })
     });
     let receives = sends.filter_map(|send| Some((send, matching.partner(send)?)));

@@ -1,7 +1,7 @@
 //! Collective operations (MPI 4.1, chapters 6 and 8.7).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Collective, Local};
+use crate::mpi::meaning::Does::{Collective, OwnData};
 use crate::mpi::meaning::{Counts, Shape};
 
 const REDUCE_ALL: &str = "sendbuf:B recvbuf:B count:i datatype:T op:O comm:C";
@@ -55,13 +55,17 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "Reduce_local",
         "inbuf:B inoutbuf:B count:i datatype:T op:O",
-        Local,
+        OwnData,
     ),
-    row("Gather", ROOTED, Collective(Shape::ToRoot, Counts::Block)),
+    row(
+        "Gather",
+        ROOTED,
+        Collective(Shape::ToRoot, Counts::OneBlock),
+    ),
     row(
         "Scatter",
         ROOTED,
-        Collective(Shape::FromRoot, Counts::Block),
+        Collective(Shape::FromRoot, Counts::BlockEach),
     ),
     row(
         "Gatherv",
@@ -73,8 +77,16 @@ pub(super) const ROWS: &[Row] = &[
         "sendbuf:B sendcounts:M displs:. sendtype:T recvbuf:B recvcount:i recvtype:T root:r comm:C",
         Collective(Shape::FromRoot, Counts::EachSent),
     ),
-    row("Allgather", TO_ALL, Collective(Shape::All, Counts::Block)),
-    row("Alltoall", TO_ALL, Collective(Shape::All, Counts::Block)),
+    row(
+        "Allgather",
+        TO_ALL,
+        Collective(Shape::All, Counts::OneBlock),
+    ),
+    row(
+        "Alltoall",
+        TO_ALL,
+        Collective(Shape::All, Counts::BlockEach),
+    ),
     row(
         "Allgatherv",
         GATHER_ALL,
@@ -89,12 +101,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "Neighbor_allgather",
         TO_ALL,
-        Collective(Shape::Neighbours, Counts::Block),
+        Collective(Shape::Neighbours, Counts::OneBlock),
     ),
     row(
         "Neighbor_alltoall",
         TO_ALL,
-        Collective(Shape::Neighbours, Counts::Block),
+        Collective(Shape::Neighbours, Counts::BlockEach),
     ),
     row(
         "Neighbor_allgatherv",

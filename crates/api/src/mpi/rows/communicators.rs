@@ -1,7 +1,7 @@
 //! Communicators, groups and the shape of processes (MPI 4.1, chapters 7, 8 and 11).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Communicator, Free, Group, Local, Query, Shift};
+use crate::mpi::meaning::Does::{Communicator, Convert, Free, Group, Local, Query, Shift};
 use crate::mpi::meaning::{Grouping, Making, Resource};
 
 const GROUP_OF: &str = "group:G n:i ranks:Y newgroup:u";
@@ -205,8 +205,8 @@ pub(super) const ROWS: &[Row] = &[
     row("Graph_neighbors_count", "comm:C rank:i nneighbors:.", Local),
     row("Graphdims_get", "comm:C nnodes:. nedges:.", Local),
     row("Topo_test", "comm:C status:.", Local),
-    row("Comm_c2f", "comm:C", Local),
-    row("Comm_f2c", "comm:.", Local),
-    row("Group_c2f", "group:G", Local),
-    row("Group_f2c", "group:.", Local),
+    row("Comm_c2f", "comm:C", Convert),
+    row("Comm_f2c", "comm:.", Convert),
+    row("Group_c2f", "group:G", Convert),
+    row("Group_f2c", "group:.", Convert),
 ];

@@ -1,7 +1,7 @@
 //! Datatypes, reductions and packing (MPI 4.1, chapters 5, 6.9 and 19.3).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Commit, Datatype, Free, Local};
+use crate::mpi::meaning::Does::{Commit, Convert, Datatype, Free, Local, OwnData, Reduction};
 use crate::mpi::meaning::{Constructor, Resource};
 
 const KEYVAL: &str = "copy_fn:. delete_fn:. keyval:y extra_state:.";
@@ -68,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
     row("Type_commit", "datatype:d", Commit),
     row("Type_free", "datatype:d", Free(Resource::Datatype)),
     row("Type_size", "datatype:T size:n", Local),
-    row("Op_create", "user_fn:. commute:i op:o", Local),
+    row("Op_create", "user_fn:. commute:i op:o", Reduction),
     row("Op_free", "op:a", Free(Resource::Reduction)),
     row("Type_match_size", "typeclass:i size:i datatype:.", Local),
     row(
@@ -116,19 +116,19 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "Pack",
         "inbuf:. incount:i datatype:T outbuf:. outsize:i position:. comm:C",
-        Local,
+        OwnData,
     ),
     row(
         "Pack_external",
         "datarep:. inbuf:. incount:i datatype:T outbuf:. outsize:. position:.",
-        Local,
+        OwnData,
     ),
     row(
         "Pack_external_size",
         "datarep:. incount:i datatype:T size:.",
-        Local,
+        OwnData,
     ),
-    row("Pack_size", "incount:i datatype:T comm:C size:.", Local),
+    row("Pack_size", "incount:i datatype:T comm:C size:.", OwnData),
     row(
         "Type_get_contents",
         "datatype:T max_integers:i max_addresses:i max_datatypes:i array_of_integers:. array_of_addresses:. array_of_datatypes:.",
@@ -167,20 +167,20 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "Unpack",
         "inbuf:. insize:i position:. outbuf:. outcount:i datatype:T comm:C",
-        Local,
+        OwnData,
     ),
     row(
         "Unpack_external",
         "datarep:. inbuf:. insize:. position:. outbuf:. outcount:i datatype:T",
-        Local,
+        OwnData,
     ),
     row("Address", "location:. address:.", Local),
     row("Type_extent", "datatype:T extent:.", Local),
     row("Type_lb", "datatype:T displacement:.", Local),
     row("Type_ub", "datatype:T displacement:.", Local),
     row("Op_commutative", "op:O commute:.", Local),
-    row("Op_c2f", "op:O", Local),
-    row("Op_f2c", "op:.", Local),
-    row("Type_c2f", "datatype:T", Local),
-    row("Type_f2c", "datatype:.", Local),
+    row("Op_c2f", "op:O", Convert),
+    row("Op_f2c", "op:.", Convert),
+    row("Type_c2f", "datatype:T", Convert),
+    row("Type_f2c", "datatype:.", Convert),
 ];

@@ -1,7 +1,9 @@
 //! The begin and the end, error handlers, attributes, info objects, ports, sessions (MPI 4.1, chapters 9 to 11).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Abort, Begin, End, Free, Local, Other, Query};
+use crate::mpi::meaning::Does::{
+    Abort, Begin, BeginSession, Convert, End, Free, Local, Other, Query, SendReceive,
+};
 use crate::mpi::meaning::{Does, Resource, SendBuffer};
 
 const ERRHANDLER: &str = "function:. errhandler:h";
@@ -67,12 +69,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "Comm_detach_buffer",
         "comm:C buffer_addr:. size:n",
-        Does::SendBuffer(SendBuffer::Detach),
+        Does::SendBuffer(SendBuffer::DetachFrom),
     ),
     row(
         "Session_detach_buffer",
         "session:. buffer_addr:. size:n",
-        Does::SendBuffer(SendBuffer::Detach),
+        Does::SendBuffer(SendBuffer::DetachFrom),
     )
     .anytime(),
     row("Buffer_flush", "", Does::SendBuffer(SendBuffer::Flush)),
@@ -167,7 +169,12 @@ pub(super) const ROWS: &[Row] = &[
         Local,
     )
     .anytime(),
-    row("Session_init", "info:. errhandler:. session:.", Local).anytime(),
+    row(
+        "Session_init",
+        "info:. errhandler:. session:.",
+        BeginSession,
+    )
+    .anytime(),
     row("Get_library_version", "version:. resultlen:.", Local).anytime(),
     row("Get_processor_name", "name:. resultlen:.", Local),
     row("Get_version", "version:. subversion:.", Local).anytime(),
@@ -178,10 +185,10 @@ pub(super) const ROWS: &[Row] = &[
     row("Open_port", "info:. port_name:.", Other),
     row("Publish_name", "service_name:. info:. port_name:.", Other),
     row("Unpublish_name", "service_name:. info:. port_name:.", Other),
-    row("Errhandler_c2f", "errhandler:.", Local).anytime(),
-    row("Errhandler_f2c", "errhandler:.", Local).anytime(),
-    row("Info_c2f", "info:.", Local).anytime(),
-    row("Info_f2c", "info:.", Local).anytime(),
-    row("Message_c2f", "message:.", Local),
-    row("Message_f2c", "message:.", Local),
+    row("Errhandler_c2f", "errhandler:.", Convert).anytime(),
+    row("Errhandler_f2c", "errhandler:.", Convert).anytime(),
+    row("Info_c2f", "info:.", Convert).anytime(),
+    row("Info_f2c", "info:.", Convert).anytime(),
+    row("Message_c2f", "message:.", Convert),
+    row("Message_f2c", "message:.", Convert),
 ];

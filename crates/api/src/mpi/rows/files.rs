@@ -1,7 +1,7 @@
 //! Files (MPI 4.1, chapter 14).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{File, Group, Local, Other};
+use crate::mpi::meaning::Does::{Convert, File, Group, Local, Other};
 use crate::mpi::meaning::{Does, FileUse, Grouping, Part};
 
 const ERRHANDLER: &str = "function:. errhandler:h";
@@ -142,8 +142,8 @@ pub(super) const ROWS: &[Row] = &[
         "file:D errhandler:.",
         File(FileUse::Alone),
     ),
-    row("File_c2f", "file:D", Local),
-    row("File_f2c", "file:.", Local),
+    row("File_c2f", "file:D", Convert),
+    row("File_f2c", "file:.", Convert),
     row("File_delete", "filename:. info:.", File(FileUse::Alone)),
     row("File_get_size", "fh:D size:.", File(FileUse::Alone)),
     row("File_get_amode", "fh:D amode:.", File(FileUse::Alone)),

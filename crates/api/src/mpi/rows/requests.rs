@@ -1,7 +1,9 @@
 //! Requests and statuses (MPI 4.1, 3.7, 3.9, 13.2).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Cancel, Free, Local, Other, Query, Start, Status, Test, Wait};
+use crate::mpi::meaning::Does::{
+    Cancel, Convert, Free, Local, Other, Query, Start, Status, Test, Wait,
+};
 use crate::mpi::meaning::{Resource, Scope};
 
 const SOME: &str =
@@ -70,12 +72,12 @@ pub(super) const ROWS: &[Row] = &[
     row("Status_set_error", "status:. err:.", Local),
     row("Status_set_source", "status:. source:.", Local),
     row("Status_set_tag", "status:. tag:.", Local),
-    row("Status_c2f", "c_status:. f_status:.", Local),
-    row("Status_f2c", "f_status:. c_status:.", Local),
-    row("Status_f082c", "f08_status:. c_status:.", Local),
-    row("Status_c2f08", "c_status:. f08_status:.", Local),
-    row("Status_f082f", "f08_status:. f_status:.", Local),
-    row("Status_f2f08", "f_status:. f08_status:.", Local),
+    row("Status_c2f", "c_status:. f_status:.", Convert),
+    row("Status_f2c", "f_status:. c_status:.", Convert),
+    row("Status_f082c", "f08_status:. c_status:.", Convert),
+    row("Status_c2f08", "c_status:. f08_status:.", Convert),
+    row("Status_f082f", "f08_status:. f_status:.", Convert),
+    row("Status_f2f08", "f_status:. f08_status:.", Convert),
     row("Status_set_elements", "status:. datatype:T count:i", Local),
     row(
         "Status_set_elements_x",
@@ -89,6 +91,6 @@ pub(super) const ROWS: &[Row] = &[
         Other,
     ),
     row("Status_set_cancelled", "status:. flag:i", Local),
-    row("Request_c2f", "request:R", Local),
-    row("Request_f2c", "request:.", Local),
+    row("Request_c2f", "request:R", Convert),
+    row("Request_f2c", "request:.", Convert),
 ];

@@ -1,7 +1,7 @@
 //! One-sided communication (MPI 4.1, chapter 12).
 
 use super::{Row, row};
-use crate::mpi::meaning::Does::{Free, Group, Local, Other, Window};
+use crate::mpi::meaning::Does::{Convert, Free, Group, Other, Window};
 use crate::mpi::meaning::{Access, Does, Epoch, Grouping, Memory, Resource};
 
 const PUT: &str = "origin_addr:B origin_count:i origin_datatype:T target_rank:p target_disp:l \
@@ -152,6 +152,6 @@ pub(super) const ROWS: &[Row] = &[
         "win:W rank:i size:. disp_unit:. baseptr:.",
         Does::Epoch(Epoch::SharedQuery),
     ),
-    row("Win_c2f", "win:W", Local),
-    row("Win_f2c", "win:.", Local),
+    row("Win_c2f", "win:W", Convert),
+    row("Win_f2c", "win:.", Convert),
 ];
