@@ -10,7 +10,7 @@ use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::Result;
 use lockstep_progress::{
-    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Role, Shape,
+    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Role,
     Size, Waiting, analyse,
 };
 use lockstep_testkit::generate;
@@ -101,7 +101,7 @@ fn waiting_tasks(count: u32) -> BTreeMap<u32, Conversation> {
                 PartKind::Collective(Collective {
                     communicator: Some(CommunicatorId(0)),
                     name: name.clone(),
-                    shape: Shape::All,
+                    meaning: lockstep_trace::mpi::meaning(&name),
                     root: None,
                     role: Role::Member,
                     reduction: None,

@@ -171,7 +171,7 @@ fn collective(shape: Shape, counts: Counts) -> String {
     let agree = match counts {
         Counts::None => "",
         Counts::Same => "; all pass the same amount",
-        Counts::Block => "; as much is sent to a member as it expects",
+        Counts::OneBlock | Counts::BlockEach => "; as much is sent to a member as it expects",
         Counts::ResultBlock => "; all get the same share of the result",
         Counts::EachReceived => "; a receiver says how much it expects from each",
         Counts::EachSent => "; a sender says how much each gets",

@@ -258,7 +258,7 @@ fn agreed(call: &Call) -> Option<Agreed> {
     let count = match counts {
         Counts::Same => Some("count"),
         Counts::ResultBlock => Some("recvcount"),
-        Counts::Block if shape == Shape::All => Some("sendcount"),
+        Counts::OneBlock | Counts::BlockEach if shape == Shape::All => Some("sendcount"),
         _ => None,
     };
     let said = call.given.iter().filter(|given| match given.kind {

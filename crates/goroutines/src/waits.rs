@@ -12,13 +12,14 @@
 //! ```
 //!
 //! *Partners* are apart from that: who did the matching thing before, which is what a sentence names.
-//! *Costs*: O(waits x goroutines) in each of at most `waits` rounds.
+//! *Costs*: O(waits x goroutines).
 
 use crate::execution::{
     Action, End, Execution, Goroutine, GoroutineId, ObjectId, ObjectKind, SiteId, State, WaitReason,
 };
 use crate::known::Known;
 use crate::replay::{Hold, Open, Replay};
+use lockstep_waitfor::{self as waitfor, Graph};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -201,36 +202,16 @@ fn search(replay: &Replay<'_>, silent: bool) -> Waiting {
         })
         .collect();
     let candidates: BTreeSet<GoroutineId> = waits.iter().map(|it| it.goroutine).collect();
-    let mut free: BTreeSet<GoroutineId> = search.live.difference(&candidates).copied().collect();
-    if free.is_empty() && is_quiescent(execution) {
+    if candidates.len() == search.live.len() && is_quiescent(execution) {
         for wait in &mut waits {
             wait.stuck = true;
         }
         return Waiting { waits };
     }
-    loop {
-        let more: Vec<GoroutineId> = waits
-            .iter()
-            .filter(|it| !free.contains(&it.goroutine))
-            .filter(|it| {
-                // What it waits for was not seen: whoever is free may do it; so may the runtime itself, for whom main
-                // waits before its first line.
-                let unseen = it.ways.is_empty()
-                    && it.reason != WaitReason::Io
-                    && (!free.is_empty()
-                        || execution.timers + execution.functions > 0
-                        || !execution.main_ended && !silent);
-                unseen || it.ways.iter().any(|way| search.opens(way, &free))
-            })
-            .map(|it| it.goroutine)
-            .collect();
-        if more.is_empty() {
-            break;
-        }
-        free.extend(more);
-    }
+    let graph = search.graph(&waits);
+    let released = graph.release();
     for wait in &mut waits {
-        wait.stuck = !free.contains(&wait.goroutine);
+        wait.stuck = !released.goes_on(wait.goroutine.0 as usize);
     }
     for proven in execution.proven_leaks.iter().flatten() {
         if let Some(wait) = waits.iter_mut().find(|it| it.goroutine == *proven) {
@@ -534,40 +515,69 @@ impl Search<'_, '_> {
         found.into_iter().collect()
     }
 
-    fn opens(&self, way: &Way, free: &BTreeSet<GoroutineId>) -> bool {
-        // A pending function of the program's may do anything but give back a lock.
-        let by_function = self.replay.execution.functions > 0;
-        match &way.need {
-            Need::Nothing => false,
-            Need::Outside => true,
-            Need::Release(holds) => holds.iter().all(|it| self.gives_back(it, free)),
-            Need::Behind(others) | Need::Subtests(others) => {
-                others.iter().all(|it| free.contains(it))
+    /// What each goroutine needs, by its number; those that do not wait go on, and those that are gone never do.
+    fn graph(&self, waits: &[Wait]) -> Graph {
+        let execution = self.replay.execution;
+        let mut graph = Graph::now(execution.goroutines.len());
+        for (id, _) in execution.with_ids() {
+            if !self.live.contains(&id) {
+                graph.set(id.0 as usize, waitfor::Need::NEVER);
             }
-            Need::Parent(test) => free.contains(test),
-            Need::Any(who) => by_function || who.iter().any(|it| free.contains(it)),
+        }
+        let anybody = self.live.iter().map(|it| it.0 as usize).collect();
+        let anybody = graph.add(waitfor::Need::Any(anybody));
+        // What a goroutine waits for was not seen: whoever is free may do it; so may the runtime itself, for whom main
+        // waits before its first line.
+        let by_runtime =
+            execution.timers + execution.functions > 0 || !execution.main_ended && !self.silent;
+        for wait in waits {
+            let ways = wait.ways.iter().map(|way| self.need(way, &mut graph));
+            let mut ways: Vec<waitfor::Need> = ways.collect();
+            if ways.is_empty() && wait.reason != WaitReason::Io {
+                ways.push(match by_runtime {
+                    true => waitfor::Need::NOW,
+                    false => waitfor::Need::All(vec![anybody]),
+                });
+            }
+            let on = ways.into_iter().map(|it| graph.add(it)).collect();
+            graph.set(wait.goroutine.0 as usize, waitfor::Need::Any(on));
+        }
+        graph
+    }
+
+    /// What a way out needs.
+    fn need(&self, way: &Way, graph: &mut Graph) -> waitfor::Need {
+        let nodes = |all: &[GoroutineId]| all.iter().map(|it| it.0 as usize).collect();
+        match &way.need {
+            Need::Nothing => waitfor::Need::NEVER,
+            Need::Outside => waitfor::Need::NOW,
+            Need::Release(holds) => {
+                let each = holds.iter().map(|it| graph.add(self.givers(it)));
+                waitfor::Need::All(each.collect())
+            }
+            Need::Behind(others) | Need::Subtests(others) => waitfor::Need::All(nodes(others)),
+            Need::Parent(test) => waitfor::Need::All(nodes(&[*test])),
+            // A pending function of the program's may do anything but give back a lock.
+            Need::Any(_) if self.replay.execution.functions > 0 => waitfor::Need::NOW,
+            Need::Any(who) => waitfor::Need::Any(nodes(who)),
         }
     }
 
-    fn gives_back(&self, hold: &Hold, free: &BTreeSet<GoroutineId>) -> bool {
-        if free.contains(&hold.goroutine) {
-            return true;
-        }
-        // Somebody else may: who was made meanwhile, by the holder; or anybody, if that was ever done, or the
-        // holder is gone.
+    /// Who may give back a lock: who holds it; who was made meanwhile, by the holder; or anybody that knows it, if that was ever done,
+    /// or the holder is gone.
+    fn givers(&self, hold: &Hold) -> waitfor::Need {
         let execution = self.replay.execution;
-        let meanwhile = |it: GoroutineId| {
+        let meanwhile = |it: &GoroutineId| {
             execution.goroutines[it.0 as usize].parent == Some(hold.goroutine)
-                && self.replay.created(it).is_some_and(|at| at > hold.event)
+                && self.replay.created(*it).is_some_and(|at| at > hold.event)
         };
         let anybody =
             self.replay.is_handed_over(hold.object) || !self.live.contains(&hold.goroutine);
-        free.iter().any(|it| meanwhile(*it))
-            || anybody
-                && self
-                    .known
-                    .by(hold.object)
-                    .iter()
-                    .any(|it| free.contains(it))
+        let made = self.live.iter().copied().filter(meanwhile);
+        let mut all: BTreeSet<GoroutineId> = made.chain([hold.goroutine]).collect();
+        if anybody {
+            all.extend(self.known.by(hold.object));
+        }
+        waitfor::Need::Any(all.iter().map(|it| it.0 as usize).collect())
     }
 }

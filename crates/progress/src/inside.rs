@@ -8,8 +8,8 @@
 
 use crate::message::Conversation;
 use crate::strand::{Doing, Lock, Strand};
-use crate::waits::{NEVER, NOW, Node};
 use lockstep_trace::{ProcessName, TraceName};
+use lockstep_waitfor::Need;
 use std::collections::BTreeMap;
 
 /// Why a thread waits for others of its process.
@@ -129,16 +129,16 @@ impl<'a> Threads<'a> {
     }
 
     /// What a thread needs that is in no operation.
-    pub fn node(&self, at: usize) -> Node {
+    pub fn node(&self, at: usize) -> Need {
         if !self.list[at].1.doing.counts() {
-            return NEVER;
+            return Need::NEVER;
         }
         match self.targets(at) {
-            (_, targets) if targets.is_empty() => NOW,
-            (why, targets) => Node {
-                all: why == Inside::Team,
-                on: targets.into_iter().map(|it| self.tasks + it).collect(),
-            },
+            (_, targets) if targets.is_empty() => Need::NOW,
+            (why, targets) => {
+                let on = targets.into_iter().map(|it| self.tasks + it).collect();
+                Need::of(why == Inside::Team, on)
+            }
         }
     }
 

@@ -29,11 +29,6 @@ impl Routine {
             language: function.map_or(Language::C, |it| it.language),
         }
     }
-
-    /// Its name without what names of MPI begin with.
-    pub fn base(&self) -> &str {
-        self.name.strip_prefix(PREFIX).unwrap_or(&self.name)
-    }
 }
 
 /// The functions of a run that are MPI's.

@@ -21,8 +21,7 @@ use crate::mismatch::Mismatch;
 use crate::mpi_group::tasks_of;
 use crate::strand::Doing;
 use lockstep_api::mpi::{Does, Epoch, Making};
-use petgraph::algo::kosaraju_scc;
-use petgraph::graph::{DiGraph, NodeIndex};
+use lockstep_waitfor::{Graph, Need, Released};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -88,14 +87,6 @@ pub struct Waiting {
 /// Waits that are listed of a task.
 pub const MOST_SHOWN: usize = 64;
 
-/// A node of the graph.
-#[derive(Debug, Clone)]
-pub(crate) struct Node {
-    /// Needs all of `on`, else any.
-    pub all: bool,
-    pub on: Vec<usize>,
-}
-
 /// A node that needs them all, and who they are.
 type Missing = (usize, Arc<[u32]>);
 
@@ -105,7 +96,7 @@ struct Builder<'a> {
     matching: &'a Matching,
     mismatched: BTreeSet<(CommunicatorId, usize)>,
     /// Tasks first, in their order.
-    nodes: Vec<Node>,
+    graph: Graph,
     index: FxHashMap<u32, usize>,
     /// Those who have not come to a collective operation; of an intercommunicator, of the side of the
     /// first of them.
@@ -117,17 +108,6 @@ struct Builder<'a> {
     partly: BTreeSet<u32>,
     blind: BTreeSet<u32>,
 }
-
-/// Runs may go on at once.
-pub(crate) const NOW: Node = Node {
-    all: true,
-    on: Vec::new(),
-};
-/// Never goes on.
-pub(crate) const NEVER: Node = Node {
-    all: false,
-    on: Vec::new(),
-};
 
 impl Waiting {
     /// Who waits for whom at the end of the traces.
@@ -147,7 +127,7 @@ impl Waiting {
                 .filter(|mismatch| mismatch.prevents())
                 .map(|mismatch| (mismatch.communicator, mismatch.order))
                 .collect(),
-            nodes: vec![NOW; tasks.len()],
+            graph: Graph::now(tasks.len()),
             index: tasks
                 .keys()
                 .enumerate()
@@ -162,42 +142,39 @@ impl Waiting {
         };
         builder.threads();
         for (index, (&task, conversation)) in tasks.iter().enumerate() {
-            builder.nodes[index] = match conversation.state {
-                State::Running => NOW,
-                State::Ended | State::Finished => NEVER,
+            let need = match conversation.state {
+                State::Running => Need::NOW,
+                State::Ended | State::Finished => Need::NEVER,
                 State::Waiting => builder.task(task, conversation),
             };
+            builder.graph.set(index, need);
         }
         builder.finish()
     }
 }
 
 impl Builder<'_> {
-    fn node(&mut self, node: Node) -> usize {
-        self.nodes.push(node);
-        self.nodes.len() - 1
-    }
-
     /// What threads need: a node for each of a process that has several.
     fn threads(&mut self) {
-        self.nodes
-            .resize(self.tasks.len() + self.threads.len(), NOW);
+        for _ in 0..self.threads.len() {
+            self.graph.add(Need::NOW);
+        }
         for (at, (task, strand)) in self.threads.list().into_iter().enumerate() {
             let conversation = &self.tasks[&task];
             let node = match strand.doing {
-                _ if matches!(conversation.state, State::Ended | State::Finished) => NEVER,
+                _ if matches!(conversation.state, State::Ended | State::Finished) => Need::NEVER,
                 Doing::Operation(index) => match conversation.operations.get(index) {
                     Some(operation) => self.operation(task, conversation, operation),
-                    None => NOW,
+                    None => Need::NOW,
                 },
                 _ => self.threads.node(at),
             };
-            self.nodes[self.tasks.len() + at] = node;
+            self.graph.set(self.tasks.len() + at, node);
         }
     }
 
     /// What a task needs: of threads that do something, one.
-    fn task(&mut self, task: u32, conversation: &Conversation) -> Node {
+    fn task(&mut self, task: u32, conversation: &Conversation) -> Need {
         if let Some(on) = self.threads.of(task) {
             if conversation
                 .strands
@@ -206,26 +183,26 @@ impl Builder<'_> {
             {
                 self.partly.insert(task);
             }
-            return Node { all: false, on };
+            return Need::Any(on);
         }
-        let mut needs: Vec<Node> = conversation
+        let mut needs: Vec<Need> = conversation
             .pending
             .iter()
             .filter_map(|index| conversation.operations.get(*index))
             .map(|operation| self.operation(task, conversation, operation))
             .collect();
         match needs.len() {
-            0 => NOW,
+            0 => Need::NOW,
             1 => needs.remove(0),
             _ => {
-                let on = needs.into_iter().map(|node| self.node(node)).collect();
-                Node { all: false, on }
+                let on = needs.into_iter().map(|node| self.graph.add(node)).collect();
+                Need::Any(on)
             }
         }
     }
 
     /// What a pending operation needs.
-    fn operation(&mut self, task: u32, conversation: &Conversation, operation: &Operation) -> Node {
+    fn operation(&mut self, task: u32, conversation: &Conversation, operation: &Operation) -> Need {
         let before = self.waits.len();
         let node = self.any_or_all(task, conversation, operation);
         // Who waits for any of one alone waits for that.
@@ -240,9 +217,9 @@ impl Builder<'_> {
         task: u32,
         conversation: &Conversation,
         operation: &Operation,
-    ) -> Node {
+    ) -> Need {
         let (all, parts) = match &operation.waits {
-            Waits::No | Waits::Found(_) | Waits::Unknown => return NOW,
+            Waits::No | Waits::Found(_) | Waits::Unknown => return Need::NOW,
             Waits::All(parts) => (true, parts),
             Waits::Any(parts) => (false, parts),
         };
@@ -266,11 +243,11 @@ impl Builder<'_> {
         for group in groups {
             needs.push(self.parts(task, conversation, true, group));
         }
-        if needs.iter().any(|it| it.all && it.on.is_empty()) {
-            return NOW;
+        if needs.iter().any(|it| it.is_now()) {
+            return Need::NOW;
         }
-        let on = needs.into_iter().map(|node| self.node(node)).collect();
-        Node { all: false, on }
+        let on = needs.into_iter().map(|node| self.graph.add(node)).collect();
+        Need::Any(on)
     }
 
     /// What it needs to have all of these parts, or any of them.
@@ -280,7 +257,7 @@ impl Builder<'_> {
         conversation: &Conversation,
         all: bool,
         parts: &[usize],
-    ) -> Node {
+    ) -> Need {
         let open = || {
             parts
                 .iter()
@@ -288,13 +265,13 @@ impl Builder<'_> {
                 .filter(|part| conversation.parts.get(*part).is_some_and(|it| !it.complete))
         };
         let is_send = |part: usize| matches!(conversation.parts[part].kind, PartKind::Send { .. });
-        let others: Vec<Node> = open()
+        let others: Vec<Need> = open()
             .filter(|part| !is_send(*part))
             .map(|part| self.part(task, part, all))
             .collect();
         // What is received, or not there yet, is reason enough: then the messages sent may well have
         // been buffered.
-        let blocked = others.iter().any(|node| !(node.all && node.on.is_empty()));
+        let blocked = others.iter().any(|node| !(node.is_now()));
         let mut needs = others;
         for part in open().filter(|part| is_send(*part)) {
             let buffered = matches!(
@@ -310,19 +287,19 @@ impl Builder<'_> {
             }
         }
         if needs.is_empty() {
-            return NOW;
+            return Need::NOW;
         }
         if let [_] = needs.as_slice() {
             return needs.remove(0);
         }
-        let on = needs.into_iter().map(|node| self.node(node)).collect();
-        Node { all, on }
+        let on = needs.into_iter().map(|node| self.graph.add(node)).collect();
+        Need::of(all, on)
     }
 
-    fn part(&mut self, task: u32, part: usize, all: bool) -> Node {
+    fn part(&mut self, task: u32, part: usize, all: bool) -> Need {
         let id = PartId { task, part };
         let Some(kind) = self.tasks.get(&task).and_then(|it| it.parts.get(part)) else {
-            return NOW;
+            return Need::NOW;
         };
         match &kind.kind {
             PartKind::Send {
@@ -340,11 +317,11 @@ impl Builder<'_> {
                         !it.holds_back(part) && !it.is_away_from(part)
                     };
                     if taken.is_some_and(comes) {
-                        return NOW;
+                        return Need::NOW;
                     }
                     self.on(task, *to, Why::Receiver(*tag), Some(*communicator), !all)
                 }
-                _ => NOW,
+                _ => Need::NOW,
             },
             PartKind::Receive {
                 from,
@@ -353,7 +330,7 @@ impl Builder<'_> {
                 ..
             } => {
                 if self.matching.partner(id).is_some() {
-                    return NOW;
+                    return Need::NOW;
                 }
                 self.message(task, *from, *tag, *communicator, !all)
             }
@@ -366,13 +343,13 @@ impl Builder<'_> {
                     self.matching
                         .is_on_its_way(self.tasks, task, *from, *tag, *communicator);
                 if there {
-                    return NOW;
+                    return Need::NOW;
                 }
                 self.message(task, *from, *tag, *communicator, !all)
             }
             PartKind::Collective(share) => self.collective(task, id, &share.clone()),
             PartKind::Epoch { window, step, .. } => self.epoch(task, *window, *step),
-            PartKind::Own => NOW,
+            PartKind::Own => Need::NOW,
         }
     }
 
@@ -384,7 +361,7 @@ impl Builder<'_> {
         tag: Option<i64>,
         communicator: CommunicatorId,
         or_another: bool,
-    ) -> Node {
+    ) -> Need {
         match from {
             Peer::Task(from) => {
                 let why = match tag {
@@ -398,12 +375,12 @@ impl Builder<'_> {
             }
             Peer::Any => {
                 let Some(members) = self.members.heard_by(task, communicator).cloned() else {
-                    return NOW;
+                    return Need::NOW;
                 };
                 let mut on = Vec::new();
                 for &member in members.iter().filter(|member| **member != task) {
                     let Some(&index) = self.index.get(&member) else {
-                        return NOW;
+                        return Need::NOW;
                     };
                     on.push(index);
                     if on.len() <= MOST_SHOWN {
@@ -416,9 +393,9 @@ impl Builder<'_> {
                         });
                     }
                 }
-                Node { all: false, on }
+                Need::Any(on)
             }
-            Peer::Nobody | Peer::Unknown => NOW,
+            Peer::Nobody | Peer::Unknown => Need::NOW,
         }
     }
 
@@ -457,10 +434,10 @@ impl Builder<'_> {
         why: Why,
         communicator: Option<CommunicatorId>,
         or_another: bool,
-    ) -> Node {
+    ) -> Need {
         // A task of which there is no trace may do anything.
         let Some(&index) = self.index.get(&to) else {
-            return NOW;
+            return Need::NOW;
         };
         self.waits.push(Wait {
             from,
@@ -469,34 +446,31 @@ impl Builder<'_> {
             communicator,
             or_another,
         });
-        Node {
-            all: true,
-            on: vec![index],
-        }
+        Need::All(vec![index])
     }
 
     /// Needs those who have not come to a collective operation, or some of them.
-    fn collective(&mut self, task: u32, id: PartId, share: &Collective) -> Node {
+    fn collective(&mut self, task: u32, id: PartId, share: &Collective) -> Need {
         let Some(communicator) = share.communicator else {
             self.blind.insert(task);
-            return NOW;
+            return Need::NOW;
         };
         let is_between = self.members.sides.contains_key(&communicator);
         if is_between && share.role == Role::Bystander {
-            return NOW;
+            return Need::NOW;
         }
         let Some(members) = self.members.heard_by(task, communicator).cloned() else {
             self.blind.insert(task);
-            return NOW;
+            return Need::NOW;
         };
         if self.matching.is_unordered(communicator) {
             return self.as_many(task, (communicator, share), &members);
         }
         let Some((order, shares)) = self.matching.operation(communicator, id) else {
-            return NOW;
+            return Need::NOW;
         };
         if self.mismatched.contains(&(communicator, order)) {
-            return NEVER;
+            return Need::NEVER;
         }
         let come = self.come.entry((communicator, order));
         let all = || Arc::new(shares.iter().map(|share| share.task).collect());
@@ -514,13 +488,13 @@ impl Builder<'_> {
         }
         // Between two groups, all wait for the root, and a root for all of the others.
         if is_between && share.shape() != Shape::All && share.role != Role::Root {
-            return NOW;
+            return Need::NOW;
         }
         if share.shape() == Shape::Prefix {
             let before = members.iter().take_while(|member| **member != task);
             let missing: Vec<u32> = before.filter(|it| !come.contains(it)).copied().collect();
             let on = self.list(task, &missing, &why);
-            return Node { all: true, on };
+            return Need::All(on);
         }
         if share.shape() == Shape::Neighbours {
             // Which of them are neighbours is not recorded.
@@ -528,10 +502,10 @@ impl Builder<'_> {
             let missing: Vec<u32> = missing.copied().collect();
             let on = self.list(task, &missing, &why);
             return match on.len() == missing.len() && !on.is_empty() {
-                true => Node { all: false, on },
+                true => Need::Any(on),
                 false => {
                     self.blind.insert(task);
-                    NOW
+                    Need::NOW
                 }
             };
         }
@@ -546,27 +520,21 @@ impl Builder<'_> {
                 .iter()
                 .filter_map(|it| self.index.get(it).copied())
                 .collect();
-            let node = self.node(Node { all: true, on });
+            let node = self.graph.add(Need::All(on));
             self.missing.insert(key, (node, missing));
         }
         let Some((node, missing)) = self.missing.get(&key).cloned() else {
-            return NOW;
+            return Need::NOW;
         };
         // Whoever introduces a group to another does so for all of it.
         let leader = root.filter(|it| missing.is_empty() && *it != task);
         if let (Some(leader), Does::Communicator(Making::Between)) = (leader, share.meaning.does) {
             let on = self.index.get(&leader).copied();
-            return on.map_or(NOW, |it| Node {
-                all: true,
-                on: vec![it],
-            });
+            return on.map_or(Need::NOW, |it| Need::All(vec![it]));
         }
         // The shared node has them all.
         self.list(task, &missing[..missing.len().min(MOST_SHOWN)], &why);
-        Node {
-            all: true,
-            on: vec![node],
-        }
+        Need::All(vec![node])
     }
 
     /// Needs those who have come to fewer collective operations: which of them this one is, is not known.
@@ -575,13 +543,13 @@ impl Builder<'_> {
         task: u32,
         (communicator, share): (CommunicatorId, &Collective),
         members: &[u32],
-    ) -> Node {
+    ) -> Need {
         let own = self.matching.begun(communicator, task);
         if self
             .mismatched
             .contains(&(communicator, own.saturating_sub(1)))
         {
-            return NEVER;
+            return Need::NEVER;
         }
         let root = share
             .root
@@ -595,20 +563,20 @@ impl Builder<'_> {
         let missing: Vec<u32> = missing.copied().collect();
         let why = Why::Collective(share.name.clone(), communicator);
         let on = self.list(task, &missing, &why);
-        Node { all: true, on }
+        Need::All(on)
     }
 
     /// Needs a step of another on a window. Where it is not known which groups an epoch is for, one of the others is
     /// waited for if there are too few steps of them all together.
-    fn epoch(&mut self, task: u32, window: CommunicatorId, step: Step) -> Node {
+    fn epoch(&mut self, task: u32, window: CommunicatorId, step: Step) -> Need {
         let Some(members) = self.members.members(window).cloned() else {
-            return NOW;
+            return Need::NOW;
         };
         if let Some((whom, why)) = self.group_epoch(task, window, step) {
             let on = self.list(task, &whom, &why);
             return match on.len() == whom.len() {
-                true => Node { all: true, on },
-                false => NOW,
+                true => Need::All(on),
+                false => Need::NOW,
             };
         }
         let steps = |of: u32| {
@@ -644,11 +612,11 @@ impl Builder<'_> {
                     Why::Unlock(target),
                 )
             }
-            _ => return NOW,
+            _ => return Need::NOW,
         };
         let on: Option<Vec<usize>> = whom.iter().map(|it| self.index.get(it).copied()).collect();
         let Some(on) = on.filter(|it| !it.is_empty()) else {
-            return NOW;
+            return Need::NOW;
         };
         self.waits
             .extend(whom.iter().take(MOST_SHOWN).map(|to| Wait {
@@ -658,7 +626,7 @@ impl Builder<'_> {
                 communicator: None,
                 or_another: whom.len() > 1,
             }));
-        Node { all: false, on }
+        Need::Any(on)
     }
 
     /// Whom of the group of its post or start a task waits for, and for what; `None` where that is not known.
@@ -726,45 +694,21 @@ impl Builder<'_> {
     /// Releases who can go on; the rest is stuck.
     fn finish(mut self) -> Waiting {
         self.waits.sort_by_key(|it| it.from);
-        let nodes = &self.nodes;
-        let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
-        let mut left: Vec<usize> = Vec::with_capacity(nodes.len());
-        let mut ready = Vec::new();
-        for (index, node) in nodes.iter().enumerate() {
-            for on in &node.on {
-                dependents[*on].push(index);
-            }
-            left.push(if node.all { node.on.len() } else { 1 });
-            if node.all && node.on.is_empty() {
-                ready.push(index);
-            }
-        }
-        let mut released = vec![false; nodes.len()];
-        while let Some(index) = ready.pop() {
-            if std::mem::replace(&mut released[index], true) {
-                continue;
-            }
-            for &dependent in &dependents[index] {
-                left[dependent] = left[dependent].saturating_sub(1);
-                if left[dependent] == 0 && !released[dependent] {
-                    ready.push(dependent);
-                }
-            }
-        }
+        let released = self.graph.release();
         let names: Vec<u32> = self.tasks.keys().copied().collect();
         let waiting = |index: usize| {
             let task = names.get(index)?;
             (self.tasks[task].state == State::Waiting).then_some(*task)
         };
         let stuck = (0..names.len())
-            .filter(|index| !released[*index])
+            .filter(|index| !released.goes_on(*index))
             .filter_map(waiting)
             .collect();
         // Threads stand for their tasks.
         let mut owners = names.clone();
         owners.extend(self.threads.list().iter().map(|(task, _)| *task));
         Waiting {
-            cores: cores(nodes, &released, &owners),
+            cores: cores(&self.graph, &released, &owners),
             stuck,
             waits: self.waits,
             inside: self.threads.waits(),
@@ -774,53 +718,21 @@ impl Builder<'_> {
     }
 }
 
-/// The strongly connected parts of what was not released that wait for nothing else, and that some
-/// task waits in or for. The first nodes have owners.
-fn cores(nodes: &[Node], released: &[bool], owners: &[u32]) -> Vec<Vec<u32>> {
-    let mut graph: DiGraph<(), ()> = DiGraph::with_capacity(nodes.len(), nodes.len());
-    for _ in nodes {
-        graph.add_node(());
-    }
-    for (index, node) in nodes.iter().enumerate() {
-        for on in node.on.iter().filter(|_| !released[index]) {
-            if !released[*on] {
-                graph.add_edge(NodeIndex::new(index), NodeIndex::new(*on), ());
-            }
-        }
-    }
-    let parts = kosaraju_scc(&graph);
-    let mut part_of = vec![0; nodes.len()];
-    for (number, part) in parts.iter().enumerate() {
-        part.iter().for_each(|node| part_of[node.index()] = number);
-    }
-    let mut cores: Vec<Vec<u32>> = Vec::new();
-    for (number, part) in parts.iter().enumerate() {
-        let is_last = part.iter().all(|node| {
-            !released[node.index()]
-                && graph
-                    .neighbors(*node)
-                    .all(|other| part_of[other.index()] == number)
-        });
-        // A task that ended is a core if somebody waits for it.
-        let alone = part.len() == 1 && nodes[part[0].index()].on.is_empty();
-        let waited_for = part.iter().any(|node| {
-            graph
-                .neighbors_directed(*node, petgraph::Direction::Incoming)
-                .next()
-                .is_some()
-        });
-        let is_never = alone && !waited_for;
-        let mut tasks: Vec<u32> = part
-            .iter()
-            .filter_map(|node| owners.get(node.index()).copied())
-            .collect();
-        tasks.sort_unstable();
-        tasks.dedup();
-        if is_last && !tasks.is_empty() && !is_never {
-            cores.push(tasks);
-        }
-    }
-    cores.sort();
-    cores.dedup();
-    cores
+/// The knots that some task waits in or for. The first nodes have owners.
+fn cores(graph: &Graph, released: &Released, owners: &[u32]) -> Vec<Vec<u32>> {
+    let stuck = (0..graph.len()).filter(|it| !released.goes_on(*it));
+    let awaited: BTreeSet<usize> = stuck.flat_map(|it| graph.need(it).on()).copied().collect();
+    // A task that ended is a core if somebody waits for it.
+    let matters = |knot: &Vec<usize>| match knot.as_slice() {
+        [one] => !graph.need(*one).on().is_empty() || awaited.contains(one),
+        _ => true,
+    };
+    let tasks = |knot: Vec<usize>| {
+        let owners = knot.iter().filter_map(|it| owners.get(*it));
+        let tasks: BTreeSet<u32> = owners.copied().collect();
+        tasks.into_iter().collect::<Vec<u32>>()
+    };
+    let knots = graph.knots(released).into_iter().filter(matters);
+    let cores: BTreeSet<Vec<u32>> = knots.map(tasks).filter(|it| !it.is_empty()).collect();
+    cores.into_iter().collect()
 }

@@ -4,8 +4,7 @@ use super::{Judge, Judgement, Verdict, seconds};
 use crate::execution::{Action, GoroutineId, SiteId, WaitReason, What};
 use crate::tree::Place;
 use crate::waits::{Need, Wait, Way, is_quiescent, live};
-use petgraph::algo::tarjan_scc;
-use petgraph::graphmap::DiGraphMap;
+use lockstep_waitfor::knots;
 use std::collections::BTreeSet;
 
 impl Judge<'_, '_> {
@@ -27,18 +26,16 @@ impl Judge<'_, '_> {
 
     /// Groups of stuck goroutines that wait for nobody outside: where waits end.
     fn roots(&self, stuck: &BTreeSet<GoroutineId>) -> Vec<Vec<GoroutineId>> {
-        let graph = self.graph(stuck);
-        let mut roots: Vec<Vec<GoroutineId>> = tarjan_scc(&graph)
-            .into_iter()
-            .filter(|group| {
-                group
-                    .iter()
-                    .all(|it| graph.neighbors(*it).all(|to| group.contains(&to)))
-            })
+        let nodes: Vec<usize> = stuck.iter().map(|it| it.0 as usize).collect();
+        let on = |node: usize| {
+            self.on(GoroutineId(node as u32))
+                .map(|it| it.0 as usize)
+                .collect()
+        };
+        let knots = knots(&nodes, on).into_iter();
+        let mut roots: Vec<Vec<GoroutineId>> = knots
+            .map(|knot| knot.into_iter().map(|it| GoroutineId(it as u32)).collect())
             .collect();
-        for root in &mut roots {
-            root.sort();
-        }
         // What main or the test hangs on stands first; then circles; then who came first.
         let main = self.execution.main();
         let reached = self.reached(stuck, main);
@@ -57,11 +54,10 @@ impl Judge<'_, '_> {
 
     /// Whom somebody waits for, and whom those do.
     fn reached(&self, stuck: &BTreeSet<GoroutineId>, from: GoroutineId) -> BTreeSet<GoroutineId> {
-        let graph = self.graph(stuck);
         let mut reached = BTreeSet::from([from]);
         let mut todo = vec![from];
         while let Some(it) = todo.pop() {
-            for next in graph.neighbors(it) {
+            for next in self.on(it).filter(|it| stuck.contains(it)) {
                 if reached.insert(next) {
                     todo.push(next);
                 }
@@ -70,17 +66,10 @@ impl Judge<'_, '_> {
         reached
     }
 
-    fn graph(&self, stuck: &BTreeSet<GoroutineId>) -> DiGraphMap<GoroutineId, ()> {
-        let mut graph = DiGraphMap::new();
-        for id in stuck {
-            graph.add_node(*id);
-            for on in self.waiting.of(*id).map(Wait::on).unwrap_or_default() {
-                if stuck.contains(&on) {
-                    graph.add_edge(*id, on, ());
-                }
-            }
-        }
-        graph
+    /// Whom a goroutine waits for.
+    fn on(&self, id: GoroutineId) -> impl Iterator<Item = GoroutineId> + use<> {
+        let wait = self.waiting.of(id);
+        wait.map(Wait::on).unwrap_or_default().into_iter()
     }
 
     /// Whether a root is a circle, or waits for a lock.
@@ -183,10 +172,9 @@ impl Judge<'_, '_> {
             Some(main)
         } else {
             // Who waits for the root tells the story from its beginning.
-            let graph = self.graph(stuck);
-            let above = stuck.iter().find(|it| {
-                !root.contains(it) && graph.neighbors(**it).any(|to| root.contains(&to))
-            });
+            let above = stuck
+                .iter()
+                .find(|it| !root.contains(it) && self.on(**it).any(|to| root.contains(&to)));
             above.copied().or(who)
         };
         let story = from.map_or_else(String::new, |it| self.words.chain(self.waiting, it));

@@ -2,7 +2,7 @@
 
 use super::{Row, row};
 use crate::mpi::meaning::Does::{
-    Abort, Begin, BeginSession, Convert, End, Free, Local, Other, Query, SendReceive,
+    Abort, Begin, BeginSession, Convert, End, Free, Local, Other, Query,
 };
 use crate::mpi::meaning::{Does, Resource, SendBuffer};
 
