@@ -10,8 +10,8 @@ use crate::rows::Rows;
 use crate::words::Words;
 use anyhow::Result;
 use lockstep_progress::{
-    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Role,
-    Size, Waiting, analyse,
+    Collective, CommunicatorId, Conversation, Matching, Membership, PartKind, Peer, Role, Size,
+    Waiting, analyse,
 };
 use lockstep_testkit::generate;
 use std::collections::BTreeMap;

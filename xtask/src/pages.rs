@@ -125,6 +125,10 @@ fn does(meaning: Meaning) -> String {
         Does::Group(_) => "makes a group",
         Does::Datatype(_) => "makes a datatype",
         Does::Commit => "makes a datatype fit for messages",
+        Does::Reduction => "makes a reduction",
+        Does::OwnData => "packs, unpacks or reduces data of this task alone",
+        Does::Convert => "gives the handle that another language has for an object",
+        Does::BeginSession => "begins a session",
         Does::Window(_) => "makes a window; all members take part",
         Does::Epoch(epoch) => self::epoch(epoch),
         Does::Access(access) => self::access(access),
@@ -138,7 +142,7 @@ fn does(meaning: Meaning) -> String {
         Does::SendBuffer(SendBuffer::AttachTo) => {
             "gives MPI memory for buffered sends of one communicator or session"
         }
-        Does::SendBuffer(SendBuffer::Detach) => {
+        Does::SendBuffer(SendBuffer::Detach | SendBuffer::DetachFrom) => {
             "takes that memory back, after all buffered sends have left"
         }
         Does::SendBuffer(SendBuffer::Flush) => "waits until all buffered sends have left",
