@@ -12,6 +12,7 @@ use crate::usage::is_always_fine;
 use lockstep_trace::{Site, TraceName};
 use std::collections::BTreeMap;
 
+mod ids;
 mod possible;
 
 /// A loose end; the worst first.
