@@ -8,24 +8,26 @@
 //! *Guarantees*: the same seed gives the same trials; rows are raw, and a campaign that was broken off goes on. A fault
 //! whose trace is not named has the reciprocal rank 0. *Not for* times.
 
-mod kinds;
+pub mod kinds;
 mod naive;
 mod settings;
 mod table;
+pub mod workshop;
 
 use crate::rows::Rows;
 use crate::words::Words;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use kinds::{Fault, KINDS, Kind, Program, SAMPLE, of_command, sort};
-use lockstep_testkit::command::{self, Outcome, Running};
+use lockstep_testkit::command;
 use lockstep_testkit::mpi::Mpi;
-use lockstep_testkit::recording::{lockstep, record_command};
+use lockstep_testkit::recording::lockstep;
 use lockstep_testkit::{artifacts, tools};
 use naive::Texts;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use workshop::{Placed, Random, Workshop};
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
@@ -65,25 +67,6 @@ const HEADS: [&str; 13] = [
     "naive",
     "verdict",
 ];
-
-/// A sequence of numbers from a seed.
-struct Random(u64);
-
-impl Random {
-    fn new(parts: &[&str]) -> Self {
-        let text = parts.join("/");
-        let mix = |state: u64, byte: u8| (state ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit.max(1)
-    }
-}
 
 /// Runs it.
 pub fn run(words: &[String]) -> Result<()> {
@@ -160,18 +143,20 @@ pub fn run(words: &[String]) -> Result<()> {
         };
         let rounds = kinds.iter().map(needed).max().unwrap_or(0);
         std::fs::create_dir_all(&runs)?;
-        let mut workshop = Workshop {
+        let mut campaign = Campaign {
             seed,
-            runs,
             normals,
             pool,
-            // Each program of ours ends within two seconds where nothing else runs.
-            hangs: Duration::from_secs(given.number("--hangs", 12)?),
-            ranks: match given.number("--ranks", 0)? {
-                0 => None,
-                ranks => Some(ranks),
+            workshop: Workshop {
+                runs,
+                // Each program of ours ends within two seconds where nothing else runs.
+                hangs: Some(Duration::from_secs(given.number("--hangs", 12)?)),
+                ranks: match given.number("--ranks", 0)? {
+                    0 => None,
+                    ranks => Some(ranks),
+                },
+                images: given.text("--images", "main").to_owned(),
             },
-            images: given.text("--images", "main").to_owned(),
             texts: BTreeMap::new(),
         };
         // Kind after kind in each round, so that a campaign that is broken off has some of each.
@@ -187,7 +172,7 @@ pub fn run(words: &[String]) -> Result<()> {
                 tools::note("the time is over: the same command goes on");
                 break;
             }
-            let (row, more) = workshop
+            let (row, more) = campaign
                 .perform(kind, trial)
                 .with_context(|| format!("{} {trial}", kind.name))?;
             println!("{}", row.join("  "));
@@ -220,68 +205,27 @@ pub fn run(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Where a campaign keeps its runs, and how many of them are normal.
-struct Workshop {
+/// A campaign, and how many of its runs are normal.
+struct Campaign {
     seed: String,
-    runs: PathBuf,
     normals: usize,
     pool: usize,
-    /// A run that takes so long hangs.
-    hangs: Duration,
-    /// In the place of each program's own number.
-    ranks: Option<u64>,
-    /// What is recorded.
-    images: String,
+    workshop: Workshop,
     /// The normal runs of each program, as text.
     texts: BTreeMap<PathBuf, Texts>,
 }
 
-/// A fault as it was put in.
-struct Placed {
-    truth: String,
-    /// What `inject` chose, where it did.
-    place: String,
-}
-
-impl Workshop {
-    fn ranks_of(&self, program: &Program) -> u64 {
-        self.ranks.unwrap_or(program.ranks)
-    }
-
-    fn options(&self) -> [&str; 2] {
-        ["--images", &self.images]
-    }
-
-    fn words(&self, program: &Program, more: &[String]) -> Vec<String> {
-        if !program.command.is_empty() {
-            return program.command.to_vec();
-        }
-        let recipe = Mpi::OpenMpi.recipe(program.source).flags(program.flags);
-        let mut words = Mpi::OpenMpi.launch(self.ranks_of(program) as usize);
-        words.push(recipe.build().display().to_string());
-        words.extend(program.arguments.iter().map(|&word| word.to_owned()));
-        words.extend_from_slice(more);
-        words
-    }
-
+impl Campaign {
     /// The normal runs of a program, recorded where they are not there yet.
     fn pool_of(&mut self, program: &Program) -> Result<Vec<PathBuf>> {
         let mut all = Vec::new();
         for number in 0..self.pool {
-            let directory = self.runs.join(format!("{}-{number}", program.source));
-            if !directory.exists() {
-                let part = self.runs.join("part");
-                let _ = std::fs::remove_dir_all(&part);
-                let outcome = command::run(&mut record_command(
-                    &part,
-                    &self.options(),
-                    &self.words(program, &[]),
-                ));
-                ensure!(outcome.status == 0, "a healthy run failed: {outcome:#?}");
-                std::fs::rename(&part, &directory)?;
-            }
+            let directory = self.workshop.normal(program, number)?;
             if !self.texts.contains_key(&directory) {
-                let to = self.runs.join(format!("{}-{number}-text", program.source));
+                let to = self
+                    .workshop
+                    .runs
+                    .join(format!("{}-{number}-text", program.source));
                 let texts = naive::texts(&directory, &to)?;
                 self.texts.insert(directory.clone(), texts);
             }
@@ -290,75 +234,14 @@ impl Workshop {
         Ok(all)
     }
 
-    /// Records a run with the fault into `faulty`.
-    fn put(
-        &self,
-        kind: &Kind,
-        random: &mut Random,
-        normal: &Path,
-        faulty: &Path,
-    ) -> Result<Placed> {
-        let program = kind.program;
-        let process = program.first + random.below(self.ranks_of(program) - program.first);
-        let thread = match kind.fault {
-            Fault::Thread(_) => 1 + random.below(program.workers),
-            _ => 0,
-        };
-        let mut placed = Placed {
-            truth: format!("{process}.{thread}"),
-            place: String::new(),
-        };
-        match kind.fault {
-            Fault::Healthy => {
-                self.start(&mut record_command(
-                    faulty,
-                    &self.options(),
-                    &self.words(program, &[]),
-                ));
-            }
-            Fault::Process(bug) | Fault::Thread(bug) => {
-                let more = (program.switch)(bug, process, thread, random.below(program.steps));
-                self.start(&mut record_command(
-                    faulty,
-                    &self.options(),
-                    &self.words(program, &more),
-                ));
-            }
-            Fault::Inject(options, function, calls) => {
-                let at = format!("{function}#{}", 1 + random.below(calls));
-                let more = ["--at", &at, "--process", &process.to_string()];
-                self.inject(program, options, &more, faulty);
-                placed.place = at;
-            }
-            Fault::Anywhere(options) => {
-                let number = random.below(1 << 30).to_string();
-                let from = normal.display().to_string();
-                let more = ["--at", "random", "--seed", &number, "--from", &from];
-                let said = self.inject(program, options, &more, faulty).stderr;
-                // `lockstep: chosen: MPI_Send#3, process 2, thread 0`
-                let chosen = said.split_once("chosen: ").context(said.clone())?.1;
-                let chosen = chosen.lines().next().unwrap_or_default();
-                // Functions of C++ have commas in their names.
-                let [thread, process, place] = chosen.rsplitn(3, ", ").collect::<Vec<_>>()[..]
-                else {
-                    bail!("expected a function, a process and a thread, found {chosen}");
-                };
-                let number = |text: &str| text.rsplit(' ').next().unwrap_or_default().to_owned();
-                placed.truth = format!("{}.{}", number(process), number(thread));
-                placed.place = place.to_owned();
-            }
-        }
-        Ok(placed)
-    }
-
     /// A trial: its row, and those of the sets of options.
     fn perform(&mut self, kind: &Kind, trial: u64) -> Result<(Vec<String>, Vec<Vec<String>>)> {
         let program = kind.program;
         let mut random = Random::new(&[&self.seed, kind.name, &trial.to_string()]);
-        let faulty = self.runs.join("faulty");
+        let faulty = self.workshop.runs.join("faulty");
         let _ = std::fs::remove_dir_all(&faulty);
         let mut pool = self.pool_of(program)?;
-        let Placed { truth, place } = self.put(kind, &mut random, &pool[0], &faulty)?;
+        let Placed { truth, place } = self.workshop.put(kind, &mut random, &pool[0], &faulty)?;
         while pool.len() > self.normals {
             pool.remove(random.below(pool.len() as u64) as usize);
         }
@@ -378,7 +261,7 @@ impl Workshop {
         let candidates = candidates.into_iter().find(|it| !it.is_empty());
         let published = candidates.and_then(|it| it.iter().position(|it| *it == truth.as_str()));
         let rank = |place: Option<usize>| place.map_or(0, |place| place + 1).to_string();
-        let texts = naive::texts(&faulty, &self.runs.join("faulty-text"))?;
+        let texts = naive::texts(&faulty, &self.workshop.runs.join("faulty-text"))?;
         let normals: Vec<&Texts> = pool.iter().filter_map(|it| self.texts.get(it)).collect();
         let effect = match kind.fault {
             Fault::Healthy => "healthy",
@@ -403,21 +286,5 @@ impl Workshop {
             found["verdict"].as_str().unwrap_or_default().to_owned(),
         ];
         Ok((row, outcomes))
-    }
-
-    fn inject(&self, program: &Program, options: &[&str], more: &[&str], faulty: &Path) -> Outcome {
-        let mut inject = lockstep(&["inject"]);
-        inject
-            .args(options)
-            .args(self.options())
-            .args(more)
-            .arg("-o")
-            .arg(faulty);
-        self.start(inject.arg("--").args(self.words(program, &[])))
-    }
-
-    /// Runs a program, faulty or not, to its end, whatever that is; what hangs is ended.
-    fn start(&self, command: &mut std::process::Command) -> Outcome {
-        Running::start(command).wait(self.hangs)
     }
 }

@@ -6,6 +6,7 @@
 //! shown, not left out. *Costs*: as long as callgrind takes. *Not for* absolute figures of a shared machine.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod answers;
 mod call;
 mod campaign;
 mod capture;
@@ -69,6 +70,7 @@ const BENCHES: &[Bench] = &[
     ("sweep", sweep::USAGE, sweep::run),
     ("watch", watch::USAGE, watch::run),
     ("compare", campaign::USAGE, campaign::run),
+    ("answers", answers::USAGE, answers::run),
 ];
 
 fn main() -> Result<ExitCode> {

@@ -1,5 +1,5 @@
-//! The repository's own commands: `cargo xtask demo | test | pages | bench | campaign | dist | environments |
-//! fuzz`.
+//! The repository's own commands: `cargo xtask demo | test | pages | bench | campaign | answers | dist |
+//! environments | sizes | prose | fuzz`.
 //!
 //! *Guarantees*: says what it does before it does it, and installs nothing but Debian packages, and
 //! those only as root or with a `sudo` that asks no password; otherwise it says what to install and
@@ -10,6 +10,7 @@
 //! *Not for* logic: measuring and fault injection live in `bench` and `lockstep-testkit`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod answers;
 mod demo;
 mod dist;
 mod environments;
@@ -54,6 +55,9 @@ Usage: cargo xtask COMMAND
                          changes of programs, and rebuilds that change nothing: what baseline check says of them
   campaign properties [--cases N] [--seed N]
                          every property of the tests, with a new seed each time and, where a test sets no number, many more cases
+  answers BASE [--runs N] [--seed N]
+                         what the revision BASE and the working tree find in the same 300 runs: who, kind, function, line and
+                         exit status; each difference needs a reason in bench/answers.txt
   dist [--rebuild | --command FILE]
                          the archives of a release: static command, .deb, Python wheel, source; packed
                          twice with the same bytes (--rebuild: also built twice; --command: of this file)
@@ -74,6 +78,7 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     };
     match command.as_str() {
+        "answers" => answers::run_answers(rest),
         "demo" => demo::run(),
         "test" => test::everything(rest),
         "dist" => dist::run(rest),

@@ -225,6 +225,7 @@ pub fn beside(
     let mut found: Comparison = found?;
     let who_waits = || progress.get_or_init(|| analyse(run));
     if let Some(hang) = hang(&found, who_waits) {
+        found.facts.splice(0..0, who_waits().facts());
         found.verdict = format!("{hang}; beside the normal run, {}", found.verdict);
     }
     Ok(found)

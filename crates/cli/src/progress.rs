@@ -303,6 +303,7 @@ fn document(found: &Found) -> Value {
         "verdict": found.verdict,
         "hang": found.hang,
         "kind": found.kind,
+        "facts": found.facts(),
         "groups": groups,
         "edges": found.edges,
         "least_progressed": found.least,

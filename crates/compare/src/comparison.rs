@@ -10,7 +10,7 @@ use crate::object::serialize_traces;
 use crate::phases::phases;
 use crate::sequence::{Lens, Trees};
 use crate::steady;
-use crate::suspect::{Finding, Reason, Suspect, answer, rank, weigh};
+use crate::suspect::{Finding, Reason, Suspect, answer, fact, rank, weigh};
 use crate::sweep::{self, Pair, Top};
 use crate::teams::{Teams, processes_share};
 use crate::timing::Timing;
@@ -19,7 +19,7 @@ use crate::unended;
 use crate::verdict::Case;
 use crate::{CausalOrder, Dendrogram, Error, Options, Phases, Row, Similarity};
 use lockstep_calltree::{NodeId, Trace};
-use lockstep_trace::{End, EndKind, Run, ThreadName, TraceName, in_short};
+use lockstep_trace::{End, EndKind, Fact, Run, ThreadName, TraceName, in_short};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -30,6 +30,8 @@ pub struct Comparison {
     pub differs: bool,
     /// One sentence: who, where, what.
     pub verdict: String,
+    /// The same as values, most suspicious first; of more than [`FACTS`] traces these.
+    pub facts: Vec<Fact>,
     /// With several normal runs: how often one of them, beside the others, is as unusual as the faulty
     /// run; `None` with one.
     pub p: Option<f64>,
@@ -59,6 +61,9 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "View::is_large")]
     pub view: View,
 }
+
+/// So many traces are told of as values: where a call was made is looked up for each.
+const FACTS: usize = 64;
 
 /// Traces whose matrices are written.
 const WRITTEN: usize = 1024;
@@ -252,6 +257,7 @@ pub fn compare_in_order(
         let at = usize::from(strangers.is_some());
         notes.splice(at..at, commons.iter().map(|common| case.common(common)));
     }
+    let told = findings.iter().take(FACTS);
     let view = view(&trees, &given, options)?;
     if view.is_large() {
         notes.push(format!(
@@ -261,6 +267,7 @@ pub fn compare_in_order(
     Ok(Comparison {
         differs,
         verdict,
+        facts: told.map(|it| fact(it, faulty)).collect(),
         p,
         roles: normality.map_or_else(Vec::new, |it| it.roles),
         suspects,

@@ -25,6 +25,8 @@ pub(crate) struct Wrong {
     pub(crate) trace: TraceName,
     /// The event of the call.
     pub(crate) event: u64,
+    /// The function.
+    pub(crate) function: String,
     /// `calls MPI_Allreduce with op=MPI_MAX where the 7 others of that call say MPI_MIN`, and where.
     pub(crate) told: String,
     /// Whether the ranks of one call disagree; else it is only that normal runs never did so.
@@ -94,6 +96,7 @@ pub(crate) fn wrong(normals: &[&Run], faulty: &Run) -> Vec<Wrong> {
         tell(Wrong {
             trace: left.trace,
             event: left.event,
+            function: left.function.clone(),
             told: format!(
                 "calls {} with {}={} where the normal run says {}{place}",
                 left.function, left.argument, left.said, left.normal
@@ -171,6 +174,7 @@ fn novel(
             tell(Wrong {
                 trace: *trace,
                 event: *event,
+                function: function.clone(),
                 told: format!(
                     "calls {function} with {argument}={said} where the normal run says {others}{}",
                     place(faulty, *trace, *event)
@@ -333,6 +337,7 @@ fn minority(
             tell(Wrong {
                 trace: voice.trace,
                 event: voice.event,
+                function: voice.function.clone(),
                 told: format!(
                     "{what} where {others} {right}{}",
                     place(run, voice.trace, voice.event)

@@ -13,8 +13,10 @@ use lockstep_trace::{ProcessName, Run, SourceLine, ThreadName, TraceName};
 use serde::Serialize;
 use std::cmp::Reverse;
 
+mod fact;
 mod order;
 
+pub(crate) use fact::fact;
 pub(crate) use order::{answer, rank};
 
 /// A trace that differs.
@@ -100,6 +102,19 @@ impl Reason {
         match self {
             Self::Unusual => Self::OtherCall,
             other => other,
+        }
+    }
+
+    /// As JSON has it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Arguments => "arguments",
+            Self::OtherCall => "other-call",
+            Self::Unmatched => "unmatched",
+            Self::EndsEarly => "ends-early",
+            Self::Unusual => "unusual",
+            Self::Counts => "counts",
+            Self::Timing => "timing",
         }
     }
 

@@ -38,6 +38,11 @@ const FAR: u64 = 4;
 const FEW: u64 = 3;
 
 impl Change {
+    /// The function, and the lines that call it.
+    pub(crate) fn called(&self) -> (Option<String>, Vec<SourceLine>) {
+        (Some(self.name.clone()), self.lines.clone())
+    }
+
     /// Whether all calls are gone, or there were none.
     pub(crate) fn is_whole(&self) -> bool {
         let (fewest, most) = self.before;

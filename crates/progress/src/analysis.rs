@@ -5,6 +5,7 @@ use crate::call_words;
 use crate::cause::{Cause, causes, deeds, differed, differed_before};
 use crate::displaced::displaced;
 use crate::ends::{are_ended_amiss, crashed, ended, unfinalized};
+use crate::facts;
 use crate::freed;
 use crate::group::{Order, apart};
 use crate::judgement::{held_up_by, judge, least};
@@ -27,7 +28,7 @@ use crate::verdict;
 use crate::wait_words;
 use crate::waits::{Wait, Waiting, Why};
 use crate::watch::Standing;
-use lockstep_trace::{Communicators, End, EndKind, Origin, Run, SourceLine, TraceName};
+use lockstep_trace::{Communicators, End, EndKind, Fact, Origin, Run, SourceLine, TraceName};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -152,6 +153,8 @@ pub struct Progress {
     pub mismatches: Vec<Mismatch>,
     /// The same in sentences.
     pub mismatched: Vec<String>,
+    /// Collective operations that do not fit, and what fits by luck, as values.
+    pub(crate) unfit: Vec<Fact>,
     /// Messages and requests that came to nothing, and pairs that do not fit.
     pub loose: Vec<Loose>,
     /// A deadlock that only buffering or the order of messages prevented, in a sentence.
@@ -448,6 +451,8 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
         .take(MOST_MISMATCHES)
         .map(sentence)
         .collect();
+    let shown = progress.mismatches.iter().take(MOST_MISMATCHES);
+    let unfit = facts::unfit(&facts, shown, circle.as_ref(), race.as_ref());
     let race = race.map(|it| call_words::race(&facts, &it));
     // A message that nobody received keeps its sender waiting for certain: what would come of it is told behind it.
     let lost = circle.as_ref().and_then(|circle| {
@@ -461,7 +466,7 @@ fn conclude(run: &Run, mut observed: Observed, normal: Option<&Normal>, goes_on:
     let sentence = verdict::sentence(&facts, both.as_deref().or(potential.as_deref()));
     let unreceived = verdict::unreceived(&facts);
     (progress.verdict, progress.mismatched, progress.potential) = (sentence, mismatched, potential);
-    progress.unreceived = unreceived;
+    (progress.unreceived, progress.unfit) = (unreceived, unfit);
     progress
 }
 
@@ -541,6 +546,7 @@ impl Progress {
             waiting: Waiting::default(),
             mismatches: Vec::new(),
             mismatched: Vec::new(),
+            unfit: Vec::new(),
             loose: Vec::new(),
             potential: None,
             causes: Vec::new(),

@@ -19,7 +19,7 @@ use crate::past::passed;
 use crate::precedent::precedents;
 use crate::waits::{Wait, Waiting, Why};
 use lockstep_calltree::NodeId;
-use lockstep_trace::{TraceName, base_name, brief, c_name, is_standard, ranges};
+use lockstep_trace::{SourceLine, TraceName, base_name, brief, c_name, is_standard, ranges};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub struct Cause {
     pub(crate) alike: Alike,
     /// Where these were made: ` at halo.c:77`; empty where that is not known.
     pub site: String,
+    /// The same as lines.
+    pub lines: Vec<SourceLine>,
 }
 
 /// Calls, as trace and event, that tell where one was made.
@@ -97,6 +99,7 @@ impl Cause {
             },
             deed,
             site: String::new(),
+            lines: Vec::new(),
         }
     }
 

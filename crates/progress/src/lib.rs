@@ -43,6 +43,7 @@ mod displaced;
 mod ends;
 mod epochs;
 mod exchange;
+mod facts;
 mod freed;
 #[doc(hidden)]
 pub mod fuzz;

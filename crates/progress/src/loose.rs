@@ -12,6 +12,7 @@ use lockstep_api::mpi::{Does, Resource};
 use lockstep_trace::{Site, TraceName};
 use std::collections::BTreeMap;
 
+mod ids;
 mod possible;
 
 /// A loose end; the worst first.

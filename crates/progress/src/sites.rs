@@ -39,6 +39,12 @@ impl Sites {
         site.map_or(String::new(), called_at)
     }
 
+    /// The lines of that.
+    pub fn lines(&self, conversation: &Conversation, operation: usize) -> Vec<SourceLine> {
+        let site = conversation.call(operation).and_then(|it| self.0.get(&it));
+        site.map_or_else(Vec::new, |it| it.lines.clone())
+    }
+
     /// Where a call was made, likewise.
     pub fn at(&self, call: (TraceName, u64)) -> String {
         self.0.get(&call).map_or(String::new(), called_at)
@@ -50,10 +56,9 @@ impl Sites {
             let site = self.common(&it.alike);
             // Of what was left out the function is told already.
             let is_told = |site: &Site| it.is_misdirection() || !site.at().is_empty();
-            it.site = site
-                .filter(is_told)
-                .as_ref()
-                .map_or(String::new(), called_at);
+            let site = site.filter(is_told);
+            it.site = site.as_ref().map_or(String::new(), called_at);
+            it.lines = site.map_or_else(Vec::new, |it| it.lines);
         }
     }
 

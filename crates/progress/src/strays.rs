@@ -345,6 +345,8 @@ pub struct Unreceived {
     pub from: u32,
     /// What it did: `sent rank 1 a message with tag 3 of #2 {0-3} that nobody received`.
     pub sentence: String,
+    /// The operation of the sender.
+    pub(crate) operation: usize,
 }
 
 /// What may have been meant for those who wait for a message.
@@ -368,6 +370,7 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
             return Some(Unreceived {
                 from: stray.from,
                 sentence,
+                operation: stray.operation,
             });
         }
         if !matches!(wait.why, Why::Message(Some(_))) {
@@ -409,6 +412,7 @@ pub(crate) fn hint(facts: &Facts<'_>, waiting: &BTreeSet<u32>) -> Option<Unrecei
             return Some(Unreceived {
                 from: stray.from,
                 sentence,
+                operation: stray.operation,
             });
         }
     }

@@ -319,7 +319,7 @@ fn crowd(progress: &Progress, without: &BTreeSet<u32>) -> Option<String> {
 }
 
 /// Those that are to be named in a deadlock.
-fn named(progress: &Progress) -> Vec<u32> {
+pub(crate) fn named(progress: &Progress) -> Vec<u32> {
     let stuck = &progress.waiting.stuck;
     let core: Vec<u32> = progress.waiting.cores.concat();
     let gone: Vec<u32> = core

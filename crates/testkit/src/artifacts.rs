@@ -48,14 +48,18 @@ pub fn probe() -> &'static Path {
     })
 }
 
-/// The `lockstep` program. With `LOCKSTEP_TEST_RELEASE=1` in the environment it is the release build.
+/// The `lockstep` program: the file that `LOCKSTEP_TEST_COMMAND` names, or else that of this checkout; with
+/// `LOCKSTEP_TEST_RELEASE=1` in the environment the release build.
 ///
 /// # Panics
 /// If it cannot be built.
 #[must_use]
 pub fn lockstep() -> &'static Path {
     static LOCKSTEP: OnceLock<PathBuf> = OnceLock::new();
-    LOCKSTEP.get_or_init(|| build(&of_command(), "lockstep"))
+    LOCKSTEP.get_or_init(|| match std::env::var_os("LOCKSTEP_TEST_COMMAND") {
+        Some(file) => file.into(),
+        None => build(&of_command(), "lockstep"),
+    })
 }
 
 fn of_command() -> [&'static str; 6] {

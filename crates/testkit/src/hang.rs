@@ -6,7 +6,7 @@
 //! rank is among them, its *precision* is 1 over their number then, and 0 else.
 
 use crate::Scratch;
-use crate::command::{self, Running};
+use crate::command::{self, Outcome as Ended, Running};
 use crate::mpi::Mpi;
 use crate::recording::{lockstep, record_command};
 use serde_json::Value;
@@ -148,6 +148,39 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
+/// How a program came to stand still, or to its end.
+#[derive(Debug)]
+pub struct Stood {
+    /// How it ended, or was ended.
+    pub ended: Ended,
+    /// Whether it hung, and went on hanging.
+    pub hung: bool,
+    /// From the start to the first look that says it hangs, or to the end.
+    pub after: Duration,
+}
+
+/// Looks at a run until `progress` says that it hangs, and `least` is over, or until it ends by itself; then ends it.
+#[must_use]
+pub fn stand_still(mut running: Running, run: &Path, least: Duration) -> Stood {
+    let begin = Instant::now();
+    let mut hung = None;
+    while begin.elapsed() < LONGEST && !running.is_over() {
+        std::thread::sleep(Duration::from_millis(500));
+        // A run that cannot be read yet is read later.
+        let hangs = try_ask(&["progress"], run).is_some_and(|it| it["hang"] == true);
+        hung = hung.or_else(|| hangs.then(|| begin.elapsed()));
+        if hung.is_some() && begin.elapsed() >= least {
+            break;
+        }
+    }
+    let hung = hung.filter(|_| !running.is_over());
+    Stood {
+        hung: hung.is_some(),
+        after: hung.unwrap_or_else(|| begin.elapsed()),
+        ended: running.stop(),
+    }
+}
+
 /// A program, recorded without a fault.
 #[derive(Debug)]
 pub struct Healthy {
@@ -161,37 +194,42 @@ pub struct Healthy {
 }
 
 impl Healthy {
-    /// Records one of [`PROGRAMS`] with so many ranks.
+    /// Records one of [`PROGRAMS`] with so many ranks, below `place`, unless it is there already.
     ///
     /// # Panics
     /// If it cannot be recorded.
     #[must_use]
-    pub fn record(mpi: Mpi, program: &str, ranks: u32, scratch: &Scratch) -> Self {
+    pub fn record(mpi: Mpi, program: &str, ranks: u32, place: &Path) -> Self {
         let recipe = mpi.recipe(&format!("{program}.c"));
         let built = recipe.flags(&["-g", "-O1"]).build();
         let mut words = mpi.launch(ranks as usize);
         words.push(built.display().to_string());
-        Self::record_words(program, words, &[], scratch)
+        Self::record_words(program, words, &[], place)
     }
 
-    /// Records a command, a launcher and its program, and of libraries those that `images` names.
+    /// The same of a command, a launcher and its program, and of libraries those that `images` names.
     ///
     /// # Panics
     /// If it cannot be recorded.
     #[must_use]
-    pub fn of_command(command: &str, images: &[&str], scratch: &Scratch) -> Self {
+    pub fn of_command(command: &str, images: &[&str], place: &Path) -> Self {
         let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
         let is_program = |it: &&String| it.contains('/') || it.ends_with(".x");
         let program = words.iter().find(is_program).or(words.last());
         let program = program.map_or("", |it| file_name(it)).to_owned();
-        Self::record_words(&program, words, images, scratch)
+        Self::record_words(&program, words, images, place)
     }
 
-    fn record_words(program: &str, words: Vec<String>, images: &[&str], scratch: &Scratch) -> Self {
-        let directory = scratch.join(format!("healthy-{program}"));
+    fn record_words(program: &str, words: Vec<String>, images: &[&str], place: &Path) -> Self {
+        let directory = place.join(format!("healthy-{program}"));
         let options: Vec<&str> = images.iter().flat_map(|it| ["--images", it]).collect();
-        let outcome = command::run(&mut record_command(&directory, &options, &words));
-        assert_eq!(outcome.status, 0, "{outcome:#?}");
+        if !directory.exists() {
+            let part = place.join("part");
+            let _ = std::fs::remove_dir_all(&part);
+            let outcome = command::run(&mut record_command(&part, &options, &words));
+            assert_eq!(outcome.status, 0, "{outcome:#?}");
+            std::fs::rename(part, &directory).expect("a run can be renamed in its directory");
+        }
         let mut calls = Vec::new();
         for rank in 0.. {
             let trace = format!("{rank}.0");
@@ -212,6 +250,18 @@ impl Healthy {
             directory,
             calls,
         }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The words that start it.
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        &self.words
     }
 
     /// Its name.
@@ -247,39 +297,13 @@ impl Healthy {
         })
     }
 
-    /// Runs the program with a fault.
+    /// Runs the program with a fault, and asks everybody about it.
     #[must_use]
     pub fn run(&self, trial: &Trial, scratch: &Scratch) -> Outcome {
         let directory = scratch.join("faulty");
         // What is left of the trial before.
         let _ = std::fs::remove_dir_all(&directory);
-        let (at, rank) = (
-            format!("{}#{}", trial.function, trial.call),
-            trial.rank.to_string(),
-        );
-        let mut inject = lockstep(&["inject", "-o"]);
-        inject.arg(&directory).args(trial.fault.words().1);
-        inject.args(&self.images);
-        if trial.fault == Fault::Peer {
-            inject.args(["--set", &format!("dest={rank}")]);
-        }
-        inject.args(["--at", &at, "--process", &rank, "--"]);
-        let begin = Instant::now();
-        let mut running = Running::start(inject.args(&self.words));
-        let mut hung = None;
-        while begin.elapsed() < LONGEST && !running.is_over() {
-            std::thread::sleep(Duration::from_millis(500));
-            // A run that cannot be read yet is read later. Once it hangs, it has to hang to the end of a delay.
-            let hangs = try_ask(&["progress"], &directory).is_some_and(|it| it["hang"] == true);
-            hung = hung.or_else(|| hangs.then(|| begin.elapsed()));
-            let waits = trial.fault == Fault::Slow && begin.elapsed() < LONGEST / 2;
-            if hung.is_some() && !waits {
-                break;
-            }
-        }
-        let hung = hung.filter(|_| !running.is_over());
-        let seconds = hung.unwrap_or_else(|| begin.elapsed()).as_secs_f64();
-        drop(running.stop());
+        let stood = self.put(trial, &directory);
         let normal = self.directory.display().to_string();
         let named = METHODS.iter().map(|method| {
             let words = match *method {
@@ -291,9 +315,31 @@ impl Healthy {
         });
         Outcome {
             named: named.collect(),
-            hung: hung.is_some(),
-            seconds,
+            hung: stood.hung,
+            seconds: stood.after.as_secs_f64(),
         }
+    }
+
+    /// Runs the program with a fault, recorded into `directory`, until it stands still.
+    #[must_use]
+    pub fn put(&self, trial: &Trial, directory: &Path) -> Stood {
+        let (at, rank) = (
+            format!("{}#{}", trial.function, trial.call),
+            trial.rank.to_string(),
+        );
+        let mut inject = lockstep(&["inject", "-o"]);
+        inject.arg(directory).args(trial.fault.words().1);
+        inject.args(&self.images);
+        if trial.fault == Fault::Peer {
+            inject.args(["--set", &format!("dest={rank}")]);
+        }
+        inject.args(["--at", &at, "--process", &rank, "--"]);
+        // A slow run has to hang to the end of its delay.
+        let least = match trial.fault {
+            Fault::Slow => LONGEST / 2,
+            _ => Duration::ZERO,
+        };
+        stand_still(Running::start(inject.args(&self.words)), directory, least)
     }
 }
 

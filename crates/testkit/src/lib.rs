@@ -29,6 +29,7 @@
 pub mod artifacts;
 pub mod command;
 pub mod elf;
+pub mod facts;
 pub mod gate;
 pub mod generate;
 pub mod hang;

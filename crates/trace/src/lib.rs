@@ -32,6 +32,7 @@ mod communicators;
 mod container;
 mod ends;
 mod error;
+mod fact;
 mod frames;
 mod handles;
 mod inferred;
@@ -76,6 +77,7 @@ pub use communicators::{
     Shown, Unresolved,
 };
 pub use error::Error;
+pub use fact::Fact;
 pub use frames::{Frames, Open};
 pub use live::Live;
 /// What is known of MPI functions: kinds of parameters.

@@ -420,6 +420,7 @@ mod tests {
             wrong: Some(Wrong {
                 trace: TraceName::new(rank, 0),
                 event: time,
+                function: "MPI_Irecv".into(),
                 told: "calls MPI_Irecv with tag=5 where the normal run says 4".into(),
                 is_mismatch: false,
                 is_weak: false,

@@ -136,6 +136,12 @@ fn keys_that_others_rely_on() {
         (&"5.0".into(), &5.into())
     );
     assert!(suspect["confidence"].as_f64().unwrap() > 0.9 && suspect["reasons"][0].is_string());
+    let fact = &json["facts"][0];
+    assert_eq!(
+        (&fact["kind"], &fact["who"][0]),
+        (&"other-call".into(), &"5.0".into())
+    );
+    assert!(fact["function"] == suspect["divergence"]["faulty"] && fact["lines"].is_array());
 }
 
 fn calls(names: &[&str]) -> Vec<Event> {

@@ -12,7 +12,7 @@ fn two_faults_of_each_kind() {
     };
     let scratch = Scratch::new("hangs");
     for program in ["hydro", "sweep"] {
-        let healthy = Healthy::record(mpi, program, 4, &scratch);
+        let healthy = Healthy::record(mpi, program, 4, scratch.path());
         for fault in Fault::ALL {
             let trial = healthy.draw(fault, 1).expect("something to hit");
             let outcome = healthy.run(&trial, &scratch);

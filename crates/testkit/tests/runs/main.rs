@@ -32,6 +32,7 @@ mod inferred;
 mod inject;
 mod installed;
 mod iterations;
+mod kept;
 mod kill;
 mod lapses;
 mod large_images;

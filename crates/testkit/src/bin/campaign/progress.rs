@@ -46,8 +46,8 @@ pub fn run(words: &[String]) -> Result<ExitCode> {
     }
     let scratch = Scratch::below(&directory, "progress");
     let ours = PROGRAMS.iter().filter(|_| command.is_none());
-    let ours = ours.map(|program| Healthy::record(mpi, program, ranks, &scratch));
-    let given = command.map(|it| Healthy::of_command(it, &images, &scratch));
+    let ours = ours.map(|program| Healthy::record(mpi, program, ranks, scratch.path()));
+    let given = command.map(|it| Healthy::of_command(it, &images, scratch.path()));
     for healthy in ours.chain(given) {
         let program = healthy.program();
         for fault in Fault::ALL {
