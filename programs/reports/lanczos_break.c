@@ -1,7 +1,7 @@
 // After Nek5000/parRSB pull request 44: a `break` out of an iteration on a norm that is not the same on all ranks.
 //
 // `bug`: rank 3 breaks out of lanczos() in iteration 6, before the reduction of the others' iteration 7, and goes to the
-// MPI_Allgather of partition(); the others wait for it in the MPI_Allreduce of dot().
+// MPI_Allgather of partition(). Rank 2 waits for it in MPI_Sendrecv, the others in the MPI_Allreduce of dot().
 // build: -lm
 
 #include <math.h>
@@ -23,8 +23,9 @@ static double dot(const double *a, const double *b) {
 static void apply_laplacian(const double *in, double *out) {
     double left = 0, right = 0;
     int below = rank > 0 ? rank - 1 : MPI_PROC_NULL, above = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
-    MPI_Sendrecv(&in[0], 1, MPI_DOUBLE, below, 1, &right, 1, MPI_DOUBLE, above, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Sendrecv(&in[N - 1], 1, MPI_DOUBLE, above, 2, &left, 1, MPI_DOUBLE, below, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Comm world = MPI_COMM_WORLD;
+    MPI_Sendrecv(&in[0], 1, MPI_DOUBLE, below, 1, &right, 1, MPI_DOUBLE, above, 1, world, MPI_STATUS_IGNORE); /* HERE */
+    MPI_Sendrecv(&in[N - 1], 1, MPI_DOUBLE, above, 2, &left, 1, MPI_DOUBLE, below, 2, world, MPI_STATUS_IGNORE);
     for (int i = 0; i < N; i++)
         out[i] = 2 * in[i] - (i ? in[i - 1] : left) - (i + 1 < N ? in[i + 1] : right);
 }
