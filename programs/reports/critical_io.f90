@@ -1,8 +1,8 @@
 ! After galacticusorg/galacticus pull request 659: a function that is called in a critical section enters a critical section
 ! of the same name itself, to show a message.
 !
-! `bug`: the thread that first needs the path of the data sets waits for ever at the inner critical section, in
-! display_message, for the one that it is in itself, in open_data_set; the other threads wait at the outer one.
+! `bug`: thread 1 needs the path of the data sets first and waits for ever at the inner critical section, in display_message,
+! for the one that it is in itself, in open_data_set. The other threads wait at the end of the loop.
 ! build: -fopenmp
 module paths
   implicit none
@@ -38,10 +38,10 @@ program critical_io
   call get_command_argument(1, arg)
   bug = arg == 'bug'
   mass = 0
-  !$omp parallel do num_threads(4) schedule(dynamic, 1)
+  !$omp parallel do num_threads(4) schedule(static, 1)
   do tree = 1, trees
     call grow(tree, mass(tree))
-    if (modulo(tree, 10) == 0) call open_data_set(tree)
+    if (modulo(tree, 20) == 10) call open_data_set(tree)
   end do
   !$omp end parallel do
   print '(a, es12.5)', 'mass ', sum(mass)

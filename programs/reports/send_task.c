@@ -1,7 +1,7 @@
 // After mpi-forum/mpi-issues issue 75: a synchronous send and its receive are OpenMP tasks, which need not run side by side.
 //
-// `bug`: the region has one thread, so that each rank runs its send task first and waits in the MPI_Ssend of send_block() for
-// the receive task of the other rank, which comes behind that one's own send.
+// `bug`: the region of step 5 has one thread, which runs one task after the other, the younger one first where the library is
+// libgomp: both ranks wait in the MPI_Recv of receive_block() for the send of the other one, whose task comes behind.
 // build: -fopenmp
 
 #include <mpi.h>
@@ -19,7 +19,7 @@ static void send_block(int to, int step) {
 }
 
 static void receive_block(int from, int step) {
-    MPI_Recv(in, BLOCK, MPI_DOUBLE, from, step, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(in, BLOCK, MPI_DOUBLE, from, step, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* HERE */
 }
 
 static void compute(int step) {
