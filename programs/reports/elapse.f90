@@ -1,7 +1,7 @@
 ! After SALMON-TDDFT/SALMON2 pull request 1038: each rank decides by its own timer whether the time of the job is over.
 !
-! `bug`: rank 3 finds its time over after step 11, leaves the loop and gathers the restart file in MPI_Gather; its neighbours
-! wait for it in the MPI_Sendrecv of exchange, in step 12.
+! `bug`: rank 3 finds its time over after step 11, leaves the loop, and stands in write_restart, in MPI_Gather or in the
+! MPI_Barrier behind it; its neighbours wait for it in the MPI_Sendrecv of exchange, in step 12.
 program elapse
   use mpi
   implicit none
@@ -69,6 +69,6 @@ contains
     allocate(whole(n * np))
     call MPI_Gather(density(1), n, MPI_DOUBLE_PRECISION, whole, n, MPI_DOUBLE_PRECISION, 0, MPI_COMM_WORLD, ierr) ! HERE
     if (me == 0) print '(a, 2es12.5)', 'restart ', charge, sum(whole)
-    call MPI_Barrier(MPI_COMM_WORLD, ierr)
+    call MPI_Barrier(MPI_COMM_WORLD, ierr) ! HERE
   end subroutine
 end program

@@ -1,7 +1,7 @@
 // After IAS-Astrophysics/athenak pull request 786: every rank deletes the shared file before all open it, and on a busy
 // file system one of them takes minutes. It looks like a hang.
 //
-// `bug`: rank 2 takes eight seconds in remove_old(), then all goes well: slow, no deadlock. The others wait for rank 2 in
+// `bug`: rank 2 takes twenty seconds in remove_old(), then all goes well: slow, no deadlock. The others wait for rank 2 in
 // MPI_Barrier meanwhile.
 
 #include <errno.h>
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     double dt = 1;
     for (int cycle = 0; cycle < 20; cycle++) {
         dt = advance(dt);
-        if (cycle % 5 == 4) write_output(cycle, bug && rank == 2 && cycle == 14 ? 80 : 1);
+        if (cycle % 5 == 4) write_output(cycle, bug && rank == 2 && cycle == 14 ? 200 : 1);
     }
     if (rank == 0) printf("dt %g\n", dt);
     MPI_Finalize();

@@ -16,7 +16,7 @@ struct Image {
     std::vector<unsigned char> texture = std::vector<unsigned char>(WIDTH * HEIGHT * 4);
 };
 
-static void to_texture(Image &image) {
+static void to_texture(Image &image) { // HERE
 #pragma omp for // HERE
     for (int y = 0; y < HEIGHT; y++) // HERE
         for (int x = 0; x < WIDTH; x++) {

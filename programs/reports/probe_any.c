@@ -1,7 +1,7 @@
 // After 4C-multiphysics/4C pull request 2058: sizes and data go with two tags, and the probe for sizes takes any tag.
 //
-// `bug`: rank 0 probes for a size with MPI_ANY_TAG and finds the data message of a fast rank: it receives 4000 bytes
-// into one integer. MPI ends the job with "message truncated", in rank 0's MPI_Recv of receive_size().
+// `bug`: rank 0 probes for a size with MPI_ANY_TAG and finds the data message of the fast rank 1: 1000 integers come
+// into the room of one. MPI ends the job with "message truncated", in rank 0's MPI_Recv of receive_size().
 
 #include <mpi.h>
 #include <stdio.h>
@@ -13,10 +13,10 @@ enum { SIZE = 1234, DATA = 5678, MOST = 1000 };
 
 static int rank, size, bug;
 
-static int receive_size(int *from) {
+static int receive_size(int *from, int any_tag) {
     MPI_Status status;
     int count = 0;
-    MPI_Probe(MPI_ANY_SOURCE, bug ? MPI_ANY_TAG : SIZE, MPI_COMM_WORLD, &status); /* HERE */
+    MPI_Probe(MPI_ANY_SOURCE, any_tag ? MPI_ANY_TAG : SIZE, MPI_COMM_WORLD, &status); /* HERE */
     MPI_Recv(&count, 1, MPI_INT, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* HERE */
     *from = status.MPI_SOURCE;
     return count;
@@ -27,7 +27,7 @@ static long collect(int step) {
     int *data = malloc(MOST * sizeof *data);
     long sum = 0;
     for (int other = 1; other < size; other++) {
-        int from, count = receive_size(&from);
+        int from, count = receive_size(&from, bug && step == 2);
         counts[from] = count;
         usleep(1000);
     }

@@ -1,7 +1,7 @@
 // After RRZE-HPC/likwid issue 416: a function that stops a measured region returns early and keeps the lock.
 //
-// `bug`: thread 2 stops a region that it has not started; stop_region() returns without omp_unset_lock(). Whoever shares
-// the lock next waits for it in omp_set_lock(): thread 3 in this step, or both in the next one.
+// `bug`: thread 2 stops a region that it has not started; stop_region() returns without omp_unset_lock(). Thread 3, which
+// shares the lock, waits for it in omp_set_lock() of stop_region(), the others at the end of the parallel region.
 // build: -fopenmp
 
 #include <omp.h>
@@ -56,7 +56,13 @@ static double measure(int step, int bug) {
         int number = step % REGIONS;
         start_region(thread, number);
         sum += kernel(thread, step);
-        stop_region(thread, bug && thread == 2 && step == 7 ? (number + 1) % REGIONS : number);
+        if (thread % 2 == 0) stop_region(thread, bug && thread == 2 && step == 7 ? (number + 1) % REGIONS : number);
+#pragma omp barrier
+        // The odd threads go on for a while.
+        if (thread % 2) {
+            sum += kernel(thread, step);
+            stop_region(thread, number);
+        }
     }
     return sum;
 }
