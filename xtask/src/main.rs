@@ -53,6 +53,8 @@ Usage: cargo xtask COMMAND
                          repaired twins
   campaign gate [--checks N] [--normals N]
                          changes of programs, and rebuilds that change nothing: what baseline check says of them
+  campaign reports [--mpi NAME] [PROGRAM]...
+                         programs after public reports of hangs and crashes: right rank, kind and line of how many
   campaign properties [--cases N] [--seed N]
                          every property of the tests, with a new seed each time and, where a test sets no number, many more cases
   answers BASE [--runs N] [--seed N]

@@ -39,6 +39,7 @@ pub mod kill;
 pub mod mpi;
 mod recipe;
 pub mod recording;
+pub mod reports;
 mod scratch;
 pub mod starts;
 pub mod statistics;

@@ -111,7 +111,13 @@ impl Mpi {
     /// A program of `programs/mpi` for this library.
     #[must_use]
     pub fn recipe(self, source: &str) -> Recipe {
-        let recipe = Recipe::new(&format!("mpi/{source}"));
+        self.recipe_of(&format!("mpi/{source}"))
+    }
+
+    /// The program with this path under `programs/` for this library.
+    #[must_use]
+    pub fn recipe_of(self, source: &str) -> Recipe {
+        let recipe = Recipe::new(source);
         if source.ends_with(".f90") {
             recipe.compiler(&self.fortran())
         } else if source.ends_with(".cpp") {

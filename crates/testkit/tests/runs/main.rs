@@ -47,6 +47,7 @@ mod pack;
 mod progress;
 mod recorder;
 mod refusals;
+mod reports;
 mod scenarios;
 mod sealed;
 mod sealing;

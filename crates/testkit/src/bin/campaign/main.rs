@@ -8,6 +8,7 @@ mod go;
 mod healthy;
 mod kills;
 mod progress;
+mod reports;
 mod starts;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -22,6 +23,7 @@ Usage: cargo xtask campaign kill [--suite] [COUNT] [--seed N]
        cargo xtask campaign go [--seed N] [--runs N] [--twins N | --standard N | --healthy | --beside [--campaigns N]] [KERNEL]...
        cargo xtask campaign progress [--seed N] [--loops N] [--others N] [--ranks N | --command TEXT [--images NAME]...]
        cargo xtask campaign gate [--checks N] [--normals N]
+       cargo xtask campaign reports [--mpi NAME] [PROGRAM]...
 
 kill: SIGKILL at random moments
   COUNT      how many kills (1500; of the suite 1000)
@@ -47,6 +49,9 @@ progress: faults at random calls of MPI programs, and who is named by our analys
 gate: changes of programs that `baseline check` must find, and rebuilds that it must let pass
   --checks N   so many runs of each rebuild of each program (10)
   --normals N  so many runs in the baseline (1)
+reports: programs after public reports of hangs and crashes: how many answers have the right rank, kind and line
+  --mpi NAME   openmpi or mpich (the first that is here)
+  PROGRAM      only programs whose names contain this
 
   --seed N   which campaign: the same number gives the same trials (1)
 
@@ -71,12 +76,15 @@ fn main() -> Result<ExitCode> {
     if what == Some("progress") {
         return progress::run(rest.as_slice());
     }
+    if what == Some("reports") {
+        return reports::run(rest.as_slice());
+    }
     if what == Some("starts") {
         return starts::run(rest.as_slice());
     }
     ensure!(
         what == Some("kill"),
-        "expected: campaign kill, starts, go, progress or gate; `--help` says more"
+        "expected: campaign kill, starts, go, progress, gate or reports; `--help` says more"
     );
     while let Some(word) = rest.next() {
         match word.as_str() {
