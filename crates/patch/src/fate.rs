@@ -10,7 +10,8 @@ use lockstep_binary::Image;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::flow::Traits;
-use crate::survey::{Survey, has_near_branch};
+use crate::part::has_near_branch;
+use crate::survey::Survey;
 
 /// Most events that are looked at from one place.
 pub(crate) const MOST_STEPS: usize = 2048;

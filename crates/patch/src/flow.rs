@@ -11,7 +11,7 @@ use iced_x86::{
 
 use crate::change::Changes;
 use crate::fate::mentioned;
-use crate::survey::has_near_branch;
+use crate::part::has_near_branch;
 
 /// Instructions kept to look back at.
 const RECENT: usize = 32;

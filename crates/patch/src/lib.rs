@@ -46,12 +46,15 @@ mod origins;
 mod own;
 mod padding;
 mod parallel;
+mod part;
 mod reach;
 mod relocate;
 mod scratch;
 mod sensitive;
+mod slots;
 mod sorted;
 mod survey;
+mod tables;
 mod waits;
 mod write;
 

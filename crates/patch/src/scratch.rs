@@ -135,8 +135,8 @@ impl Graph {
                 is_to_stub: survey.plt.contains_key(&branch.target),
             })
         };
-        let steps = parallel::by_pieces(survey.branches.len(), |indices| {
-            let branches = survey.branches[indices].iter();
+        let steps = parallel::by_pieces(survey.arriving.len(), |indices| {
+            let branches = survey.arriving[indices].iter();
             let branches = branches.filter(|it| it.kind != BranchKind::Table);
             branches.filter_map(step).collect::<Vec<Step>>()
         });
@@ -228,7 +228,7 @@ impl Scratch {
         for row in self.called_by_strays(survey, calls) {
             free[row as usize] = false;
         }
-        let direct = survey.branches.iter().filter_map(|branch| {
+        let direct = survey.arriving.iter().filter_map(|branch| {
             let row = calls.row_of_slot(*survey.plt.get(&branch.target)?)?;
             let behind = branch.from + u64::from(branch.length);
             let behind = (branch.kind == BranchKind::Call).then_some(behind);
