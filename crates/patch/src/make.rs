@@ -536,7 +536,7 @@ impl<'a> Builder<'a> {
         let mut leaves = Vec::new();
         let free = subject
             .scratch
-            .free_imports(subject.image, subject.survey, calls);
+            .free_imports(subject.survey, calls);
         for (index, row) in calls.rows.iter().enumerate() {
             let symbol = first + index as u32;
             let slot = row.slot;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 
 /// Things at a time: a thread costs some twenty microseconds, and images with fewer need none.
 pub(crate) const PIECE: usize = 1024;
@@ -36,6 +37,22 @@ pub(crate) fn all<J: Send, T: Send>(jobs: Vec<J>, work: impl Fn(J) -> T + Sync) 
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_unstable_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, made)| made).collect()
+}
+
+/// What two works make, at the same time.
+pub(crate) fn both<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+    if processors() < 2 {
+        return (one(), other());
+    }
+    std::thread::scope(|scope| {
+        let started = std::thread::Builder::new().spawn_scoped(scope, &one);
+        let made = other();
+        match started.map(ScopedJoinHandle::join) {
+            Ok(Ok(found)) => (found, made),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => (one(), made),
+        }
+    })
 }
 
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,6 +1,8 @@
 //! What the linear decode of everything that has a frame description ([`crate::part`]) tells of the image: who branches where,
 //! which slots are called, read or passed on, and what a computed jump can reach.
 
+use std::ops::Range;
+
 use iced_x86::Register;
 use lockstep_binary::{CodeRange, Image};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,6 +92,8 @@ pub(crate) struct Survey<'a> {
     pub slot_uses: Vec<SlotUse>,
     /// Entry of a PLT stub -> slot.
     pub plt: FxHashMap<u64, u64>,
+    /// Where they all lie.
+    plt_extent: Range<u64>,
     /// Words in data that point into code: (place, target), by place.
     pub words: Sorted<(u64, u64)>,
     /// Addresses in code that pointers in data lead to, those in jump tables excepted, sorted.
@@ -160,6 +164,7 @@ impl<'a> Survey<'a> {
             parts,
             slot_uses,
             plt: FxHashMap::default(),
+            plt_extent: 0..0,
             pointers: Sorted::of(pointers),
             exported: Sorted::of(exported.map(|symbol| symbol.address).collect()),
             symbols: Sorted::of(symbols.iter().map(|symbol| symbol.address).collect()),
@@ -177,6 +182,8 @@ impl<'a> Survey<'a> {
             survey.slot_uses.extend(uses);
             survey.plt.extend(stubs);
         }
+        let stubs = || survey.plt.keys().copied();
+        survey.plt_extent = stubs().min().unwrap_or(0)..stubs().max().map_or(0, |last| last + 1);
         survey.slot_uses.sort_by_key(|slot_use| slot_use.address);
         survey.resolve_slots(image, slots);
         for (range, behind) in changes_behind {
@@ -228,6 +235,11 @@ impl<'a> Survey<'a> {
     /// Index of the range that begins at `address`.
     pub(crate) fn range_starting_at(&self, address: u64) -> Option<usize> {
         self.ranges.at(address)
+    }
+
+    /// Whether a stub that leads into a library stands at `address`.
+    pub(crate) fn is_stub(&self, address: u64) -> bool {
+        self.plt_extent.contains(&address) && self.plt.contains_key(&address)
     }
 
     /// Whether the function that begins at `address` may be called other than by a direct branch.
