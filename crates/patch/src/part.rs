@@ -314,6 +314,7 @@ impl<'s, 'a> Part<'s, 'a> {
                 }
             }
         } else if instruction.op_count() > 0
+            && !has_near_branch(instruction)
             && instruction.memory_base() == Register::None
             && instruction.memory_displacement64() > 4096
         {
