@@ -11,6 +11,7 @@ use lockstep_binary::Image;
 use crate::domain::Domain;
 use crate::flow::Traits;
 use crate::part::has_near_branch;
+use crate::quick::{Turn, Way};
 use crate::survey::Survey;
 
 /// The registers that are followed, and their bits in [`Traits::mentions`].
@@ -95,6 +96,35 @@ impl Event {
             writes,
             goes,
         })
+    }
+
+    /// Of an instruction, at this offset, that goes on behind itself.
+    pub(crate) fn of_plain(at: u32, length: u8, (reads, writes): (u8, u8)) -> Self {
+        Self {
+            target: 0,
+            at,
+            length,
+            reads,
+            writes,
+            goes: Goes::On,
+        }
+    }
+
+    /// Of a branch or a return at this offset.
+    pub(crate) fn of_turn(at: u32, turn: &Turn) -> Self {
+        Self {
+            target: turn.target,
+            at,
+            length: turn.length,
+            reads: 0,
+            writes: 0,
+            goes: match turn.way {
+                Way::Call => Goes::Call,
+                Way::Jump => Goes::Jump,
+                Way::Conditional => Goes::Either,
+                Way::Return => Goes::End,
+            },
+        }
     }
 
     fn end(&self) -> u32 {

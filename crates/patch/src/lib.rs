@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod arena;
+mod before;
 mod bind;
 mod change;
 mod check;
@@ -47,10 +48,12 @@ mod own;
 mod padding;
 mod parallel;
 mod part;
+mod quick;
 mod reach;
 mod relocate;
 mod scratch;
 mod sensitive;
+mod shapes;
 mod slots;
 mod sorted;
 mod survey;

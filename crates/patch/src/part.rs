@@ -1,5 +1,7 @@
 //! The decode of some of the ranges, in the order of their addresses.
 
+use std::ops::Range;
+
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpKind,
     Register,
@@ -7,8 +9,9 @@ use iced_x86::{
 use lockstep_binary::{CodeRange, Image, Kind, RangeKind};
 use rustc_hash::FxHashMap;
 
-use crate::fate::Event;
+use crate::fate::{Event, mentioned};
 use crate::flow::{FlagUse, Flow, Leaving, WayOut};
+use crate::quick::{Address, Plain, Quick, Turn, Way, read};
 use crate::sensitive::Walk;
 use crate::slots::slot_use;
 use crate::sorted::Sorted;
@@ -114,18 +117,31 @@ impl Joined {
     }
 }
 
+/// From the first start to the last end.
+fn extent(spans: impl Iterator<Item = (u64, u64)> + Clone) -> Range<u64> {
+    let start = spans.clone().map(|span| span.0).min();
+    start.unwrap_or(0)..spans.map(|span| span.1).max().unwrap_or(0)
+}
+
 /// Decodes ranges.
 pub(crate) struct Part<'s, 'a> {
     image: &'s Image<'a>,
     ranges: &'s Sorted<CodeRange<'a>>,
     slots: &'s FxHashMap<u64, u32>,
     is_library: bool,
+    is_fixed: bool,
+    /// Where all code lies, and all slots.
+    code: Range<u64>,
+    slot_extent: Range<u64>,
     mentions: &'s Mentions,
     /// Those in data of the range that is decoded.
     mentioned: Vec<u64>,
     found: Found,
     joined: Joined,
-    flow: Flow,
+    /// The range that is decoded, and of a library also where its stack is.
+    flow: Flow<'a>,
+    walk: Option<Walk<'a>>,
+    computes_jumps: bool,
     factory: InstructionInfoFactory,
 }
 
@@ -137,11 +153,17 @@ impl<'s, 'a> Part<'s, 'a> {
         mentions: &'s Mentions,
         is_library: bool,
     ) -> Self {
+        let code = image.segments().iter().filter(|it| it.executable);
+        let code = code.map(|it| (it.address, it.address + it.size));
+        let slot = slots.keys().map(|slot| (*slot, slot.saturating_add(1)));
         Self {
             image,
             ranges,
             slots,
             is_library,
+            is_fixed: image.kind() == Kind::Fixed,
+            code: extent(code),
+            slot_extent: extent(slot),
             mentions,
             mentioned: Vec::new(),
             found: Found {
@@ -154,6 +176,8 @@ impl<'s, 'a> Part<'s, 'a> {
             },
             joined: Joined::default(),
             flow: Flow::new(),
+            walk: None,
+            computes_jumps: false,
             factory: InstructionInfoFactory::new(),
         }
     }
@@ -186,59 +210,46 @@ impl<'s, 'a> Part<'s, 'a> {
     fn decode(&mut self, index: usize) {
         let range = self.ranges[index];
         let bytes = self.image.bytes_at(range.address, range.size);
-        let bytes = bytes.unwrap_or_default();
-        let mut decoder = Decoder::with_ip(64, bytes, range.address, DecoderOptions::NONE);
-        self.flow.begin();
+        let (start, bytes) = (range.address, bytes.unwrap_or_default());
+        let more = self.image.bytes_from(start).unwrap_or_default();
+        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        self.flow.begin(bytes, start, index as u32);
         self.mentioned.clear();
-        let mut walk = self.is_library.then(Walk::default);
-        let mut end = range.address;
+        self.walk = self.is_library.then(|| Walk::new(more, start));
+        self.computes_jumps = false;
         let first_event = self.found.events.rows.len();
-        let mut computes_jumps = false;
-        let at = index as u32;
-        while decoder.can_decode() {
-            let place = self.flow.next();
-            decoder.decode_out(place);
-            let instruction = *place;
-            end = instruction.ip();
+        let mut at = 0;
+        while at < bytes.len() {
+            let window = more[at..].first_chunk();
+            let quick = window.and_then(|it| read(it, start + at as u64, self.flow.is_live()));
+            let end = match &quick {
+                Some(Quick::Plain(plain)) if self.take_plain(at as u32, plain) => plain.length(),
+                Some(Quick::Branch(turn)) if self.take_turn(at as u32, turn) => {
+                    usize::from(turn.length)
+                }
+                _ => 0,
+            };
+            if end > 0 {
+                at += end;
+                continue;
+            }
+            // In the range, so that it cannot fail.
+            let _ = decoder.set_position(at);
+            decoder.set_ip(start + at as u64);
+            let instruction = decoder.decode();
             if instruction.is_invalid() {
                 self.body().undecodable = Some(instruction.ip());
-                let event = Event::of(&mut self.factory, &instruction, range.address, 0);
+                let event = Event::of(&mut self.factory, &instruction, start, 0);
                 self.found.events.rows.extend(event);
                 break;
             }
-            end = instruction.next_ip();
-            if let Some(walk) = &mut walk {
-                walk.take(&instruction);
-            }
-            self.take_addresses(&instruction, at);
-            self.body().leaves |= leaves(&instruction, &range);
-            let bounds = (range.address, range.end());
-            let offsets = |taken: &Instruction| decoder.get_constant_offsets(taken);
-            let (way_out, flag_use) = self.flow.take(bounds, at, offsets);
-            if let Some(way) = way_out {
-                let ways = &mut self.found.ways_out.rows;
-                if matches!(way.leaving, Leaving::Slot { .. }) {
-                    self.found.slot_jumps.push(ways.len() as u32);
-                }
-                ways.push(way);
-            }
-            self.joined.flag_uses.extend(flag_use);
-            let mentions = self.flow.mentions;
-            let event = Event::of(&mut self.factory, &instruction, range.address, mentions);
-            self.found.events.rows.extend(event);
-            match instruction.flow_control() {
-                FlowControl::IndirectBranch => {
-                    computes_jumps |= !instruction.is_ip_rel_memory_operand();
-                }
-                FlowControl::IndirectCall => {
-                    self.found.indirect_calls.push((instruction.next_ip(), at));
-                }
-                FlowControl::Next => {}
-                _ => self.take_branch(&decoder, &instruction, &range, at),
-            }
-            let slot_use = slot_use(&decoder, &instruction, self.slots);
-            self.joined.slot_uses.extend(slot_use);
+            self.take(&decoder, &instruction, index as u32);
+            at += instruction.len();
         }
+        self.end_range(index, start + at as u64, first_event);
+    }
+
+    fn end_range(&mut self, index: usize, end: u64, first_event: usize) {
         let (image, flow) = (self.image, &mut self.flow);
         let traits = flow.end();
         let behind = flow.changes_behind.drain(..);
@@ -247,22 +258,122 @@ impl<'s, 'a> Part<'s, 'a> {
         if traits.mentions == 0 {
             self.found.events.rows.truncate(first_event);
         }
+        let walk = self.walk.take();
         self.body().traits = traits;
-        self.body().sensitive = walk.and_then(|walk| walk.end(image, end, range.end()));
-        if computes_jumps {
+        self.body().sensitive = walk.and_then(|walk| walk.end(end, self.ranges[index].end()));
+        if self.computes_jumps {
             let tables = self.mentioned.iter();
             let tables = tables.filter(|table| may_be_table(image, **table));
-            self.joined.tables.extend(tables.map(|table| (*table, at)));
+            let tables = tables.map(|table| (*table, index as u32));
+            self.joined.tables.extend(tables);
         }
     }
 
-    fn take_branch(
-        &mut self,
-        decoder: &Decoder<'_>,
-        instruction: &Instruction,
-        range: &CodeRange<'_>,
-        index: u32,
-    ) {
+    /// Takes a common instruction at an offset; false where it must be decoded as a whole.
+    #[inline(always)]
+    fn take_plain(&mut self, offset: u32, plain: &Plain<'_>) -> bool {
+        let flow = &mut self.flow;
+        let address = plain.address(flow.address_of(offset));
+        let is_slot = |address: u64| self.slot_extent.contains(&address);
+        let is_special = match address {
+            Some(Address::Used(address) | Address::Taken(address)) => is_slot(address),
+            None => false,
+        };
+        let is_code = |value: u64| self.code.contains(&value);
+        if is_special
+            || self.is_fixed && plain.immediate().is_some_and(is_code)
+            || !flow.holds(offset, plain.length())
+        {
+            return false;
+        }
+        let Some((reads, writes)) = plain.scratch() else {
+            return false;
+        };
+        if let Some(walk) = &mut self.walk
+            && !walk.take_plain(plain.stack())
+        {
+            return false;
+        }
+        flow.take_plain(offset, plain, reads | writes);
+        if let Some(Address::Taken(address)) = address {
+            self.take_lea(address);
+        }
+        if reads | writes != 0 {
+            let event = Event::of_plain(offset, plain.length() as u8, (reads, writes));
+            self.found.events.rows.push(event);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn take_turn(&mut self, offset: u32, turn: &Turn) -> bool {
+        if !self.flow.holds(offset, usize::from(turn.length)) {
+            return false;
+        }
+        if let Some(walk) = &mut self.walk {
+            walk.take_turn(turn.way);
+        }
+        let way_out = self.flow.take_turn(offset, turn);
+        self.add_way_out(way_out);
+        let event = Event::of_turn(offset, turn);
+        self.found.events.rows.push(event);
+        let kind = match turn.way {
+            Way::Call => BranchKind::Call,
+            Way::Jump => BranchKind::Jump,
+            Way::Conditional => BranchKind::Conditional,
+            Way::Return => return true,
+        };
+        self.add_branch(Branch {
+            from: turn.at,
+            target: turn.target,
+            range: self.flow.range(),
+            length: turn.length,
+            field: turn.field,
+            kind,
+        });
+        true
+    }
+
+    /// Takes an instruction.
+    fn take(&mut self, decoder: &Decoder<'_>, instruction: &Instruction, index: u32) {
+        if let Some(walk) = &mut self.walk {
+            walk.take(instruction);
+        }
+        self.take_addresses(instruction);
+        let mentions = mentioned(instruction);
+        let offsets = |taken: &Instruction| decoder.get_constant_offsets(taken);
+        let (way_out, flag_use) = self.flow.take(instruction, mentions, offsets);
+        self.add_way_out(way_out);
+        self.joined.flag_uses.extend(flag_use);
+        let start = self.ranges[index as usize].address;
+        let event = Event::of(&mut self.factory, instruction, start, mentions);
+        self.found.events.rows.extend(event);
+        match instruction.flow_control() {
+            FlowControl::IndirectBranch => {
+                self.computes_jumps |= !instruction.is_ip_rel_memory_operand();
+            }
+            FlowControl::IndirectCall => {
+                let behind = instruction.next_ip();
+                self.found.indirect_calls.push((behind, index));
+            }
+            FlowControl::Next => {}
+            _ => self.take_branch(decoder, instruction, index),
+        }
+        let slot_use = slot_use(decoder, instruction, self.slots);
+        self.joined.slot_uses.extend(slot_use);
+    }
+
+    fn add_way_out(&mut self, way_out: Option<WayOut>) {
+        let Some(way) = way_out else { return };
+        let ways = &mut self.found.ways_out.rows;
+        if matches!(way.leaving, Leaving::Slot { .. }) {
+            self.found.slot_jumps.push(ways.len() as u32);
+        }
+        ways.push(way);
+        self.body().leaves = true;
+    }
+
+    fn take_branch(&mut self, decoder: &Decoder<'_>, instruction: &Instruction, index: u32) {
         if !has_near_branch(instruction) {
             return;
         }
@@ -274,7 +385,7 @@ impl<'s, 'a> Part<'s, 'a> {
         };
         let offsets = decoder.get_constant_offsets(instruction);
         let is_wide = offsets.immediate_size() == 4;
-        let branch = Branch {
+        self.add_branch(Branch {
             from: instruction.ip(),
             target: instruction.near_branch_target(),
             range: index,
@@ -285,9 +396,13 @@ impl<'s, 'a> Part<'s, 'a> {
                 0
             },
             kind,
-        };
+        });
+    }
+
+    fn add_branch(&mut self, branch: Branch) {
+        let range = &self.ranges[branch.range as usize];
         let is_inside = (range.address..range.end()).contains(&branch.target);
-        if kind == BranchKind::Call || !is_inside {
+        if branch.kind == BranchKind::Call || !is_inside {
             self.found.branches.push(branch);
             return;
         }
@@ -296,22 +411,18 @@ impl<'s, 'a> Part<'s, 'a> {
             from: (branch.from - range.address) as u32,
             length: branch.length,
             field: branch.field,
-            kind,
+            kind: branch.kind,
         });
     }
 
     /// Addresses that the instruction mentions without branching there: of functions, and of what
     /// may be a jump table.
-    fn take_addresses(&mut self, instruction: &Instruction, range: u32) {
+    fn take_addresses(&mut self, instruction: &Instruction) {
         let image = self.image;
         if instruction.is_ip_rel_memory_operand() {
             let address = instruction.ip_rel_memory_address();
             if instruction.code() == Code::Lea_r64_m {
-                if image.is_code(address) {
-                    self.take_address(address, range);
-                } else {
-                    self.mention(address);
-                }
+                self.take_lea(address);
             }
         } else if instruction.op_count() > 0
             && !has_near_branch(instruction)
@@ -320,7 +431,7 @@ impl<'s, 'a> Part<'s, 'a> {
         {
             self.mention(instruction.memory_displacement64());
         }
-        if image.kind() == Kind::Fixed {
+        if self.is_fixed {
             for operand in 0..instruction.op_count() {
                 let kind = instruction.op_kind(operand);
                 if matches!(
@@ -329,10 +440,18 @@ impl<'s, 'a> Part<'s, 'a> {
                 ) {
                     let address = instruction.immediate(operand);
                     if image.is_code(address) {
-                        self.take_address(address, range);
+                        self.take_address(address);
                     }
                 }
             }
+        }
+    }
+
+    fn take_lea(&mut self, address: u64) {
+        if self.code.contains(&address) && self.image.is_code(address) {
+            self.take_address(address);
+        } else {
+            self.mention(address);
         }
     }
 
@@ -341,24 +460,12 @@ impl<'s, 'a> Part<'s, 'a> {
         self.mentioned.push(address);
     }
 
-    fn take_address(&mut self, address: u64, range: u32) {
+    fn take_address(&mut self, address: u64) {
         if self.ranges.at(address).is_some() {
-            self.joined.takers.push((address, range));
+            self.joined.takers.push((address, self.flow.range()));
         } else {
             self.joined.labels.push(address);
         }
-    }
-}
-
-/// Whether the instruction may end the call of the function in `range`.
-fn leaves(instruction: &Instruction, range: &CodeRange<'_>) -> bool {
-    match instruction.flow_control() {
-        FlowControl::Return | FlowControl::IndirectBranch => true,
-        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
-            let target = instruction.near_branch_target();
-            !(range.address..range.end()).contains(&target)
-        }
-        _ => false,
     }
 }
 
